@@ -6,6 +6,9 @@
     reason = "a test that cannot go on has failed, and says where"
 )]
 
+#[macro_use]
+mod support;
+
 mod acceptance;
 mod account;
 mod alerts;
@@ -26,7 +29,6 @@ mod prefer;
 mod queue;
 mod scaling;
 mod scans;
-mod support;
 mod tenants;
 mod webhooks;
 mod worker;

@@ -11,12 +11,12 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{monitor, send, service, service_with};
-use crate::control::test_service::{TestService, fares};
+use super::{monitor, service, service_with};
 use crate::events::client::{Events, ask};
 use crate::support::app::TestApp;
 use crate::support::reply::Reply;
 use crate::support::upstream::{ScriptedServer, fare};
+use crate::support::{TestService, fares, text};
 use crate::webhooks::harness::{TestResolver, address, deliver, guard};
 
 const GOOD: &str = "a-good-key";
@@ -41,7 +41,7 @@ async fn row_bytes(service: &TestService) -> i64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn invented_keys_store_little_and_are_removed() {
     let service = service().await;
-    service.app.upstream.on_any().reply(Reply::status(401));
+    service.upstream.reply(Reply::status(401));
     let worker = service.start_worker(8);
     let (before, rows_before, began) = (
         database_bytes(&service).await,
@@ -53,14 +53,14 @@ async fn invented_keys_store_little_and_are_removed() {
         .map(|number| {
             let (service, order) = (&service, &order);
             async move {
-                send(
-                    &service.app,
-                    &format!("made-up-{number}"),
-                    "POST",
-                    "/v1/scans",
-                    Some(order),
-                )
-                .await
+                service
+                    .ask_as(
+                        &format!("made-up-{number}"),
+                        "POST",
+                        "/v1/scans",
+                        Some(order),
+                    )
+                    .await
             }
         })
         .buffer_unordered(16)
@@ -82,18 +82,15 @@ async fn invented_keys_store_little_and_are_removed() {
     worker.stop().await;
     let (after, rows_after) = (database_bytes(&service).await, row_bytes(&service).await);
     let items = service.count("select count(*) from scan_items").await;
-    let calls = service.app.upstream.count();
+    let calls = service.upstream.count();
     let removed = remove_unaccepted(
-        service.db.pool(),
+        service.pool(),
         1_000,
         Timestamp::now() + SignedDuration::from_hours(25),
     )
     .await
     .unwrap();
-    sqlx::query("vacuum full")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(service.pool(), "vacuum full");
     let (swept, rows_swept) = (database_bytes(&service).await, row_bytes(&service).await);
     println!(
         "400 made-up keys, 10,000 items each, in {took:.1?}: {taken} accepted, {later} refused with retry-after, {items} items stored, {calls} calls; \
@@ -129,30 +126,23 @@ async fn request_durations(
 ) -> [Duration; 4] {
     let began = Instant::now();
     let deliveries = receiver.count();
-    let tested = send(
-        &service.app,
-        GOOD,
-        "POST",
-        &format!("/v1/monitors/{monitor}/test"),
-        None,
-    )
-    .await;
-    assert_eq!(tested.status, 202, "{}", tested.text());
+    service
+        .ask_as(GOOD, "POST", &format!("/v1/monitors/{monitor}/test"), None)
+        .await
+        .expect(202);
     receiver
         .wait_for("the delivery comes", |calls| calls.len() > deliveries)
         .await;
     let delivery = began.elapsed();
     let began = Instant::now();
     assert_eq!(
-        send(&service.app, GOOD, "GET", "/v1/quota", None)
-            .await
-            .status,
+        service.ask_as(GOOD, "GET", "/v1/quota", None).await.status,
         200
     );
     let quota = began.elapsed();
     let began = Instant::now();
     let id = service.submit_as(GOOD, &fares(5)).await;
-    let mut events = Events::of(ask(&service.app, GOOD, &id, None).await);
+    let mut events = Events::of(ask(service, GOOD, &id, None).await);
     assert!(events.next().await.is_some());
     let stream = began.elapsed();
     while events.next().await.is_some() {}
@@ -170,16 +160,10 @@ async fn hostile(service: &TestService, key: &str, stop: &CancellationToken) -> 
     let order = fares(10_000);
     while !stop.is_cancelled() {
         let answers = tokio::join!(
-            send(&service.app, key, "POST", "/v1/scans", Some(&order)),
-            send(
-                &service.app,
-                key,
-                "POST",
-                "/v1/monitors",
-                Some(&with_webhook)
-            ),
-            send(&service.app, key, "GET", "/v1/verify", None),
-            send(&service.app, key, "GET", "/v1/scans?limit=1", None),
+            service.ask_as(key, "POST", "/v1/scans", Some(&order)),
+            service.ask_as(key, "POST", "/v1/monitors", Some(&with_webhook)),
+            service.ask_as(key, "GET", "/v1/verify", None),
+            service.ask_as(key, "GET", "/v1/scans?limit=1", None),
         );
         for answer in [answers.0, answers.1, answers.2] {
             match answer.status {
@@ -189,7 +173,7 @@ async fn hostile(service: &TestService, key: &str, stop: &CancellationToken) -> 
         }
         let listed = answers.3.json();
         if let Some(id) = listed["data"][0]["id"].as_str() {
-            let streams = join_all((0..10).map(|_| ask(&service.app, key, id, None))).await;
+            let streams = join_all((0..10).map(|_| ask(service, key, id, None))).await;
             taken += streams
                 .iter()
                 .filter(|stream| stream.status() == 200)
@@ -213,23 +197,17 @@ async fn hostile_keys_do_not_block_another_caller() {
             .state(|app| app.with_webhook_guard(guard())),
     )
     .await;
-    service
-        .app
-        .upstream
-        .on_any()
-        .answer(|call| match call.key.as_str() {
-            GOOD => Reply::json(json!([fare(120, &call.body)])),
-            _ => Reply::status(401),
-        });
+    service.upstream.answer(|call| match call.key.as_str() {
+        GOOD => Reply::json(json!([fare(120, &call.body)])),
+        _ => Reply::status(401),
+    });
     let receiver = ScriptedServer::start().await;
     names.resolve_to("receiver.example", &[&[address(&receiver)]]);
     let sender = Sender::with_resolver(guard(), std::sync::Arc::new(names)).unwrap();
-    let delivering = deliver(service.db.pool(), sender);
+    let delivering = deliver(service.pool(), sender);
     let worker = service.start_worker(8);
     assert_eq!(
-        send(&service.app, GOOD, "GET", "/v1/verify", None)
-            .await
-            .status,
+        service.ask_as(GOOD, "GET", "/v1/verify", None).await.status,
         200
     );
     let mut own = monitor();
@@ -237,9 +215,11 @@ async fn hostile_keys_do_not_block_another_caller() {
     // One monitor per measurement, because a monitor can be tested once a minute only.
     let mut monitors = Vec::new();
     for _ in 0..6 {
-        let made = send(&service.app, GOOD, "POST", "/v1/monitors", Some(&own)).await;
-        assert_eq!(made.status, 201, "{}", made.text());
-        monitors.push(made.json()["id"].as_str().unwrap().to_owned());
+        let made = service
+            .ask_as(GOOD, "POST", "/v1/monitors", Some(&own))
+            .await
+            .expect(201);
+        monitors.push(text(&made.json()["id"]));
     }
 
     let alone = request_durations(&service, &receiver, &monitors[0]).await;

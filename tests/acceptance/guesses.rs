@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use serde_json::json;
 
-use super::{send, service};
+use super::service;
 use crate::support::app::TestApp;
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
@@ -15,52 +15,39 @@ const GOOD: &str = "a-good-key";
 #[tokio::test(flavor = "multi_thread")]
 async fn guessed_keys_are_relayed_within_the_rate_limit() {
     let service = service().await;
-    service
-        .app
-        .upstream
-        .on_any()
-        .answer(|call| match call.key.as_str() {
-            GOOD | "known-to-the-database" => Reply::json(json!([fare(120, &call.body)])),
-            _ => Reply::status(401),
-        });
+    service.upstream.answer(|call| match call.key.as_str() {
+        GOOD | "known-to-the-database" => Reply::json(json!([fare(120, &call.body)])),
+        _ => Reply::status(401),
+    });
     let search =
         json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-14"});
     assert_eq!(
-        send(
-            &service.app,
-            GOOD,
-            "POST",
-            "/v1/flights/oneway",
-            Some(&search)
-        )
-        .await
-        .status,
+        service
+            .ask_as(GOOD, "POST", "/v1/flights/oneway", Some(&search))
+            .await
+            .status,
         200
     );
     service
-        .submit_as(
-            "known-to-the-database",
-            &crate::control::test_service::fares(1),
-        )
+        .submit_as("known-to-the-database", &crate::support::service::fares(1))
         .await;
-    sqlx::query("update tenants set accepted_at = now()")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(service.pool(), "update tenants set accepted_at = now()");
 
     let began = Instant::now();
-    let (app, search) = (&service.app, &search);
+    let (app, search) = (&service, &search);
     let answers = join_all((0..600).map(async |number| {
         let key = format!("guess-{number}");
         match number % 2 {
-            0 => send(app, &key, "GET", "/v1/verify", None).await,
-            _ => send(app, &key, "POST", "/v1/flights/oneway", Some(search)).await,
+            0 => app.ask_as(&key, "GET", "/v1/verify", None).await,
+            _ => {
+                app.ask_as(&key, "POST", "/v1/flights/oneway", Some(search))
+                    .await
+            }
         }
     }))
     .await;
     let took = began.elapsed();
     let relayed = service
-        .app
         .upstream
         .calls()
         .iter()
@@ -88,7 +75,7 @@ async fn guessed_keys_are_relayed_within_the_rate_limit() {
     );
     for key in [GOOD, "known-to-the-database"] {
         assert_eq!(
-            send(app, key, "POST", "/v1/flights/oneway", Some(search))
+            app.ask_as(key, "POST", "/v1/flights/oneway", Some(search))
                 .await
                 .status,
             200,
@@ -106,7 +93,6 @@ async fn searches_in_flight_are_bounded() {
     let gate = Gate::closed();
     let call_gate = gate.clone();
     app.upstream
-        .on_any()
         .answer(move |call| Reply::json(json!([fare(120, &call.body)])).gated_by(&call_gate));
     let search =
         json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-14"});

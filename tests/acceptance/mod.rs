@@ -9,8 +9,8 @@ mod streams;
 
 use serde_json::{Value, json};
 
-use crate::control::test_service::TestService;
-use crate::support::app::{HttpResponse, TestApp, TestAppBuilder};
+use crate::support::TestService;
+use crate::support::app::{TestApp, TestAppBuilder};
 use crate::support::db::require_key_acceptance;
 
 /// A service whose callers are not accepted yet.
@@ -20,23 +20,8 @@ async fn service() -> TestService {
 
 async fn service_with(builder: TestAppBuilder) -> TestService {
     let service = TestService::start_with(builder).await;
-    require_key_acceptance(service.db.pool()).await;
+    require_key_acceptance(service.pool()).await;
     service
-}
-
-async fn send(
-    app: &TestApp,
-    key: &str,
-    method: &str,
-    path: &str,
-    body: Option<&Value>,
-) -> HttpResponse {
-    let request = app.request(method, path).header("x-api-key", key);
-    app.send(
-        body.iter()
-            .fold(request, |request, body| request.json(body)),
-    )
-    .await
 }
 
 /// The body of a monitor.

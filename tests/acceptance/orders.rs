@@ -4,15 +4,14 @@ use farescan::scans::expand::expand_due_scans;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{monitor, send, service};
-use crate::control::test_service::{
-    TestService, assert_counts_add_up, departing_from, fares, fares_with,
-};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService};
+use super::{monitor, service};
 use crate::support::app::{HttpResponse, KEY};
 use crate::support::db::require_key_acceptance;
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
+use crate::support::{
+    SearchOutcome, TestService, array, assert_counts_add_up, departing_from, fares, fares_with,
+};
 
 async fn stored_items(service: &TestService) -> i64 {
     service.count("select count(*) from scan_items").await
@@ -20,22 +19,16 @@ async fn stored_items(service: &TestService) -> i64 {
 
 fn refuse_key(service: &TestService) {
     service
-        .app
         .upstream
-        .on_any()
         .reply(Reply::status(401).with_json(json!({"message": "Invalid API key"})));
 }
 
 fn answer_with_fares(service: &TestService) {
-    service
-        .app
-        .upstream
-        .on_any()
-        .answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    service.upstream.answer_fares(120);
 }
 
 async fn post(service: &TestService, path: &str, body: &Value) -> HttpResponse {
-    service.app.post(path, body).await
+    service.post(path, body).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,9 +38,7 @@ async fn before_acceptance_a_scan_stores_only_its_first_item() {
     let gate = Gate::closed();
     let call_gate = gate.clone();
     service
-        .app
         .upstream
-        .on_any()
         .answer(move |call| Reply::json(json!([fare(120, &call.body)])).gated_by(&call_gate));
     assert_eq!(
         post(&service, "/v1/scans/preview", &fares(100))
@@ -56,9 +47,8 @@ async fn before_acceptance_a_scan_stores_only_its_first_item() {
         json!(100)
     );
     let once = |body: Value| {
-        service.app.send(
+        service.send(
             service
-                .app
                 .request("POST", "/v1/scans")
                 .header("x-api-key", KEY)
                 .header("idempotency-key", "a")
@@ -91,9 +81,9 @@ async fn before_acceptance_a_scan_stores_only_its_first_item() {
     );
 
     let worker = service.start_worker(8);
-    service.app.upstream.wait_for_in_flight(1).await;
+    service.upstream.wait_for_in_flight(1).await;
     assert_eq!(
-        (service.app.upstream.count(), stored_items(&service).await),
+        (service.upstream.count(), stored_items(&service).await),
         (1, 1),
         "only its first item is called"
     );
@@ -156,7 +146,7 @@ async fn before_acceptance_a_caller_has_one_scan_only() {
         second.message()
     );
     let preview = post(&service, "/v1/scans/preview", &fares(1)).await.json();
-    let warnings = preview["warnings"].as_array().unwrap();
+    let warnings = array(&preview["warnings"]);
     assert!(
         warnings
             .iter()
@@ -195,7 +185,7 @@ async fn before_acceptance_a_caller_has_one_scan_only() {
         ("PUT", "/v1/quota/flights", bounds.clone()),
     ] {
         for key in [KEY, "a-key-never-seen"] {
-            let refused = send(&service.app, key, method, path, Some(&body)).await;
+            let refused = service.ask_as(key, method, path, Some(&body)).await;
             assert_eq!(refused.kind(), "409 invalid_state", "{path}");
             assert!(
                 refused
@@ -215,7 +205,8 @@ async fn before_acceptance_a_caller_has_one_scan_only() {
     assert_eq!(service.app.get("/v1/verify").await.status, 200);
     assert_eq!(post(&service, "/v1/monitors", &monitor()).await.status, 201);
     assert_eq!(
-        send(&service.app, KEY, "PUT", "/v1/quota/flights", Some(&bounds))
+        service
+            .ask_as(KEY, "PUT", "/v1/quota/flights", Some(&bounds))
             .await
             .status,
         200
@@ -251,7 +242,7 @@ async fn a_refused_key_gets_401_until_a_resume_succeeds() {
         );
     }
     assert_eq!(
-        (service.app.upstream.count(), stored_items(&service).await),
+        (service.upstream.count(), stored_items(&service).await),
         (1, 1)
     );
     assert_eq!(
@@ -276,7 +267,6 @@ async fn a_server_error_adds_one_more_item() {
     answer_with_fares(&service);
     let fails = ["2030-01-01", "2030-01-02"];
     service
-        .app
         .upstream
         .on_any()
         .when(move |call| fails.iter().any(|day| call.body["departure_date"] == *day))
@@ -284,7 +274,6 @@ async fn a_server_error_adds_one_more_item() {
     let (gate, counted) = (Gate::closed(), Gate::closed());
     let (call_gate, is_second) = (gate.clone(), counted.clone());
     service
-        .app
         .upstream
         .on_any()
         .when(|call| call.body["departure_date"] == "2030-01-02")
@@ -312,30 +301,27 @@ async fn a_server_error_adds_one_more_item() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sweep_expands_scans_of_dead_processes() {
-    let service = SteppedService::start().await;
-    require_key_acceptance(service.db.pool()).await;
+    let service = TestService::start().await;
+    require_key_acceptance(service.pool()).await;
     let id = service.submit(&fares(40)).await;
     let claims = service.claim().await;
     assert_eq!(claims.len(), 1);
     service.begin(&claims[0]).await;
     service.finish(&claims[0], SearchOutcome::Ok(120)).await;
     // The state after the writer's transaction, when its process dies.
-    sqlx::query("update tenants set accepted_at = now()")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(service.pool(), "update tenants set accepted_at = now()");
     let count = || {
-        sqlx::query_scalar::<_, i64>("select count(*) from scan_items").fetch_one(service.db.pool())
+        sqlx::query_scalar::<_, i64>("select count(*) from scan_items").fetch_one(service.pool())
     };
     assert_eq!(count().await.unwrap(), 1);
     let (one, two) = tokio::join!(
-        expand_due_scans(service.db.pool(), None, Timestamp::now()),
-        expand_due_scans(service.db.pool(), None, Timestamp::now())
+        expand_due_scans(service.pool(), None, Timestamp::now()),
+        expand_due_scans(service.pool(), None, Timestamp::now())
     );
     assert!(one.unwrap() + two.unwrap() >= 1);
     assert_eq!(count().await.unwrap(), 40, "once, whoever does it");
     assert_eq!(
-        expand_due_scans(service.db.pool(), None, Timestamp::now())
+        expand_due_scans(service.pool(), None, Timestamp::now())
             .await
             .unwrap(),
         0
@@ -353,7 +339,7 @@ async fn two_phase_scans_find_the_same_before_and_after() {
     let mut asked = Vec::new();
     for accepted in [false, true] {
         let service = service().await;
-        service.app.upstream.on_any().answer(|call| {
+        service.upstream.answer(|call| {
             // A verify call has no date.
             let day: u64 = call.body["departure_date"]
                 .as_str()
@@ -393,7 +379,6 @@ async fn a_first_phase_continues_after_server_errors() {
     answer_with_fares(&service);
     let fails = ["2030-01-01", "2030-01-06"];
     service
-        .app
         .upstream
         .on_any()
         .when(move |call| fails.iter().any(|day| call.body["departure_date"] == *day))

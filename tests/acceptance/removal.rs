@@ -5,23 +5,18 @@ use farescan::tenants::store::acceptance::remove_unaccepted;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::{send, service};
-use crate::control::test_service::{departing_from, fares};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService};
+use super::service;
 use crate::support::db::require_key_acceptance;
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
+use crate::support::{SearchOutcome, TestService, array, departing_from, fares};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_caller_is_removed_after_a_day() {
-    let service = SteppedService::start().await;
-    require_key_acceptance(service.db.pool()).await;
-    service.app.upstream.on_any().reply(Reply::status(401));
+    let service = TestService::start().await;
+    require_key_acceptance(service.pool()).await;
+    service.upstream.reply(Reply::status(401));
     let before = service.row_counts().await;
-    let service = crate::control::test_service::TestService {
-        db: service.db,
-        app: service.app,
-    };
     let worker = service.start_worker(2);
     let id = service.submit(&fares(10)).await;
     service
@@ -30,7 +25,7 @@ async fn a_refused_caller_is_removed_after_a_day() {
         })
         .await;
     worker.stop().await;
-    let (pool, now) = (service.db.pool(), Timestamp::now());
+    let (pool, now) = (service.pool(), Timestamp::now());
     assert_eq!(
         remove_unaccepted(pool, 10, now + SignedDuration::from_hours(23))
             .await
@@ -47,7 +42,7 @@ async fn a_refused_caller_is_removed_after_a_day() {
     let mut left = Vec::new();
     for (table, rows) in before {
         let count = sqlx::AssertSqlSafe(format!("select count(*) from {table}"));
-        let now: i64 = sqlx::query_scalar(count).fetch_one(pool).await.unwrap();
+        let now: i64 = value!(pool, count);
         if now != rows && !matches!(table.as_str(), "workers") {
             left.push((table, rows, now));
         }
@@ -58,14 +53,10 @@ async fn a_refused_caller_is_removed_after_a_day() {
 #[tokio::test(flavor = "multi_thread")]
 async fn accepted_and_waiting_callers_are_not_removed() {
     let service = service().await;
-    service
-        .app
-        .upstream
-        .on_any()
-        .answer(|call| match call.key.as_str() {
-            "refused" => Reply::status(401),
-            _ => Reply::json(json!([fare(120, &call.body)])),
-        });
+    service.upstream.answer(|call| match call.key.as_str() {
+        "refused" => Reply::status(401),
+        _ => Reply::json(json!([fare(120, &call.body)])),
+    });
     for key in ["accepted", "refused"] {
         service.submit_as(key, &fares(3)).await;
     }
@@ -85,29 +76,25 @@ async fn accepted_and_waiting_callers_are_not_removed() {
         .await;
     let paused = service.submit_as("cancelled", &fares(3)).await;
     assert_eq!(
-        send(
-            &service.app,
-            "cancelled",
-            "POST",
-            &format!("/v1/scans/{paused}/cancel"),
-            None
-        )
-        .await
-        .status,
+        service
+            .ask_as(
+                "cancelled",
+                "POST",
+                &format!("/v1/scans/{paused}/cancel"),
+                None
+            )
+            .await
+            .status,
         200
     );
     let later = Timestamp::now() + SignedDuration::from_hours(24 * 30);
     assert_eq!(
-        remove_unaccepted(service.db.pool(), 1, later)
-            .await
-            .unwrap(),
+        remove_unaccepted(service.pool(), 1, later).await.unwrap(),
         1,
         "at most one per pass"
     );
     assert_eq!(
-        remove_unaccepted(service.db.pool(), 100, later)
-            .await
-            .unwrap(),
+        remove_unaccepted(service.pool(), 100, later).await.unwrap(),
         1
     );
     for (key, scans) in [
@@ -116,10 +103,8 @@ async fn accepted_and_waiting_callers_are_not_removed() {
         ("refused", 0),
         ("cancelled", 0),
     ] {
-        let list = send(&service.app, key, "GET", "/v1/scans", None)
-            .await
-            .json();
-        assert_eq!(list["data"].as_array().unwrap().len(), scans, "{key}");
+        let list = service.ask_as(key, "GET", "/v1/scans", None).await.json();
+        assert_eq!(array(&list["data"]).len(), scans, "{key}");
     }
     service.submit_as("refused", &fares(3)).await;
 }
@@ -132,20 +117,15 @@ async fn unaccepted_callers_are_bounded_in_total() {
     ] {
         let service = service().await;
         let fill = "insert into tenants (tenant_id, created_at) select gen_random_uuid(), now() - $2::interval from generate_series(1, $1)";
-        sqlx::query(sqlx::AssertSqlSafe(fill.replace("$2", &format!("'{age}'"))))
-            .bind(most - 1)
-            .execute(service.db.pool())
-            .await
-            .unwrap();
+        execute!(
+            service.pool(),
+            sqlx::AssertSqlSafe(fill.replace("$2", &format!("'{age}'"))),
+            most - 1
+        );
         service.submit_as("the-last-one", &fares(3)).await;
-        let refused = send(
-            &service.app,
-            "one-too-many",
-            "POST",
-            "/v1/scans",
-            Some(&fares(3)),
-        )
-        .await;
+        let refused = service
+            .ask_as("one-too-many", "POST", "/v1/scans", Some(&fares(3)))
+            .await;
         assert_eq!(
             (refused.kind().as_str(), refused.header("retry-after")),
             ("429 too_many_requests", "60"),
@@ -162,7 +142,8 @@ async fn unaccepted_callers_are_bounded_in_total() {
             "a refused submission stores no caller"
         );
         assert_eq!(
-            send(&service.app, "one-too-many", "GET", "/v1/verify", None)
+            service
+                .ask_as("one-too-many", "GET", "/v1/verify", None)
                 .await
                 .status,
             200
@@ -173,24 +154,23 @@ async fn unaccepted_callers_are_bounded_in_total() {
 
 #[tokio::test]
 async fn a_submission_during_the_removal_is_not_lost() {
-    let service = SteppedService::start().await;
-    require_key_acceptance(service.db.pool()).await;
+    let service = TestService::start().await;
+    require_key_acceptance(service.pool()).await;
     let later = Timestamp::now() + SignedDuration::from_hours(25);
     let id = service.submit(&fares(2)).await;
     let cancelled = service
-        .app
         .post(&format!("/v1/scans/{id}/cancel"), &json!({}))
         .await;
     assert_eq!(cancelled.status, 200);
-    let pool = service.db.pool();
-    sqlx::query("update tenants set ordered_at = ordered_at - interval '25 hours'")
-        .execute(pool)
-        .await
-        .unwrap();
+    let pool = service.pool();
+    execute!(
+        pool,
+        "update tenants set ordered_at = ordered_at - interval '25 hours'"
+    );
     let order = fares(2);
     let (_, ordered) = tokio::join!(
         remove_unaccepted(pool, 10, later),
-        service.app.post("/v1/scans", &order)
+        service.post("/v1/scans", &order)
     );
     assert_eq!(ordered.status, 202, "{}", ordered.text());
     service.complete_all(|_| SearchOutcome::Empty).await;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use farescan::scans::watch::WatchSettings;
 use serde_json::json;
 
-use super::{send, service_with};
-use crate::control::test_service::fares;
+use super::service_with;
 use crate::events::client::{Events, ask};
 use crate::support::app::{KEY, TestApp};
+use crate::support::fares;
 
 fn settings() -> WatchSettings {
     WatchSettings {
@@ -27,7 +27,7 @@ async fn event_streams_are_limited_before_and_after_acceptance() {
     let id = service.submit(&fares(3)).await;
     let mut streams = Vec::new();
     for _ in 0..5 {
-        streams.push(Events::open(&service.app, &id, None).await);
+        streams.push(Events::open(&service, &id, None).await);
     }
     let sixth = service.app.get(&format!("/v1/scans/{id}/events")).await;
     assert_eq!(sixth.kind(), "429 too_many_requests");
@@ -44,18 +44,18 @@ async fn event_streams_are_limited_before_and_after_acceptance() {
         let key = format!("made-up-{number}");
         let theirs = service.submit_as(&key, &fares(3)).await;
         for _ in 0..5 {
-            streams.push(Events::of(ask(&service.app, &key, &theirs, None).await));
+            streams.push(Events::of(ask(&service, &key, &theirs, None).await));
         }
     }
     let crowd = service.submit_as("made-up-more", &fares(3)).await;
-    let full = send(
-        &service.app,
-        "made-up-more",
-        "GET",
-        &format!("/v1/scans/{crowd}/events"),
-        None,
-    )
-    .await;
+    let full = service
+        .ask_as(
+            "made-up-more",
+            "GET",
+            &format!("/v1/scans/{crowd}/events"),
+            None,
+        )
+        .await;
     assert_eq!(
         (full.kind().as_str(), full.header("retry-after")),
         ("503 unavailable", "5"),
@@ -63,25 +63,24 @@ async fn event_streams_are_limited_before_and_after_acceptance() {
     );
 
     assert_eq!(
-        send(&service.app, "accepted", "GET", "/v1/verify", None)
+        service
+            .ask_as("accepted", "GET", "/v1/verify", None)
             .await
             .status,
         200
     );
     let theirs = service.submit_as("accepted", &fares(3)).await;
     for _ in 0..15 {
-        streams.push(Events::of(
-            ask(&service.app, "accepted", &theirs, None).await,
-        ));
+        streams.push(Events::of(ask(&service, "accepted", &theirs, None).await));
     }
-    let more = send(
-        &service.app,
-        "accepted",
-        "GET",
-        &format!("/v1/scans/{theirs}/events"),
-        None,
-    )
-    .await;
+    let more = service
+        .ask_as(
+            "accepted",
+            "GET",
+            &format!("/v1/scans/{theirs}/events"),
+            None,
+        )
+        .await;
     assert_eq!(
         more.kind(),
         "429 too_many_requests",
@@ -89,7 +88,7 @@ async fn event_streams_are_limited_before_and_after_acceptance() {
     );
     let other = service.submit_as("another", &fares(3)).await;
     drop(streams.drain(..5));
-    while ask(&service.app, "another", &other, None).await.status() != 200 {
+    while ask(&service, "another", &other, None).await.status() != 200 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -102,7 +101,7 @@ async fn streams_of_paused_scans_end_before_acceptance() {
     }))
     .await;
     let id = service.submit(&fares(3)).await;
-    let mut running = Events::open(&service.app, &id, None).await;
+    let mut running = Events::open(&service, &id, None).await;
     assert_eq!(
         running.next().await.unwrap().data["status"],
         json!("queued")
@@ -112,7 +111,7 @@ async fn streams_of_paused_scans_end_before_acceptance() {
 
     assert_eq!(service.app.get("/v1/verify").await.status, 200);
     service.submit(&fares(1)).await;
-    let mut stays = Events::of(ask(&service.app, KEY, &id, None).await);
+    let mut stays = Events::of(ask(&service, KEY, &id, None).await);
     assert_eq!(stays.next().await.unwrap().data["status"], json!("paused"));
     assert!(
         tokio::time::timeout(Duration::from_secs(1), stays.next())

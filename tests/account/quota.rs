@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::control::test_service::{TestService, fares};
 use crate::support::app::KEY;
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
+use crate::support::{TestService, fares};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn quota_shows_pace_calls_in_flight_and_remaining_plan() {
@@ -34,13 +34,11 @@ async fn quota_shows_pace_calls_in_flight_and_remaining_plan() {
             .header("x-ratelimit-requests-reset", "86400")
     };
     service
-        .app
         .upstream
-        .on_any()
         .reply(with_quota_headers(Reply::json(json!([fare(120, &json!({}))]))).gated_by(&gate));
     let worker = service.start_worker(3);
     let id = service.submit(&fares(5)).await;
-    service.app.upstream.wait_for_in_flight(3).await;
+    service.upstream.wait_for_in_flight(3).await;
     let busy = service.get("/v1/quota").await;
     assert_eq!(
         (&busy["flights"]["in_flight"], &busy["hotels"]),
@@ -77,14 +75,12 @@ async fn quota_shows_pace_calls_in_flight_and_remaining_plan() {
         24
     );
     let stranger = service
-        .app
         .request("GET", "/v1/quota")
         .header("x-api-key", "another-key-0123456789");
-    assert_eq!(service.app.send(stranger).await.json()["flights"], new_lane);
+    assert_eq!(service.send(stranger).await.json()["flights"], new_lane);
     assert_eq!(
         service
-            .app
-            .send(service.app.request("GET", "/v1/quota"))
+            .send(service.request("GET", "/v1/quota"))
             .await
             .kind(),
         "401 missing_api_key"
@@ -108,7 +104,7 @@ async fn a_pause_shows_its_reason_and_end() {
         (Reply::status(403), "not_subscribed", false),
     ] {
         let service = TestService::start().await;
-        service.app.upstream.on_any().reply(reply);
+        service.upstream.reply(reply);
         let worker = service.start_worker(1);
         let id = service.submit(&fares(3)).await;
         service
@@ -124,12 +120,9 @@ async fn a_pause_shows_its_reason_and_end() {
             "{paused}"
         );
         worker.stop().await;
-        let seen = service
-            .app
-            .request("GET", "/v1/quota")
-            .header("x-api-key", KEY);
+        let seen = service.request("GET", "/v1/quota").header("x-api-key", KEY);
         assert_eq!(
-            service.app.send(seen).await.json()["hotels"]["paused"],
+            service.send(seen).await.json()["hotels"]["paused"],
             json!(null),
             "the other lane is not paused"
         );

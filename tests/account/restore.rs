@@ -8,14 +8,14 @@ use serde_json::json;
 
 use super::rotate::{NEW_KEY, rotate_to, stored_keys};
 use crate::operation::process::{CommandResult, farescan, program};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService, fares};
 use crate::support::app::KEY;
 use crate::support::reply::Reply;
+use crate::support::{SearchOutcome, TestService, fares};
 
 const THIRD_KEY: &str = "a-third-key-5566778899";
 
 /// `farescan tenants restore` with these keys on its standard input.
-fn restore(service: &SteppedService, keys: &[&str]) -> CommandResult {
+fn restore(service: &TestService, keys: &[&str]) -> CommandResult {
     let mut command = farescan(&program(), &["tenants", "restore"]);
     command
         .env("DATABASE_URL", service.db.url())
@@ -43,7 +43,7 @@ fn restore(service: &SteppedService, keys: &[&str]) -> CommandResult {
 
 #[tokio::test]
 async fn a_rotation_needs_a_key_that_the_marketplace_accepts() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     service.submit(&fares(2)).await;
     for (flights, hotels, kind) in [
         (
@@ -58,18 +58,10 @@ async fn a_rotation_needs_a_key_that_the_marketplace_accepts() {
         ),
         (Reply::status(503), Reply::status(422), "503 upstream_error"),
     ] {
-        service
-            .app
-            .upstream
-            .on(Endpoint::FlightsOneway)
-            .reply(flights);
-        service
-            .app
-            .upstream
-            .on(Endpoint::HotelsResolve)
-            .reply(hotels);
+        service.upstream.on(Endpoint::FlightsOneway).reply(flights);
+        service.upstream.on(Endpoint::HotelsResolve).reply(hotels);
         let before = service.dump_database().await;
-        let refused = rotate_to(&service.app, KEY, NEW_KEY).await;
+        let refused = rotate_to(&service, KEY, NEW_KEY).await;
         assert_eq!(refused.kind(), kind, "{}", refused.text());
         assert_eq!(
             service.dump_database().await,
@@ -77,28 +69,26 @@ async fn a_rotation_needs_a_key_that_the_marketplace_accepts() {
             "{kind}: its owner has it still"
         );
     }
-    let asked = service.app.upstream.count();
+    let asked = service.upstream.count();
     assert_eq!(
-        rotate_to(&service.app, "a-stranger", NEW_KEY).await.kind(),
+        rotate_to(&service, "a-stranger", NEW_KEY).await.kind(),
         "404 not_found"
     );
     assert_eq!(
-        service.app.upstream.count(),
+        service.upstream.count(),
         asked,
         "a key that owns nothing causes no check"
     );
     service
-        .app
         .upstream
         .on(Endpoint::HotelsResolve)
         .reply(Reply::status(422));
     service
-        .app
         .upstream
         .on(Endpoint::FlightsOneway)
         .reply(Reply::status(403));
     assert_eq!(
-        rotate_to(&service.app, KEY, NEW_KEY).await.status,
+        rotate_to(&service, KEY, NEW_KEY).await.status,
         200,
         "a key for hotels alone is accepted"
     );
@@ -106,27 +96,22 @@ async fn a_rotation_needs_a_key_that_the_marketplace_accepts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_operator_undoes_a_rotation_for_two_days() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(2)).await;
     let none = restore(&service, &[KEY]);
     assert!(
         none.code == Some(1) && none.err.contains("not rotated within the last 48 hours"),
         "{none:?}"
     );
-    assert_eq!(rotate_to(&service.app, KEY, NEW_KEY).await.status, 200);
+    assert_eq!(rotate_to(&service, KEY, NEW_KEY).await.status, 200);
     // The owner searches with the old key, which creates a tenant that owns nothing.
     let search =
         json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-14"});
     assert_eq!(
-        service.app.post("/v1/flights/oneway", &search).await.status,
+        service.post("/v1/flights/oneway", &search).await.status,
         200
     );
-    while sqlx::query_scalar::<_, i64>("select count(*) from tenants")
-        .fetch_one(service.db.pool())
-        .await
-        .unwrap()
-        < 2
-    {
+    while value!(service.pool(), "select count(*) from tenants", => i64) < 2 {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
 
@@ -157,7 +142,7 @@ async fn the_operator_undoes_a_rotation_for_two_days() {
     );
 
     // The old key has leaked and is rotated again; a third key takes over.
-    assert_eq!(rotate_to(&service.app, KEY, NEW_KEY).await.status, 200);
+    assert_eq!(rotate_to(&service, KEY, NEW_KEY).await.status, 200);
     assert_eq!(restore(&service, &[KEY, THIRD_KEY]).code, Some(0));
     assert_eq!(
         service
@@ -172,20 +157,17 @@ async fn the_operator_undoes_a_rotation_for_two_days() {
     );
     service.complete_all(|_| SearchOutcome::Ok(120)).await;
 
-    assert_eq!(
-        rotate_to(&service.app, THIRD_KEY, NEW_KEY).await.status,
-        200
-    );
+    assert_eq!(rotate_to(&service, THIRD_KEY, NEW_KEY).await.status, 200);
     service.submit(&fares(1)).await;
     let taken = restore(&service, &[THIRD_KEY, KEY]);
     assert!(
         taken.code == Some(1) && taken.err.contains("scans or monitors of its own"),
         "{taken:?}"
     );
-    sqlx::query("update passed_keys set passed_at = passed_at - interval '48 hours'")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(
+        service.pool(),
+        "update passed_keys set passed_at = passed_at - interval '48 hours'"
+    );
     assert_eq!(
         restore(&service, &[THIRD_KEY]).code,
         Some(1),

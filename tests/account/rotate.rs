@@ -6,12 +6,11 @@ use farescan::tenants::{self, Keyring, rotate, store};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::control::test_service::{TestService, departing_from, fares};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService};
 use crate::support::app::{HttpResponse, KEY, TestApp, ring};
 use crate::support::db::TestDb;
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
+use crate::support::{SearchOutcome, TestService, array, departing_from, fares};
 
 pub const NEW_KEY: &str = "rotated-key-9876543210";
 const PATH: &str = "/v1/account/rotate-key";
@@ -32,11 +31,10 @@ async fn get_as(app: &TestApp, key: &str, path: &str) -> HttpResponse {
 
 /// The opened keys of all live grants.
 pub async fn stored_keys(db: &TestDb) -> Vec<(TenantId, String)> {
-    let live: Vec<(uuid::Uuid, uuid::Uuid)> =
-        sqlx::query_as("select tenant_id, grant_id from key_grants where wiped_at is null")
-            .fetch_all(db.pool())
-            .await
-            .unwrap();
+    let live: Vec<(uuid::Uuid, uuid::Uuid)> = rows!(
+        db.pool(),
+        "select tenant_id, grant_id from key_grants where wiped_at is null"
+    );
     let mut keys = Vec::new();
     for (tenant, grant) in live {
         let (tenant, grant) = (TenantId::from(tenant), GrantId::from(grant));
@@ -55,16 +53,12 @@ pub async fn stored_keys(db: &TestDb) -> Vec<(TenantId, String)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rotation_resumes_scans_paused_by_a_rejected_key() {
     let service = TestService::start().await;
-    service
-        .app
-        .upstream
-        .on_any()
-        .answer(|call| match call.key.as_str() {
-            NEW_KEY => Reply::json(json!([fare(164, &call.body)])),
-            "a-third-key" => Reply::status(403),
-            _ if call.body["from_airport"] == "YYY" => Reply::json(json!([fare(120, &call.body)])),
-            _ => Reply::status(401).with_json(json!({"message": "Invalid API key"})),
-        });
+    service.upstream.answer(|call| match call.key.as_str() {
+        NEW_KEY => Reply::json(json!([fare(164, &call.body)])),
+        "a-third-key" => Reply::status(403),
+        _ if call.body["from_airport"] == "YYY" => Reply::json(json!([fare(120, &call.body)])),
+        _ => Reply::status(401).with_json(json!({"message": "Invalid API key"})),
+    });
     let worker = service.start_worker(2);
     service.accept_key().await;
     let scans = [
@@ -79,10 +73,9 @@ async fn a_rotation_resumes_scans_paused_by_a_rejected_key() {
             .await;
         service.wait_until_idle(id).await;
     }
-    let before = service.app.upstream.count();
+    let before = service.upstream.count();
 
-    let rotated = rotate_to(&service.app, KEY, NEW_KEY).await;
-    assert_eq!(rotated.status, 200, "{}", rotated.text());
+    let rotated = rotate_to(&service, KEY, NEW_KEY).await.expect(200);
     let response = rotated.json();
     assert_eq!(
         (&response["held_keys"], &response["lanes_resumed"]),
@@ -90,20 +83,20 @@ async fn a_rotation_resumes_scans_paused_by_a_rejected_key() {
     );
     for id in &scans {
         let path = format!("/v1/scans/{id}?wait=60");
-        let ended = get_as(&service.app, NEW_KEY, &path).await.json();
+        let ended = get_as(&service, NEW_KEY, &path).await.json();
         assert_eq!(
             (&ended["status"], &ended["items"]["degraded"]),
             (&json!("completed"), &json!(0)),
             "{ended:#}"
         );
         assert_eq!(
-            get_as(&service.app, KEY, &path).await.kind(),
+            get_as(&service, KEY, &path).await.kind(),
             "404 not_found",
             "the old key is unknown"
         );
     }
     worker.stop().await;
-    let after: Vec<_> = service.app.upstream.calls().split_off(before);
+    let after: Vec<_> = service.upstream.calls().split_off(before);
     assert_eq!(
         after.len(),
         1 + 7,
@@ -113,22 +106,19 @@ async fn a_rotation_resumes_scans_paused_by_a_rejected_key() {
         after.iter().all(|call| call.key == NEW_KEY),
         "with the new key"
     );
-    let usage = get_as(&service.app, NEW_KEY, "/v1/usage").await.json();
+    let usage = get_as(&service, NEW_KEY, "/v1/usage").await.json();
     assert_eq!(
         usage["totals"]["requests"],
-        json!(service.app.upstream.count() - 1),
+        json!(service.upstream.count() - 1),
         "includes the usage before the rotation"
     );
     assert_eq!(
-        get_as(&service.app, KEY, "/v1/usage").await.json()["totals"]["requests"],
+        get_as(&service, KEY, "/v1/usage").await.json()["totals"]["requests"],
         json!(0)
     );
     let history = "/v1/history/flights?from_airport=YYY&to_airport=LHR";
     assert_eq!(
-        get_as(&service.app, NEW_KEY, history).await.json()["data"]
-            .as_array()
-            .unwrap()
-            .len(),
+        array(&get_as(&service, NEW_KEY, history).await.json()["data"]).len(),
         1
     );
 }
@@ -139,9 +129,7 @@ async fn refusals_of_calls_in_flight_do_not_pause_the_new_key() {
     let gate = Gate::closed();
     let call_gate = gate.clone();
     service
-        .app
         .upstream
-        .on_any()
         .answer(move |call| match call.key.as_str() {
             NEW_KEY => Reply::json(json!([fare(164, &call.body)])),
             _ if call.body["departure_date"] == "2030-01-01" => {
@@ -151,14 +139,14 @@ async fn refusals_of_calls_in_flight_do_not_pause_the_new_key() {
         });
     let worker = service.start_worker(2);
     let id = service.submit(&fares(4)).await;
-    service.app.upstream.wait_for_in_flight(2).await;
+    service.upstream.wait_for_in_flight(2).await;
     assert_eq!(
-        rotate_to(&service.app, KEY, NEW_KEY).await.json()["lanes_resumed"],
+        rotate_to(&service, KEY, NEW_KEY).await.json()["lanes_resumed"],
         json!([]),
         "no lane was paused"
     );
     gate.open();
-    let ended = get_as(&service.app, NEW_KEY, &format!("/v1/scans/{id}?wait=60"))
+    let ended = get_as(&service, NEW_KEY, &format!("/v1/scans/{id}?wait=60"))
         .await
         .json();
     worker.stop().await;
@@ -171,7 +159,6 @@ async fn refusals_of_calls_in_flight_do_not_pause_the_new_key() {
         (&json!("completed"), &json!(4), &json!(120))
     );
     let keys: Vec<_> = service
-        .app
         .upstream
         .calls()
         .iter()
@@ -186,11 +173,11 @@ async fn refusals_of_calls_in_flight_do_not_pause_the_new_key() {
 
 #[tokio::test]
 async fn a_repeated_rotation_gets_the_same_answer() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     service.submit(&fares(2)).await;
-    let first = rotate_to(&service.app, KEY, NEW_KEY).await;
+    let first = rotate_to(&service, KEY, NEW_KEY).await;
     let before = service.row_counts().await;
-    let again = rotate_to(&service.app, KEY, NEW_KEY).await;
+    let again = rotate_to(&service, KEY, NEW_KEY).await;
     assert_eq!((again.status, again.text()), (200, first.text()));
     assert_eq!(
         (
@@ -202,43 +189,34 @@ async fn a_repeated_rotation_gets_the_same_answer() {
     assert_eq!(service.row_counts().await, before, "nothing was done");
 
     assert_eq!(
-        rotate_to(&service.app, KEY, "another-new-key").await.kind(),
+        rotate_to(&service, KEY, "another-new-key").await.kind(),
         "404 not_found",
         "a rotation to another key is no repetition"
     );
-    sqlx::query("update passed_keys set passed_at = passed_at - interval '48 hours'")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(
+        service.pool(),
+        "update passed_keys set passed_at = passed_at - interval '48 hours'"
+    );
     assert_eq!(
-        rotate_to(&service.app, KEY, NEW_KEY).await.kind(),
+        rotate_to(&service, KEY, NEW_KEY).await.kind(),
         "404 not_found",
         "for two days"
     );
     assert_eq!(
-        rotate_to(&service.app, NEW_KEY, KEY).await.status,
+        rotate_to(&service, NEW_KEY, KEY).await.status,
         200,
         "the new key may be rotated back"
     );
-    assert_eq!(
-        service.get("/v1/scans").await["data"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
-    let forgotten: i64 = sqlx::query_scalar("select count(*) from passed_keys")
-        .fetch_one(service.db.pool())
-        .await
-        .unwrap();
+    assert_eq!(array(&service.get("/v1/scans").await["data"]).len(), 1);
+    let forgotten: i64 = value!(service.pool(), "select count(*) from passed_keys");
     assert_eq!(forgotten, 1, "only the last one is remembered");
 }
 
 #[tokio::test]
 async fn a_refused_rotation_changes_nothing() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     assert_eq!(
-        rotate_to(&service.app, KEY, NEW_KEY).await.kind(),
+        rotate_to(&service, KEY, NEW_KEY).await.kind(),
         "404 not_found",
         "a key that never submitted anything"
     );
@@ -253,10 +231,10 @@ async fn a_refused_rotation_changes_nothing() {
         202
     );
     let before = service.dump_database().await;
-    let taken = rotate_to(&service.app, KEY, "their-key-0123456789").await;
+    let taken = rotate_to(&service, KEY, "their-key-0123456789").await;
     assert_eq!(taken.kind(), "409 invalid_state");
     for (old, new) in [("their-key-0123456789", KEY), ("a-stranger", KEY)] {
-        let refused = rotate_to(&service.app, old, new).await;
+        let refused = rotate_to(&service, old, new).await;
         assert!(
             matches!(refused.status, 404 | 409),
             "{old}: {}",
@@ -264,18 +242,12 @@ async fn a_refused_rotation_changes_nothing() {
         );
     }
     assert_eq!(service.dump_database().await, before);
-    assert_eq!(
-        service.get("/v1/scans").await["data"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(array(&service.get("/v1/scans").await["data"]).len(), 1);
 }
 
 #[tokio::test]
 async fn invalid_rotation_bodies_are_refused_and_not_shown() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     service.submit(&fares(1)).await;
     let before = service.dump_database().await;
     let canary = "canary-8f3a";
@@ -300,11 +272,10 @@ async fn invalid_rotation_bodies_are_refused_and_not_shown() {
         String::new(),
     ] {
         let request = service
-            .app
             .request("POST", PATH)
             .header("x-api-key", KEY)
             .body(body.clone());
-        let answer = service.app.send(request).await;
+        let answer = service.send(request).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{body}");
         let shown = format!("{} {:?}", answer.text(), answer.headers);
         assert!(
@@ -317,29 +288,21 @@ async fn invalid_rotation_bodies_are_refused_and_not_shown() {
             answer.message()
         );
     }
-    let same = rotate_to(&service.app, KEY, KEY).await.message();
+    let same = rotate_to(&service, KEY, KEY).await.message();
     assert!(
         same.starts_with("`new_key`: found a value that is not shown; expected ")
             && same.contains("other than the key of this request"),
         "{same}"
     );
     let large = service
-        .app
         .request("POST", PATH)
         .header("x-api-key", KEY)
         .body("x".repeat(70_000));
-    assert_eq!(
-        service.app.send(large).await.kind(),
-        "413 payload_too_large"
-    );
+    assert_eq!(service.send(large).await.kind(), "413 payload_too_large");
     let keyless = service
-        .app
         .request("POST", PATH)
         .json(&json!({"new_key": NEW_KEY}));
-    assert_eq!(
-        service.app.send(keyless).await.kind(),
-        "401 missing_api_key"
-    );
+    assert_eq!(service.send(keyless).await.kind(), "401 missing_api_key");
     assert_eq!(service.dump_database().await, before);
 }
 
@@ -347,12 +310,12 @@ async fn invalid_rotation_bodies_are_refused_and_not_shown() {
 async fn neither_key_is_in_a_row_or_a_log_line() {
     let logs = crate::gateway::keys::Logs::default();
     let guard = logs.take();
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     service.submit(&fares(2)).await;
-    assert_eq!(rotate_to(&service.app, KEY, NEW_KEY).await.status, 200);
-    assert_eq!(rotate_to(&service.app, KEY, NEW_KEY).await.status, 200);
-    assert_eq!(rotate_to(&service.app, NEW_KEY, KEY).await.status, 200);
-    assert_eq!(rotate_to(&service.app, KEY, NEW_KEY).await.status, 200);
+    assert_eq!(rotate_to(&service, KEY, NEW_KEY).await.status, 200);
+    assert_eq!(rotate_to(&service, KEY, NEW_KEY).await.status, 200);
+    assert_eq!(rotate_to(&service, NEW_KEY, KEY).await.status, 200);
+    assert_eq!(rotate_to(&service, KEY, NEW_KEY).await.status, 200);
     drop(guard);
     let text = logs.text();
     assert!(
@@ -407,7 +370,7 @@ async fn a_rotation_replaces_the_fingerprints_of_every_ring_key() {
 
 #[tokio::test]
 async fn lists_are_the_same_with_the_new_key() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service
         .submit_and_complete(&fares(3), |position| {
             SearchOutcome::Ok(100 + u32::try_from(position).unwrap())
@@ -424,7 +387,7 @@ async fn lists_are_the_same_with_the_new_key() {
         seen.push(service.get(path).await);
     }
     assert_eq!(
-        rotate_to(&service.app, KEY, NEW_KEY).await.json()["held_keys"],
+        rotate_to(&service, KEY, NEW_KEY).await.json()["held_keys"],
         json!(0),
         "an ended scan has no stored key"
     );

@@ -7,16 +7,15 @@ use futures::future::{join, join_all};
 use serde_json::json;
 
 use super::rotate::{NEW_KEY, rotate_to, stored_keys};
-use crate::control::test_service::{airport_code, departing_from, fares};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService};
 use crate::support::app::KEY;
+use crate::support::{SearchOutcome, TestService, airport_code, array, departing_from, fares};
 
 /// Submissions and resumes with the old key during its rotation: the new key owns the earlier ones,
 /// an unknown caller the later ones, and each tenant has grants of its own key only.
 #[tokio::test(flavor = "multi_thread")]
 async fn submissions_run_before_or_after_a_rotation() {
     for round in 0..5_usize {
-        let service = SteppedService::start().await;
+        let service = TestService::start().await;
         service
             .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(9))
             .await;
@@ -54,7 +53,7 @@ async fn submissions_run_before_or_after_a_rotation() {
             for _ in 0..round {
                 service.get("/v1/scans").await;
             }
-            rotate_to(&service.app, KEY, NEW_KEY).await
+            rotate_to(&service, KEY, NEW_KEY).await
         };
         let (statuses, rotated) = join(orders, rotation).await;
         assert_eq!(rotated.status, 200, "{}", rotated.text());
@@ -66,10 +65,7 @@ async fn submissions_run_before_or_after_a_rotation() {
             "{statuses:?}"
         );
         let tenant_of = async |key: &str| {
-            service.get_as(key, "/v1/scans?limit=500").await.json()["data"]
-                .as_array()
-                .unwrap()
-                .len()
+            array(&service.get_as(key, "/v1/scans?limit=500").await.json()["data"]).len()
         };
         let taken = statuses.iter().filter(|status| **status == 202).count();
         assert_eq!(
@@ -93,12 +89,12 @@ async fn submissions_run_before_or_after_a_rotation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_rotations_of_one_key_succeed_once() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     service.submit(&fares(2)).await;
     let news: Vec<_> = (0..6)
         .map(|number| format!("new-key-number-{number}"))
         .collect();
-    let answers = join_all(news.iter().map(|new| rotate_to(&service.app, KEY, new))).await;
+    let answers = join_all(news.iter().map(|new| rotate_to(&service, KEY, new))).await;
     let kinds: Vec<_> = answers.iter().map(|answer| answer.kind()).collect();
     assert_eq!(
         kinds.iter().filter(|kind| *kind == "200").count(),
@@ -120,7 +116,7 @@ async fn concurrent_rotations_of_one_key_succeed_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_one_caller_can_rotate_to_a_key() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let olds: Vec<_> = (0..4)
         .map(|number| format!("old-key-number-{number}"))
         .collect();
@@ -130,7 +126,7 @@ async fn only_one_caller_can_rotate_to_a_key() {
             202
         );
     }
-    let answers = join_all(olds.iter().map(|old| rotate_to(&service.app, old, NEW_KEY))).await;
+    let answers = join_all(olds.iter().map(|old| rotate_to(&service, old, NEW_KEY))).await;
     let kinds: Vec<_> = answers.iter().map(|answer| answer.kind()).collect();
     assert_eq!(
         kinds.iter().filter(|kind| *kind == "200").count(),
@@ -151,20 +147,17 @@ async fn only_one_caller_can_rotate_to_a_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_scan_with_the_new_key_adds_no_tenant() {
     for _ in 0..5 {
-        let service = SteppedService::start().await;
+        let service = TestService::start().await;
         service
             .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(9))
             .await;
         let (ordered, rotated) = join(
             service.post_as(NEW_KEY, "/v1/scans", &departing_from("ZZZ", fares(1))),
-            rotate_to(&service.app, KEY, NEW_KEY),
+            rotate_to(&service, KEY, NEW_KEY),
         )
         .await;
         assert_eq!(ordered.status, 202, "{}", ordered.text());
-        let scans = service.get_as(NEW_KEY, "/v1/scans").await.json()["data"]
-            .as_array()
-            .unwrap()
-            .len();
+        let scans = array(&service.get_as(NEW_KEY, "/v1/scans").await.json()["data"]).len();
         match rotated.kind().as_str() {
             "200" => assert_eq!(
                 scans, 2,

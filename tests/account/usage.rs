@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 
-use crate::control::test_service::{TestService, departing_from, fares};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
+use crate::support::{SearchOutcome, TestService, array, departing_from, fares};
 
 async fn usage(service: &TestService, query: &str) -> Value {
     service.get(&format!("/v1/usage?{query}")).await
@@ -22,7 +21,7 @@ fn rows(usage: &Value) -> BTreeMap<String, u64> {
             row["requests"].as_u64().unwrap(),
         )
     };
-    usage["data"].as_array().unwrap().iter().map(row).collect()
+    array(&usage["data"]).iter().map(row).collect()
 }
 
 fn stays() -> Value {
@@ -34,7 +33,7 @@ fn stays() -> Value {
 /// one does not complete.
 fn answer_with_mixed_outcomes(service: &TestService) {
     let mut asked = HashMap::<String, usize>::new();
-    service.app.upstream.on_any().answer(move |call| {
+    service.upstream.answer(move |call| {
         let date = call.body["departure_date"]
             .as_str()
             .or(call.body["checkin_date"].as_str())
@@ -68,7 +67,7 @@ async fn usage_equals_the_marketplaces_ledger_after_deletions() {
     }
     worker.stop().await;
 
-    let calls = service.app.upstream.calls();
+    let calls = service.upstream.calls();
     let of = |path: &str| calls.iter().filter(|call| call.path.contains(path)).count() as u64;
     let all = usage(&service, "").await;
     assert_eq!(all["totals"]["requests"], json!(calls.len()));
@@ -131,7 +130,7 @@ async fn usage_equals_the_marketplaces_ledger_after_deletions() {
 
 #[tokio::test]
 async fn usage_has_utc_days_and_pages_of_scans() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let mut ids = Vec::new();
     for time in [
         "2026-10-31T23:59:59.999Z",
@@ -145,10 +144,7 @@ async fn usage_has_utc_days_and_pages_of_scans() {
         let moved = format!(
             "update attempts set started_at = '{time}' where started_at > now() - interval '1 day'"
         );
-        sqlx::query(AssertSqlSafe(moved))
-            .execute(service.db.pool())
-            .await
-            .unwrap();
+        execute!(service.pool(), AssertSqlSafe(moved));
         ids.push(id);
     }
     let days = service
@@ -169,9 +165,7 @@ async fn usage_has_utc_days_and_pages_of_scans() {
         .await;
     let page = first.json();
     let keys = |page: &Value| {
-        page["data"]
-            .as_array()
-            .unwrap()
+        array(&page["data"])
             .iter()
             .map(|row| row["key"].clone())
             .collect::<Vec<_>>()
@@ -197,7 +191,7 @@ async fn usage_has_utc_days_and_pages_of_scans() {
 
 #[tokio::test]
 async fn invalid_usage_queries_are_refused() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     service
         .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(9))
         .await;
@@ -258,11 +252,11 @@ async fn invalid_usage_queries_are_refused() {
 /// tenant and time.
 #[tokio::test]
 async fn a_month_of_a_large_ledger_is_read_by_its_index() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     service
         .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(9))
         .await;
-    let mut conn = service.db.pool().acquire().await.unwrap();
+    let mut conn = service.pool().acquire().await.unwrap();
     // Skips foreign key checks.
     for sql in [
         "set session_replication_role = replica",
@@ -273,20 +267,14 @@ async fn a_month_of_a_large_ledger_is_read_by_its_index() {
         "analyze attempts",
         "analyze scans",
     ] {
-        sqlx::query(sql).execute(&mut *conn).await.unwrap();
+        execute!(&mut *conn, sql);
     }
-    let tenant: String = sqlx::query_scalar("select tenant_id::text from tenants")
-        .fetch_one(&mut *conn)
-        .await
-        .unwrap();
+    let tenant: String = value!(&mut *conn, "select tenant_id::text from tenants");
     for group in ["day", "endpoint", "scan_id"] {
         let sql = format!(
             "explain select {group}, sum(requests) from usage_rows('{tenant}', '2026-03-01Z', '2026-04-01Z') group by 1"
         );
-        let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(sql))
-            .fetch_all(&mut *conn)
-            .await
-            .unwrap();
+        let plan: Vec<String> = values!(&mut *conn, AssertSqlSafe(sql));
         let plan = plan.join("\n");
         assert!(
             plan.contains("attempts_by_time") && !plan.contains("Seq Scan on attempts"),
@@ -296,14 +284,12 @@ async fn a_month_of_a_large_ledger_is_read_by_its_index() {
     let answered = service
         .get("/v1/usage?since=2026-03-01&until=2026-03-31")
         .await;
-    assert_eq!(answered["data"].as_array().unwrap().len(), 31);
-    let counted: i64 = sqlx::query_scalar(
+    assert_eq!(array(&answered["data"]).len(), 31);
+    let counted: i64 = value!(
+        &mut *conn,
         "select count(*) from attempts a join tenants t on t.tenant_id = a.tenant_id
-         where a.started_at >= '2026-03-01Z' and a.started_at < '2026-04-01Z'",
-    )
-    .fetch_one(&mut *conn)
-    .await
-    .unwrap();
+         where a.started_at >= '2026-03-01Z' and a.started_at < '2026-04-01Z'"
+    );
     assert!(counted > 10_000, "{counted}");
     assert_eq!(answered["totals"]["requests"], json!(counted));
 }

@@ -16,42 +16,34 @@ async fn an_uncommitted_evaluation_leaves_nothing() {
         ))
         .await;
     test.respond_with(|asked| fares(&[150], asked));
-    let slot = test.service.next_slot(&id).await;
-    test.service.tick(slot).await;
+    let slot = test.next_slot(&id).await;
+    test.tick(slot).await;
     test.all_ended().await;
     let dies = "create function dies() returns trigger language plpgsql as $$ begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$;
                 create constraint trigger dies after update of evaluated_at on monitor_slots deferrable initially deferred
                 for each row execute function dies();";
-    sqlx::raw_sql(dies)
-        .execute(test.service.db.pool())
-        .await
-        .unwrap();
+    execute!(test.pool(), dies);
     let written = "select (select count(*) from alerts) + (select count(*) from rule_states)
                           + (select count(*) from deliveries) + (select count(*) from monitor_slots where evaluated_at is not null)";
     for _ in 0..3 {
         // The dead session may hold the lock for a moment; then the pass skips the run.
         let pass = loop {
-            let pass = tick(&ticker(test.service.db.pool()), slot + MOMENT)
-                .await
-                .unwrap();
+            let pass = tick(&ticker(test.pool()), slot + MOMENT).await.unwrap();
             if pass.evaluated + pass.failed > 0 {
                 break pass;
             }
         };
         assert_eq!((pass.evaluated, pass.failed), (0, 1));
-        assert_eq!(test.service.count(written).await, 0);
+        assert_eq!(test.count(written).await, 0);
     }
-    sqlx::raw_sql("drop trigger dies on monitor_slots")
-        .execute(test.service.db.pool())
-        .await
-        .unwrap();
-    assert_eq!(test.service.tick(slot + MOMENT).await.evaluated, 1);
-    assert_eq!(test.service.tick(slot + MOMENT).await.evaluated, 0);
+    execute!(test.pool(), "drop trigger dies on monitor_slots");
+    assert_eq!(test.tick(slot + MOMENT).await.evaluated, 1);
+    assert_eq!(test.tick(slot + MOMENT).await.evaluated, 0);
     assert_eq!(
         (test.alerts(&id).await.len(), test.events(&id).await.len()),
         (1, 1)
     );
-    assert_eq!(test.service.slots(&id).await[0]["judged"]["fired"], 1);
+    assert_eq!(test.slots(&id).await[0]["judged"]["fired"], 1);
     test.close().await;
 }
 
@@ -63,11 +55,11 @@ async fn four_processes_evaluate_one_run_once() {
     // Every day one date leaves and another one enters as a new cell.
     for (price, fires) in [(150, 10), (300, 0), (120, 11), (119, 1)] {
         test.respond_with(move |asked| fares(&[price], asked));
-        let slot = test.service.next_slot(&id).await;
-        test.service.tick(slot).await;
+        let slot = test.next_slot(&id).await;
+        test.tick(slot).await;
         test.all_ended().await;
         let before = test.alerts(&id).await.len();
-        let tickers = [(); 4].map(|()| ticker(test.service.db.pool()));
+        let tickers = [(); 4].map(|()| ticker(test.pool()));
         let passes =
             futures::future::join_all(tickers.iter().map(|ticker| tick(ticker, slot + MOMENT)))
                 .await;

@@ -6,27 +6,14 @@ use jiff::{SignedDuration, Timestamp};
 use jiff_sqlx::ToSqlx as _;
 use serde_json::json;
 
-use crate::control::test_service::Rng;
 use crate::faults::process::FarescanProcess;
-use crate::support::WAIT_LIMIT;
+use crate::support::Rng;
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 use crate::worker::fixture::WorkerFixture;
 
 const MONITORS: usize = 12;
 const ROUNDS: i64 = 4;
-
-async fn until(fixture: &WorkerFixture, what: &str, sql: &'static str, count: i64) {
-    let end = tokio::time::Instant::now() + WAIT_LIMIT;
-    while fixture.count(sql).await != count {
-        assert!(
-            tokio::time::Instant::now() < end,
-            "timed out waiting until {what}: {} of {count}",
-            fixture.count(sql).await
-        );
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
 
 /// The price falls, rises and falls to the same again: one new low, and twice below the amount.
 #[tokio::test(flavor = "multi_thread")]
@@ -37,7 +24,6 @@ async fn each_run_fires_once_while_processes_are_killed() {
         let price = price(round);
         fixture
             .upstream
-            .on_any()
             .answer(move |call| Reply::json(json!([fare(price, &call.body)])));
     };
     answers(&fixture, 0);
@@ -49,13 +35,12 @@ async fn each_run_fires_once_while_processes_are_killed() {
             .status,
         202
     );
-    until(
-        &fixture,
-        "the key is accepted",
-        "select count(*) from scans where finished_at is not null",
-        1,
-    )
-    .await;
+    fixture
+        .wait_for_count(
+            "select count(*) from scans where finished_at is not null",
+            1,
+        )
+        .await;
     let rules = json!([{"type": "new_low"}, {"type": "drop_percent", "percent": 20}, {"type": "price_below", "amount": 100}]);
     for number in 0..MONITORS {
         let mut body = super::monitor(1, &rules);
@@ -80,28 +65,27 @@ async fn each_run_fires_once_while_processes_are_killed() {
     for round in 1..=ROUNDS {
         answers(&fixture, round);
         let slot = base + SignedDuration::from_secs(round);
-        sqlx::query("update monitors set next_slot = $1")
-            .bind(slot.to_sqlx())
-            .execute(fixture.pool())
-            .await
-            .unwrap();
+        execute!(
+            fixture.pool(),
+            "update monitors set next_slot = $1",
+            slot.to_sqlx()
+        );
         tokio::time::sleep(Duration::from_millis(rng.below(300))).await;
         processes.remove(0).kill();
         processes.push(FarescanProcess::start(&fixture, 4));
-        until(
-            &fixture,
-            "all runs are evaluated",
-            "select count(*) from monitor_slots where evaluated_at is not null",
-            round * monitors,
-        )
-        .await;
+        fixture
+            .wait_for_count(
+                "select count(*) from monitor_slots where evaluated_at is not null",
+                round * monitors,
+            )
+            .await;
     }
     let events = "select count(*) from alerts where rule_type = ";
     for (rule, times) in [("new_low", 1), ("drop_percent", 1), ("price_below", 2)] {
-        let count: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(format!("{events}'{rule}'")))
-            .fetch_one(fixture.pool())
-            .await
-            .unwrap();
+        let count: i64 = value!(
+            fixture.pool(),
+            sqlx::AssertSqlSafe(format!("{events}'{rule}'"))
+        );
         println!(
             "{rule}: {count} alerts of {monitors} monitors in {ROUNDS} runs, {ROUNDS} processes killed"
         );

@@ -5,15 +5,14 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{AlertTest, fares, monitor};
+use crate::support::{array, text};
 
 const OTHER: &str = "another-key-0123456789";
 
 fn ids(page: &Value) -> Vec<String> {
-    page["data"]
-        .as_array()
-        .unwrap()
+    array(&page["data"])
         .iter()
-        .map(|alert| alert["id"].as_str().unwrap().to_owned())
+        .map(|alert| text(&alert["id"]))
         .collect()
 }
 
@@ -35,10 +34,10 @@ async fn alerts_are_listed_newest_first_by_pages_and_filters() {
     // Two runs of both monitors.
     let first = test.run(&one).await;
     test.run(&one).await;
-    let get = async |path: &str| test.service.get(path).await;
+    let get = async |path: &str| test.get(path).await;
 
     let all = get("/v1/alerts").await;
-    let all = all["data"].as_array().unwrap();
+    let all = array(&all["data"]);
     let times: Vec<_> = all
         .iter()
         .map(|alert| super::time(&alert["fired_at"]))
@@ -57,10 +56,7 @@ async fn alerts_are_listed_newest_first_by_pages_and_filters() {
         2
     );
     assert_eq!(
-        get("/v1/alerts?type=verdict").await["data"]
-            .as_array()
-            .unwrap()
-            .len(),
+        array(&get("/v1/alerts?type=verdict").await["data"]).len(),
         2
     );
     assert_eq!(
@@ -102,7 +98,6 @@ async fn alerts_are_listed_newest_first_by_pages_and_filters() {
     assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), 7);
 
     let answer = test
-        .service
         .ask(
             "GET",
             "/v1/alerts?type=nonsense&since=yesterday&limit=0&monitor_id=scn_1",
@@ -123,7 +118,6 @@ async fn alerts_are_listed_newest_first_by_pages_and_filters() {
         format!("/v1/monitors/{one}/alerts"),
     ] {
         let answer = test
-            .service
             .ask(
                 "GET",
                 &format!("{path}?since=2026-02-01T00:00:00Z&until=2026-01-01T00:00:00Z"),
@@ -152,36 +146,32 @@ async fn alerts_of_another_tenant_are_not_found() {
         .await;
     test.respond_with(|asked| fares(&[200], asked));
     test.run(&id).await;
-    let alert = test.alerts(&id).await[0]["id"].as_str().unwrap().to_owned();
+    let alert = text(&test.alerts(&id).await[0]["id"]);
     // Before the other tenant exists, and after.
     for _ in 0..2 {
         assert_eq!(
-            test.service.get_as(OTHER, "/v1/alerts").await.json()["data"],
+            test.get_as(OTHER, "/v1/alerts").await.json()["data"],
             json!([])
         );
         assert_eq!(
-            test.service
-                .get_as(OTHER, &format!("/v1/alerts?monitor_id={id}"))
+            test.get_as(OTHER, &format!("/v1/alerts?monitor_id={id}"))
                 .await
                 .kind(),
             "404 not_found"
         );
         assert_eq!(
-            test.service
-                .get_as(OTHER, &format!("/v1/alerts/{alert}"))
+            test.get_as(OTHER, &format!("/v1/alerts/{alert}"))
                 .await
                 .kind(),
             "404 not_found"
         );
         assert_eq!(
-            test.service
-                .get_as(OTHER, &format!("/v1/monitors/{id}/alerts"))
+            test.get_as(OTHER, &format!("/v1/monitors/{id}/alerts"))
                 .await
                 .kind(),
             "404 not_found"
         );
-        test.service
-            .post_as(OTHER, "/v1/monitors", &monitor(1, &json!([])))
+        test.post_as(OTHER, "/v1/monitors", &monitor(1, &json!([])))
             .await;
     }
     test.close().await;

@@ -97,7 +97,7 @@ async fn an_alert_shows_what_the_run_saw() {
         {"type": "price_below", "amount": 200, "scope": "cell"}, {"type": "new_low"}, {"type": "verdict"}, {"type": "sold_out", "scope": "cell"}
     ]);
     let id = test.monitor(&monitor(4, &rules)).await;
-    let slot = test.service.next_slot(&id).await;
+    let slot = test.next_slot(&id).await;
     let first = slot
         .in_tz("Europe/London")
         .unwrap()
@@ -169,7 +169,6 @@ async fn an_alert_shows_what_the_run_saw() {
     );
     let alert = &alerts[1];
     let item = test
-        .service
         .get(&format!("/v1/items/{}", alert["item_id"].as_str().unwrap()))
         .await;
     assert_eq!(
@@ -215,8 +214,7 @@ async fn an_alert_shows_what_the_run_saw() {
     );
     assert!(super::time(&alert["before"]["at"]) < super::time(&alert["observed_at"]));
     assert_eq!(
-        test.service
-            .get(&format!("/v1/alerts/{}", alert["id"].as_str().unwrap()))
+        test.get(&format!("/v1/alerts/{}", alert["id"].as_str().unwrap()))
             .await,
         *alert
     );
@@ -243,10 +241,7 @@ async fn failed_slots_fire_a_stale_rule() {
         .await;
     test.run(&id).await;
     let stop = "update lanes set paused_until = 'infinity', pause_reason = 'key_rejected'";
-    sqlx::raw_sql(stop)
-        .execute(test.service.db.pool())
-        .await
-        .unwrap();
+    execute!(test.pool(), stop);
     let fired = [
         test.run(&id).await,
         test.run(&id).await,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sqlx::postgres::PgPoolOptions;
 
 use super::MOMENT;
-use crate::scans::stepped_service::SteppedService;
+use crate::support::TestService;
 
 /// Kilobytes of this process: resident (`VmRSS`) or their peak (`VmHWM`).
 #[cfg(target_os = "linux")]
@@ -21,7 +21,7 @@ fn memory_kb(what: &str) -> u64 {
 }
 
 /// The number of runs that a pass evaluates, without a timeout for idle transactions.
-async fn evaluate_runs(service: &SteppedService, now: Timestamp) -> usize {
+async fn evaluate_runs(service: &TestService, now: Timestamp) -> usize {
     let wait = "set idle_in_transaction_session_timeout = 0";
     let pool = PgPoolOptions::new()
         .after_connect(move |conn, _| {
@@ -58,7 +58,7 @@ async fn twenty_rules_over_long_keys_stay_within_memory_bounds() {
             .collect::<Vec<_>>()
     };
     let lists: Vec<_> = (0..100).map(list).collect();
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let drop = |number| json!({"type": "drop_percent", "percent": 10 + number, "runs": 30, "scope": "cell"});
     let mut body = super::monitor(1, &(0..20).map(drop).collect());
     body["scan"]["sweep"] = json!({"airline_codes": lists, "exclude_airline_codes": lists[..30]});
@@ -88,26 +88,19 @@ async fn twenty_rules_over_long_keys_stay_within_memory_bounds() {
 }
 
 /// Ends the scan's searches, each with a price.
-async fn end_all(service: &SteppedService, searches: u64, factor: f64) {
+async fn end_all(service: &TestService, searches: u64, factor: f64) {
     let ended = "update scan_items set state = 'done', search_status = 'ok', results = 1, calls = 1, observed_at = now(),
                         best_price = (100 + position % 100) * $1, currency = 'USD'
                  where state <> 'done'";
-    let ended = sqlx::query(ended)
-        .bind(factor)
-        .execute(service.db.pool())
-        .await
-        .unwrap();
-    assert_eq!(ended.rows_affected(), searches);
+    let ended = execute!(service.pool(), ended, factor);
+    assert_eq!(ended, searches);
     let ended = "update scans set status = 'completed', ok = total, finished_at = now() where finished_at is null";
-    sqlx::raw_sql(ended)
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(service.pool(), ended);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn eight_rules_evaluate_ten_thousand_cells() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let rules: Vec<Value> = (0..4)
         .flat_map(|number| {
             let scope = if number % 2 == 0 { "cell" } else { "scan" };

@@ -4,18 +4,18 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::MOMENT;
-use crate::scans::stepped_service::SteppedService;
+use crate::support::{TestService, text};
 
 /// A monitor whose searches the test answers one by one; stale after three slots.
 struct SlowRun {
-    service: SteppedService,
+    service: TestService,
     id: String,
     answered: i32,
 }
 
 impl SlowRun {
     async fn begin() -> Self {
-        let service = SteppedService::start().await;
+        let service = TestService::start().await;
         let id = service
             .create_monitor(&super::monitor(30, &json!([{"type": "stale", "runs": 3}])))
             .await;
@@ -43,7 +43,7 @@ impl SlowRun {
     async fn last_outcome(&self) -> (String, Option<u64>) {
         let slots = self.service.slots(&self.id).await;
         (
-            slots[0]["outcome"].as_str().unwrap().to_owned(),
+            text(&slots[0]["outcome"]),
             slots[0]["judged"]["fired"].as_u64(),
         )
     }
@@ -62,7 +62,7 @@ impl SlowRun {
             .bind(self.answered);
         assert_eq!(
             ended
-                .execute(self.service.db.pool())
+                .execute(self.service.pool())
                 .await
                 .unwrap()
                 .rows_affected(),
@@ -74,27 +74,14 @@ impl SlowRun {
     /// Ends the run and cancels its other searches.
     async fn end(&self) {
         let before = self.next_slot().await - SignedDuration::from_hours(1);
-        let pool = self.service.db.pool();
-        sqlx::raw_sql("update scan_items set state = 'cancelled' where state <> 'done'")
-            .execute(pool)
-            .await
-            .unwrap();
+        let pool = self.service.pool();
+        execute!(
+            pool,
+            "update scan_items set state = 'cancelled' where state <> 'done'"
+        );
         let ended = "update scans set status = 'completed', ok = total, finished_at = $1::timestamptz where finished_at is null";
-        sqlx::query(ended)
-            .bind(before.to_string())
-            .execute(pool)
-            .await
-            .unwrap();
+        execute!(pool, ended, before.to_string());
         self.service.tick(before + MOMENT).await;
-    }
-
-    async fn alerts(&self) -> Vec<Value> {
-        self.service
-            .get(&format!("/v1/monitors/{}/alerts", self.id))
-            .await["data"]
-            .as_array()
-            .unwrap()
-            .clone()
     }
 }
 
@@ -113,7 +100,7 @@ async fn a_slow_run_with_answers_is_not_stale() {
     run.end().await;
     // No slot was counted.
     assert_eq!(run.tick_next_slot().await, ("ran".to_owned(), None));
-    assert_eq!(run.alerts().await, Vec::<Value>::new());
+    assert_eq!(run.service.alerts(&run.id).await, Vec::<Value>::new());
 }
 
 /// A rejected key pauses its run for ever: the alert must fire meanwhile, once.
@@ -124,7 +111,7 @@ async fn a_hanging_run_without_answers_is_stale() {
     assert_eq!(run.tick_next_slot().await, overlap(0));
     assert_eq!(run.tick_next_slot().await, overlap(1));
     assert_eq!(run.tick_next_slot().await, overlap(0));
-    let alerts = run.alerts().await;
+    let alerts = run.service.alerts(&run.id).await;
     assert_eq!(
         (alerts.len(), &alerts[0]["type"], &alerts[0]["threshold"]),
         (1, &json!("stale"), &json!(3))
@@ -157,7 +144,7 @@ async fn a_run_that_stops_getting_answers_is_stale() {
 /// A manual run just before a slot does not count against it, and missed slots do not count.
 #[tokio::test]
 async fn stale_counts_from_the_previous_slot_of_the_schedule() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service
         .create_monitor(&super::monitor(30, &json!([{"type": "stale", "runs": 1}])))
         .await;
@@ -178,11 +165,11 @@ async fn stale_counts_from_the_previous_slot_of_the_schedule() {
         202
     );
     let move_it = "update monitor_slots set slot = $1::timestamptz where kind = 'manual'";
-    sqlx::query(move_it)
-        .bind((hour_before + MOMENT).to_string())
-        .execute(run.service.db.pool())
-        .await
-        .unwrap();
+    execute!(
+        run.service.pool(),
+        move_it,
+        (hour_before + MOMENT).to_string()
+    );
     assert_eq!(run.tick_next_slot().await, overlap(0));
     // A day without an answer counts.
     assert_eq!(run.tick_next_slot().await, overlap(1));

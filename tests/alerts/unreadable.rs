@@ -11,11 +11,8 @@ async fn an_unreadable_state_is_reset() {
     let id = test.monitor(&monitor(1, &rules)).await;
     test.respond_with(|asked| fares(&[150], asked));
     assert_eq!(test.run(&id).await["judged"]["fired"], 1);
-    let pool = test.service.db.pool();
-    sqlx::raw_sql("update rule_states set states = 'not packed'::bytea")
-        .execute(pool)
-        .await
-        .unwrap();
+    let pool = test.pool();
+    execute!(pool, "update rule_states set states = 'not packed'::bytea");
     let slot = test.run(&id).await;
     assert_eq!(
         (&slot["judged"]["fired"], &slot["outcome"]),
@@ -53,16 +50,16 @@ async fn unreadable_rules_are_recorded_and_block_no_other_run() {
             &json!([{"type": "price_below", "amount": 200}]),
         ))
         .await;
-    let pool = test.service.db.pool();
+    let pool = test.pool();
     let unknown =
         "update monitors set rules = '[{\"type\": \"of another version\"}]' where monitor_id = $1";
     let uuid = poisoned.parse::<farescan::ids::MonitorId>().unwrap().uuid();
-    sqlx::query(unknown).bind(uuid).execute(pool).await.unwrap();
-    let slot = test.service.next_slot(&id).await;
+    execute!(pool, unknown, uuid);
+    let slot = test.next_slot(&id).await;
     // A run that ends at once may be evaluated in the tick that started it.
-    let first = test.service.tick(slot).await;
+    let first = test.tick(slot).await;
     test.all_ended().await;
-    let second = test.service.tick(slot + super::MOMENT).await;
+    let second = test.tick(slot + super::MOMENT).await;
     assert_eq!(
         (
             first.evaluated + second.evaluated,
@@ -71,21 +68,15 @@ async fn unreadable_rules_are_recorded_and_block_no_other_run() {
         (2, 0)
     );
     assert_eq!(test.alerts(&id).await.len(), 1);
-    let reason: String = sqlx::query_scalar(
+    let reason: String = value!(
+        pool,
         "select reason from monitor_slots where monitor_id = $1 and evaluated_at is not null",
-    )
-    .bind(uuid)
-    .fetch_one(pool)
-    .await
-    .unwrap();
+        uuid
+    );
     assert!(
         reason.starts_with("the alert rules were not evaluated"),
         "{reason}"
     );
-    assert_eq!(
-        test.service.tick(slot + super::MOMENT).await.evaluated,
-        0,
-        "once"
-    );
+    assert_eq!(test.tick(slot + super::MOMENT).await.evaluated, 0, "once");
     test.close().await;
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{AlertTest, MOMENT, fares, monitor};
+use crate::support::text;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_changed_rule_loses_its_state() {
@@ -52,14 +53,14 @@ async fn a_changed_search_is_not_compared_with_earlier_runs() {
     test.respond_with(|asked| fares(&[250], asked));
     test.run(&id).await;
     // Another destination, while a run of the old search has not ended.
-    let slot = test.service.next_slot(&id).await;
+    let slot = test.next_slot(&id).await;
     test.respond_with(|asked| fares(&[100], asked));
-    test.service.tick(slot).await;
+    test.tick(slot).await;
     let mut scan = monitor(1, &json!([]))["scan"].clone();
     scan["request"]["to_airport"] = json!("CDG");
     test.patch(&id, &json!({"scan": scan})).await;
     test.all_ended().await;
-    test.service.tick(slot + MOMENT).await;
+    test.tick(slot + MOMENT).await;
     assert_eq!(
         test.alerts(&id).await,
         Vec::<serde_json::Value>::new(),
@@ -94,20 +95,17 @@ async fn a_retry_of_an_evaluated_run_fires_nothing() {
     assert_eq!(slot["judged"]["fired"], 0);
     test.respond_with(|asked| fares(&[150], asked));
     let scan = slot["scan_id"].as_str().unwrap();
-    let retry = test
-        .service
-        .ask(
-            "POST",
-            &format!("/v1/scans/{scan}/retry"),
-            Some(&json!({"search_status": ["degraded"]})),
-        )
-        .await;
-    assert_eq!(retry.status, 202, "{}", retry.text());
+    test.ask(
+        "POST",
+        &format!("/v1/scans/{scan}/retry"),
+        Some(&json!({"search_status": ["degraded"]})),
+    )
+    .await
+    .expect(202);
     test.all_ended().await;
-    assert_eq!(test.service.scan(scan).await["best"]["price"], 150);
+    assert_eq!(test.scan(scan).await["best"]["price"], 150);
     assert_eq!(
-        test.service
-            .tick(super::time(&slot["slot"]) + MOMENT)
+        test.tick(super::time(&slot["slot"]) + MOMENT)
             .await
             .evaluated,
         0
@@ -132,24 +130,21 @@ async fn alerts_and_states_are_deleted_with_their_monitor() {
         .await;
     test.respond_with(|asked| fares(&[150], asked));
     test.run(&id).await;
-    let alert = test.alerts(&id).await[0]["id"].as_str().unwrap().to_owned();
+    let alert = text(&test.alerts(&id).await[0]["id"]);
     assert_eq!(
-        test.service
-            .ask("DELETE", &format!("/v1/monitors/{id}"), None)
+        test.ask("DELETE", &format!("/v1/monitors/{id}"), None)
             .await
             .status,
         204
     );
     assert_eq!(
-        test.service
-            .ask("GET", &format!("/v1/alerts/{alert}"), None)
+        test.ask("GET", &format!("/v1/alerts/{alert}"), None)
             .await
             .status,
         404
     );
     assert_eq!(
-        test.service
-            .count("select (select count(*) from alerts) + (select count(*) from rule_states)")
+        test.count("select (select count(*) from alerts) + (select count(*) from rule_states)")
             .await,
         0
     );

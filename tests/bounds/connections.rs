@@ -9,8 +9,6 @@ use serde_json::json;
 
 use super::{ApiClient, p99};
 use crate::faults::process::FarescanProcess;
-use crate::support::reply::Reply;
-use crate::support::upstream::fare;
 use crate::worker::fixture::{KEY, WorkerFixture, fares};
 
 const WAITING: u32 = 25;
@@ -23,10 +21,7 @@ const SMALL: usize = 3;
 #[tokio::test(flavor = "multi_thread")]
 async fn lock_waits_of_one_caller_do_not_block_others() {
     let fixture = WorkerFixture::new().await;
-    fixture
-        .upstream
-        .on_any()
-        .answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    fixture.upstream.answer_fares(120);
     let service = FarescanProcess::start(&fixture, 16);
     let url = service.url().await;
     let (blocked, other) = (
@@ -42,11 +37,7 @@ async fn lock_waits_of_one_caller_do_not_block_others() {
     let mut lock = farescan::db::begin(fixture.pool()).await.unwrap();
     let locked = "select from lanes where tenant_id = (select tenant_id from scans where scan_id = $1) for update";
     let scan = uuid::Uuid::parse_str(id.trim_start_matches("scn_")).unwrap();
-    sqlx::query(locked)
-        .bind(scan)
-        .execute(&mut *lock)
-        .await
-        .unwrap();
+    execute!(&mut *lock, locked, scan);
 
     let (stop, refused) = (
         Arc::new(AtomicBool::new(false)),
@@ -80,7 +71,10 @@ async fn lock_waits_of_one_caller_do_not_block_others() {
             })
         })
         .collect();
-    crate::support::db::wait_until("requests wait", || refused.load(Ordering::Relaxed) > 0).await;
+    crate::support::wait_until("requests wait", async || {
+        refused.load(Ordering::Relaxed) > 0
+    })
+    .await;
 
     let begun = Instant::now();
     let (mut statuses, mut times) = (Vec::new(), Vec::new());
@@ -118,10 +112,7 @@ async fn lock_waits_of_one_caller_do_not_block_others() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_small_scan_ends_beside_mass_submit_and_cancel() {
     let fixture = WorkerFixture::new().await;
-    fixture
-        .upstream
-        .on_any()
-        .answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    fixture.upstream.answer_fares(120);
     let service = FarescanProcess::start(&fixture, 16);
     let url = service.url().await;
     let (greedy, other) = (
@@ -168,7 +159,7 @@ async fn a_small_scan_ends_beside_mass_submit_and_cancel() {
             })
         })
         .collect();
-    crate::support::db::wait_until("a scan was cancelled", || {
+    crate::support::wait_until("a scan was cancelled", async || {
         cancelled.load(Ordering::Relaxed) > 0
     })
     .await;

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::Value;
 
+use crate::support::text;
+
 /// A client with a key and the service's URL.
 #[derive(Clone)]
 pub struct ApiClient {
@@ -71,7 +73,7 @@ impl ApiClient {
     pub async fn submit_scan(&self, body: &Value) -> String {
         let answer = self.post("/v1/scans", body).await;
         assert_eq!(answer.status, 202, "{}", answer.body);
-        answer.body["id"].as_str().unwrap().to_owned()
+        text(&answer.body["id"])
     }
 
     /// Reads the scan until the condition holds.

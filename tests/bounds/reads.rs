@@ -2,18 +2,17 @@
 
 use std::time::Duration;
 
-use farescan::ids::{ScanId, TenantId};
-use farescan::search::CallerKey;
-use farescan::tenants::store;
+use farescan::ids::ScanId;
 use futures::StreamExt as _;
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
-use jiff::Timestamp;
 
 use super::{ApiClient, p99};
 use crate::exports::memory::{memory_kb, reset_peak_memory};
 use crate::exports::seed;
 use crate::faults::process::FarescanProcess;
+use crate::support::app::tenant;
+use crate::support::array;
 use crate::worker::fixture::{KEY, WorkerFixture};
 
 const HEAVY: usize = 60;
@@ -24,20 +23,8 @@ const EXPORTS_KB: u64 = 150_000;
 /// The memory that a page of large answers may add: two unpacked answers and the text of the page.
 const LARGE_ANSWERS_KB: u64 = 100_000;
 
-async fn tenant(fixture: &WorkerFixture, key: &str) -> TenantId {
-    let mut conn = fixture.pool().acquire().await.unwrap();
-    store::find_or_create(
-        &mut conn,
-        &fixture.ring,
-        &CallerKey::new(key),
-        Timestamp::now(),
-    )
-    .await
-    .unwrap()
-}
-
 async fn seeded(fixture: &WorkerFixture) -> [ScanId; 2] {
-    let tenant = tenant(fixture, KEY).await;
+    let tenant = tenant(fixture.pool(), &fixture.ring, KEY).await;
     [
         seed::scan(fixture.pool(), tenant, ITEMS).await,
         seed::scan(fixture.pool(), tenant, ITEMS).await,
@@ -48,7 +35,7 @@ async fn seeded(fixture: &WorkerFixture) -> [ScanId; 2] {
 async fn sixty_compares_do_not_slow_another_caller() {
     let fixture = WorkerFixture::new().await;
     let [before, after] = seeded(&fixture).await;
-    tenant(&fixture, "another-callers-key").await;
+    tenant(fixture.pool(), &fixture.ring, "another-callers-key").await;
     let service = FarescanProcess::start_gateway(&fixture);
     let url = service.url().await;
     let (greedy, other) = (
@@ -134,7 +121,12 @@ async fn a_page_of_large_answers_is_cut_and_complete() {
     const LARGE: i32 = 6;
     const VALUES: usize = 2_000_000;
     let fixture = WorkerFixture::new().await;
-    let scan = seed::scan(fixture.pool(), tenant(&fixture, KEY).await, LARGE).await;
+    let scan = seed::scan(
+        fixture.pool(),
+        tenant(fixture.pool(), &fixture.ring, KEY).await,
+        LARGE,
+    )
+    .await;
     // 4 MB of small values: parsed, they would take many times the memory of the text.
     let answer = serde_json::Value::from(vec![1; VALUES]);
     seed::answer(fixture.pool(), scan, &[answer]).await;
@@ -149,8 +141,8 @@ async fn a_page_of_large_answers_is_cut_and_complete() {
     loop {
         let page = caller.get(&next).await;
         assert_eq!(page.status, 200, "{}", page.body);
-        for item in page.body["data"].as_array().unwrap() {
-            assert_eq!(item["answer"].as_array().unwrap().len(), VALUES);
+        for item in array(&page.body["data"]) {
+            assert_eq!(array(&item["answer"]).len(), VALUES);
             positions.push(item["position"].as_i64().unwrap());
         }
         pages += 1;

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use tokio_util::sync::CancellationToken;
 
-use super::test_service::{TestService, fares};
 use crate::support::app::{KEY, TestApp, ring};
 use crate::support::db::TestDb;
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
+use crate::support::{TestService, fares};
 
 const USUAL: PaceConfig = PaceConfig {
     flights_per_minute: 60,
@@ -26,7 +26,7 @@ const USUAL: PaceConfig = PaceConfig {
 async fn default_pace_service() -> TestService {
     let db = TestDb::new().await;
     let app = TestApp::builder().database(&db).pace(USUAL).start().await;
-    TestService { db, app }
+    TestService::of(db, app)
 }
 
 fn pace(lane: &Value) -> (f64, u64, u64, &str) {
@@ -111,7 +111,7 @@ async fn a_named_plan_applies_until_response_headers_differ() {
         "no rate is stated"
     );
     service.bound("flights", &json!({"plan": "mega"})).await;
-    service.app.upstream.on_any().answer(|call| {
+    service.upstream.answer(|call| {
         let plan = [
             ("requests-limit", "10000"),
             ("requests-remaining", "9000"),
@@ -177,15 +177,13 @@ async fn a_limit_applies_to_every_process_from_the_next_call() {
     let service = TestService::start().await;
     let gate = crate::support::reply::Gate::closed();
     service
-        .app
         .upstream
-        .on_any()
         .reply(Reply::json(json!([fare(9, &json!({}))])).gated_by(&gate));
     let workers = [service.start_worker(16), service.start_worker(16)];
     let id = service.submit(&fares(200)).await;
-    service.app.upstream.wait_for_in_flight(32).await;
+    service.upstream.wait_for_in_flight(32).await;
     service.bound("flights", &json!({"max_in_flight": 3})).await;
-    let before = service.app.upstream.count();
+    let before = service.upstream.count();
     gate.open();
     service
         .wait_for_scan(&id, "it continues", |scan| {
@@ -217,36 +215,20 @@ async fn search(app: &TestApp, key: &str) -> u16 {
 }
 
 /// Waits until the query returns 1.
-async fn until(service: &TestService, what: &str, so: &'static str) {
-    let end = tokio::time::Instant::now() + crate::support::WAIT_LIMIT;
-    while tokio::time::Instant::now() < end {
-        if service.count(so).await == 1 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("timed out waiting until {what}");
-}
-
 #[tokio::test]
 async fn synchronous_calls_use_the_lanes_pace_and_update_its_quota() {
     let service = default_pace_service().await;
     service
         .bound("flights", &json!({"requests_per_minute": 2}))
         .await;
-    service.app.upstream.on_any().answer(|call| {
+    service.upstream.answer(|call| {
         Reply::json(json!([fare(9, &call.body)]))
             .header("x-ratelimit-requests-limit", "500")
             .header("x-ratelimit-requests-remaining", "321")
     });
-    assert_eq!(search(&service.app, "a-key-that-never-ordered").await, 200);
-    assert_eq!(search(&service.app, KEY).await, 200);
-    until(
-        &service,
-        "the lane knows",
-        "select count(*) from lanes where api = 'flights' and plan_remaining = 321 and arrival > clock_timestamp() + interval '5 seconds'",
-    )
-    .await;
+    assert_eq!(search(&service, "a-key-that-never-ordered").await, 200);
+    assert_eq!(search(&service, KEY).await, 200);
+    service.wait_for_count("select count(*) from lanes where api = 'flights' and plan_remaining = 321 and arrival > clock_timestamp() + interval '5 seconds'", 1).await;
     assert_eq!(
         service
             .count("select count(distinct tenant_id) from lanes")
@@ -258,11 +240,9 @@ async fn synchronous_calls_use_the_lanes_pace_and_update_its_quota() {
     let worker = service.start_worker(4);
     let id = service.submit(&fares(1)).await;
     service
-        .app
         .upstream
-        .on_any()
         .reply(Reply::status(429).header("retry-after", "40"));
-    assert_eq!(search(&service.app, KEY).await, 429);
+    assert_eq!(search(&service, KEY).await, 429);
     let paused = service
         .wait_for_scan(&id, "its lane is limited", |scan| {
             scan["status_reason"] == "rate_limited"

@@ -3,11 +3,11 @@
 use farescan::contract::Endpoint;
 use serde_json::{Value, json};
 
-use super::test_service::{
-    Rng, TestService, airport_code, assert_counts_add_up, departing_from, fares_with,
-};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
+use crate::support::{
+    Rng, TestService, airport_code, assert_counts_add_up, departing_from, fares_with,
+};
 
 /// The scan is paused at its budget, and no call is in flight.
 fn spent_up(scan: &Value) -> bool {
@@ -18,7 +18,7 @@ fn spent_up(scan: &Value) -> bool {
 async fn a_spent_budget_pauses_until_a_resume_raises_it() {
     let service = TestService::start().await;
     let worker = service.start_worker(1);
-    service.app.upstream.on_any().reply(Reply::status(502));
+    service.upstream.reply(Reply::status(502));
     let id = service
         .submit(&fares_with(6, &json!({"max_requests": 7})))
         .await;
@@ -38,7 +38,7 @@ async fn a_spent_budget_pauses_until_a_resume_raises_it() {
         (&paused["items"]["degraded"], &paused["items"]["pending"]),
         (&json!(4), &json!(2))
     );
-    assert_eq!(service.app.upstream.count(), 7);
+    assert_eq!(service.upstream.count(), 7);
 
     for (body, message) in [
         (
@@ -50,10 +50,7 @@ async fn a_spent_budget_pauses_until_a_resume_raises_it() {
             "`max_requests`: found 7; expected at least 8: 7 requests are spent",
         ),
     ] {
-        let answer = service
-            .app
-            .post(&format!("/v1/scans/{id}/resume"), &body)
-            .await;
+        let answer = service.post(&format!("/v1/scans/{id}/resume"), &body).await;
         assert_eq!(
             (answer.kind().as_str(), answer.message().as_str()),
             ("400 invalid_request", message)
@@ -74,14 +71,10 @@ async fn a_spent_budget_pauses_until_a_resume_raises_it() {
         })
         .await;
     assert_eq!(
-        (&again["items"]["degraded"], service.app.upstream.count()),
+        (&again["items"]["degraded"], service.upstream.count()),
         (&json!(5), 8)
     );
-    service
-        .app
-        .upstream
-        .on_any()
-        .answer(|call| Reply::json(json!([fare(164, &call.body)])));
+    service.upstream.answer_fares(164);
     service
         .command(&id, "resume", &json!({"max_requests": 20}))
         .await;
@@ -104,7 +97,6 @@ async fn spending_matches_the_ledger_and_never_exceeds_the_budget() {
     service.accept_key().await;
     let mut rng = Rng(7);
     service
-        .app
         .upstream
         .on(Endpoint::FlightsOneway)
         .answer(move |call| match rng.below(10) {
@@ -175,7 +167,7 @@ async fn spending_matches_the_ledger_and_never_exceeds_the_budget() {
     for worker in workers {
         worker.stop().await;
     }
-    let ledger = service.app.upstream.count();
+    let ledger = service.upstream.count();
     assert_eq!(
         service
             .count("select sum(requests_spent)::bigint from attempts")
@@ -193,9 +185,7 @@ async fn a_pause_keeps_the_budget_and_a_retry_can_raise_it() {
     let service = TestService::start().await;
     let worker = service.start_worker(4);
     service
-        .app
         .upstream
-        .on_any()
         .reply(Reply::search_incomplete("blocked_page"));
     let id = service
         .submit(&fares_with(3, &json!({"max_requests": 3})))
@@ -214,12 +204,8 @@ async fn a_pause_keeps_the_budget_and_a_retry_can_raise_it() {
             scan["status_reason"] == "budget_spent"
         })
         .await;
-    assert_eq!(service.app.upstream.count(), 3);
-    service
-        .app
-        .upstream
-        .on_any()
-        .answer(|call| Reply::json(json!([fare(164, &call.body)])));
+    assert_eq!(service.upstream.count(), 3);
+    service.upstream.answer_fares(164);
     service
         .command(&id, "resume", &json!({"max_requests": 6}))
         .await;

@@ -2,10 +2,9 @@
 
 use serde_json::json;
 
-use super::test_service::{TestService, fares};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
+use crate::support::{SearchOutcome, TestService, fares};
 
 const OF_SCANS: [&str; 6] = [
     "select count(*) from scans",
@@ -19,9 +18,7 @@ const OF_SCANS: [&str; 6] = [
 /// A completed scan of three dates at this price.
 async fn completed_scan(service: &TestService, price: u64) -> String {
     service
-        .app
         .upstream
-        .on_any()
         .answer(move |call| Reply::json(json!([fare(price, &call.body)])));
     let id = service.submit(&fares(3)).await;
     service.wait_until_ended(&id).await;
@@ -34,11 +31,9 @@ async fn a_deleted_scan_leaves_only_its_observations() {
     let worker = service.start_worker(4);
     let id = completed_scan(&service, 164).await;
     let retried = service
-        .app
         .request("POST", &format!("/v1/scans/{id}/retry"))
         .header("x-api-key", crate::support::app::KEY);
     service
-        .app
         .send(
             retried
                 .header("idempotency-key", "k")
@@ -124,14 +119,12 @@ async fn deleting_history_restores_older_latest_prices() {
 
 #[tokio::test]
 async fn a_scan_that_has_not_ended_cannot_be_deleted() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let delete = async |id: &str| {
         let path = format!("/v1/scans/{id}?history=false");
         service
-            .app
             .send(
                 service
-                    .app
                     .request("DELETE", &path)
                     .header("x-api-key", crate::support::app::KEY),
             )
@@ -142,12 +135,10 @@ async fn a_scan_that_has_not_ended_cannot_be_deleted() {
     let claims = service.claim().await;
     service.begin(&claims[0]).await;
     service
-        .app
         .post(&format!("/v1/scans/{id}/pause"), &json!({}))
         .await;
     assert!(delete(&id).await.message().contains("paused"));
     service
-        .app
         .post(&format!("/v1/scans/{id}/cancel"), &json!({}))
         .await;
     let refused = delete(&id).await;

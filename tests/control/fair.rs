@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::test_service::{TestService, airport_code, departing_from, fares};
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
+use crate::support::{TestService, airport_code, departing_from, fares};
 
 /// 10,000 searches: a hundred dates to a hundred airports.
 fn ten_thousand() -> Value {
@@ -32,7 +32,7 @@ async fn call_positions_of_the_small_scan(key: &str) -> Vec<usize> {
     service.accept_key().await;
     let gate = Gate::closed();
     let (mut count, held) = (0, gate.clone());
-    service.app.upstream.on_any().answer(move |call| {
+    service.upstream.answer(move |call| {
         count += 1;
         let reply = Reply::json(json!([fare(9, &call.body)]));
         if count > 8 {
@@ -45,7 +45,6 @@ async fn call_positions_of_the_small_scan(key: &str) -> Vec<usize> {
     // One call for the acceptance, eight completed, the next ones are blocked: all permits are
     // taken.
     service
-        .app
         .upstream
         .wait_for("all permits are taken", |calls| {
             calls.len() == 9 + usize::from(places)
@@ -54,7 +53,7 @@ async fn call_positions_of_the_small_scan(key: &str) -> Vec<usize> {
     let small = service
         .submit_as(key, &departing_from("FIV", fares(5)))
         .await;
-    let before = service.app.upstream.count();
+    let before = service.upstream.count();
     gate.open();
     let all_five = |calls: &[crate::support::upstream::Call]| {
         calls
@@ -64,11 +63,10 @@ async fn call_positions_of_the_small_scan(key: &str) -> Vec<usize> {
             == 5
     };
     service
-        .app
         .upstream
         .wait_for("the five items were searched", all_five)
         .await;
-    let calls = service.app.upstream.calls();
+    let calls = service.upstream.calls();
     service.command(&big, "cancel", &json!({})).await;
     worker.stop().await;
     println!("{}", service.check_ledger().await);

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::test_service::{TestService, fares};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
+use crate::support::{TestService, fares};
 
 fn filtered(more: &Value) -> Value {
     let mut body = fares(1);
@@ -33,11 +33,7 @@ async fn locally_filtered_offers_are_filtered_out_not_empty() {
             .iter()
             .map(|price| fare(*price, &json!({})))
             .collect();
-        service
-            .app
-            .upstream
-            .on_any()
-            .reply(Reply::json(json!(rows)));
+        service.upstream.reply(Reply::json(json!(rows)));
         let id = service.submit(&filtered(&json!({}))).await;
         let ended = service.wait_until_ended(&id).await;
         assert_eq!(ended["status"], json!("completed"), "{prices:?}");
@@ -59,7 +55,7 @@ async fn locally_filtered_offers_are_filtered_out_not_empty() {
         );
     }
     worker.stop().await;
-    for call in service.app.upstream.calls() {
+    for call in service.upstream.calls() {
         assert!(
             call.body.get("max_price").is_none() && call.body.get("sort_type").is_none(),
             "{}",
@@ -83,7 +79,7 @@ async fn upstream_filters_are_sent_only_on_request() {
         .await;
     service.wait_until_ended(&id).await;
     worker.stop().await;
-    let body = &service.app.upstream.calls()[0].body;
+    let body = &service.upstream.calls()[0].body;
     assert_eq!(
         (&body["max_price"], &body["sort_type"], &body["limit"]),
         (&json!(150), &json!("Price"), &json!(20))

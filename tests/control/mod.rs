@@ -11,4 +11,3 @@ mod plan;
 mod preview;
 mod races;
 mod retry;
-pub mod test_service;

@@ -3,13 +3,13 @@
 use farescan::contract::Endpoint;
 use serde_json::{Value, json};
 
-use super::test_service::{
-    TestService, airport_code, assert_counts_add_up, departing_from, fares, fares_with,
-};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService};
 use crate::support::app::KEY;
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
+use crate::support::{
+    SearchOutcome, TestService, airport_code, assert_counts_add_up, departing_from, fares,
+    fares_with,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pause_stops_unsent_items_and_a_resume_sends_each_once() {
@@ -19,13 +19,12 @@ async fn a_pause_stops_unsent_items_and_a_resume_sends_each_once() {
     let gate = Gate::closed();
     let held = Reply::json(json!([fare(120, &json!({}))])).gated_by(&gate);
     service
-        .app
         .upstream
         .on_any()
         .when(|call| call.body["from_airport"] == "TLV")
         .reply(held);
     let id = service.submit(&fares(30)).await;
-    service.app.upstream.wait_for_in_flight(5).await;
+    service.upstream.wait_for_in_flight(5).await;
 
     let paused = service.command(&id, "pause", &json!({})).await;
     assert_eq!(
@@ -116,7 +115,6 @@ async fn no_call_begins_after_a_pause_or_cancel_returns() {
         // Every server error gets a second try, so second tries are always due.
         if broken {
             service
-                .app
                 .upstream
                 .on_any()
                 .when(move |call| call.body["from_airport"] == mine)
@@ -130,11 +128,7 @@ async fn no_call_begins_after_a_pause_or_cancel_returns() {
                 .count()
                 >= 20
         };
-        service
-            .app
-            .upstream
-            .wait_for("the scan is running", some)
-            .await;
+        service.upstream.wait_for("the scan is running", some).await;
         let answered = service.command(&id, command, &json!({})).await;
         let spent = answered["requests"]["spent"].as_u64().unwrap();
         let still = service.wait_until_idle(&id).await;
@@ -181,7 +175,7 @@ async fn a_callers_pause_replaces_the_lanes_and_a_resume_ends_both() {
     ] {
         let service = TestService::start().await;
         let worker = service.start_worker(3);
-        service.app.upstream.on_any().reply(reply);
+        service.upstream.reply(reply);
         let id = service.submit(&fares(10)).await;
         let paused = service
             .wait_for_scan(&id, "the lane is paused", |scan| {
@@ -191,7 +185,7 @@ async fn a_callers_pause_replaces_the_lanes_and_a_resume_ends_both() {
         assert_eq!(paused["status"], json!("paused"));
         service.wait_until_idle(&id).await;
         assert!(
-            service.app.upstream.count() <= 3,
+            service.upstream.count() <= 3,
             "{reason}: no call begins after those in flight"
         );
         let listed = service
@@ -209,7 +203,6 @@ async fn a_callers_pause_replaces_the_lanes_and_a_resume_ends_both() {
             "{reason}"
         );
         service
-            .app
             .upstream
             .on(Endpoint::FlightsOneway)
             .answer(|call| Reply::json(json!([fare(164, &call.body)])));
@@ -239,9 +232,7 @@ async fn a_resume_ends_a_lane_pause() {
     let service = TestService::start().await;
     let worker = service.start_worker(2);
     service
-        .app
         .upstream
-        .on_any()
         .reply(Reply::status(401).with_json(json!({"message": "Invalid API key"})));
     let id = service.submit(&fares(4)).await;
     service
@@ -250,11 +241,7 @@ async fn a_resume_ends_a_lane_pause() {
         })
         .await;
     service.wait_until_idle(&id).await;
-    service
-        .app
-        .upstream
-        .on_any()
-        .answer(|call| Reply::json(json!([fare(164, &call.body)])));
+    service.upstream.answer_fares(164);
     service.command(&id, "resume", &json!({})).await;
     let ended = service.wait_until_ended(&id).await;
     worker.stop().await;
@@ -268,17 +255,17 @@ async fn a_resume_ends_a_lane_pause() {
 async fn a_resume_seals_the_key_of_its_request() {
     let service = TestService::start().await;
     let id = service.submit(&fares(5)).await;
-    sqlx::query("update key_grants set expires_at = now() - interval '1 s'")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(
+        service.pool(),
+        "update key_grants set expires_at = now() - interval '1 s'"
+    );
     let worker = service.start_worker(4);
     service
         .wait_for_scan(&id, "its key has expired", |scan| {
             scan["status_reason"] == "key_expired"
         })
         .await;
-    assert_eq!(service.app.upstream.count(), 0);
+    assert_eq!(service.upstream.count(), 0);
     let resumed = service.command(&id, "resume", &json!({})).await;
     assert_eq!(resumed["status"], json!("queued"), "no call has begun yet");
     assert!(resumed["key_custody"]["until"].is_string());
@@ -288,19 +275,12 @@ async fn a_resume_seals_the_key_of_its_request() {
         (&ended["items"]["ok"], &ended["key_custody"]),
         (&json!(5), &json!(null))
     );
-    assert!(
-        service
-            .app
-            .upstream
-            .calls()
-            .iter()
-            .all(|call| call.key == KEY)
-    );
+    assert!(service.upstream.calls().iter().all(|call| call.key == KEY));
 }
 
 #[tokio::test]
 async fn a_delayed_retry_keeps_its_time_through_a_pause() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let mut body = fares(2);
     body["retry"] = json!({"max_attempts": 2, "delay_seconds": 3600});
     let id = service
@@ -314,7 +294,6 @@ async fn a_delayed_retry_keeps_its_time_through_a_pause() {
         .await;
     for command in ["pause", "resume"] {
         let answer = service
-            .app
             .post(&format!("/v1/scans/{id}/{command}"), &json!({}))
             .await;
         assert_eq!(
@@ -324,19 +303,13 @@ async fn a_delayed_retry_keeps_its_time_through_a_pause() {
         );
     }
     let waits = "select count(*) from scan_items where state = 'delayed' and not_before > now() + interval '59 minutes'";
-    assert_eq!(
-        sqlx::query_scalar::<_, i64>(waits)
-            .fetch_one(service.db.pool())
-            .await
-            .unwrap(),
-        1
-    );
+    assert_eq!(value!(service.pool(), waits, => i64), 1);
     assert_eq!(service.claim().await.len(), 0);
 }
 
 #[tokio::test]
 async fn few_remaining_items_do_not_wait_behind_a_long_scan() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     service
         .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(1))
         .await;
@@ -346,20 +319,18 @@ async fn few_remaining_items_do_not_wait_behind_a_long_scan() {
         service.finish(claimed, SearchOutcome::Ok(1)).await;
     }
     service
-        .app
         .post(&format!("/v1/scans/{short}/pause"), &json!({}))
         .await;
     service
-        .submit(&super::test_service::departing_from("ZZZ", fares(400)))
+        .submit(&crate::support::departing_from("ZZZ", fares(400)))
         .await;
     service
-        .app
         .post(&format!("/v1/scans/{short}/resume"), &json!({}))
         .await;
-    sqlx::query("update lanes set burst = 20, arrival = clock_timestamp()")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(
+        service.pool(),
+        "update lanes set burst = 20, arrival = clock_timestamp()"
+    );
     let first = service.claim().await;
     let of_short = first
         .iter()
@@ -370,10 +341,9 @@ async fn few_remaining_items_do_not_wait_behind_a_long_scan() {
 
 #[tokio::test]
 async fn a_repeated_resume_is_done_once() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(2)).await;
     service
-        .app
         .post(&format!("/v1/scans/{id}/pause"), &json!({}))
         .await;
     let path = format!("/v1/scans/{id}/resume");
@@ -407,19 +377,17 @@ async fn a_repeated_resume_is_done_once() {
 
 #[tokio::test]
 async fn a_scan_that_has_ended_cannot_be_paused_or_resumed() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let done = service
         .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(1))
         .await;
     let cancelled = service.submit(&fares(1)).await;
     service
-        .app
         .post(&format!("/v1/scans/{cancelled}/cancel"), &json!({}))
         .await;
     for (id, status) in [(&done, "completed"), (&cancelled, "cancelled")] {
         for command in ["pause", "resume"] {
             let answer = service
-                .app
                 .post(&format!("/v1/scans/{id}/{command}"), &json!({}))
                 .await;
             assert_eq!(answer.kind(), "409 invalid_state");
@@ -430,7 +398,7 @@ async fn a_scan_that_has_ended_cannot_be_paused_or_resumed() {
 
 #[tokio::test]
 async fn commands_need_the_own_tenant_and_a_valid_body() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(2)).await;
     let (unknown, other) = (
         "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b",
@@ -442,7 +410,6 @@ async fn commands_need_the_own_tenant_and_a_valid_body() {
             .post_as(other, &format!("/v1/scans/{id}/{command}"), &json!({}))
             .await;
         let none = service
-            .app
             .post(&format!("/v1/scans/{unknown}/{command}"), &json!({}))
             .await;
         assert_eq!(
@@ -457,13 +424,7 @@ async fn commands_need_the_own_tenant_and_a_valid_body() {
         "/v1/scans/x".to_owned(),
     ] {
         let answer = service
-            .app
-            .send(
-                service
-                    .app
-                    .request("DELETE", &path)
-                    .header("x-api-key", other),
-            )
+            .send(service.request("DELETE", &path).header("x-api-key", other))
             .await;
         assert_eq!(answer.kind(), "404 not_found");
     }
@@ -475,7 +436,7 @@ async fn commands_need_the_own_tenant_and_a_valid_body() {
         (json!({"max_request": 9}), "unknown field `max_request`"),
         (Value::Null, "the body"),
     ] {
-        let answer = service.app.post(&path, &body).await;
+        let answer = service.post(&path, &body).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{body}");
         assert!(
             answer.message().starts_with(field) || body.is_null(),
@@ -484,15 +445,14 @@ async fn commands_need_the_own_tenant_and_a_valid_body() {
         );
     }
     let bare = service
-        .app
-        .send(service.app.request("POST", &path).header("x-api-key", KEY))
+        .send(service.request("POST", &path).header("x-api-key", KEY))
         .await;
     assert_eq!(bare.status, 200, "no body is required: {}", bare.text());
 }
 
 #[tokio::test]
 async fn lists_are_filtered_by_status_endpoint_and_tag() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     service
         .submit_and_complete(&fares_with(1, &json!({"tags": ["a", "b"]})), |_| {
             SearchOutcome::Ok(1)
@@ -502,7 +462,6 @@ async fn lists_are_filtered_by_status_endpoint_and_tag() {
         .submit(&fares_with(1, &json!({"tags": ["b"]})))
         .await;
     service
-        .app
         .post(&format!("/v1/scans/{paused}/pause"), &json!({}))
         .await;
     let stay =

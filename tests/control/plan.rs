@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::test_service::{TestService, assert_counts_add_up, departing_from, fares};
 use crate::support::app::HttpResponse;
 use crate::support::reply::Reply;
 use crate::support::upstream::{Call, ScriptedServer, fare};
+use crate::support::{TestService, assert_counts_add_up, departing_from, fares};
 
 /// A quota as the marketplace counts it. It resets once, some time after it is nearly
 /// exhausted.
@@ -40,9 +40,7 @@ impl ScriptedQuota {
             period,
         }));
         let scripted = Arc::clone(&quota);
-        upstream
-            .on_any()
-            .answer(move |call| scripted.lock().unwrap().take(call).delay(latency));
+        upstream.answer(move |call| scripted.lock().unwrap().take(call).delay(latency));
         quota
     }
 
@@ -96,7 +94,7 @@ async fn a_scan_stops_at_the_quota_and_resumes_after_its_reset() {
             200
         );
         let plan = ScriptedQuota::of(
-            &service.app.upstream,
+            &service.upstream,
             limit,
             Duration::from_millis(1_200),
             Duration::from_millis(30),
@@ -133,7 +131,7 @@ async fn scans_keep_the_reserve_and_resume_after_the_reset() {
         200
     );
     let plan = ScriptedQuota::of(
-        &service.app.upstream,
+        &service.upstream,
         30,
         Duration::from_secs(2),
         Duration::from_millis(20),
@@ -165,7 +163,7 @@ async fn a_smaller_reserve_resumes_scans_at_once() {
         )
         .await;
     ScriptedQuota::of(
-        &service.app.upstream,
+        &service.upstream,
         40,
         Duration::from_secs(3_600),
         Duration::from_millis(5),
@@ -208,7 +206,7 @@ async fn a_resume_allows_calls_beyond_an_exhausted_quota() {
     service.bound("flights", &json!({"max_in_flight": 4})).await;
     // A plan without a hard limit reports 0 remaining and continues.
     let mut left = 10_u64;
-    service.app.upstream.on_any().answer(move |call| {
+    service.upstream.answer(move |call| {
         left = left.saturating_sub(1);
         Reply::json(json!([fare(9, &call.body)]))
             .header("x-ratelimit-requests-limit", "10")
@@ -253,7 +251,7 @@ async fn a_429_pauses_the_lane_and_lowers_its_pace() {
     );
     let refused_at = Arc::new(Mutex::new(None));
     let (mut count, noted) = (0, Arc::clone(&refused_at));
-    service.app.upstream.on_any().answer(move |call| {
+    service.upstream.answer(move |call| {
         count += 1;
         if count == 20 {
             *noted.lock().unwrap() = Some(Instant::now());
@@ -288,7 +286,6 @@ async fn a_429_pauses_the_lane_and_lowers_its_pace() {
 
     let refused_at = refused_at.lock().unwrap().unwrap();
     let after: Vec<_> = service
-        .app
         .upstream
         .calls()
         .iter()

@@ -4,21 +4,17 @@ use farescan::ids::ScanId;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::test_service::{Rng, fares_with};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService, day, fares};
 use crate::support::app::TestApp;
+use crate::support::{Rng, SearchOutcome, TestService, array, day, fares, fares_with};
 
-async fn preview(service: &SteppedService, body: &Value) -> Value {
-    let answer = service.app.post("/v1/scans/preview", body).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+async fn preview(service: &TestService, body: &Value) -> Value {
+    let answer = service.post("/v1/scans/preview", body).await.expect(200);
     answer.json()
 }
 
 /// The kinds of a preview's warnings.
 fn warning_kinds(preview: &Value) -> Vec<&str> {
-    preview["warnings"]
-        .as_array()
-        .unwrap()
+    array(&preview["warnings"])
         .iter()
         .map(|warning| warning["kind"].as_str().unwrap())
         .collect()
@@ -42,13 +38,13 @@ fn next_days(count: i64) -> Value {
 
 #[tokio::test]
 async fn a_preview_describes_a_scan_without_storing_it() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let before = service.row_counts().await;
     let mut body = next_days(31);
     body["retry"] = json!({"max_attempts": 2});
     let seen = preview(&service, &body).await;
     assert_eq!(
-        (service.row_counts().await, service.app.upstream.count()),
+        (service.row_counts().await, service.upstream.count()),
         (before, 0),
         "nothing is stored and no call is made"
     );
@@ -91,7 +87,7 @@ async fn a_preview_describes_a_scan_without_storing_it() {
 /// gateway.md, rule 42, for 2,600 searches of one or two requests.
 #[tokio::test]
 async fn a_preview_shows_the_cost_on_each_plan() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let sweep = |field: &str| json!({field: {"from": day(1), "to": day(260)}, "samples": 10});
     let flights = json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"}, "sweep": sweep("departure_date")});
     let mut stays = sweep("checkin_date");
@@ -99,10 +95,7 @@ async fn a_preview_shows_the_cost_on_each_plan() {
     let hotels =
         json!({"endpoint": "hotels/by-name", "request": {"hotel_name": "Grand"}, "sweep": stays});
     let rows = async |body: &Value| {
-        let plans = preview(&service, body).await["plans"]
-            .as_array()
-            .unwrap()
-            .clone();
+        let plans = array(&preview(&service, body).await["plans"]).clone();
         plans
             .iter()
             .map(|plan| {
@@ -147,13 +140,13 @@ async fn a_preview_shows_the_cost_on_each_plan() {
 
 #[tokio::test]
 async fn a_preview_uses_the_callers_pace_quota_and_pauses() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     service
         .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(1))
         .await;
     let set = "update lanes set emission = interval '400 ms', plan_limit = 2500, plan_remaining = 20,
                                 plan_reset_at = now() + interval '10 days', paused_until = 'infinity', pause_reason = 'key_rejected'";
-    sqlx::query(set).execute(service.db.pool()).await.unwrap();
+    execute!(service.pool(), set);
     let before = service.dump_database().await;
     let seen = preview(&service, &next_days(31)).await;
     assert_eq!(
@@ -169,9 +162,7 @@ async fn a_preview_uses_the_callers_pace_quota_and_pauses() {
         ),
         (&json!(150.0), &json!(13), &json!(20))
     );
-    let current: Vec<_> = seen["plans"]
-        .as_array()
-        .unwrap()
+    let current: Vec<_> = array(&seen["plans"])
         .iter()
         .filter(|plan| plan["current"] == true)
         .collect();
@@ -210,10 +201,10 @@ async fn a_preview_uses_the_callers_pace_quota_and_pauses() {
     );
 
     // The remaining requests of a past month say nothing about the next one.
-    sqlx::query("update lanes set plan_reset_at = now() - interval '1 s'")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(
+        service.pool(),
+        "update lanes set plan_reset_at = now() - interval '1 s'"
+    );
     assert_eq!(
         preview(&service, &next_days(31)).await["plan_requests_remaining"],
         json!(null)
@@ -222,7 +213,7 @@ async fn a_preview_uses_the_callers_pace_quota_and_pauses() {
 
 #[tokio::test]
 async fn each_warning_appears_only_when_it_applies() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let stay = |more: Value| {
         let mut stay =
             json!({"checkin_date": days_from_today(10), "checkout_date": days_from_today(11)});
@@ -319,13 +310,13 @@ async fn each_warning_appears_only_when_it_applies() {
 
 #[tokio::test]
 async fn a_preview_warns_of_long_scans_and_exceeded_limits() {
-    let service = SteppedService::start().await;
-    crate::support::db::require_key_acceptance(service.db.pool()).await;
+    let service = TestService::start().await;
+    crate::support::db::require_key_acceptance(service.pool()).await;
     service.submit(&fares(1)).await;
-    sqlx::query("update lanes set emission = interval '1 minute'")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(
+        service.pool(),
+        "update lanes set emission = interval '1 minute'"
+    );
     let mut body = next_days(300);
     body["sweep"]["samples"] = json!(5);
     let seen = preview(&service, &body).await;
@@ -336,7 +327,7 @@ async fn a_preview_warns_of_long_scans_and_exceeded_limits() {
             vec!["longer_than_a_day", "too_much_underway"]
         )
     );
-    let refused = service.app.post("/v1/scans", &body).await;
+    let refused = service.post("/v1/scans", &body).await;
     assert_eq!(
         (refused.status, seen["warnings"][1]["message"].as_str()),
         (429, Some(refused.message().as_str()))
@@ -347,7 +338,7 @@ async fn a_preview_warns_of_long_scans_and_exceeded_limits() {
 /// stores the items that the preview shows.
 #[tokio::test]
 async fn preview_and_submit_agree() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let mut rng = Rng(3);
     let (mut taken, mut refused) = (0, 0);
     for case in 0..40 {
@@ -382,7 +373,7 @@ async fn preview_and_submit_agree() {
             .get_as(&key, &format!("/v1/scans/{id}/items?limit=500"))
             .await
             .json();
-        let items = page["data"].as_array().unwrap();
+        let items = array(&page["data"]);
         assert_eq!(json!(items.len()), previewed["items"], "{body}");
         assert!(
             items
@@ -455,15 +446,15 @@ fn any_scan_request(rng: &mut Rng) -> Value {
 
 #[tokio::test]
 async fn a_preview_reports_the_same_faults_as_a_submit() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     for body in [
         json!({}),
         json!({"endpoint": "flights/oneway", "request": {}}),
         fares_with(3, &json!({"max_requests": 2})),
     ] {
         let (previewed, answer) = (
-            service.app.post("/v1/scans/preview", &body).await,
-            service.app.post("/v1/scans", &body).await,
+            service.post("/v1/scans/preview", &body).await,
+            service.post("/v1/scans", &body).await,
         );
         assert_eq!(
             (previewed.kind(), previewed.message()),

@@ -3,10 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::test_service::{
-    Rng, TestService, airport_code, assert_counts_add_up, departing_from, fares,
-};
 use crate::support::app::KEY;
+use crate::support::{Rng, TestService, airport_code, assert_counts_add_up, departing_from, fares};
 
 /// Sends random commands, each to one of the scans; only the expected refusals may be returned.
 async fn send_random_commands(service: &TestService, ids: &[String], commands: &[&str], seed: u64) {
@@ -22,7 +20,6 @@ async fn send_random_commands(service: &TestService, ids: &[String], commands: &
             }
             "retry" => {
                 service
-                    .app
                     .post(
                         &format!("/v1/scans/{id}/retry"),
                         &json!({"search_status": ["degraded", "partial"]}),
@@ -31,7 +28,6 @@ async fn send_random_commands(service: &TestService, ids: &[String], commands: &
             }
             command => {
                 service
-                    .app
                     .post(&format!("/v1/scans/{id}/{command}"), &json!({}))
                     .await
             }
@@ -118,10 +114,7 @@ async fn concurrent_cancels_and_deletions_are_atomic() {
     // One scan is always deleted, so that every run checks what a deletion leaves.
     let first = format!("/v1/scans/{}", ids[0]);
     if service.app.get(&first).await.status != 404 {
-        service
-            .app
-            .post(&format!("{first}/cancel"), &json!({}))
-            .await;
+        service.post(&format!("{first}/cancel"), &json!({})).await;
         service.wait_until_ended(&ids[0]).await;
         assert_eq!(
             service
@@ -175,11 +168,9 @@ async fn twenty_concurrent_equal_resumes_are_done_once() {
     service.command(&id, "pause", &json!({})).await;
     let send = || async {
         let request = service
-            .app
             .request("POST", &format!("/v1/scans/{id}/resume"))
             .header("x-api-key", KEY);
         service
-            .app
             .send(
                 request
                     .header("idempotency-key", "one")

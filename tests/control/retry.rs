@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use farescan::contract::Endpoint;
 use serde_json::json;
 
-use super::test_service::{TestService, assert_counts_add_up, fares, fares_with};
-use crate::scans::stepped_service::day;
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
+use crate::support::{TestService, assert_counts_add_up, day, fares, fares_with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_retryable_results_are_retried_up_to_max_attempts() {
@@ -38,7 +37,6 @@ async fn only_retryable_results_are_retried_up_to_max_attempts() {
     ]
     .into();
     service
-        .app
         .upstream
         .on(Endpoint::FlightsOneway)
         .answer(move |call| {
@@ -96,7 +94,7 @@ async fn only_retryable_results_are_retried_up_to_max_attempts() {
 async fn a_429_is_never_retried_automatically() {
     let service = TestService::start().await;
     let worker = service.start_worker(1);
-    service.app.upstream.on_any().replies([
+    service.upstream.replies([
         Reply::status(429).header("retry-after", "1"),
         Reply::status(429)
             .header("x-ratelimit-requests-limit", "10")
@@ -128,7 +126,7 @@ async fn a_429_is_never_retried_automatically() {
         [json!("rate_limited"), json!("quota_exhausted"), json!(null)]
     );
     assert_eq!(
-        (&ended["items"]["degraded"], service.app.upstream.count()),
+        (&ended["items"]["degraded"], service.upstream.count()),
         (&json!(2), 3)
     );
 }
@@ -139,8 +137,8 @@ async fn a_retry_of_a_running_scan_searches_only_selected_items() {
     let worker = service.start_worker(8);
     let gate = Gate::closed();
     let held = Reply::json(json!([fare(90, &json!({}))])).gated_by(&gate);
-    let upstream = &service.app.upstream;
-    upstream.on_any().answer(
+    let upstream = &service.upstream;
+    upstream.answer(
         move |call| match call.body["departure_date"].as_str().unwrap() {
             date if date == day(1) => Reply::search_incomplete("blocked_page"),
             date if date == day(2) => Reply::search_incomplete("upstream_timeout"),
@@ -186,9 +184,7 @@ async fn a_retry_of_a_running_scan_searches_only_selected_items() {
     );
 
     // The same on the ended scan.
-    upstream
-        .on_any()
-        .reply(Reply::json(json!([fare(70, &json!({}))])));
+    upstream.reply(Reply::json(json!([fare(70, &json!({}))])));
     service
         .command(
             &id,
@@ -219,12 +215,10 @@ async fn retried_items_of_a_paused_scan_wait_for_its_resume() {
     let gate = Gate::closed();
     let held = Reply::json(json!([fare(90, &json!({}))])).gated_by(&gate);
     service
-        .app
         .upstream
-        .on_any()
         .replies([Reply::search_incomplete("blocked_page"), held]);
     let id = service.submit(&fares(4)).await;
-    service.app.upstream.wait_for_in_flight(1).await;
+    service.upstream.wait_for_in_flight(1).await;
     service
         .wait_for_scan(&id, "one is degraded", |scan| {
             scan["items"]["degraded"] == 1 && scan["items"]["running"] == 1
@@ -248,7 +242,7 @@ async fn retried_items_of_a_paused_scan_wait_for_its_resume() {
         (
             &still["items"]["ok"],
             &still["items"]["pending"],
-            service.app.upstream.count()
+            service.upstream.count()
         ),
         (&json!(1), &json!(3), 2)
     );

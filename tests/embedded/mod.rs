@@ -44,11 +44,7 @@ fn pid_file(home: &Path) -> PathBuf {
 
 async fn show(server: &EmbeddedServer, setting: &str) -> String {
     let mut connection = connect(&server.connect_options().database("postgres")).await;
-    let value = sqlx::query_scalar("select current_setting($1)")
-        .bind(setting)
-        .fetch_one(&mut connection)
-        .await
-        .unwrap();
+    let value = value!(&mut connection, "select current_setting($1)", setting);
     connection.close().await.unwrap();
     value
 }
@@ -200,10 +196,7 @@ async fn only_the_operators_user_may_connect_and_by_socket_only() {
     let server = start(place.path());
     let mut connection = connect(&server.connect_options().database("postgres")).await;
     let rules = "select type || ' ' || auth_method from pg_hba_file_rules order by line_number";
-    let rules: Vec<String> = sqlx::query_scalar(rules)
-        .fetch_all(&mut connection)
-        .await
-        .unwrap();
+    let rules: Vec<String> = values!(&mut connection, rules);
     assert_eq!(
         rules,
         ["local peer", "local reject", "host reject", "host reject"]
@@ -392,10 +385,10 @@ async fn concurrent_open_and_migrate_give_one_database() {
     let (first, second) = tokio::join!(db::migrate(one.pool()), db::migrate(two.pool()));
     first.unwrap();
     second.unwrap();
-    let applied: i64 = sqlx::query_scalar("select count(*) from _sqlx_migrations where success")
-        .fetch_one(two.pool())
-        .await
-        .unwrap();
+    let applied: i64 = value!(
+        two.pool(),
+        "select count(*) from _sqlx_migrations where success"
+    );
     assert!(applied > 0);
     one.close().await;
     assert!(pid_file(place.path()).exists());
@@ -413,11 +406,7 @@ async fn sessions_have_their_limits_set() {
         ("jit", "off"),
         ("application_name", "farescan"),
     ] {
-        let value: String = sqlx::query_scalar("select current_setting($1)")
-            .bind(setting)
-            .fetch_one(db.pool())
-            .await
-            .unwrap();
+        let value: String = value!(db.pool(), "select current_setting($1)", setting);
         assert_eq!(value, expected, "{setting}");
     }
 }
@@ -426,19 +415,10 @@ async fn sessions_have_their_limits_set() {
 async fn each_test_database_is_migrated_and_dropped_afterwards() {
     let (one, two) = tokio::join!(TestDb::new(), TestDb::new());
     assert_ne!(one.url(), two.url());
-    sqlx::query("create table mine (id int)")
-        .execute(one.pool())
-        .await
-        .unwrap();
-    let found: Option<String> = sqlx::query_scalar("select to_regclass('mine')::text")
-        .fetch_one(two.pool())
-        .await
-        .unwrap();
+    execute!(one.pool(), "create table mine (id int)");
+    let found: Option<String> = value!(two.pool(), "select to_regclass('mine')::text");
     assert_eq!(found, None);
-    let migrated: i64 = sqlx::query_scalar("select count(*) from _sqlx_migrations")
-        .fetch_one(two.pool())
-        .await
-        .unwrap();
+    let migrated: i64 = value!(two.pool(), "select count(*) from _sqlx_migrations");
     assert!(migrated > 0);
     let gone = one.config();
     drop(one);
@@ -473,8 +453,5 @@ async fn a_pool_survives_the_crash_of_its_server() {
     let url = server.url();
     server.restart().await;
     assert_eq!(server.url(), url);
-    sqlx::query("select 1")
-        .execute(database.pool())
-        .await
-        .unwrap();
+    execute!(database.pool(), "select 1");
 }

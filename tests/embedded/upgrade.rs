@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use super::owner::OwnerProcess;
 use super::pid_file;
 use crate::support::db::world_readable_folder;
+use crate::support::text;
 
 /// A folder with the services' embedded Postgres and the copied packages.
 struct UpgradeFixture {
@@ -162,10 +163,7 @@ impl Service {
     }
 
     async fn ready(&self) -> (u16, String) {
-        let admin = self.wait_for_log("listening").await["admin"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let admin = text(&self.wait_for_log("listening").await["admin"]);
         let answer = client()
             .get(format!("http://{admin}/readyz"))
             .send()

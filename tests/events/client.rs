@@ -10,8 +10,8 @@ use futures::{Stream, StreamExt as _, stream};
 use serde_json::Value;
 use sse_stream::{Sse, SseStream};
 
-use crate::support::WAIT_LIMIT;
 use crate::support::app::{KEY, TestApp, TestAppBuilder};
+use crate::support::{WAIT_LIMIT, text};
 
 /// A service with a short read interval, so that tests do not wait for it.
 pub fn fast_polling_app() -> TestAppBuilder {
@@ -41,7 +41,7 @@ impl Event {
 
     /// An item's id.
     pub fn item(&self) -> String {
-        self.data["id"].as_str().unwrap().to_owned()
+        text(&self.data["id"])
     }
 }
 
@@ -143,6 +143,6 @@ pub fn item_states(events: &[Event]) -> BTreeMap<String, Value> {
 pub fn by_id(items: &[Value]) -> BTreeMap<String, Value> {
     items
         .iter()
-        .map(|item| (item["id"].as_str().unwrap().to_owned(), item.clone()))
+        .map(|item| (text(&item["id"]), item.clone()))
         .collect()
 }

@@ -6,18 +6,18 @@ use std::time::Duration;
 use farescan::config::{
     AdminConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, WebhookConfig,
 };
+use farescan::db;
 use farescan::db::clock::Clock;
-use farescan::db::{self, Database};
 use farescan::scans::watch::WatchSettings;
 use farescan::service::{Service, Settings};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::client::{Events, ask, fast_polling_app};
-use crate::scans::stepped_service::{SteppedService, fares};
 use crate::support::app::{KEY, TestApp};
 use crate::support::db::{PrivatePg, TestDb};
 use crate::support::upstream::ScriptedServer;
+use crate::support::{TestService, fares};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_stream_gets_comments() {
@@ -25,9 +25,9 @@ async fn a_silent_stream_gets_comments() {
         keep_alive_interval: Duration::from_millis(50),
         ..WatchSettings::default()
     };
-    let service = SteppedService::start_with(TestApp::builder().watch(settings)).await;
+    let service = TestService::start_with(TestApp::builder().watch(settings)).await;
     let id = service.submit(&fares(1)).await;
-    let mut response = ask(&service.app, KEY, &id, None).await;
+    let mut response = ask(&service, KEY, &id, None).await;
     let mut text = String::new();
     while text.matches("\n\n:\n").count() == 0 || text.matches(":\n\n").count() < 3 {
         text.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());
@@ -45,18 +45,15 @@ async fn a_silent_stream_gets_comments() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_scan_ends_its_streams() {
-    let service = SteppedService::start_with(fast_polling_app()).await;
+    let service = TestService::start_with(fast_polling_app()).await;
     let id = service.submit(&fares(1)).await;
-    let mut events = Events::open(&service.app, &id, None).await;
+    let mut events = Events::open(&service, &id, None).await;
     events.until_scan("queued").await;
     // A caller can delete a scan only after its end, which ends the streams first. So the test
     // deletes it in the database.
-    sqlx::query("delete from scans")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(service.pool(), "delete from scans");
     assert_eq!(events.next().await, None);
-    assert_eq!(ask(&service.app, KEY, &id, Some(0)).await.status(), 404);
+    assert_eq!(ask(&service, KEY, &id, Some(0)).await.status(), 404);
 }
 
 /// The LISTEN connection is cut: changes made meanwhile are sent well before the next poll.
@@ -67,28 +64,20 @@ async fn a_lost_listen_connection_loses_no_event() {
         poll_interval: Duration::from_secs(600),
         ..WatchSettings::default()
     };
-    let service = SteppedService::start_with(TestApp::builder().watch(settings)).await;
+    let service = TestService::start_with(TestApp::builder().watch(settings)).await;
     let id = service.submit(&fares(1)).await;
-    let mut events = Events::open(&service.app, &id, None).await;
+    let mut events = Events::open(&service, &id, None).await;
     events.until_scan("queued").await;
     let listening = "select pid from pg_stat_activity where datname = current_database() and query ilike 'listen%farescan_scan%'";
     loop {
-        let pids: Vec<i32> = sqlx::query_scalar(listening)
-            .fetch_all(service.db.pool())
-            .await
-            .unwrap();
+        let pids: Vec<i32> = values!(service.pool(), listening);
         if let Some(pid) = pids.first() {
-            sqlx::query("select pg_terminate_backend($1)")
-                .bind(pid)
-                .execute(service.db.pool())
-                .await
-                .unwrap();
+            execute!(service.pool(), "select pg_terminate_backend($1)", pid);
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     service
-        .app
         .post(&format!("/v1/scans/{id}/pause"), &json!({}))
         .await;
     events.until_scan("paused").await;
@@ -97,11 +86,7 @@ async fn a_lost_listen_connection_loses_no_event() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_outage_keeps_streams_and_refuses_new_ones() {
     let mut server = PrivatePg::start().await;
-    let config = farescan::config::DatabaseConfig {
-        url: Some(server.url().into()),
-        ..Default::default()
-    };
-    let database = Database::open(&config).await.unwrap();
+    let database = server.open().await;
     db::migrate(database.pool()).await.unwrap();
     crate::support::db::accept_new_tenants(database.pool()).await;
     let app = fast_polling_app()

@@ -10,11 +10,10 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::client::{Event, Events, ask, by_id, fast_polling_app, item_states};
-use crate::control::test_service::{TestService, fares, fares_with};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService};
 use crate::support::app::KEY;
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
+use crate::support::{SearchOutcome, TestService, array, fares, fares_with};
 
 /// Ids increase; the scan may be repeated under its last id if only its lane changed.
 fn assert_ids_increase(events: &[Event]) {
@@ -28,7 +27,7 @@ fn assert_ids_increase(events: &[Event]) {
 async fn a_stream_shows_a_scan_until_its_end() {
     let service = TestService::start_with(fast_polling_app()).await;
     let id = service.submit(&fares(30)).await;
-    let mut events = Events::open(&service.app, &id, None).await;
+    let mut events = Events::open(&service, &id, None).await;
     let first = events.next().await.unwrap();
     assert_eq!(
         (first.kind.as_str(), &first.data),
@@ -53,13 +52,13 @@ async fn a_stream_shows_a_scan_until_its_end() {
     );
     assert!(rest.iter().all(|event| event.data.get("answer").is_none()));
 
-    let back = ask(&service.app, KEY, &id, last.id).await;
+    let back = ask(&service, KEY, &id, last.id).await;
     assert_eq!(
         (back.status().as_u16(), back.bytes().await.unwrap().len()),
         (204, 0),
         "a reconnecting client gets 204"
     );
-    let restarted = Events::open(&service.app, &id, None).await.rest().await;
+    let restarted = Events::open(&service, &id, None).await.rest().await;
     assert_eq!(
         restarted,
         std::slice::from_ref(last),
@@ -72,9 +71,9 @@ async fn a_stream_shows_items_in_flight() {
     let service = TestService::start_with(fast_polling_app()).await;
     let gate = Gate::closed();
     let held = Reply::json(json!([fare(120, &json!({}))])).gated_by(&gate);
-    service.app.upstream.on(Endpoint::FlightsOneway).reply(held);
+    service.upstream.on(Endpoint::FlightsOneway).reply(held);
     let id = service.submit(&fares(1)).await;
-    let mut events = Events::open(&service.app, &id, None).await;
+    let mut events = Events::open(&service, &id, None).await;
     let worker = service.start_worker(1);
     let running = events
         .until("its item runs", |event| event.data["state"] == "running")
@@ -96,9 +95,9 @@ async fn a_stream_shows_items_in_flight() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_shows_pause_resume_and_cancel() {
-    let service = SteppedService::start_with(fast_polling_app()).await;
+    let service = TestService::start_with(fast_polling_app()).await;
     let id = service.submit(&fares(4)).await;
-    let mut events = Events::open(&service.app, &id, None).await;
+    let mut events = Events::open(&service, &id, None).await;
     events.until_scan("queued").await;
     for (command, status) in [
         ("pause", "paused"),
@@ -107,7 +106,6 @@ async fn a_stream_shows_pause_resume_and_cancel() {
         ("cancel", "cancelled"),
     ] {
         let response = service
-            .app
             .post(&format!("/v1/scans/{id}/{command}"), &json!({}))
             .await
             .json();
@@ -136,23 +134,17 @@ async fn a_stream_shows_pause_resume_and_cancel() {
 async fn a_stream_shows_a_paused_lane() {
     let service = TestService::start_with(fast_polling_app()).await;
     service
-        .app
         .upstream
-        .on_any()
         .reply(Reply::status(401).with_json(json!({"message": "Invalid API key"})));
     let id = service.submit(&fares(3)).await;
-    let mut events = Events::open(&service.app, &id, None).await;
+    let mut events = Events::open(&service, &id, None).await;
     let worker = service.start_worker(1);
     let paused = events.until_scan("paused").await;
     assert_eq!(
         paused.last().unwrap().data["status_reason"],
         json!("key_rejected")
     );
-    service
-        .app
-        .upstream
-        .on_any()
-        .answer(|call| Reply::json(json!([fare(90, &call.body)])));
+    service.upstream.answer_fares(90);
     service.command(&id, "resume", &json!({})).await;
     events.until_scan("completed").await;
     worker.stop().await;
@@ -160,11 +152,11 @@ async fn a_stream_shows_a_paused_lane() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_shows_a_lost_call_and_its_late_answer() {
-    let service = SteppedService::start_with(fast_polling_app()).await;
+    let service = TestService::start_with(fast_polling_app()).await;
     let id = service.submit(&fares(1)).await;
     let claimed = service.claim().await.remove(0);
     service.begin(&claimed).await;
-    let events = Events::open(&service.app, &id, None).await;
+    let events = Events::open(&service, &id, None).await;
     let claim = claimed.claim;
     let lane = LaneClaims {
         tenant: claim.tenant,
@@ -172,7 +164,7 @@ async fn a_stream_shows_a_lost_call_and_its_late_answer() {
         items: vec![claim.item.uuid()],
         numbers: vec![claim.number],
     };
-    abandon(service.db.pool(), &lane, Timestamp::now())
+    abandon(service.pool(), &lane, Timestamp::now())
         .await
         .unwrap();
     let lost = events.rest().await;
@@ -184,7 +176,7 @@ async fn a_stream_shows_a_lost_call_and_its_late_answer() {
     assert_eq!(lost.last().unwrap().data["status"], json!("incomplete"));
 
     service.finish(&claimed, SearchOutcome::Ok(77)).await;
-    let late = Events::open(&service.app, &id, lost.last().unwrap().id)
+    let late = Events::open(&service, &id, lost.last().unwrap().id)
         .await
         .rest()
         .await;
@@ -212,7 +204,6 @@ async fn replayed_events_give_the_current_items() {
     service.wait_until_ended(&two_phase).await;
     let mut calls = 0;
     service
-        .app
         .upstream
         .on(Endpoint::FlightsOneway)
         .answer(move |call| {
@@ -231,7 +222,7 @@ async fn replayed_events_give_the_current_items() {
     service.wait_until_ended(&retried).await;
     worker.stop().await;
     for id in [&two_phase, &retried] {
-        let all = Events::open(&service.app, id, Some(0)).await.rest().await;
+        let all = Events::open(&service, id, Some(0)).await.rest().await;
         assert_ids_increase(&all);
         let items = by_id(&service.items(id).await);
         // Items that never changed have no event.
@@ -241,27 +232,24 @@ async fn replayed_events_give_the_current_items() {
     let skipped = service
         .get(&format!("/v1/scans/{two_phase}/items?state=skipped"))
         .await;
-    assert!(!skipped["data"].as_array().unwrap().is_empty());
+    assert!(!array(&skipped["data"]).is_empty());
 }
 
 /// A feed still has the end of a scan: a wait after a retry must not return that end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_never_returns_an_older_state() {
-    let service = SteppedService::start_with(fast_polling_app()).await;
+    let service = TestService::start_with(fast_polling_app()).await;
     let id = service
         .submit_and_complete(&fares(1), |_| SearchOutcome::Degraded("upstream_timeout"))
         .await;
-    let tenant: uuid::Uuid = sqlx::query_scalar("select tenant_id from scans")
-        .fetch_one(service.db.pool())
-        .await
-        .unwrap();
+    let tenant: uuid::Uuid = value!(service.pool(), "select tenant_id from scans");
     let settings = WatchSettings {
         min_read_interval: Duration::from_millis(300),
         ..WatchSettings::default()
     };
     let stop = CancellationToken::new();
     let watch = ScanWatch::start(
-        service.db.pool().clone(),
+        service.pool().clone(),
         service.db.connect_options(),
         settings,
         &stop,
@@ -269,7 +257,6 @@ async fn a_wait_never_returns_an_older_state() {
     let (tenant, scan) = (TenantId::from(tenant), id.parse().unwrap());
     let holds = watch.follow(tenant, scan, None).await.unwrap().unwrap();
     let retried = service
-        .app
         .post(
             &format!("/v1/scans/{id}/retry"),
             &json!({"search_status": ["degraded"]}),
@@ -289,7 +276,7 @@ async fn a_wait_never_returns_an_older_state() {
 
 #[tokio::test]
 async fn a_wait_returns_at_the_end_of_its_own_scan() {
-    let service = SteppedService::start_with(fast_polling_app()).await;
+    let service = TestService::start_with(fast_polling_app()).await;
     let id = service.submit(&fares(2)).await;
     let path = format!("/v1/scans/{id}?wait=60");
     let working = async {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use farescan::config::{DatabaseConfig, WorkerConfig};
-use farescan::db::{self, Database};
+use farescan::config::WorkerConfig;
+use farescan::db;
 use farescan::ids::TenantId;
 use farescan::scans::watch::{Follower, ScanWatch, WatchSettings};
 use farescan::upstream::Client;
@@ -18,11 +18,11 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::client::{Event, Events, ask, by_id, item_states, parsed};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService, fares};
 use crate::support::app::{KEY, TestApp, ring};
 use crate::support::db::PrivatePg;
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
+use crate::support::{SearchOutcome, TestService, array, fares};
 use crate::worker::fixture::RunningWorker;
 
 /// The number of streams and of concurrent waits.
@@ -55,11 +55,7 @@ fn statements(server: &PrivatePg) -> Vec<String> {
 async fn a_thousand_clients_cost_one_query_a_second() {
     allow_many_files();
     let server = PrivatePg::start().await;
-    let config = DatabaseConfig {
-        url: Some(server.url().into()),
-        ..DatabaseConfig::default()
-    };
-    let database = Database::open(&config).await.unwrap();
+    let database = server.open().await;
     db::migrate(database.pool()).await.unwrap();
     crate::support::db::accept_new_tenants(database.pool()).await;
     let logged = database
@@ -80,7 +76,7 @@ async fn a_thousand_clients_cost_one_query_a_second() {
         .scan_api(pool, logged)
         .start()
         .await;
-    app.upstream.on_any().answer(|call| {
+    app.upstream.answer(|call| {
         Reply::json(json!([fare(120, &call.body)])).delay(Duration::from_millis(200))
     });
     let id = app.post("/v1/scans", &fares(ITEMS)).await.json()["id"]
@@ -170,7 +166,7 @@ async fn a_thousand_clients_cost_one_query_a_second() {
         .await
         .json();
     let (items, scan) = (
-        by_id(items["data"].as_array().unwrap()),
+        by_id(array(&items["data"])),
         app.get(&format!("/v1/scans/{id}")).await.json(),
     );
     let first = parsed(seen[0].clone().into()).await;
@@ -200,15 +196,15 @@ async fn clients_are_limited_per_caller_and_per_process() {
         max_clients_per_tenant: 2,
         ..WatchSettings::default()
     };
-    let service = SteppedService::start_with(TestApp::builder().watch(settings)).await;
+    let service = TestService::start_with(TestApp::builder().watch(settings)).await;
     let id = service.submit(&fares(1)).await;
     let other = "another-key-0123456789";
     let theirs = service.post_as(other, "/v1/scans", &fares(1)).await.json()["id"]
         .as_str()
         .unwrap()
         .to_owned();
-    let first = Events::open(&service.app, &id, None).await;
-    let _second = Events::open(&service.app, &id, None).await;
+    let first = Events::open(&service, &id, None).await;
+    let _second = Events::open(&service, &id, None).await;
     let refused = service.app.get(&format!("/v1/scans/{id}/events")).await;
     assert_eq!(
         (refused.kind().as_str(), refused.header("retry-after")),
@@ -235,7 +231,7 @@ async fn clients_are_limited_per_caller_and_per_process() {
         "who does not wait is not refused"
     );
 
-    let _third = Events::of(ask(&service.app, other, &theirs, None).await);
+    let _third = Events::of(ask(&service, other, &theirs, None).await);
     let full = service
         .get_as(other, &format!("/v1/scans/{theirs}/events"))
         .await;
@@ -245,7 +241,7 @@ async fn clients_are_limited_per_caller_and_per_process() {
     );
     // A client that disconnects frees its place.
     drop(first);
-    while ask(&service.app, KEY, &id, None).await.status() != 200 {
+    while ask(&service, KEY, &id, None).await.status() != 200 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -261,12 +257,9 @@ async fn take_events(follower: &mut Follower, events: &mut Vec<Event>) -> bool {
 /// It reads nothing until the feed has evicted its events; then it reads them from the database.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_client_reads_from_the_database() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(12)).await;
-    let tenant: uuid::Uuid = sqlx::query_scalar("select tenant_id from scans")
-        .fetch_one(service.db.pool())
-        .await
-        .unwrap();
+    let tenant: uuid::Uuid = value!(service.pool(), "select tenant_id from scans");
     let (tenant, scan) = (TenantId::from(tenant), id.parse().unwrap());
     let settings = WatchSettings {
         min_read_interval: Duration::from_millis(5),
@@ -275,7 +268,7 @@ async fn a_slow_client_reads_from_the_database() {
     };
     let stop = CancellationToken::new();
     let watch = ScanWatch::start(
-        service.db.pool().clone(),
+        service.pool().clone(),
         service.db.connect_options(),
         settings,
         &stop,
@@ -307,10 +300,7 @@ async fn a_slow_client_reads_from_the_database() {
         }
     }
     while take_events(&mut slow, &mut late).await {}
-    let items: Vec<Value> = service.get(&format!("/v1/scans/{id}/items")).await["data"]
-        .as_array()
-        .unwrap()
-        .clone();
+    let items: Vec<Value> = service.page(&format!("/v1/scans/{id}/items")).await;
     assert_eq!(item_states(&late), by_id(&items));
     assert_eq!(item_states(&soon), by_id(&items));
     assert_eq!(late.last().unwrap().data, service.scan(&id).await);

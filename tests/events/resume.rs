@@ -5,14 +5,13 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::client::{Event, Events, ask, by_id, fast_polling_app, item_states};
-use crate::control::test_service::{Rng, TestService, fares};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService};
 use crate::support::app::KEY;
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
+use crate::support::{Rng, SearchOutcome, TestService, fares};
 
 /// Random events for twelve items, of every kind.
-async fn random_life(service: &SteppedService, id: &str, rng: &mut Rng) {
+async fn random_life(service: &TestService, id: &str, rng: &mut Rng) {
     for _ in 0..8 {
         let command = match rng.below(5) {
             0 => "pause",
@@ -41,12 +40,10 @@ async fn random_life(service: &SteppedService, id: &str, rng: &mut Rng) {
         };
         // A command that is not allowed now changes nothing.
         service
-            .app
             .post(&format!("/v1/scans/{id}/{command}"), &body)
             .await;
     }
     service
-        .app
         .post(&format!("/v1/scans/{id}/resume"), &json!({}))
         .await;
     service.complete_all(|_| SearchOutcome::Ok(90)).await;
@@ -55,10 +52,10 @@ async fn random_life(service: &SteppedService, id: &str, rng: &mut Rng) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_from_any_id_has_exactly_the_rest() {
     for seed in 0..4 {
-        let service = SteppedService::start_with(fast_polling_app()).await;
+        let service = TestService::start_with(fast_polling_app()).await;
         let id = service.submit(&fares(12)).await;
         random_life(&service, &id, &mut Rng(seed)).await;
-        let all = Events::open(&service.app, &id, Some(0)).await.rest().await;
+        let all = Events::open(&service, &id, Some(0)).await.rest().await;
         let last = all.last().unwrap().id.unwrap();
         assert!(last > 24, "seed {seed}: too few events");
         assert_eq!(
@@ -70,10 +67,7 @@ async fn a_stream_from_any_id_has_exactly_the_rest() {
             )
         );
         for cut in 0..last {
-            let rest = Events::open(&service.app, &id, Some(cut))
-                .await
-                .rest()
-                .await;
+            let rest = Events::open(&service, &id, Some(cut)).await.rest().await;
             let expected: Vec<_> = all
                 .iter()
                 .filter(|event| event.id > Some(cut))
@@ -81,14 +75,14 @@ async fn a_stream_from_any_id_has_exactly_the_rest() {
                 .collect();
             assert_eq!(rest, expected, "seed {seed}, after {cut} of {last}");
         }
-        assert_eq!(ask(&service.app, KEY, &id, Some(last)).await.status(), 204);
+        assert_eq!(ask(&service, KEY, &id, Some(last)).await.status(), 204);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_reconnects_often_misses_no_event() {
     let service = TestService::start_with(fast_polling_app()).await;
-    service.app.upstream.on_any().answer(|call| {
+    service.upstream.answer(|call| {
         Reply::json(json!([fare(120, &call.body)])).delay(Duration::from_millis(10))
     });
     let id = service.submit(&fares(120)).await;
@@ -96,7 +90,7 @@ async fn a_client_that_reconnects_often_misses_no_event() {
     let (mut rng, mut seen, mut last) = (Rng(7), Vec::<Event>::new(), 0);
     let mut cuts = 0;
     loop {
-        let response = ask(&service.app, KEY, &id, Some(last)).await;
+        let response = ask(&service, KEY, &id, Some(last)).await;
         if response.status() == 204 {
             break;
         }
@@ -127,40 +121,31 @@ async fn an_event_id_that_is_too_old_causes_a_reset() {
     let id = service.submit(&fares(5)).await;
     service.wait_until_ended(&id).await;
     worker.stop().await;
-    let last = Events::open(&service.app, &id, Some(0))
+    let last = Events::open(&service, &id, Some(0))
         .await
         .rest()
         .await
         .pop()
         .unwrap();
-    let young = service.db.pool();
-    sqlx::query("update scans set finished_at = finished_at - interval '25 hours'")
-        .execute(young)
-        .await
-        .unwrap();
+    let young = service.pool();
+    execute!(
+        young,
+        "update scans set finished_at = finished_at - interval '25 hours'"
+    );
     // A worker runs its upkeep at its start.
     let worker = service.start_worker(1);
     loop {
-        let left: i64 = sqlx::query_scalar("select count(*) from scan_events")
-            .fetch_one(service.db.pool())
-            .await
-            .unwrap();
+        let left: i64 = value!(service.pool(), "select count(*) from scan_events");
         if left == 0 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     worker.stop().await;
-    let ended = sqlx::query_scalar::<_, i64>("select event_count from scans")
-        .fetch_one(service.db.pool())
-        .await
-        .unwrap();
+    let ended = value!(service.pool(), "select event_count from scans", => i64);
     let newest = u64::try_from(ended).unwrap();
     for old in [0, 1, newest - 1] {
-        let restarted = Events::open(&service.app, &id, Some(old))
-            .await
-            .rest()
-            .await;
+        let restarted = Events::open(&service, &id, Some(old)).await.rest().await;
         let kinds: Vec<_> = restarted.iter().map(|event| event.kind.as_str()).collect();
         assert_eq!(kinds, ["reset", "scan"], "after {old}");
         assert_eq!(
@@ -170,33 +155,29 @@ async fn an_event_id_that_is_too_old_causes_a_reset() {
         assert_eq!(restarted[1].data["status"], last.data["status"]);
         assert_eq!(restarted[1].id, Some(newest), "its position is valid again");
     }
-    assert_eq!(
-        ask(&service.app, KEY, &id, Some(newest)).await.status(),
-        204
-    );
+    assert_eq!(ask(&service, KEY, &id, Some(newest)).await.status(), 204);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_event_id_causes_a_reset() {
-    let service = SteppedService::start_with(fast_polling_app()).await;
+    let service = TestService::start_with(fast_polling_app()).await;
     let id = service.submit(&fares(1)).await;
-    let mut events = Events::open(&service.app, &id, Some(9_999)).await;
+    let mut events = Events::open(&service, &id, Some(9_999)).await;
     assert_eq!(events.next().await.unwrap().kind, "reset");
     assert_eq!(events.next().await.unwrap().data, service.scan(&id).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_invalid_event_id_is_named() {
-    let service = SteppedService::start_with(fast_polling_app()).await;
+    let service = TestService::start_with(fast_polling_app()).await;
     let id = service.submit(&fares(1)).await;
     let path = format!("/v1/scans/{id}/events");
     for text in ["x", "-1", "+1", "1.5", "9007199254740992"] {
         let request = service
-            .app
             .request("GET", &path)
             .header("x-api-key", KEY)
             .header("last-event-id", text);
-        let answer = service.app.send(request).await;
+        let answer = service.send(request).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{text}");
         assert!(
             answer
@@ -218,29 +199,28 @@ async fn an_invalid_event_id_is_named() {
             answer.message()
         );
     }
-    let unknown = service.app.get(&format!("{path}?since=1")).await;
+    let unknown = service.get(&format!("{path}?since=1")).await;
     assert_eq!(unknown.kind(), "400 invalid_request");
     assert!(
         unknown.message().starts_with("unknown field `since`"),
         "{}",
         unknown.message()
     );
-    let keyless = service.app.send(service.app.request("GET", &path)).await;
+    let keyless = service.send(service.request("GET", &path)).await;
     assert_eq!(keyless.kind(), "401 missing_api_key");
 }
 
 /// A browser repeats the original URL and adds the header with the newer id.
 #[tokio::test(flavor = "multi_thread")]
 async fn last_event_id_header_overrides_the_query() {
-    let service = SteppedService::start_with(fast_polling_app()).await;
+    let service = TestService::start_with(fast_polling_app()).await;
     let id = service
         .submit_and_complete(&fares(3), |_| SearchOutcome::Ok(100))
         .await;
-    let all = Events::open(&service.app, &id, Some(0)).await.rest().await;
+    let all = Events::open(&service, &id, Some(0)).await.rest().await;
     let last = all.last().unwrap().id.unwrap().to_string();
     let path = format!("/v1/scans/{id}/events?last_event_id=0");
     let by_query = service
-        .app
         .request("GET", &path)
         .header("x-api-key", KEY)
         .send()
@@ -248,9 +228,8 @@ async fn last_event_id_header_overrides_the_query() {
         .unwrap();
     assert_eq!(Events::of(by_query).rest().await, all);
     let by_header = service
-        .app
         .request("GET", &path)
         .header("x-api-key", KEY)
         .header("last-event-id", last);
-    assert_eq!(service.app.send(by_header).await.status, 204);
+    assert_eq!(service.send(by_header).await.status, 204);
 }

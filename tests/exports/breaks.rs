@@ -1,34 +1,22 @@
 //! Changes during an export: new prices, a deleted scan, a lost database, a client that stops
 //! reading.
 
-use farescan::config::DatabaseConfig;
 use farescan::contract::scans::{ItemState, ItemsQuery};
-use farescan::db::{self, Database};
-use farescan::ids::{ScanId, TenantId};
+use farescan::db;
+use farescan::ids::ScanId;
 use farescan::paging::PageError;
 use farescan::scans::read;
-use farescan::search::CallerKey;
-use farescan::tenants::store;
 use futures::future::join_all;
 use futures::{StreamExt as _, TryStreamExt as _};
-use jiff::Timestamp;
 use serde_json::{Value, json};
-use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 
 use super::seed;
-use crate::support::app::{KEY, TestApp, ring};
+use crate::support::app::{KEY, TestApp, ring, tenant};
 use crate::support::db::{PrivatePg, TestDb};
 
 /// 15 MB with answers, more than the buffers between a service and its client hold.
 const MANY: i32 = 2_500;
-
-async fn tenant(pool: &PgPool) -> TenantId {
-    let mut conn = pool.acquire().await.unwrap();
-    store::find_or_create(&mut conn, &ring(), &CallerKey::new(KEY), Timestamp::now())
-        .await
-        .unwrap()
-}
 
 fn query(pairs: &[(&str, &str)]) -> ItemsQuery {
     ItemsQuery::from_query(pairs.iter().copied()).unwrap()
@@ -50,7 +38,7 @@ async fn start_export(app: &TestApp, scan: ScanId, form: &str) -> reqwest::Respo
 #[tokio::test]
 async fn an_item_with_a_new_price_is_exported_once() {
     let db = TestDb::new().await;
-    let tenant = tenant(db.pool()).await;
+    let tenant = tenant(db.pool(), &ring(), KEY).await;
     let scan = seed::scan(db.pool(), tenant, 800).await;
     let (_, items) = read::all_items(db.pool(), tenant, scan, &query(&[("sort", "price")]))
         .await
@@ -62,7 +50,7 @@ async fn an_item_with_a_new_price_is_exported_once() {
     // The cheapest items were retried and have no price now; those without a price are now the
     // cheapest.
     let change = "update scan_items set best_price = case when best_price is null then 1 when best_price < 300 then null else best_price end";
-    sqlx::query(change).execute(db.pool()).await.unwrap();
+    execute!(db.pool(), change);
     let rest: Vec<_> = items.try_collect().await.unwrap();
     let mut positions: Vec<_> = first
         .iter()
@@ -76,22 +64,19 @@ async fn an_item_with_a_new_price_is_exported_once() {
 #[tokio::test]
 async fn an_item_that_no_longer_matches_is_left_out() {
     let db = TestDb::new().await;
-    let tenant = tenant(db.pool()).await;
+    let tenant = tenant(db.pool(), &ring(), KEY).await;
     let scan = seed::scan(db.pool(), tenant, 600).await;
-    sqlx::query("update scan_items set state = 'pending'")
-        .execute(db.pool())
-        .await
-        .unwrap();
+    execute!(db.pool(), "update scan_items set state = 'pending'");
     let (_, items) = read::all_items(db.pool(), tenant, scan, &query(&[("state", "pending")]))
         .await
         .unwrap()
         .unwrap();
     let mut items = Box::pin(items);
     items.try_next().await.unwrap().unwrap();
-    sqlx::query("update scan_items set state = 'done' where position between 260 and 590")
-        .execute(db.pool())
-        .await
-        .unwrap();
+    execute!(
+        db.pool(),
+        "update scan_items set state = 'done' where position between 260 and 590"
+    );
     let rest: Vec<_> = items.try_collect().await.unwrap();
     assert!(rest.iter().all(|item| item.state == ItemState::Pending));
     assert_eq!(rest.len(), 600 - 1 - 331);
@@ -101,7 +86,7 @@ async fn an_item_that_no_longer_matches_is_left_out() {
 #[tokio::test]
 async fn large_answers_are_read_a_few_at_a_time() {
     let db = TestDb::new().await;
-    let tenant = tenant(db.pool()).await;
+    let tenant = tenant(db.pool(), &ring(), KEY).await;
     let scan = seed::scan(db.pool(), tenant, 7).await;
     let mut state = 1_u64;
     let mut noise = || {
@@ -129,7 +114,7 @@ async fn large_answers_are_read_a_few_at_a_time() {
 #[tokio::test]
 async fn deleting_a_scan_aborts_its_export() {
     let db = TestDb::new().await;
-    let tenant = tenant(db.pool()).await;
+    let tenant = tenant(db.pool(), &ring(), KEY).await;
     let scan = seed::scan(db.pool(), tenant, 600).await;
     let (_, items) = read::all_items(db.pool(), tenant, scan, &query(&[]))
         .await
@@ -137,10 +122,7 @@ async fn deleting_a_scan_aborts_its_export() {
         .unwrap();
     let mut items = Box::pin(items);
     items.try_next().await.unwrap().unwrap();
-    sqlx::query("delete from scans")
-        .execute(db.pool())
-        .await
-        .unwrap();
+    execute!(db.pool(), "delete from scans");
     let rest: Vec<_> = items.collect().await;
     assert_eq!(rest.len(), 250, "the rest of the page, and the error");
     assert!(matches!(rest.last(), Some(Err(PageError::Gone))));
@@ -149,17 +131,18 @@ async fn deleting_a_scan_aborts_its_export() {
 #[tokio::test(flavor = "multi_thread")]
 async fn losing_the_database_aborts_the_export() {
     let mut server = PrivatePg::start().await;
-    let config = DatabaseConfig {
-        url: Some(server.url().into()),
-        ..DatabaseConfig::default()
-    };
-    let database = Database::open(&config).await.unwrap();
+    let database = server.open().await;
     db::migrate(database.pool()).await.unwrap();
     let app = TestApp::builder()
         .scan_api(database.pool().clone(), database.connect_options().clone())
         .start()
         .await;
-    let scan = seed::scan(database.pool(), tenant(database.pool()).await, MANY).await;
+    let scan = seed::scan(
+        database.pool(),
+        tenant(database.pool(), &ring(), KEY).await,
+        MANY,
+    )
+    .await;
     seed::answer(database.pool(), scan, &seed::answers()).await;
     for form in ["application/x-ndjson", "text/csv"] {
         let mut response = start_export(&app, scan, form).await;
@@ -190,7 +173,7 @@ async fn losing_the_database_aborts_the_export() {
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_clients_hold_no_database_connection() {
     let db = TestDb::new().await;
-    let tenant = tenant(db.pool()).await;
+    let tenant = tenant(db.pool(), &ring(), KEY).await;
     let scan = seed::scan(db.pool(), tenant, MANY).await;
     seed::answer(db.pool(), scan, &seed::answers()).await;
     let pool = PgPoolOptions::new()

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::scans::stepped_service::{SearchOutcome, SteppedService, fares};
 use crate::support::app::{HttpResponse, KEY};
+use crate::support::{SearchOutcome, TestService, array, fares};
 
 const CSV: &str = "text/csv";
 const NDJSON: &str = "application/x-ndjson";
@@ -16,12 +16,10 @@ const OPTIONAL: &str = "search.max_stops,search.airline_codes,search.exclude_air
                         search.currency,search.max_price,search.seat_type,search.passengers,search.limit,search.use_fallback,\
                         search.strict,search.use_ext_proxy";
 
-async fn as_form(service: &SteppedService, key: &str, form: &str, path: &str) -> HttpResponse {
+async fn as_form(service: &TestService, key: &str, form: &str, path: &str) -> HttpResponse {
     service
-        .app
         .send(
             service
-                .app
                 .request("GET", path)
                 .header("x-api-key", key)
                 .header("accept", form),
@@ -29,18 +27,18 @@ async fn as_form(service: &SteppedService, key: &str, form: &str, path: &str) ->
         .await
 }
 
-async fn text(service: &SteppedService, form: &str, path: &str) -> String {
+async fn text(service: &TestService, form: &str, path: &str) -> String {
     let answer = as_form(service, KEY, form, path).await;
     assert_eq!(answer.status, 200, "{path}: {}", answer.text());
     answer.text()
 }
 
 /// Every row of a list, page by page.
-async fn paged(service: &SteppedService, path: &str) -> Vec<Value> {
+async fn paged(service: &TestService, path: &str) -> Vec<Value> {
     let (mut next, mut rows) = (path.to_owned(), Vec::new());
     loop {
         let page = service.get(&next).await;
-        rows.extend(page["data"].as_array().unwrap().iter().cloned());
+        rows.extend(array(&page["data"]).iter().cloned());
         let Some(cursor) = page["next_cursor"].as_str() else {
             return rows;
         };
@@ -58,8 +56,8 @@ fn cell(value: &Value) -> String {
 }
 
 /// Items of which one is pending and one in flight.
-async fn running() -> (SteppedService, String) {
-    let service = SteppedService::start().await;
+async fn running() -> (TestService, String) {
+    let service = TestService::start().await;
     let id = service.submit(&fares(7)).await;
     let outcomes = [
         SearchOutcome::Ok(300),
@@ -166,7 +164,7 @@ async fn a_file_has_its_type_and_name() {
 
 #[tokio::test]
 async fn the_columns_of_an_endpoint_are_always_the_same() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let empty = service.submit(&fares(1)).await;
     let path = format!("/v1/scans/{empty}/items");
     assert_eq!(
@@ -194,11 +192,7 @@ async fn csv_cells_are_never_formulas() {
     let (service, id) = running().await;
     let evil = "=HYPERLINK(\"http://evil.example\",\"x\")";
     let set = "update scan_items set error = $1, body = body || jsonb_build_object('currency', '@x') where position = 0";
-    sqlx::query(set)
-        .bind(evil)
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(service.pool(), set, evil);
     let csv = text(&service, CSV, &format!("/v1/scans/{id}/items")).await;
     let mut reader = csv::Reader::from_reader(csv.as_bytes());
     let names = reader.headers().unwrap().clone();
@@ -271,7 +265,7 @@ async fn an_unsupported_format_is_named() {
 
 #[tokio::test]
 async fn openapi_names_the_export_formats() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let description = service.get("/openapi.json").await;
     for (path, row) in [
         ("/v1/scans/{id}/items", "Item"),

@@ -12,10 +12,8 @@ const LATEST_RATES: &str = "/v1/history/hotels/latest?hotel_name=Grand+Hotel&che
 
 async fn as_form(fixture: &HistoryFixture, key: &str, form: &str, path: &str) -> HttpResponse {
     fixture
-        .app
         .send(
             fixture
-                .app
                 .request("GET", path)
                 .header("x-api-key", key)
                 .header("accept", form),

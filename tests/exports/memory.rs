@@ -6,15 +6,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use farescan::ids::ScanId;
-use farescan::search::CallerKey;
-use farescan::tenants::store;
-use jiff::Timestamp;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
 
 use super::seed;
 use crate::faults::process::FarescanProcess;
-use crate::support::app::KEY;
+use crate::support::app::{KEY, tenant};
 use crate::worker::fixture::WorkerFixture;
 
 const ITEMS: i32 = 10_000;
@@ -80,15 +77,7 @@ async fn read(
 }
 
 async fn seeded(fixture: &WorkerFixture) -> ScanId {
-    let mut conn = fixture.pool().acquire().await.unwrap();
-    let tenant = store::find_or_create(
-        &mut conn,
-        &fixture.ring,
-        &CallerKey::new(KEY),
-        Timestamp::now(),
-    )
-    .await
-    .unwrap();
+    let tenant = tenant(fixture.pool(), &fixture.ring, KEY).await;
     let scan = seed::scan(fixture.pool(), tenant, ITEMS).await;
     seed::answer(fixture.pool(), scan, &seed::answers()).await;
     scan
@@ -161,15 +150,7 @@ const HISTORY_KB: u64 = 100_000;
 
 async fn assert_history_export_memory(accept: &str) {
     let fixture = WorkerFixture::new().await;
-    let mut conn = fixture.pool().acquire().await.unwrap();
-    let tenant = store::find_or_create(
-        &mut conn,
-        &fixture.ring,
-        &CallerKey::new(KEY),
-        Timestamp::now(),
-    )
-    .await
-    .unwrap();
+    let tenant = tenant(fixture.pool(), &fixture.ring, KEY).await;
     crate::history::seed::routes(fixture.pool(), tenant, 1, OBSERVATIONS / 400, 400).await;
     let (service, address) = FarescanProcess::start_listening(&fixture).await;
     let path = "/v1/history/flights?from_airport=RAA&to_airport=LHR";

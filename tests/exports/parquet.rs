@@ -69,10 +69,8 @@ async fn file(
     form: &str,
 ) -> crate::support::app::HttpResponse {
     fixture
-        .app
         .send(
             fixture
-                .app
                 .request("GET", path)
                 .header("x-api-key", key)
                 .header("accept", form),
@@ -162,7 +160,7 @@ async fn row_groups_are_bounded_and_an_empty_file_is_valid() {
     fixture
         .insert(&[fixture.fare("2030-01-01", 0, Some(1))])
         .await;
-    crate::history::seed::routes(fixture.db.pool(), fixture.tenant, 1, 125, 200).await;
+    crate::history::seed::routes(fixture.pool(), fixture.tenant, 1, 125, 200).await;
     let path = "/v1/history/flights?from_airport=RAA&to_airport=LHR";
     let answer = file(&fixture, KEY, path, PARQUET).await;
     let reader = SerializedFileReader::new(Bytes::from(answer.bytes)).unwrap();

@@ -13,13 +13,7 @@ pub async fn scan(pool: &PgPool, tenant: TenantId, items: i32) -> ScanId {
                                   requests_spent, created_at, started_at, finished_at)
                values ($1, $2, 'flights/oneway', 'flights', '{}', '{}', 'interactive', 1, '1 minute', 'completed', $3, $3, $3, now(), now(),
                        now())";
-    sqlx::query(row)
-        .bind(tenant.uuid())
-        .bind(scan.uuid())
-        .bind(items)
-        .execute(pool)
-        .await
-        .unwrap();
+    execute!(pool, row, tenant.uuid(), scan.uuid(), items);
     let rows = "insert into scan_items (tenant_id, item_id, scan_id, api, position, body, state, turn, attempt, calls, search_status, reason,
                                         requests_spent, results, best_price, currency, observed_at, latency_ms)
                 select $1, gen_random_uuid(), $2, 'flights', n,
@@ -30,13 +24,7 @@ pub async fn scan(pool: &PgPool, tenant: TenantId, items: i32) -> ScanId {
                        case n % 10 when 1 then 'blocked_page' end, 1, case n % 10 when 0 then 0 when 1 then null else 12 end,
                        case when n % 10 > 1 then 100 + (n * 7919) % 997 + 0.25 end, case when n % 10 > 1 then 'USD' end, now(), 1610
                 from generate_series(0, $3 - 1) n";
-    sqlx::query(rows)
-        .bind(tenant.uuid())
-        .bind(scan.uuid())
-        .bind(items)
-        .execute(pool)
-        .await
-        .unwrap();
+    execute!(pool, rows, tenant.uuid(), scan.uuid(), items);
     scan
 }
 
@@ -48,12 +36,7 @@ pub async fn answer(pool: &PgPool, scan: ScanId, answers: &[Value]) {
         .collect();
     let rows = "insert into answers (tenant_id, item_id, number, observed_at, body)
                 select tenant_id, item_id, 1, observed_at, ($2::bytea[])[1 + position % cardinality($2)] from scan_items where scan_id = $1";
-    sqlx::query(rows)
-        .bind(scan.uuid())
-        .bind(packed)
-        .execute(pool)
-        .await
-        .unwrap();
+    execute!(pool, rows, scan.uuid(), packed);
 }
 
 /// Answers of about 6 KB, as the marketplace returns them.

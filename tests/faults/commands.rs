@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::ledger::LedgerCheck;
 use super::process::{FarescanProcess, post};
 use crate::support::reply::Reply;
+use crate::support::text;
 use crate::support::upstream::fare;
 use crate::worker::fixture::{WorkerFixture, fares};
 
@@ -81,7 +82,7 @@ async fn killed_during_submits_it_stores_whole_scans_or_none() {
             // Only a complete response promises the scan.
             if let Ok(answer) = submit.await.unwrap() {
                 assert_eq!(answer.status, 202, "{}", answer.body);
-                accepted.push(answer.body["id"].as_str().unwrap().to_owned());
+                accepted.push(text(&answer.body["id"]));
             }
         }
     }
@@ -137,7 +138,7 @@ async fn fifty_identical_submits_at_two_services_make_one_scan() {
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_pause_or_cancel_response_no_call_begins() {
     let fixture = WorkerFixture::new().await;
-    fixture.upstream.on_any().answer(|call| {
+    fixture.upstream.answer(|call| {
         Reply::json(json!([fare(120, &call.body)])).delay(Duration::from_millis(60))
     });
     let services = [

@@ -39,10 +39,7 @@ impl Outage {
         let mut server = PrivatePg::start().await;
         let fixture = WorkerFixture::on(&server.url()).await;
         let gate = Gate::closed();
-        fixture
-            .upstream
-            .on_any()
-            .reply(Reply::json(answer).gated_by(&gate));
+        fixture.upstream.reply(Reply::json(answer).gated_by(&gate));
         let service = FarescanProcess::start_with(&fixture, IN_FLIGHT, settings);
         service.url().await;
         let scan = fixture.submit(items, &json!({})).await;
@@ -240,11 +237,11 @@ async fn spooled_answers_of_a_deleted_scan_are_dropped() {
     } = outage;
     service.kill();
     server.restart().await;
-    sqlx::query("delete from scans where scan_id = $1")
-        .bind(scan.uuid())
-        .execute(fixture.pool())
-        .await
-        .unwrap();
+    execute!(
+        fixture.pool(),
+        "delete from scans where scan_id = $1",
+        scan.uuid()
+    );
     let service = FarescanProcess::start(&fixture, 4);
     service.wait_for_log("spooled answers stored").await;
     assert_eq!(fixture.count("select count(*) from answers").await, 0);
@@ -270,18 +267,16 @@ async fn an_answer_the_database_rejects_is_set_aside() {
     } = outage;
     service.kill();
     server.restart().await;
-    sqlx::raw_sql(
+    execute!(
+        fixture.pool(),
         "create function refuse() returns trigger language plpgsql as $$ begin
              if new.item_id = (select i.item_id from scan_items i where i.position = 3) then
                  raise exception 'never' using errcode = '22000';
              end if;
              return new;
          end $$;
-         create trigger refuse before insert on answers for each row execute function refuse()",
-    )
-    .execute(fixture.pool())
-    .await
-    .unwrap();
+         create trigger refuse before insert on answers for each row execute function refuse()"
+    );
     let service = FarescanProcess::start(&fixture, 4);
     service.wait_for_log("answer quarantined").await;
     let seen = fixture.wait_until_ended(scan).await;

@@ -21,12 +21,10 @@ use crate::worker::fixture::WorkerFixture;
 
 /// The file of this month's partition of answers, which is empty.
 async fn answers_file(server: &PrivatePg, fixture: &WorkerFixture) -> PathBuf {
-    let path: String = sqlx::query_scalar(
-        "select pg_relation_filepath(to_char(now() at time zone 'UTC', '\"answers_y\"YYYY\"m\"MM')::regclass)",
-    )
-    .fetch_one(fixture.pool())
-    .await
-    .unwrap();
+    let path: String = value!(
+        fixture.pool(),
+        "select pg_relation_filepath(to_char(now() at time zone 'UTC', '\"answers_y\"YYYY\"m\"MM')::regclass)"
+    );
     server.data_dir().join(path)
 }
 
@@ -44,7 +42,7 @@ async fn a_full_disk_fills_the_spool_then_stops_new_calls() {
     server.restart().await;
 
     // Incompressible bodies: the spool's 1 MiB holds about 120.
-    fixture.upstream.on_any().answer(|call| {
+    fixture.upstream.answer(|call| {
         let filler: String = (0..8_000)
             .map(|_| char::from(rand::rng().random_range(b' '..b'~')))
             .collect();

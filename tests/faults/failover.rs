@@ -39,15 +39,10 @@ async fn promote(server: &mut PrivatePg, fixture: &WorkerFixture) {
 
 /// Deletes the rows of calls that the standby had not received.
 async fn delete_calls(fixture: &WorkerFixture) {
-    sqlx::raw_sql(
-        "delete from attempts;
+    execute!(fixture.pool(), "delete from attempts;
          update scan_items set state = 'pending', attempt = 0, calls = 0, counted_calls = 0, requests_spent = 0, worker_id = null;
          update scans set requests_spent = 0, status = 'queued', started_at = null;
-         update lanes set next_at = clock_timestamp(), virtual_time = 0",
-    )
-    .execute(fixture.pool())
-    .await
-    .unwrap();
+         update lanes set next_at = clock_timestamp(), virtual_time = 0");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -56,7 +51,7 @@ async fn after_a_promotion_answers_are_stored_before_claims() {
     let fixture = WorkerFixture::on(&server.url()).await;
     let (first, others) = (Gate::closed(), Gate::closed());
     let (mut calls, gates) = (0, (first.clone(), others.clone()));
-    fixture.upstream.on_any().answer(move |call| {
+    fixture.upstream.answer(move |call| {
         calls += 1;
         let gate = if calls == 1 { &gates.0 } else { &gates.1 };
         Reply::json(json!([fare(120, &call.body)])).gated_by(gate)
@@ -93,11 +88,7 @@ async fn after_a_promotion_answers_are_stored_before_claims() {
 async fn a_new_process_stores_spooled_answers_before_it_claims() {
     let mut server = PrivatePg::start().await;
     let fixture = WorkerFixture::on(&server.url()).await;
-    let gate = Gate::closed();
-    fixture
-        .upstream
-        .on_any()
-        .reply(Reply::json(json!([fare(120, &json!({}))])).gated_by(&gate));
+    let gate = fixture.upstream.answer_fares_after_gate();
     let service = FarescanProcess::start_worker(&fixture, CALLS, &[]);
     let scan = fixture.submit(CALLS.into(), &json!({})).await;
     fixture.upstream.wait_for_in_flight(CALLS.into()).await;
@@ -132,10 +123,7 @@ async fn a_read_only_connection_is_not_used_again() {
     };
     let database = Database::open(&config).await.unwrap();
     let pool = database.pool();
-    sqlx::query("set default_transaction_read_only = on")
-        .execute(pool)
-        .await
-        .unwrap();
+    execute!(pool, "set default_transaction_read_only = on");
     while pool.num_idle() == 0 {
         tokio::task::yield_now().await; // The connection is being returned to the pool.
     }

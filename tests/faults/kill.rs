@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::ledger::LedgerCheck;
 use super::process::FarescanProcess;
-use crate::support::reply::{Gate, Reply};
+use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 use crate::worker::fixture::WorkerFixture;
 
@@ -19,10 +19,7 @@ async fn in_flight(fixture: &WorkerFixture) -> (i64, i64) {
     let newest = "select coalesce(max(w.worker_id), 0), count(a.item_id)
                   from (select max(worker_id) as worker_id from workers) w
                   left join attempts a on a.worker_id = w.worker_id and a.ended_at is null";
-    sqlx::query_as(newest)
-        .fetch_one(fixture.pool())
-        .await
-        .unwrap()
+    row!(fixture.pool(), newest)
 }
 
 /// Waits until a process newer than `previous` has this many calls in flight; returns its worker
@@ -50,7 +47,7 @@ async fn killed_repeatedly_during_calls_it_repeats_no_call() {
     let concurrency = 12;
     let fixture = WorkerFixture::new().await;
     let mut delays = StdRng::seed_from_u64(seed.wrapping_add(1));
-    fixture.upstream.on_any().answer(move |call| {
+    fixture.upstream.answer(move |call| {
         Reply::json(json!([fare(120, &call.body)]))
             .delay(Duration::from_millis(delays.random_range(50..600)))
     });
@@ -84,12 +81,10 @@ async fn killed_repeatedly_during_calls_it_repeats_no_call() {
         (seen.status, seen.items.ok + seen.items.degraded),
         (ScanStatus::Incomplete, 900)
     );
-    let lost: Vec<i64> = sqlx::query_scalar(
-        "select count(*) from attempts where reason = 'worker_lost' group by worker_id",
-    )
-    .fetch_all(fixture.pool())
-    .await
-    .unwrap();
+    let lost: Vec<i64> = values!(
+        fixture.pool(),
+        "select count(*) from attempts where reason = 'worker_lost' group by worker_id"
+    );
     assert_eq!(
         (lost.len(), lost.iter().sum::<i64>()),
         (kills, i64::from(seen.items.degraded))
@@ -115,11 +110,7 @@ async fn killed_repeatedly_during_calls_it_repeats_no_call() {
 #[tokio::test(flavor = "multi_thread")]
 async fn stopped_beside_another_process_its_late_answers_count() {
     let fixture = WorkerFixture::new().await;
-    let gate = Gate::closed();
-    fixture
-        .upstream
-        .on_any()
-        .reply(Reply::json(json!([fare(120, &json!({}))])).gated_by(&gate));
+    let gate = fixture.upstream.answer_fares_after_gate();
     let scan = fixture.submit(8, &json!({})).await;
     let stopped = FarescanProcess::start(&fixture, 8);
     fixture.upstream.wait_for_in_flight(8).await;

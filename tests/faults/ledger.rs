@@ -96,11 +96,7 @@ impl DeletedCall {
     pub async fn of(pool: &PgPool, scan: ScanId) -> Option<Vec<Self>> {
         let calls = "select attempt_id, requests_spent, ended_at is not null, coalesce(reason = 'worker_lost', false)
                      from attempts where scan_id = $1";
-        let calls: Vec<(Uuid, i16, bool, bool)> = sqlx::query_as(calls)
-            .bind(scan.uuid())
-            .fetch_all(pool)
-            .await
-            .unwrap();
+        let calls: Vec<(Uuid, i16, bool, bool)> = rows!(pool, calls, scan.uuid());
         calls
             .iter()
             .all(|(_, _, ended, _)| *ended)
@@ -131,21 +127,14 @@ impl LedgerCheck {
         violations: &[(&str, &'static str)],
         deleted: &[DeletedCall],
     ) -> Self {
-        let count = async |sql: &'static str| {
-            sqlx::query_scalar::<_, i64>(sql)
-                .fetch_one(pool)
-                .await
-                .unwrap()
-        };
+        let count = async |sql: &'static str| value!(pool, sql, => i64);
         for (what, sql) in violations {
             assert_eq!(count(sql).await, 0, "{what}");
         }
-        let mut attempts: Vec<(Uuid, i16, bool, bool)> = sqlx::query_as(
-            "select attempt_id, requests_spent, ended_at is not null, coalesce(reason = 'worker_lost', false) from attempts",
-        )
-        .fetch_all(pool)
-        .await
-        .unwrap();
+        let mut attempts: Vec<(Uuid, i16, bool, bool)> = rows!(
+            pool,
+            "select attempt_id, requests_spent, ended_at is not null, coalesce(reason = 'worker_lost', false) from attempts"
+        );
         attempts.extend(deleted.iter().map(|call| call.0));
         let mut sent = HashMap::<String, usize>::new();
         let calls = upstream.calls();

@@ -64,10 +64,7 @@ async fn run_replies(
     seconds: &str,
     replies: Vec<(Reply, &str)>,
 ) -> Vec<String> {
-    fixture
-        .upstream
-        .on_any()
-        .answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    fixture.upstream.answer_fares(120);
     let service = FarescanProcess::start_with(
         fixture,
         CALLS,
@@ -78,7 +75,7 @@ async fn run_replies(
     let before = service.peak_memory();
     let mut reasons = Vec::new();
     for (reply, reason) in replies {
-        fixture.upstream.on_any().reply(reply);
+        fixture.upstream.reply(reply);
         let scan = fixture.submit(CALLS.into(), &json!({})).await;
         let begun = Instant::now();
         let seen = fixture.wait_until_ended(scan).await;
@@ -90,10 +87,10 @@ async fn run_replies(
         );
         reasons.push(format!("{reason} {:.1} s", begun.elapsed().as_secs_f64()));
         // Closes the circuit for the next reply: forty failures in a row would open it.
-        sqlx::query("update circuits set tally = default, opened_at = null, probe_at = null")
-            .execute(fixture.pool())
-            .await
-            .unwrap();
+        execute!(
+            fixture.pool(),
+            "update circuits set tally = default, opened_at = null, probe_at = null"
+        );
     }
     let used = service.peak_memory() - before;
     assert!(
@@ -112,10 +109,7 @@ async fn run_replies(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_storm_of_server_errors_opens_the_circuit_until_it_ends() {
     let fixture = WorkerFixture::new().await;
-    sqlx::query("update circuits set probe_every = '1 s'")
-        .execute(fixture.pool())
-        .await
-        .unwrap();
+    execute!(fixture.pool(), "update circuits set probe_every = '1 s'");
     let concurrency = 5;
     let services = [
         FarescanProcess::start(&fixture, concurrency),
@@ -123,7 +117,7 @@ async fn a_storm_of_server_errors_opens_the_circuit_until_it_ends() {
     ];
     let first = fixture.submit(1, &json!({})).await;
     fixture.wait_until_ended(first).await;
-    fixture.upstream.on_any().reply(Reply::status(502));
+    fixture.upstream.reply(Reply::status(502));
     let scan = fixture.submit(200, &json!({})).await;
     let seen = fixture
         .wait_for_scan(scan, "it is paused", |scan| {
@@ -167,10 +161,7 @@ async fn a_storm_of_server_errors_opens_the_circuit_until_it_ends() {
     assert_ne!(probes[0], probes[1], "a probe has no second try");
     assert_eq!(fixture.scan(scan).await.status, ScanStatus::Paused);
 
-    fixture
-        .upstream
-        .on_any()
-        .answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    fixture.upstream.answer_fares(120);
     let seen = fixture.wait_until_ended(scan).await;
     assert_eq!(
         (seen.items.pending, seen.items.ok + seen.items.degraded),

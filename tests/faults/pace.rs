@@ -6,8 +6,6 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use super::process::FarescanProcess;
-use crate::support::reply::Reply;
-use crate::support::upstream::fare;
 use crate::worker::fixture::WorkerFixture;
 
 /// The largest excess of any window over burst and rate, with `late` seconds added to each window.
@@ -38,10 +36,7 @@ async fn two_processes_share_one_pace_in_every_window() {
     let rate = f64::from(per_minute);
     let mut fixture = WorkerFixture::new().await;
     fixture.pace.flights_per_minute = per_minute;
-    fixture
-        .upstream
-        .on_any()
-        .answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    fixture.upstream.answer_fares(120);
     let processes = [
         FarescanProcess::start(&fixture, 32),
         FarescanProcess::start(&fixture, 32),
@@ -69,12 +64,10 @@ async fn two_processes_share_one_pace_in_every_window() {
             .as_secs_f64(),
         Instant::now(),
     );
-    let given: Vec<(Value, f64)> = sqlx::query_as(
-        "select body, extract(epoch from claimed_at)::float8 from scan_items where attempt > 0",
-    )
-    .fetch_all(fixture.pool())
-    .await
-    .unwrap();
+    let given: Vec<(Value, f64)> = rows!(
+        fixture.pool(),
+        "select body, extract(epoch from claimed_at)::float8 from scan_items where attempt > 0"
+    );
     let mut grants: Vec<f64> = given.iter().map(|(_, at)| *at).collect();
     grants.sort_by(f64::total_cmp);
     let given: HashMap<String, f64> = given

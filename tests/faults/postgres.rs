@@ -16,7 +16,6 @@ use crate::worker::fixture::WorkerFixture;
 fn answer_after(fixture: &WorkerFixture, delay: Duration) {
     fixture
         .upstream
-        .on_any()
         .answer(move |call| Reply::json(json!([fare(120, &call.body)])).delay(delay));
 }
 
@@ -118,7 +117,7 @@ async fn readers_replace_idle_connections_that_were_cut() {
         futures::future::join_all((0..30).map(|_| read())).await;
         let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity
                    where datname = current_database() and pid <> pg_backend_pid()";
-        let cut: i64 = sqlx::query_scalar(cut).fetch_one(&mut conn).await.unwrap();
+        let cut: i64 = value!(&mut conn, cut);
         assert!(cut > 2, "{cut} idle connections");
         for _ in 0..10 {
             read().await;

@@ -10,7 +10,7 @@ use reqwest::header::HeaderMap;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
-use crate::support::WAIT_LIMIT;
+use crate::support::{SERVE, WAIT_LIMIT};
 use crate::worker::fixture::{KEY, WorkerFixture, ring_text};
 
 /// The lease of the processes under test, in seconds. Lost calls are found after about two leases.
@@ -43,18 +43,7 @@ impl FarescanProcess {
         concurrency: u16,
         settings: &[(&str, &str)],
     ) -> Self {
-        Self::spawn(
-            fixture,
-            &[
-                "serve",
-                "--listen",
-                "127.0.0.1:0",
-                "--admin-listen",
-                "127.0.0.1:0",
-            ],
-            concurrency,
-            settings,
-        )
+        Self::spawn(fixture, &SERVE, concurrency, settings)
     }
 
     /// A service that makes one call at a time, and the address of its API.

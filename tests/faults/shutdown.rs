@@ -9,18 +9,14 @@ use serde_json::json;
 
 use super::ledger::LedgerCheck;
 use super::process::FarescanProcess;
-use crate::support::reply::{Gate, Reply};
+use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 use crate::worker::fixture::WorkerFixture;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sigterm_records_the_calls_in_flight_then_exits() {
     let fixture = WorkerFixture::new().await;
-    let gate = Gate::closed();
-    fixture
-        .upstream
-        .on_any()
-        .reply(Reply::json(json!([fare(120, &json!({}))])).gated_by(&gate));
+    let gate = fixture.upstream.answer_fares_after_gate();
     let scan = fixture.submit(60, &json!({})).await;
     let service = FarescanProcess::start(&fixture, 10);
     fixture.upstream.wait_for_in_flight(10).await;
@@ -56,7 +52,7 @@ async fn sigterm_records_the_calls_in_flight_then_exits() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_exits_at_once() {
     let fixture = WorkerFixture::new().await;
-    fixture.upstream.on_any().reply(Reply::hang());
+    fixture.upstream.reply(Reply::hang());
     let scan = fixture.submit(4, &json!({})).await;
     let service = FarescanProcess::start(&fixture, 4);
     fixture.upstream.wait_for_in_flight(4).await;
@@ -81,7 +77,7 @@ async fn a_second_signal_exits_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rolling_restarts_under_load_lose_and_repeat_no_call() {
     let fixture = WorkerFixture::new().await;
-    fixture.upstream.on_any().answer(|call| {
+    fixture.upstream.answer(|call| {
         Reply::json(json!([fare(120, &call.body)])).delay(Duration::from_millis(150))
     });
     let mut processes = vec![

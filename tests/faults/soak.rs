@@ -41,7 +41,7 @@ impl Soak {
         let server = PrivatePg::start().await;
         let fixture = WorkerFixture::on(&server.url()).await;
         let mut delays = StdRng::seed_from_u64(seed.wrapping_add(1));
-        fixture.upstream.on_any().answer(move |call| {
+        fixture.upstream.answer(move |call| {
             let reply = match delays.random_range(0..100) {
                 0..3 => Reply::status(502),
                 3..5 => Reply::reset(),
@@ -130,7 +130,7 @@ impl Soak {
                 self.count("connections cut");
                 let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity
                            where datname = current_database() and pid <> pg_backend_pid() and random() < 0.5";
-                sqlx::query(cut).execute(self.fixture.pool()).await.unwrap();
+                execute!(self.fixture.pool(), cut);
             }
             85..95 => self.outage(false).await,
             _ => {

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::support::app::TestApp;
+use crate::support::{array, text};
 
 async fn description() -> Value {
     let app = TestApp::start().await;
@@ -133,16 +134,14 @@ async fn no_tag_is_shared_by_paths_and_webhooks() {
             .values()
             .flat_map(|item| item.as_object().unwrap().values());
         operations
-            .map(|operation| operation["tags"][0].as_str().unwrap().to_owned())
+            .map(|operation| text(&operation["tags"][0]))
             .collect()
     };
     let (served, sent) = (tags(&description["paths"]), tags(&description["webhooks"]));
     assert!(served.is_disjoint(&sent), "{served:?} {sent:?}");
-    let described: BTreeSet<_> = description["tags"]
-        .as_array()
-        .unwrap()
+    let described: BTreeSet<_> = array(&description["tags"])
         .iter()
-        .map(|tag| tag["name"].as_str().unwrap().to_owned())
+        .map(|tag| text(&tag["name"]))
         .collect();
     assert_eq!(
         described,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::support::app::{HttpResponse, KEY, TestApp};
+use crate::support::{array, text};
 use farescan::http::{AppState, router};
 use farescan::upstream::Client;
 
@@ -216,7 +217,7 @@ async fn every_operation_is_described_completely() {
                 "{method} {path}"
             );
             assert!(
-                ids.insert(operation["operationId"].as_str().unwrap().to_owned()),
+                ids.insert(text(&operation["operationId"])),
                 "{path}: its operationId is another's"
             );
             let errors = operation["responses"]
@@ -342,7 +343,7 @@ async fn webhooks_are_described_with_their_signature() {
         ["monitor.alerts", "monitor.test"]
     );
     for (event, item) in sent {
-        let headers = item["post"]["parameters"].as_array().unwrap();
+        let headers = array(&item["post"]["parameters"]);
         let names: Vec<_> = headers
             .iter()
             .map(|header| (header["in"].as_str(), header["name"].as_str().unwrap()))

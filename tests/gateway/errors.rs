@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::endpoints::{bodies, body};
 use crate::support::app::{KEY, TestApp};
+use crate::support::array;
 use crate::support::reply::Reply;
 use farescan::contract::Endpoint;
 
@@ -109,7 +110,7 @@ async fn errors_of_single_endpoints() {
             ("503 search_incomplete", &json!("blocked_page"))
         );
     }
-    app.upstream.on_any().reply(Reply::status(403));
+    app.upstream.reply(Reply::status(403));
     let unsubscribed = app
         .send(app.request("GET", "/v1/verify").header("x-api-key", KEY))
         .await;
@@ -137,8 +138,8 @@ async fn an_error_names_each_field_and_its_request() {
         json!({"field": "departure_date", "found": "\"2027-02-30\"", "expected": date})
     );
     assert_eq!(error["details"][3]["found"], "2.5");
-    assert_eq!(error["details"].as_array().unwrap().len(), 4, "{error}");
-    for detail in error["details"].as_array().unwrap() {
+    assert_eq!(array(&error["details"]).len(), 4, "{error}");
+    for detail in array(&error["details"]) {
         let expected = format!("expected {}", detail["expected"].as_str().unwrap());
         assert!(
             answer.message().contains(&expected),

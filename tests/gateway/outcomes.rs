@@ -41,7 +41,7 @@ fn line(answer: &HttpResponse) -> String {
 
 /// The same upstream behaviour on the three columns.
 async fn columns(app: &TestApp, reply: Reply) -> [HttpResponse; 3] {
-    app.upstream.on_any().reply(reply);
+    app.upstream.reply(reply);
     let mut strict = body(Endpoint::FlightsRoundtrip);
     strict["strict"] = json!(true);
     [

@@ -145,7 +145,7 @@ async fn every_error_has_the_error_form_whatever_the_path() {
 #[tokio::test]
 async fn a_401_names_the_authentication_scheme() {
     let app = TestApp::start().await;
-    app.upstream.on_any().reply(Reply::status(401));
+    app.upstream.reply(Reply::status(401));
     for request in [
         "GET /v1/scans HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n".to_owned(),
         get("/v1/verify"),
@@ -217,7 +217,6 @@ async fn marketplace_content_cannot_run_in_a_browser() {
 async fn every_answer_has_the_browser_security_headers() {
     let app = TestApp::start().await;
     app.upstream
-        .on_any()
         .answer(|call| Reply::json(serde_json::json!([fare(120, &call.body)])));
     let public = [
         "/",

@@ -36,9 +36,7 @@ async fn body_is_read_before_key_validation_and_upstream() {
     }
     assert_eq!(app.upstream.count(), 0);
     for status in [200, 401, 403, 429, 500] {
-        app.upstream
-            .on_any()
-            .reply(Reply::status(status).body("[]"));
+        app.upstream.reply(Reply::status(status).body("[]"));
         assert_eq!(
             app.post(ROUNDTRIP, &valid).await.header("x-field-aliased"),
             aliased,
@@ -226,10 +224,9 @@ async fn values_are_forwarded_in_their_spelling() {
         ),
     ];
     for (endpoint, given, forwarded) in rows {
-        let answer = app
-            .post(&format!("/v1/{endpoint}"), &with(endpoint, given))
-            .await;
-        assert_eq!(answer.status, 200, "{}", answer.text());
+        app.post(&format!("/v1/{endpoint}"), &with(endpoint, given))
+            .await
+            .expect(200);
         assert_eq!(
             app.upstream.calls().last().unwrap().body,
             with(endpoint, forwarded)

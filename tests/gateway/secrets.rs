@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::control::test_service::TestService;
+use crate::support::TestService;
 use crate::support::app::{KEY, TestApp};
 use crate::support::reply::Reply;
 use farescan::contract::Endpoint;

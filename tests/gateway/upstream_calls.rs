@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::endpoints::{bodies, body, with};
 use crate::support::app::{KEY, TestApp};
+use crate::support::array;
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
 use farescan::contract::Endpoint;
@@ -25,7 +26,7 @@ async fn quota_headers_stand_on_every_upstream_answer() {
             .header("x-plan-own", "kept as it is")
             .header("x-other", "dropped")
             .header("server", "dropped");
-        app.upstream.on_any().reply(reply);
+        app.upstream.reply(reply);
         for (endpoint, _, body) in bodies() {
             let answer = app.post(&format!("/v1/{endpoint}"), &body).await;
             let plan = ["x-plan-requests-limit", "x-plan-remaining", "x-plan-own"]
@@ -91,7 +92,7 @@ async fn header_names_hosts_and_paths_are_settings() {
         })
         .start()
         .await;
-    app.upstream.on_any().reply(Reply::json(json!([])));
+    app.upstream.reply(Reply::json(json!([])));
     assert_eq!(
         app.post(ONEWAY, &body(Endpoint::FlightsOneway))
             .await
@@ -128,10 +129,7 @@ async fn rows_and_fields_are_kept_within_the_caps() {
             .await;
         let list = answer.json();
         assert_eq!(
-            (
-                list.as_array().unwrap().len(),
-                answer.header("x-search-results")
-            ),
+            (array(&list).len(), answer.header("x-search-results")),
             (rows, rows.to_string().as_str())
         );
         assert_eq!(
@@ -150,7 +148,7 @@ async fn rows_and_fields_are_kept_within_the_caps() {
         .await;
     assert_eq!(
         (
-            answer.json()["properties"].as_array().unwrap().len(),
+            array(&answer.json()["properties"]).len(),
             answer.header("x-search-results")
         ),
         (50, "50")
@@ -193,7 +191,7 @@ async fn search_status_is_added_only_where_certain() {
         ),
     ];
     for (what, reply, body, status) in rows {
-        app.upstream.on_any().reply(reply);
+        app.upstream.reply(reply);
         assert_eq!(
             app.post(ONEWAY, body).await.header("x-search-status"),
             status,
@@ -205,7 +203,7 @@ async fn search_status_is_added_only_where_certain() {
         .header("X-Search-Attempts", "3")
         .header("x-search-unreadable-pages", "1")
         .header("x-search-fallback", "used");
-    app.upstream.on_any().replies([Reply::status(502), reply]);
+    app.upstream.replies([Reply::status(502), reply]);
     let answer = app.post(ONEWAY, &lenient).await;
     let names = [
         "x-search-results",
@@ -256,7 +254,7 @@ async fn both_tries_share_one_time_budget() {
         .budget(Duration::from_secs(3))
         .start()
         .await;
-    app.upstream.on_any().replies([
+    app.upstream.replies([
         Reply::status(503).delay(Duration::from_millis(200)),
         Reply::hang(),
     ]);
@@ -274,7 +272,6 @@ async fn both_tries_share_one_time_budget() {
     // A first attempt that leaves no time for the pause gives the answer. On a busy machine it may
     // exceed the budget; then repeat.
     app.upstream
-        .on_any()
         .reply(Reply::status(503).delay(Duration::from_millis(2_950)));
     let mut reasons = Vec::new();
     while reasons.len() < 20

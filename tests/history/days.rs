@@ -10,9 +10,10 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
-use super::fixture::{HistoryFixture, wait_until};
+use super::fixture::HistoryFixture;
 use crate::support::app::KEY;
 use crate::support::db::{connect, execute};
+use crate::support::{array, wait_until};
 
 const FARES: &str = "/v1/history/flights/series?from_airport=TLV&to_airport=LHR";
 
@@ -68,7 +69,7 @@ fn three_weeks(fixture: &HistoryFixture, count: usize, rng: &mut StdRng) -> Vec<
 }
 
 async fn count(pool: &PgPool, sql: &'static str) -> i64 {
-    sqlx::query_scalar(sql).fetch_one(pool).await.unwrap()
+    value!(pool, sql)
 }
 
 async fn packed_days(pool: &PgPool) -> i64 {
@@ -78,7 +79,7 @@ async fn packed_days(pool: &PgPool) -> i64 {
 /// Deletes observations without the trigger, so that only packed days remain.
 async fn delete_all_observations(pool: &PgPool) {
     let sql = "alter table observations disable trigger all; delete from observations; alter table observations enable trigger all";
-    sqlx::raw_sql(sql).execute(pool).await.unwrap();
+    execute!(pool, sql);
 }
 
 #[tokio::test]
@@ -87,13 +88,13 @@ async fn packed_days_give_the_same_answers_as_observations() {
         HistoryFixture::open().await,
         StdRng::seed_from_u64(crate::faults::seed()),
     );
-    let pool = fixture.db.pool();
+    let pool = fixture.pool();
     fixture.insert(&three_weeks(&fixture, 400, &mut rng)).await;
     let expected = answers(&fixture).await;
     assert!(
         expected
             .iter()
-            .all(|answer| !answer["data"].as_array().unwrap().is_empty())
+            .all(|answer| !array(&answer["data"]).is_empty())
     );
     let packed = pack_past_days(pool, fixture.now).await.unwrap();
     assert!(packed > 40, "three products and three weeks: {packed}");
@@ -122,7 +123,7 @@ async fn late_and_deleted_observations_change_answers_at_once() {
         HistoryFixture::open().await,
         StdRng::seed_from_u64(crate::faults::seed()),
     );
-    let pool = fixture.db.pool();
+    let pool = fixture.pool();
     let ahead = fixture.now + SignedDuration::from_hours(24);
     fixture.insert(&three_weeks(&fixture, 100, &mut rng)).await;
     for round in 0..8 {
@@ -130,16 +131,16 @@ async fn late_and_deleted_observations_change_answers_at_once() {
         fixture
             .insert(&three_weeks(&fixture, 1 + round % 3, &mut rng))
             .await;
-        sqlx::query("delete from observations where item_id in (select item_id from observations order by random() limit $1)")
-            .bind(i64::try_from(round % 4).unwrap())
-            .execute(pool)
-            .await
-            .unwrap();
+        execute!(
+            pool,
+            "delete from observations where item_id in (select item_id from observations order by random() limit $1)",
+            i64::try_from(round % 4).unwrap()
+        );
         let shown = answers(&fixture).await;
-        sqlx::raw_sql("update series set unpacked_since = '1970-01-01 00:00:00+00'")
-            .execute(pool)
-            .await
-            .unwrap();
+        execute!(
+            pool,
+            "update series set unpacked_since = '1970-01-01 00:00:00+00'"
+        );
         assert_eq!(
             shown,
             answers(&fixture).await,
@@ -147,10 +148,7 @@ async fn late_and_deleted_observations_change_answers_at_once() {
         );
     }
     // Without observations no packed day may remain.
-    sqlx::raw_sql("delete from observations")
-        .execute(pool)
-        .await
-        .unwrap();
+    execute!(pool, "delete from observations");
     assert!(
         answers(&fixture)
             .await
@@ -173,7 +171,7 @@ async fn late_and_deleted_observations_change_answers_at_once() {
 #[tokio::test]
 async fn a_day_is_not_packed_during_an_uncommitted_insert() {
     let fixture = HistoryFixture::open().await;
-    let pool = fixture.db.pool();
+    let pool = fixture.pool();
     let yesterday = -2 * 1_440;
     fixture
         .insert(&[fixture.fare("2030-01-01", yesterday, Some(200))])
@@ -222,7 +220,7 @@ async fn a_day_is_not_packed_during_an_uncommitted_insert() {
 async fn an_answer_is_one_consistent_snapshot() {
     for form in ["application/json", "application/x-ndjson"] {
         let fixture = HistoryFixture::open().await;
-        let pool = fixture.db.pool();
+        let pool = fixture.pool();
         let today = 0;
         fixture
             .insert(&[
@@ -233,17 +231,16 @@ async fn an_answer_is_one_consistent_snapshot() {
         assert_eq!(pack_past_days(pool, fixture.now).await.unwrap(), 1);
         // The reader has read the packed day when the lock blocks it.
         let mut forgetting = farescan::db::begin(pool).await.unwrap();
-        sqlx::raw_sql("lock table observations in access exclusive mode; delete from observations")
-            .execute(&mut *forgetting)
-            .await
-            .unwrap();
+        execute!(
+            &mut *forgetting,
+            "lock table observations in access exclusive mode; delete from observations"
+        );
         let path = format!(
             "{FARES}&until={}",
             fixture.now + SignedDuration::from_hours(1)
         );
-        let asking = fixture.app.send(
+        let asking = fixture.send(
             fixture
-                .app
                 .request("GET", &path)
                 .header("x-api-key", KEY)
                 .header("accept", form),
@@ -262,9 +259,7 @@ async fn an_answer_is_one_consistent_snapshot() {
         };
         let (answer, ()) = tokio::join!(asking, committing);
         let prices: Vec<_> = match form {
-            "application/json" => answer.json()["data"]
-                .as_array()
-                .unwrap()
+            "application/json" => array(&answer.json()["data"])
                 .iter()
                 .map(|row| row["prices"].clone())
                 .collect(),
@@ -290,7 +285,7 @@ async fn concurrent_inserts_and_packing_lose_nothing() {
         HistoryFixture::open().await,
         StdRng::seed_from_u64(crate::faults::seed()),
     );
-    let pool = fixture.db.pool();
+    let pool = fixture.pool();
     let batches: Vec<_> = (0..60)
         .map(|_| three_weeks(&fixture, 8, &mut rng))
         .collect();
@@ -314,14 +309,12 @@ async fn concurrent_inserts_and_packing_lose_nothing() {
         packing()
     );
     let shown = answers(&fixture).await;
-    sqlx::raw_sql("update series set unpacked_since = '1970-01-01 00:00:00+00'")
-        .execute(pool)
-        .await
-        .unwrap();
+    execute!(
+        pool,
+        "update series set unpacked_since = '1970-01-01 00:00:00+00'"
+    );
     assert_eq!(shown, answers(&fixture).await);
-    let samples: u64 = shown[0]["data"]
-        .as_array()
-        .unwrap()
+    let samples: u64 = array(&shown[0]["data"])
         .iter()
         .map(|row| row["observations"].as_u64().unwrap())
         .sum();
@@ -332,16 +325,16 @@ async fn concurrent_inserts_and_packing_lose_nothing() {
 #[tokio::test]
 async fn unpacked_history_is_packed_in_several_passes() {
     let fixture = HistoryFixture::open().await;
-    let pool = fixture.db.pool();
+    let pool = fixture.pool();
     super::seed::routes(pool, fixture.tenant, 2, 250, 200).await;
-    sqlx::raw_sql("update series set unpacked_since = '1970-01-01 00:00:00+00'")
-        .execute(pool)
-        .await
-        .unwrap();
+    execute!(
+        pool,
+        "update series set unpacked_since = '1970-01-01 00:00:00+00'"
+    );
     let path = "/v1/history/flights/series?from_airport=RAA&to_airport=LHR&until=";
     let path = format!("{path}{}", fixture.now);
     let expected = fixture.app.get(&path).await.json();
-    assert_eq!(expected["data"].as_array().unwrap().len(), 200);
+    assert_eq!(array(&expected["data"]).len(), 200);
     let packed = pack_past_days(pool, fixture.now).await.unwrap();
     assert!(
         (398..=402).contains(&packed),
@@ -349,12 +342,10 @@ async fn unpacked_history_is_packed_in_several_passes() {
     );
     assert_eq!(fixture.app.get(&path).await.json(), expected);
     delete_all_observations(pool).await;
-    let today = expected["data"].as_array().unwrap().len() - 1;
+    let today = array(&expected["data"]).len() - 1;
     assert_eq!(
-        fixture.app.get(&path).await.json()["data"]
-            .as_array()
-            .unwrap()[..today],
-        expected["data"].as_array().unwrap()[..today]
+        array(&fixture.app.get(&path).await.json()["data"])[..today],
+        array(&expected["data"])[..today]
     );
 }
 
@@ -362,12 +353,12 @@ async fn unpacked_history_is_packed_in_several_passes() {
 #[tokio::test]
 async fn a_product_that_cannot_be_packed_blocks_no_other() {
     let fixture = HistoryFixture::open().await;
-    let pool = fixture.db.pool();
+    let pool = fixture.pool();
     let months_ago = |months: i64| -(months * 31 * 1_440);
-    sqlx::raw_sql("select create_partitions(now() - interval '7 months', 8)")
-        .execute(pool)
-        .await
-        .unwrap();
+    execute!(
+        pool,
+        "select create_partitions(now() - interval '7 months', 8)"
+    );
     let euro = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-01", "currency": "EUR"});
     let observations = [
         fixture.fare("2030-01-01", months_ago(5), Some(200)),
@@ -398,15 +389,12 @@ async fn an_unknown_pack_format_is_an_error() {
     fixture
         .insert(&[fixture.fare("2030-01-01", -3 * 1_440, Some(200))])
         .await;
-    pack_past_days(fixture.db.pool(), fixture.now)
-        .await
-        .unwrap();
-    sqlx::raw_sql("update observed_days set samples = '\\x02'::bytea || substr(samples, 2)")
-        .execute(fixture.db.pool())
-        .await
-        .unwrap();
-    let answer = fixture.app.get(FARES).await;
-    assert_eq!(answer.status, 500, "{}", answer.text());
+    pack_past_days(fixture.pool(), fixture.now).await.unwrap();
+    execute!(
+        fixture.pool(),
+        "update observed_days set samples = '\\x02'::bytea || substr(samples, 2)"
+    );
+    fixture.app.get(FARES).await.expect(500);
     let again = fixture.fare("2030-01-01", -3 * 1_440, Some(100));
     fixture
         .insert(&[Observation {
@@ -420,7 +408,7 @@ async fn an_unknown_pack_format_is_an_error() {
         "unpacked days are read from observations"
     );
     assert_eq!(
-        pack_past_days(fixture.db.pool(), Timestamp::now())
+        pack_past_days(fixture.pool(), Timestamp::now())
             .await
             .unwrap(),
         1

@@ -3,35 +3,34 @@
 use farescan::contract::{Endpoint, Request, SearchStatus, Verdict};
 use farescan::history::{Observation, ObservedPrice, Subject, insert};
 use farescan::ids::{ItemId, TenantId};
-use farescan::search::CallerKey;
-use farescan::tenants::store;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::support::app::{KEY, TestApp, ring};
-use crate::support::db::TestDb;
+use crate::support::TestService;
+use crate::support::app::{KEY, ring, tenant};
 
-/// A service, its database and one tenant.
+/// A service and one tenant.
 pub struct HistoryFixture {
-    pub db: TestDb,
-    pub app: TestApp,
+    service: TestService,
     pub tenant: TenantId,
     pub now: Timestamp,
 }
 
+impl std::ops::Deref for HistoryFixture {
+    type Target = TestService;
+
+    fn deref(&self) -> &TestService {
+        &self.service
+    }
+}
+
 impl HistoryFixture {
     pub async fn open() -> Self {
-        let db = TestDb::new().await;
-        let app = TestApp::builder().database(&db).start().await;
+        let service = TestService::start().await;
         let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap();
-        let mut tx = farescan::db::begin(db.pool()).await.unwrap();
-        let tenant = store::find_or_create(&mut tx, &ring(), &CallerKey::new(KEY), now)
-            .await
-            .unwrap();
-        tx.commit().await.unwrap();
+        let tenant = tenant(service.pool(), &ring(), KEY).await;
         Self {
-            db,
-            app,
+            service,
             tenant,
             now,
         }
@@ -83,7 +82,7 @@ impl HistoryFixture {
     }
 
     pub async fn insert(&self, observations: &[Observation]) {
-        let mut tx = farescan::db::begin(self.db.pool()).await.unwrap();
+        let mut tx = farescan::db::begin(self.pool()).await.unwrap();
         insert(&mut tx, observations).await.unwrap();
         tx.commit().await.unwrap();
     }
@@ -91,28 +90,6 @@ impl HistoryFixture {
     pub async fn latest(&self) -> Vec<(String, String)> {
         let rows =
             sqlx::query_as("select first_date::text, price::text from latest_prices order by 1, 2");
-        rows.fetch_all(self.db.pool()).await.unwrap()
+        rows.fetch_all(self.pool()).await.unwrap()
     }
-
-    pub async fn column(&self, path: &str, field: &str) -> Vec<Value> {
-        let answer = self.app.get(path).await;
-        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
-        answer.json()["data"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|row| row[field].clone())
-            .collect()
-    }
-}
-
-/// Waits for a condition, at most 30 seconds.
-pub async fn wait_until(what: &str, mut so: impl AsyncFnMut() -> bool) {
-    for _ in 0..1_500 {
-        if so().await {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
-    panic!("waited in vain until {what}");
 }

@@ -5,10 +5,11 @@ use farescan::history::Observation;
 use serde_json::{Value, json};
 
 use super::fixture::HistoryFixture;
+use crate::support::array;
 
 /// Each cell as row, column, price, age in minutes and last status.
 fn cells(grid: &Value) -> Vec<Value> {
-    let cells = grid["cells"].as_array().unwrap().iter();
+    let cells = array(&grid["cells"]).iter();
     let age = |cell: &Value| cell["age_seconds"].as_i64().map(|seconds| seconds / 60);
     cells
         .map(|cell| {
@@ -74,7 +75,7 @@ async fn a_market_grid_distinguishes_prices_gaps_and_unsearched() {
         .await
         .json();
     assert_eq!(
-        (grids["data"].as_array().unwrap().len(), &grids["truncated"]),
+        (array(&grids["data"]).len(), &grids["truncated"]),
         (1, &json!(false))
     );
     let grid = &grids["data"][0];
@@ -122,9 +123,7 @@ async fn a_market_grid_distinguishes_prices_gaps_and_unsearched() {
         .get(&format!("{HOTEL}&rows=checkin_date&nights=2"))
         .await
         .json();
-    let mut markets: Vec<_> = grids["data"]
-        .as_array()
-        .unwrap()
+    let mut markets: Vec<_> = array(&grids["data"])
         .iter()
         .map(|grid| grid["proxy_country"].clone())
         .collect();
@@ -171,9 +170,7 @@ async fn a_nights_grid_has_only_round_trips_one_grid_per_currency() {
         .get(&format!("{path}&rows=nights&nights="))
         .await
         .json();
-    let currencies: Vec<_> = grids["data"]
-        .as_array()
-        .unwrap()
+    let currencies: Vec<_> = array(&grids["data"])
         .iter()
         .map(|grid| grid["currency"].clone())
         .collect();
@@ -184,9 +181,7 @@ async fn a_nights_grid_has_only_round_trips_one_grid_per_currency() {
         .get(&format!("{path}&rows=departure_date&currency=usd"))
         .await
         .json();
-    let trips = grids["data"]
-        .as_array()
-        .unwrap()
+    let trips = array(&grids["data"])
         .iter()
         .find(|grid| grid["endpoint"] == "flights/roundtrip")
         .unwrap();
@@ -194,9 +189,7 @@ async fn a_nights_grid_has_only_round_trips_one_grid_per_currency() {
         (&trips["cells"][1]["price"], &trips["cells"][1]["last_date"]),
         (&json!(350), &json!("2030-01-05"))
     );
-    let oneway = grids["data"]
-        .as_array()
-        .unwrap()
+    let oneway = array(&grids["data"])
         .iter()
         .find(|grid| grid["endpoint"] == "flights/oneway")
         .unwrap();
@@ -209,11 +202,10 @@ async fn a_nights_grid_has_only_round_trips_one_grid_per_currency() {
     );
 
     let stranger = fixture
-        .app
         .request("GET", &format!("{path}&rows=nights"))
         .header("x-api-key", "another-key-0123456789");
     assert_eq!(
-        fixture.app.send(stranger).await.json(),
+        fixture.send(stranger).await.json(),
         json!({"data": [], "truncated": false})
     );
 }
@@ -243,10 +235,7 @@ async fn a_grid_that_is_too_large_is_left_out_and_reported() {
         .await
         .json();
     assert_eq!(
-        (
-            grids["data"][0]["cells"].as_array().unwrap().len(),
-            &grids["truncated"]
-        ),
+        (array(&grids["data"][0]["cells"]).len(), &grids["truncated"]),
         (10_000, &json!(false))
     );
     let grids = fixture
@@ -277,7 +266,7 @@ async fn deleting_an_observation_updates_the_grid() {
             body.as_object().unwrap(),
         )
         .unwrap();
-        let mut tx = farescan::db::begin(fixture.db.pool()).await.unwrap();
+        let mut tx = farescan::db::begin(fixture.pool()).await.unwrap();
         farescan::history::delete(&mut tx, fixture.tenant, &[observation])
             .await
             .unwrap();

@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 
 use self::fixture::HistoryFixture;
 
+use crate::support::array;
+
 fn pair(day: &str, price: &str) -> (String, String) {
     (day.to_owned(), price.to_owned())
 }
@@ -29,11 +31,10 @@ async fn a_batch_stored_twice_is_stored_once() {
     fixture.insert(&batch).await;
     fixture.insert(&batch).await;
     fixture.insert(&[]).await;
-    let rows: (i64, i64) =
-        sqlx::query_as("select (select count(*) from observations), (select count(*) from series)")
-            .fetch_one(fixture.db.pool())
-            .await
-            .unwrap();
+    let rows: (i64, i64) = row!(
+        fixture.pool(),
+        "select (select count(*) from observations), (select count(*) from series)"
+    );
     assert_eq!(rows, (2, 1));
 }
 
@@ -252,9 +253,7 @@ async fn pages_have_no_gaps_and_show_only_the_callers_history() {
         let answer = fixture.app.get(&next).await;
         let page = answer.json();
         prices.extend(
-            page["data"]
-                .as_array()
-                .unwrap()
+            array(&page["data"])
                 .iter()
                 .map(|row| row["price"].as_i64().unwrap()),
         );
@@ -268,11 +267,10 @@ async fn pages_have_no_gaps_and_show_only_the_callers_history() {
     assert_eq!(prices, [1, 2, 3, 4, 5, 6, 7]);
 
     let stranger = fixture
-        .app
         .request("GET", path)
         .header("x-api-key", "another-key-0123456789");
     assert_eq!(
-        fixture.app.send(stranger).await.json(),
+        fixture.send(stranger).await.json(),
         json!({"data": [], "next_cursor": null})
     );
     for (query, field) in [
@@ -323,9 +321,7 @@ async fn the_latest_fares_are_a_calendar_with_their_age() {
     let actual = |row: &Value| {
         ["departure_date", "return_date", "currency", "price"].map(|field| row[field].clone())
     };
-    let rows: Vec<_> = calendar["data"]
-        .as_array()
-        .unwrap()
+    let rows: Vec<_> = array(&calendar["data"])
         .iter()
         .map(|row| json!(actual(row)))
         .collect();
@@ -394,11 +390,10 @@ async fn latest_rates_are_separate_per_length_of_stay_and_market() {
         );
     }
     let stranger = fixture
-        .app
         .request("GET", path)
         .header("x-api-key", "another-key-0123456789");
     assert_eq!(
-        fixture.app.send(stranger).await.json(),
+        fixture.send(stranger).await.json(),
         json!({"data": [], "truncated": false})
     );
     for (query, words) in [

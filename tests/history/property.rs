@@ -14,7 +14,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
 use crate::queue::fixture;
-use crate::scans::stepped_service::{SteppedService, day};
+use crate::support::{TestService, array, day, text};
 
 const DATES: usize = 4;
 
@@ -148,7 +148,7 @@ impl Ledger {
 }
 
 struct RandomRun {
-    service: SteppedService,
+    service: TestService,
     ledger: Ledger,
     rng: StdRng,
     now: Timestamp,
@@ -157,7 +157,7 @@ struct RandomRun {
 
 impl RandomRun {
     async fn begin(seed: u64) -> Self {
-        let (service, ledger) = (SteppedService::start().await, Ledger::default());
+        let (service, ledger) = (TestService::start().await, Ledger::default());
         let now = Timestamp::now();
         let mut run = Self {
             service,
@@ -212,7 +212,7 @@ impl RandomRun {
             .service
             .get(&format!("/v1/scans/{scan}/items?limit=500"))
             .await;
-        for item in page["data"].as_array().unwrap() {
+        for item in array(&page["data"]) {
             let id: ItemId = item["id"].as_str().unwrap().parse().unwrap();
             self.ledger.items.insert(
                 id,
@@ -229,7 +229,7 @@ impl RandomRun {
     async fn start_calls(&mut self) {
         for claimed in self.service.claim().await {
             self.service.begin(&claimed).await;
-            let date = claimed.body["departure_date"].as_str().unwrap().to_owned();
+            let date = text(&claimed.body["departure_date"]);
             let item = self.ledger.items.get_mut(&claimed.claim.item).unwrap();
             item.attempts.push(Attempt {
                 claimed,
@@ -264,7 +264,7 @@ impl RandomRun {
         let request = Request::check(Endpoint::FlightsOneway, &claimed.body)
             .unwrap()
             .request;
-        let mut tx = farescan::db::begin(self.service.db.pool()).await.unwrap();
+        let mut tx = farescan::db::begin(self.service.pool()).await.unwrap();
         let fresh = store::record_calls(&mut tx, &[&call], Timestamp::now())
             .await
             .unwrap();
@@ -342,7 +342,7 @@ impl RandomRun {
             items: vec![id.uuid()],
             numbers: vec![claim.number],
         };
-        let pool = self.service.db.pool();
+        let pool = self.service.pool();
         assert_eq!(abandon(pool, &lane).await.unwrap(), 1);
         let ended =
             sqlx::query_scalar("select ended_at from attempts where item_id = $1 and number = $2");
@@ -387,12 +387,10 @@ impl RandomRun {
             };
             if self.ledger.of_scan(&scan).any(|(_, item)| degraded(item)) {
                 let filter = json!({"search_status": ["degraded"]});
-                let answer = self
-                    .service
-                    .app
+                self.service
                     .post(&format!("/v1/scans/{scan}/retry"), &filter)
-                    .await;
-                assert_eq!(answer.status, 202, "{}", answer.text());
+                    .await
+                    .expect(202);
                 for item in self
                     .ledger
                     .items
@@ -426,17 +424,14 @@ impl RandomRun {
         };
         let with_history = self.rng.random_bool(0.5);
         let path = format!("/v1/scans/{scan}?history={with_history}");
-        let answer = self
-            .service
-            .app
+        self.service
             .send(
                 self.service
-                    .app
                     .request("DELETE", &path)
                     .header("x-api-key", crate::support::app::KEY),
             )
-            .await;
-        assert_eq!(answer.status, 204, "{}", answer.text());
+            .await
+            .expect(204);
         let of_scan: BTreeSet<_> = self
             .ledger
             .of_scan(&scan)
@@ -471,7 +466,7 @@ impl RandomRun {
     /// Packs past days, or today too: a clock may be wrong.
     async fn pack(&mut self) {
         let now = self.now + SignedDuration::from_hours(24 * self.rng.random_range(-15..=1));
-        history::daily_pack::pack_past_days(self.service.db.pool(), now)
+        history::daily_pack::pack_past_days(self.service.pool(), now)
             .await
             .unwrap();
     }
@@ -490,7 +485,7 @@ impl RandomRun {
         let (mut next, mut rows) = (path.to_owned(), Vec::new());
         loop {
             let page = self.service.get(&next).await;
-            rows.extend(page["data"].as_array().unwrap().clone());
+            rows.extend(array(&page["data"]).clone());
             let Some(cursor) = page["next_cursor"].as_str() else {
                 break;
             };
@@ -551,9 +546,7 @@ impl RandomRun {
         let actual = |row: &Value| {
             ["departure_date", "price", "observed_at", "item_id"].map(|field| row[field].clone())
         };
-        let actual: Vec<_> = calendar["data"]
-            .as_array()
-            .unwrap()
+        let actual: Vec<_> = array(&calendar["data"])
             .iter()
             .map(|row| Value::from(actual(row).to_vec()))
             .collect();
@@ -562,7 +555,7 @@ impl RandomRun {
             "select first_date::text, sampled_at, sample_status from latest_prices order by 1",
         );
         let stored: Vec<(String, jiff_sqlx::Timestamp, String)> =
-            rows.fetch_all(self.service.db.pool()).await.unwrap();
+            rows.fetch_all(self.service.pool()).await.unwrap();
         let stored: BTreeMap<_, _> = stored
             .into_iter()
             .map(|(date, at, status)| (date, (at.to_jiff(), status)))
@@ -611,16 +604,14 @@ impl RandomRun {
                 "/v1/history/flights/series?from_airport=TLV&to_airport=LHR&until={until}"
             ))
             .await;
-        let actual: Vec<_> = series["data"]
-            .as_array()
-            .unwrap()
+        let actual: Vec<_> = array(&series["data"])
             .iter()
             .map(|row| {
                 let count = |field: &str| usize::try_from(row[field].as_u64().unwrap()).unwrap();
                 let counts = ["observations", "prices", "empty", "degraded"].map(count);
                 let price = |field: &str| row[field].as_f64();
                 (
-                    row["bucket"].as_str().unwrap().to_owned(),
+                    text(&row["bucket"]),
                     counts,
                     price("minimum"),
                     price("median"),
@@ -637,9 +628,7 @@ impl RandomRun {
                 .service
                 .get(&format!("/v1/scans/{scan}/grid?rows=departure_date"))
                 .await;
-            let mut actual: Vec<_> = grid["cells"]
-                .as_array()
-                .unwrap()
+            let mut actual: Vec<_> = array(&grid["cells"])
                 .iter()
                 .map(|cell| json!([cell["item_id"], cell["search_status"], cell["price"]]))
                 .collect();

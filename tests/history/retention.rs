@@ -8,10 +8,10 @@ use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::date, tz::TimeZone};
 use serde_json::json;
 use sqlx::PgPool;
 
-use super::fixture::{HistoryFixture, wait_until};
+use super::fixture::HistoryFixture;
 use crate::faults::process::FarescanProcess;
-use crate::scans::stepped_service::{SearchOutcome, SteppedService, fares};
 use crate::support::db::{TestDb, connect, execute};
+use crate::support::{SearchOutcome, TestService, array, fares, wait_until};
 use crate::worker::fixture::WorkerFixture;
 
 /// Tables with monthly partitions.
@@ -29,11 +29,7 @@ fn noon(year: i16, month: i8, day: i8) -> Timestamp {
 async fn months(pool: &PgPool, table: &str) -> Vec<String> {
     let names = "select substr(c.relname, length($1) + 3) from pg_inherits i join pg_class c on c.oid = i.inhrelid
                  where i.inhparent = to_regclass($1) order by 1";
-    sqlx::query_scalar(names)
-        .bind(table)
-        .fetch_all(pool)
-        .await
-        .unwrap()
+    values!(pool, names, table)
 }
 
 /// Tables named like a partition, attached or not.
@@ -45,10 +41,8 @@ async fn tables(pool: &PgPool, table: &str) -> i64 {
 }
 
 async fn make(pool: &PgPool, from: Timestamp, months: i32) {
-    let made = sqlx::query("select create_partitions($1, $2)")
-        .bind(jiff_sqlx::Timestamp::from(from))
-        .bind(months - 1);
-    made.execute(pool).await.unwrap();
+    let made = "select create_partitions($1, $2)";
+    execute!(pool, made, jiff_sqlx::Timestamp::from(from), months - 1);
 }
 
 /// A database whose first partition is the month of `from`.
@@ -109,8 +103,7 @@ async fn every_time_has_a_partition_long_in_advance() {
 #[tokio::test]
 async fn a_partition_has_its_tables_keys_checks_and_storage() {
     let db = with_months(noon(2031, 5, 1), 1).await;
-    let differences: Vec<String> = sqlx::query_scalar(
-        "select p.relname || '.' || a.attname from pg_class p
+    let differences: Vec<String> = values!(db.pool(), "select p.relname || '.' || a.attname from pg_class p
          join pg_inherits i on i.inhparent = p.oid
          join pg_attribute a on a.attrelid = p.oid and a.attnum > 0 and not a.attisdropped
          join pg_attribute b on b.attrelid = i.inhrelid and b.attname = a.attname
@@ -123,11 +116,7 @@ async fn a_partition_has_its_tables_keys_checks_and_storage() {
          select p.relname || ': checks' from pg_class p join pg_inherits i on i.inhparent = p.oid
          where p.relkind = 'p'
            and (select count(*) from pg_constraint x where x.conrelid = p.oid and x.contype = 'c')
-               <> (select count(*) from pg_constraint x where x.conrelid = i.inhrelid and x.contype = 'c')",
-    )
-    .fetch_all(db.pool())
-    .await
-    .unwrap();
+               <> (select count(*) from pg_constraint x where x.conrelid = i.inhrelid and x.contype = 'c')");
     assert!(differences.is_empty(), "{differences:?}");
 }
 
@@ -247,10 +236,7 @@ async fn a_dead_processs_detach_is_finished_an_operators_is_not() {
             5,
             "the operator's January is still there"
         );
-        let left: i64 = sqlx::query_scalar("select count(*) from retiring_partitions")
-            .fetch_one(db.pool())
-            .await
-            .unwrap();
+        let left: i64 = value!(db.pool(), "select count(*) from retiring_partitions");
         assert_eq!(left, 0);
     }
 }
@@ -318,11 +304,11 @@ async fn no_bucket_counts_a_dropped_observation() {
         ),
     ] {
         let fixture = HistoryFixture::open().await;
-        let pool = fixture.db.pool();
-        sqlx::raw_sql("select create_partitions(now() - interval '7 months', 8)")
-            .execute(pool)
-            .await
-            .unwrap();
+        let pool = fixture.pool();
+        execute!(
+            pool,
+            "select create_partitions(now() - interval '7 months', 8)"
+        );
         fixture
             .insert(&[
                 fixture.fare("2030-01-01", -5 * 31 * 1_440, Some(100)),
@@ -374,15 +360,11 @@ async fn no_bucket_counts_a_dropped_observation() {
             .get(&format!("/v1/history/flights?{route}"))
             .await
             .json();
-        let actual: Vec<_> = series["data"]
-            .as_array()
-            .unwrap()
+        let actual: Vec<_> = array(&series["data"])
             .iter()
             .map(|row| row["minimum"].clone())
             .collect();
-        let listed: Vec<_> = list["data"]
-            .as_array()
-            .unwrap()
+        let listed: Vec<_> = array(&list["data"])
             .iter()
             .rev()
             .map(|row| row["price"].clone())
@@ -434,7 +416,7 @@ async fn only_one_process_drops_partitions_at_a_time() {
 
 #[tokio::test]
 async fn expired_answers_keep_items_expired_scans_keep_their_cost() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let stored = service
         .submit_and_complete(&fares(2), |_| SearchOutcome::Ok(100))
         .await;
@@ -442,14 +424,12 @@ async fn expired_answers_keep_items_expired_scans_keep_their_cost() {
         .submit_and_complete(&fares(3), |_| SearchOutcome::Ok(200))
         .await;
     let live = service.submit(&fares(1)).await;
-    let pool = service.db.pool();
-    sqlx::query(
+    let pool = service.pool();
+    execute!(
+        pool,
         "update scans set finished_at = now() - interval '31 days' where scan_id = $1::text::uuid",
-    )
-    .bind(uuid_of(&old))
-    .execute(pool)
-    .await
-    .unwrap();
+        uuid_of(&old)
+    );
     let before = service.get("/v1/usage").await["totals"].clone();
     let config = RetentionConfig {
         scan_retention_days: 30,

@@ -10,6 +10,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 use super::fixture::HistoryFixture;
 use crate::isolation::statements;
 use crate::support::app::KEY;
+use crate::support::{array, text};
 
 const FARES: &str = "/v1/history/flights/series?from_airport=TLV&to_airport=LHR";
 
@@ -24,22 +25,22 @@ fn at(fixture: &HistoryFixture, time: &str, day: &str, price: Option<i64>) -> Ob
 /// times.
 async fn with_partitions(fixture: &HistoryFixture, months: &[&str]) {
     for month in months {
-        sqlx::query("select create_partitions($1::timestamptz, 0)")
-            .bind(jiff_sqlx::Timestamp::from(
+        execute!(
+            fixture.pool(),
+            "select create_partitions($1::timestamptz, 0)",
+            jiff_sqlx::Timestamp::from(
                 format!("{month}-15T00:00:00Z")
                     .parse::<Timestamp>()
                     .unwrap(),
-            ))
-            .execute(fixture.db.pool())
-            .await
-            .unwrap();
+            )
+        );
     }
 }
 
 async fn rows(fixture: &HistoryFixture, query: &str) -> Vec<Value> {
     let answer = fixture.app.get(&format!("{FARES}{query}")).await;
     assert_eq!(answer.status, 200, "{query}: {}", answer.text());
-    answer.json()["data"].as_array().unwrap().clone()
+    array(&answer.json()["data"]).clone()
 }
 
 fn actual(rows: &[Value], fields: &[&str]) -> Vec<Value> {
@@ -226,10 +227,9 @@ async fn products_are_separate_and_every_filter_narrows() {
         assert_eq!(lowest(rows(&fixture, query).await), expected, "{query}");
     }
     let stranger = fixture
-        .app
         .request("GET", FARES)
         .header("x-api-key", "another-key-0123456789");
-    assert_eq!(fixture.app.send(stranger).await.json()["data"], json!([]));
+    assert_eq!(fixture.send(stranger).await.json()["data"], json!([]));
 }
 
 #[tokio::test]
@@ -257,7 +257,7 @@ async fn hotel_markets_and_lengths_of_stay_are_separate() {
     ] {
         let answer = fixture.app.get(&format!("{path}{query}")).await.json();
         let mut rows = actual(
-            answer["data"].as_array().unwrap(),
+            array(&answer["data"]),
             &["proxy_country", "prices", "minimum"],
         );
         rows.sort_by_key(|row| row[0].to_string());
@@ -278,10 +278,7 @@ async fn truncation_is_reported_and_exports_have_all_products() {
     fixture.insert(&trips).await;
     let answer = fixture.app.get(FARES).await.json();
     assert_eq!(
-        (
-            answer["data"].as_array().unwrap().len(),
-            &answer["truncated"]
-        ),
+        (array(&answer["data"]).len(), &answer["truncated"]),
         (24, &json!(true))
     );
     let narrow = fixture
@@ -295,9 +292,8 @@ async fn truncation_is_reported_and_exports_have_all_products() {
     );
 
     let file = |form: &str| {
-        fixture.app.send(
+        fixture.send(
             fixture
-                .app
                 .request("GET", FARES)
                 .header("x-api-key", KEY)
                 .header("accept", form.to_owned()),
@@ -310,11 +306,7 @@ async fn truncation_is_reported_and_exports_have_all_products() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert_eq!(lines.len(), 60);
-    assert_eq!(
-        lines[..24],
-        answer["data"].as_array().unwrap()[..],
-        "in one order"
-    );
+    assert_eq!(lines[..24], array(&answer["data"])[..], "in one order");
     let csv = file("text/csv").await;
     assert_eq!(
         csv.header("content-disposition"),
@@ -337,12 +329,7 @@ async fn truncation_is_reported_and_exports_have_all_products() {
         .map(Result::unwrap)
         .map(|row| (of(&row, "bucket"), of(&row, "median")))
         .collect();
-    let actual = |row: &Value| {
-        (
-            row["bucket"].as_str().unwrap().to_owned(),
-            row["median"].to_string(),
-        )
-    };
+    let actual = |row: &Value| (text(&row["bucket"]), row["median"].to_string());
     assert_eq!(read, lines.iter().map(actual).collect::<Vec<_>>());
 }
 
@@ -427,7 +414,7 @@ fn filled(words: &str, values: &[&str]) -> String {
 
 async fn plan(fixture: &HistoryFixture, sql: &str) -> String {
     let rows = sqlx::raw_sql(AssertSqlSafe(format!("explain (costs off) {sql}")))
-        .fetch_all(fixture.db.pool())
+        .fetch_all(fixture.pool())
         .await
         .unwrap();
     rows.iter()
@@ -443,14 +430,11 @@ async fn every_query_on_a_large_history_uses_an_index() {
     fixture
         .insert(&[fixture.fare("2030-01-01", 0, Some(200))])
         .await;
-    super::seed::routes(fixture.db.pool(), fixture.tenant, 20, 50, 200).await;
-    pack_past_days(fixture.db.pool(), Timestamp::now())
+    super::seed::routes(fixture.pool(), fixture.tenant, 20, 50, 200).await;
+    pack_past_days(fixture.pool(), Timestamp::now())
         .await
         .unwrap();
-    sqlx::raw_sql("analyze observed_days")
-        .execute(fixture.db.pool())
-        .await
-        .unwrap();
+    execute!(fixture.pool(), "analyze observed_days");
     let (tenant, any) = (format!("'{}'::uuid", fixture.tenant.uuid()), "null");
     let endpoints = "array['flights/oneway', 'flights/roundtrip']";
     let (since, until) = ("now() - interval '200 days'", "now()");

@@ -14,8 +14,8 @@ use farescan::tenants;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::scans::stepped_service::{SearchOutcome, SteppedService, fares};
 use crate::support::app::{HttpResponse, KEY, ring};
+use crate::support::{SearchOutcome, TestService, array, fares, text};
 use crate::webhooks::harness;
 
 const OTHER: &str = "another-key-0123456789";
@@ -174,10 +174,9 @@ fn filled(case: &Case, id: &str, own: &str) -> String {
     format!("{}{}", parts.collect::<Vec<_>>().join("/"), case.query)
 }
 
-async fn ask(service: &SteppedService, case: &Case, path: &str, media: &str) -> HttpResponse {
+async fn ask(service: &TestService, case: &Case, path: &str, media: &str) -> HttpResponse {
     let (method, _) = case.route.split_once(' ').unwrap();
     let mut request = service
-        .app
         .request(method, path)
         .header("x-api-key", KEY)
         .header("accept", media);
@@ -190,7 +189,7 @@ async fn ask(service: &SteppedService, case: &Case, path: &str, media: &str) -> 
     if case.route.ends_with("/events") {
         request = request.header("last-event-id", "1");
     }
-    service.app.send(request).await
+    service.send(request).await
 }
 
 /// An answer without what differs in each request, with the requested id replaced.
@@ -224,23 +223,25 @@ struct Pair {
     random: String,
 }
 
-async fn order_as(service: &SteppedService, key: &str) -> String {
-    let answer = service.post_as(key, "/v1/scans", &fares(2)).await;
-    assert_eq!(answer.status, 202, "{}", answer.text());
-    answer.json()["id"].as_str().unwrap().to_owned()
+async fn order_as(service: &TestService, key: &str) -> String {
+    let answer = service
+        .post_as(key, "/v1/scans", &fares(2))
+        .await
+        .expect(202);
+    text(&answer.json()["id"])
 }
 
-async fn watch_as(service: &SteppedService, key: &str) -> String {
+async fn watch_as(service: &TestService, key: &str) -> String {
     let answer = service
         .post_as(key, "/v1/monitors", &crate::monitors::monitor())
-        .await;
-    assert_eq!(answer.status, 201, "{}", answer.text());
-    answer.json()["id"].as_str().unwrap().to_owned()
+        .await
+        .expect(201);
+    text(&answer.json()["id"])
 }
 
 /// A monitor of each caller with a webhook, or a delivery to it.
-async fn told_pair(service: &SteppedService, is_delivery: bool) -> Pair {
-    let pool = service.db.pool();
+async fn told_pair(service: &TestService, is_delivery: bool) -> Pair {
+    let pool = service.pool();
     let mut ids = Vec::new();
     for key in [KEY, OTHER] {
         let monitor = watch_as(service, key).await.parse().unwrap();
@@ -265,7 +266,7 @@ async fn told_pair(service: &SteppedService, is_delivery: bool) -> Pair {
 }
 
 /// The alert of a monitor that has run.
-async fn alert_of(service: &SteppedService, key: &str) -> String {
+async fn alert_of(service: &TestService, key: &str) -> String {
     let body = crate::monitors::with(&json!({"alerts": [{"type": "price_below", "amount": 500}]}));
     let monitor = service.post_as(key, "/v1/monitors", &body).await.json();
     let slot: Timestamp = monitor["next_slot"].as_str().unwrap().parse().unwrap();
@@ -285,7 +286,7 @@ async fn alert_of(service: &SteppedService, key: &str) -> String {
         .to_owned()
 }
 
-async fn pair(service: &SteppedService, names: Names) -> Pair {
+async fn pair(service: &TestService, names: Names) -> Pair {
     if let Names::Monitor = names {
         let [own, others] = [watch_as(service, KEY).await, watch_as(service, OTHER).await];
         return Pair {
@@ -328,7 +329,7 @@ async fn pair(service: &SteppedService, names: Names) -> Pair {
                 .get_as(key, &format!("/v1/scans/{scan}/items"))
                 .await
                 .json();
-            items.push(page["data"][0]["id"].as_str().unwrap().to_owned());
+            items.push(text(&page["data"][0]["id"]));
         }
         let [own, others] = items.try_into().unwrap();
         return Pair {
@@ -362,17 +363,16 @@ fn malformed(id: &str) -> Vec<String> {
 }
 
 /// Everything that an answer could have moved.
-async fn state(service: &SteppedService) -> (String, usize) {
-    (service.dump_database().await, service.app.upstream.count())
+async fn state(service: &TestService) -> (String, usize) {
+    (service.dump_database().await, service.upstream.count())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn anothers_id_is_the_same_as_one_that_never_was_on_every_route() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let described = described(
         &service
-            .app
-            .send(service.app.request("GET", "/openapi.json"))
+            .send(service.request("GET", "/openapi.json"))
             .await
             .json(),
     );
@@ -442,7 +442,6 @@ async fn anothers_id_is_the_same_as_one_that_never_was_on_every_route() {
             let (method, _) = case.route.split_once(' ').unwrap();
             let path = filled(case, &ids.own, &ids.own);
             let mut own = service
-                .app
                 .request(method, &path)
                 .header("x-api-key", KEY)
                 .header("accept", media);
@@ -471,7 +470,7 @@ async fn anothers_id_is_the_same_as_one_that_never_was_on_every_route() {
 /// Ids that ride elsewhere than in a path.
 #[tokio::test(flavor = "multi_thread")]
 async fn anothers_cursor_and_anothers_idempotency_key_tell_nothing_of_him() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     for key in [KEY, OTHER] {
         service.post_as(key, "/v1/scans", &fares(3)).await;
         service
@@ -500,10 +499,10 @@ async fn anothers_cursor_and_anothers_idempotency_key_tell_nothing_of_him() {
     ];
     for key in [KEY, OTHER] {
         keep_prices(&service, key).await;
-        let tenant = harness::tenant(service.db.pool(), key).await;
-        let (monitor, _) = harness::webhook(service.db.pool(), tenant, "http://hooks.test/").await;
+        let tenant = harness::tenant(service.pool(), key).await;
+        let (monitor, _) = harness::webhook(service.pool(), tenant, "http://hooks.test/").await;
         for _ in 0..2 {
-            harness::enqueue(service.db.pool(), tenant, monitor).await;
+            harness::enqueue(service.pool(), tenant, monitor).await;
         }
     }
     let before = state(&service).await;
@@ -517,14 +516,13 @@ async fn anothers_cursor_and_anothers_idempotency_key_tell_nothing_of_him() {
             .await;
         assert_eq!(answer.status, 200, "{mine}");
         let whole = service.get_as(KEY, &format!("{mine}limit=50")).await.json();
-        let seen = answer.json()["data"].as_array().unwrap().clone();
+        let seen = array(&answer.json()["data"]).clone();
         assert!(
             !seen.is_empty(),
             "{mine}: the cursor names a place in one's own list"
         );
         assert!(
-            seen.iter()
-                .all(|row| whole["data"].as_array().unwrap().contains(row)),
+            seen.iter().all(|row| array(&whole["data"]).contains(row)),
             "{mine}: rows of one's own list alone"
         );
     }
@@ -533,12 +531,11 @@ async fn anothers_cursor_and_anothers_idempotency_key_tell_nothing_of_him() {
     let body = json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "CDG"}, "sweep": {"departure_date": ["2030-02-01"]}});
     let once = |key: &'static str, body: Value| {
         let request = service
-            .app
             .request("POST", "/v1/scans")
             .header("x-api-key", key)
             .header("idempotency-key", "the-same")
             .json(&body);
-        service.app.send(request)
+        service.send(request)
     };
     let his = once(OTHER, body.clone()).await;
     let mine = once(KEY, body.clone()).await;
@@ -550,20 +547,19 @@ async fn anothers_cursor_and_anothers_idempotency_key_tell_nothing_of_him() {
     // Nor does it stand in the way of another order.
     service.complete_all(|_| SearchOutcome::Empty).await;
     let third = service
-        .app
         .request("POST", "/v1/scans")
         .header("x-api-key", "a-third-key-0123456789")
         .header("idempotency-key", "the-same");
-    assert_eq!(service.app.send(third.json(&fares(1))).await.status, 202);
+    assert_eq!(service.send(third.json(&fares(1))).await.status, 202);
 }
 
 /// What a scan of the route saw, twice, a minute apart: another caller's cursor lies between or after one's own.
-async fn keep_prices(service: &SteppedService, key: &str) {
+async fn keep_prices(service: &TestService, key: &str) {
     let body = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-01"});
     let request = Request::check(Endpoint::FlightsOneway, body.as_object().unwrap())
         .unwrap()
         .request;
-    let mut tx = farescan::db::begin(service.db.pool()).await.unwrap();
+    let mut tx = farescan::db::begin(service.pool()).await.unwrap();
     let now = Timestamp::now();
     let tenant = tenants::store::find(&mut tx, &ring(), &CallerKey::new(key), now)
         .await
@@ -585,10 +581,8 @@ async fn keep_prices(service: &SteppedService, key: &str) {
 }
 
 fn ids(page: &Value) -> Vec<String> {
-    page["data"]
-        .as_array()
-        .unwrap()
+    array(&page["data"])
         .iter()
-        .map(|row| row["id"].as_str().unwrap().to_owned())
+        .map(|row| text(&row["id"]))
         .collect()
 }

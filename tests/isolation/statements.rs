@@ -5,6 +5,8 @@ use std::path::Path;
 use serde_json::Value;
 use sqlx::PgPool;
 
+use crate::support::text;
+
 /// One text of SQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
@@ -54,7 +56,7 @@ pub fn queries() -> Vec<Statement> {
             let described: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
             Statement {
                 name: format!("query {digest}"),
-                sql: described["query"].as_str().unwrap().to_owned(),
+                sql: text(&described["query"]),
                 kind: Kind::Query,
             }
         })
@@ -66,16 +68,11 @@ pub fn queries() -> Vec<Statement> {
 
 /// Every function and view of a migrated database, as a statement that makes it anew.
 pub async fn definitions(pool: &PgPool) -> Vec<Statement> {
-    let all: Vec<(String, String)> = sqlx::query_as(
-        "select 'function ' || proname, pg_get_functiondef(p.oid) from pg_proc p where pronamespace = 'public'::regnamespace
+    let all: Vec<(String, String)> = rows!(pool, "select 'function ' || proname, pg_get_functiondef(p.oid) from pg_proc p where pronamespace = 'public'::regnamespace
          union all
          select 'view ' || relname, 'create or replace view ' || relname || ' as ' || pg_get_viewdef(c.oid) from pg_class c
          where relkind = 'v' and relnamespace = 'public'::regnamespace
-         order by 1",
-    )
-    .fetch_all(pool)
-    .await
-    .unwrap();
+         order by 1");
     all.into_iter()
         .map(|(name, sql)| Statement {
             name,

@@ -358,12 +358,7 @@ const TENANT_TABLES: &str = "select c.relname::text from pg_class c
 #[tokio::test]
 async fn every_statement_names_its_tenant_or_is_listed() {
     let db = TestDb::new().await;
-    let tables: BTreeSet<String> = sqlx::query_scalar(TENANT_TABLES)
-        .fetch_all(db.pool())
-        .await
-        .unwrap()
-        .into_iter()
-        .collect();
+    let tables: BTreeSet<String> = values!(db.pool(), TENANT_TABLES).into_iter().collect();
     let mut statements = queries();
     statements.extend(definitions(db.pool()).await);
     let mut found = Vec::new();

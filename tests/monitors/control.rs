@@ -5,18 +5,18 @@ use serde_json::{Value, json};
 
 use super::{monitor, with};
 use crate::account::rotate::{NEW_KEY, rotate_to, stored_keys};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService};
 use crate::support::app::{HttpResponse, KEY};
+use crate::support::{SearchOutcome, TestService, array, text};
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-async fn command(service: &SteppedService, id: &str, word: &str) -> HttpResponse {
+async fn command(service: &TestService, id: &str, word: &str) -> HttpResponse {
     service
         .ask("POST", &format!("/v1/monitors/{id}/{word}"), None)
         .await
 }
 
-async fn patch(service: &SteppedService, id: &str, body: Value) -> HttpResponse {
+async fn patch(service: &TestService, id: &str, body: Value) -> HttpResponse {
     service
         .ask("PATCH", &format!("/v1/monitors/{id}"), Some(&body))
         .await
@@ -24,7 +24,7 @@ async fn patch(service: &SteppedService, id: &str, body: Value) -> HttpResponse 
 
 #[tokio::test]
 async fn an_update_leaves_absent_fields_unchanged() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let rules = json!([{"type": "new_low"}]);
     let id = service
         .create_monitor(&with(
@@ -33,8 +33,9 @@ async fn an_update_leaves_absent_fields_unchanged() {
         .await;
     let made = service.monitor(&id).await;
 
-    let renamed = patch(&service, &id, json!({"name": "another"})).await;
-    assert_eq!(renamed.status, 200, "{}", renamed.text());
+    let renamed = patch(&service, &id, json!({"name": "another"}))
+        .await
+        .expect(200);
     let mut renamed = renamed.json();
     assert_eq!(
         renamed["forecast"]["requests_per_run"],
@@ -77,7 +78,7 @@ async fn an_update_leaves_absent_fields_unchanged() {
 
 #[tokio::test]
 async fn an_invalid_update_changes_nothing() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.create_monitor(&monitor()).await;
     let before = service.dump_database().await;
     for (body, says) in [
@@ -119,7 +120,7 @@ async fn an_invalid_update_changes_nothing() {
 
 #[tokio::test]
 async fn a_pause_destroys_the_key_and_a_resume_brings_one() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.create_monitor(&monitor()).await;
     let slot = service.next_slot(&id).await;
     for _ in 0..2 {
@@ -151,8 +152,7 @@ async fn a_pause_destroys_the_key_and_a_resume_brings_one() {
     );
 
     for _ in 0..2 {
-        let resumed = command(&service, &id, "resume").await;
-        assert_eq!(resumed.status, 200, "{}", resumed.text());
+        let resumed = command(&service, &id, "resume").await.expect(200);
         let resumed = resumed.json();
         assert_eq!(
             (&resumed["status"], &resumed["key_custody"]),
@@ -176,7 +176,7 @@ async fn a_pause_destroys_the_key_and_a_resume_brings_one() {
 
 #[tokio::test]
 async fn a_manual_run_is_recorded_as_a_manual_slot() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service
         .create_monitor(&with(&json!({"max_requests_per_month": 2})))
         .await;
@@ -185,14 +185,12 @@ async fn a_manual_run_is_recorded_as_a_manual_slot() {
     let once = |word: &'static str| {
         let path = format!("/v1/monitors/{id}/run");
         let request = service
-            .app
             .request("POST", &path)
             .header("x-api-key", KEY)
             .header("idempotency-key", word);
-        service.app.send(request)
+        service.send(request)
     };
-    let first = once("a").await;
-    assert_eq!(first.status, 202, "{}", first.text());
+    let first = once("a").await.expect(202);
     let scan = first.json();
     assert_eq!(
         (first.header("location"), &scan["monitor_id"]),
@@ -261,14 +259,11 @@ async fn a_manual_run_is_recorded_as_a_manual_slot() {
 
 #[tokio::test]
 async fn a_deleted_monitor_is_gone_and_its_scans_stay() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.create_monitor(&monitor()).await;
     let slot = service.next_slot(&id).await;
     service.tick(slot).await;
-    let scan = service.slots(&id).await[0]["scan_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let scan = text(&service.slots(&id).await[0]["scan_id"]);
     let path = format!("/v1/monitors/{id}");
     assert_eq!(service.ask("DELETE", &path, None).await.status, 204);
     for (method, path) in [
@@ -294,14 +289,14 @@ async fn a_deleted_monitor_is_gone_and_its_scans_stay() {
 
 #[tokio::test]
 async fn a_rotation_seals_the_new_key_for_its_runs() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let (active, paused) = (
         service.create_monitor(&monitor()).await,
         service.create_monitor(&monitor()).await,
     );
     command(&service, &paused, "pause").await;
     let slot = service.next_slot(&active).await;
-    let rotated = rotate_to(&service.app, KEY, NEW_KEY).await;
+    let rotated = rotate_to(&service, KEY, NEW_KEY).await;
     assert_eq!(
         (rotated.status, &rotated.json()["held_keys"]),
         (200, &json!(1))
@@ -333,8 +328,8 @@ async fn a_rotation_seals_the_new_key_for_its_runs() {
 
 #[tokio::test]
 async fn usage_can_be_grouped_by_monitor() {
-    let service = SteppedService::start().await;
-    service.accept_key().await;
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
     let (one, two) = (
         service.create_monitor(&monitor()).await,
         service.create_monitor(&monitor()).await,
@@ -349,12 +344,7 @@ async fn usage_can_be_grouped_by_monitor() {
     }
     let rows = |usage: &Value| {
         let row = |row: &Value| (row["key"].clone(), row["requests"].as_u64().unwrap());
-        usage["data"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(row)
-            .collect::<Vec<_>>()
+        array(&usage["data"]).iter().map(row).collect::<Vec<_>>()
     };
     let all = service.get("/v1/usage?group=monitor").await;
     assert_eq!(

@@ -4,18 +4,20 @@ use jiff::{Timestamp, ToSpan as _};
 use serde_json::{Value, json};
 
 use super::{monitor, with};
-use crate::scans::stepped_service::SteppedService;
 use crate::support::app::KEY;
+use crate::support::{TestService, array};
 
 #[tokio::test]
 async fn a_created_monitor_has_a_next_slot_and_a_forecast() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let body = with(&json!({
         "alerts": [{"type": "price_below", "amount": 200, "rearm_percent": 5}, {"type": "new_low"}],
         "max_requests_per_month": 50
     }));
-    let answer = service.ask("POST", "/v1/monitors", Some(&body)).await;
-    assert_eq!(answer.status, 201, "{}", answer.text());
+    let answer = service
+        .ask("POST", "/v1/monitors", Some(&body))
+        .await
+        .expect(201);
     let made = answer.json();
     let id = made["id"].as_str().unwrap();
     assert_eq!(answer.header("location"), format!("/v1/monitors/{id}"));
@@ -56,9 +58,7 @@ async fn a_created_monitor_has_a_next_slot_and_a_forecast() {
         json!({"least": slots, "most": 50}),
         "never over the monthly limit"
     );
-    let fits: Vec<_> = forecast["plans"]
-        .as_array()
-        .unwrap()
+    let fits: Vec<_> = array(&forecast["plans"])
         .iter()
         .map(|plan| (&plan["plan"], &plan["fit"]))
         .collect();
@@ -82,7 +82,7 @@ async fn a_created_monitor_has_a_next_slot_and_a_forecast() {
     );
 }
 
-async fn faults(service: &SteppedService, body: &Value) -> String {
+async fn faults(service: &TestService, body: &Value) -> String {
     let before = service.row_counts().await;
     let answer = service.ask("POST", "/v1/monitors", Some(body)).await;
     assert_eq!(answer.kind(), "400 invalid_request", "{body}");
@@ -92,7 +92,7 @@ async fn faults(service: &SteppedService, body: &Value) -> String {
 
 #[tokio::test]
 async fn all_errors_of_a_body_are_reported_at_once() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let body = json!({
         "name": "", "schedule": {"cron": "*/5 * * * *", "timezone": "Europe/London"},
         "scan": {
@@ -139,7 +139,7 @@ async fn all_errors_of_a_body_are_reported_at_once() {
 
 #[tokio::test]
 async fn an_error_of_a_relative_date_shows_the_written_value() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let scan = |from: &str, to: &str| {
         let request = json!({"from_airport": "TLV", "to_airport": "LHR"});
         json!({"endpoint": "flights/oneway", "request": request, "sweep": {"departure_date": {"from": from, "to": to}}})
@@ -168,7 +168,7 @@ async fn an_error_of_a_relative_date_shows_the_written_value() {
 
 #[tokio::test]
 async fn a_monthly_limit_below_one_run_is_refused() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let scan = json!({
         "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
         "sweep": {"departure_date": {"from": "+7d", "to": "+13d"}}
@@ -219,7 +219,7 @@ async fn a_monthly_limit_below_one_run_is_refused() {
 
 #[tokio::test]
 async fn a_forecast_begins_with_the_next_slot() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let schedule = json!({"cron": "0 6 1-10 3 *", "timezone": "UTC"});
     let made = service
         .ask(
@@ -239,7 +239,7 @@ async fn a_forecast_begins_with_the_next_slot() {
 
 #[tokio::test]
 async fn a_scan_that_is_too_large_is_refused() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let hotels: Vec<_> = (0..3_000)
         .map(|hotel| format!("The Grand Hotel of Number {hotel}"))
         .collect();
@@ -255,7 +255,7 @@ async fn a_scan_that_is_too_large_is_refused() {
 
 #[tokio::test]
 async fn a_rule_that_does_not_fit_its_scan_is_refused() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let stays = |sweep: Value| {
         let request =
             json!({"hotel_name": "Grand Hotel", "checkin_date": "+30d", "checkout_date": "+32d"});
@@ -298,7 +298,7 @@ async fn a_rule_that_does_not_fit_its_scan_is_refused() {
 /// Also by a later update.
 #[tokio::test]
 async fn a_parity_rule_that_could_never_fire_or_rearm_is_refused() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let stays = |samples: Value| {
         let request =
             json!({"hotel_name": "Grand Hotel", "checkin_date": "+30d", "checkout_date": "+32d"});
@@ -354,7 +354,7 @@ async fn a_parity_rule_that_could_never_fire_or_rearm_is_refused() {
 
 #[tokio::test]
 async fn a_repeated_create_request_makes_one_monitor() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let first = service
         .post_with_key("one", "/v1/monitors", &monitor())
         .await;
@@ -382,7 +382,7 @@ async fn a_repeated_create_request_makes_one_monitor() {
 
 #[tokio::test]
 async fn monitors_are_listed_newest_first_page_by_page() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let mut made = Vec::new();
     for name in ["a", "b", "c"] {
         made.push(service.create_monitor(&with(&json!({"name": name}))).await);
@@ -393,9 +393,7 @@ async fn monitors_are_listed_newest_first_page_by_page() {
     let first = service.app.get("/v1/monitors?limit=2").await;
     let (page, link) = (first.json(), first.header("link").to_owned());
     let names = |page: &Value| {
-        page["data"]
-            .as_array()
-            .unwrap()
+        array(&page["data"])
             .iter()
             .map(|m| m["name"].clone())
             .collect::<Vec<_>>()
@@ -433,16 +431,11 @@ async fn monitors_are_listed_newest_first_page_by_page() {
 
 #[tokio::test]
 async fn a_tenant_has_at_most_a_thousand_monitors() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     service.create_monitor(&monitor()).await;
-    sqlx::raw_sql(
-        "insert into monitors (tenant_id, monitor_id, name, cron, timezone, scan, api, next_slot, grant_id, created_at, updated_at)
+    execute!(service.pool(), "insert into monitors (tenant_id, monitor_id, name, cron, timezone, scan, api, next_slot, grant_id, created_at, updated_at)
          select tenant_id, gen_random_uuid(), name, cron, timezone, scan, api, next_slot, grant_id, created_at, updated_at
-         from monitors, generate_series(1, 999)",
-    )
-    .execute(service.db.pool())
-    .await
-    .unwrap();
+         from monitors, generate_series(1, 999)");
     let answer = service.ask("POST", "/v1/monitors", Some(&monitor())).await;
     assert_eq!(answer.kind(), "409 invalid_state");
     assert!(

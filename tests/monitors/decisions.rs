@@ -5,7 +5,7 @@ use jiff_sqlx::ToSqlx as _;
 use serde_json::{Value, json};
 
 use super::{monitor, with};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService};
+use crate::support::{SearchOutcome, TestService};
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
@@ -14,8 +14,8 @@ const HOUR: SignedDuration = SignedDuration::from_hours(1);
 /// clock.
 #[tokio::test]
 async fn an_update_does_not_repeat_a_decided_slot() {
-    let service = SteppedService::start().await;
-    service.accept_key().await;
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
     let id = service.create_monitor(&monitor()).await;
     let path = format!("/v1/monitors/{id}");
     let slot = service.next_slot(&id).await;
@@ -57,7 +57,7 @@ async fn an_update_does_not_repeat_a_decided_slot() {
 /// Even if the next slot was set back.
 #[tokio::test]
 async fn a_recorded_slot_is_not_decided_again() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.create_monitor(&monitor()).await;
     let slot = service.next_slot(&id).await;
     service.tick(slot).await;
@@ -75,7 +75,7 @@ async fn a_recorded_slot_is_not_decided_again() {
 
 #[tokio::test]
 async fn a_pause_records_all_earlier_slots() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service
         .create_monitor(&with(
             &json!({"schedule": {"cron": "0 * * * *", "timezone": "UTC"}}),
@@ -111,17 +111,17 @@ async fn a_pause_records_all_earlier_slots() {
     );
 }
 
-async fn set_next(service: &SteppedService, slot: Timestamp) {
-    sqlx::query("update monitors set next_slot = $1")
-        .bind(slot.to_sqlx())
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+async fn set_next(service: &TestService, slot: Timestamp) {
+    execute!(
+        service.pool(),
+        "update monitors set next_slot = $1",
+        slot.to_sqlx()
+    );
 }
 
 #[tokio::test]
 async fn a_run_leaves_out_past_dates() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let today = Timestamp::now().in_tz("Etc/GMT+12").unwrap().date();
     let day = |days: i32| {
         today
@@ -138,7 +138,7 @@ async fn a_run_leaves_out_past_dates() {
             &json!({"scan": fixed(json!({"from": day(3), "to": day(9), "step_days": 2}))}),
         ))
         .await;
-    service.accept_key().await;
+    service.accept_key_by_steps().await;
     let list = service
         .create_monitor(&with(
             &json!({"scan": fixed(json!([day(3), day(6), day(9)]))}),
@@ -174,10 +174,7 @@ async fn a_run_leaves_out_past_dates() {
 
     // Errors of unchanged fields do not refuse an update: all dates lie a century back.
     let back = r#"update monitors set scan = replace(scan::text, '"20', '"19')::json"#;
-    sqlx::raw_sql(back)
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(service.pool(), back);
     for id in [&range, &list] {
         let path = format!("/v1/monitors/{id}");
         let before = service.monitor(id).await;
@@ -195,7 +192,7 @@ async fn a_run_leaves_out_past_dates() {
 /// A tenant with very many runs does not delay a tenant with one.
 #[tokio::test]
 async fn runs_are_evaluated_round_robin_over_tenants() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let many = service.create_monitor(&monitor()).await;
     let few = service
         .ask_as(
@@ -210,17 +207,12 @@ async fn runs_are_evaluated_round_robin_over_tenants() {
                  select tenant_id, monitor_id, now() - n * interval '1 hour', 'schedule', 'failed', 'a test', now()
                  from monitors, generate_series(1, case when monitor_id = $1 then 1000 else 1 end) n";
     let many = many.parse::<farescan::ids::MonitorId>().unwrap().uuid();
-    sqlx::query(slots)
-        .bind(many)
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(service.pool(), slots, many);
     assert_eq!(service.tick(Timestamp::now()).await.evaluated, 200);
-    let judged: Vec<(uuid::Uuid, i64)> =
-        sqlx::query_as("select monitor_id, count(*) from monitor_slots where evaluated_at is not null group by 1 order by 2")
-            .fetch_all(service.db.pool())
-            .await
-            .unwrap();
+    let judged: Vec<(uuid::Uuid, i64)> = rows!(
+        service.pool(),
+        "select monitor_id, count(*) from monitor_slots where evaluated_at is not null group by 1 order by 2"
+    );
     let few = few["id"]
         .as_str()
         .unwrap()

@@ -20,8 +20,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
-use crate::scans::stepped_service::{SearchOutcome, SteppedService};
-use crate::support::app::{HttpResponse, KEY, ring};
+use crate::support::app::ring;
+use crate::support::service;
+use crate::support::{TestService, text};
 
 /// A monitor of one fare, a week ahead, every morning in London.
 pub fn monitor() -> Value {
@@ -36,11 +37,7 @@ pub fn monitor() -> Value {
 
 /// The same monitor with more fields.
 pub fn with(more: &Value) -> Value {
-    let mut body = monitor();
-    body.as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
-    body
+    service::with(monitor(), more)
 }
 
 pub fn ticker(pool: &PgPool) -> Ticker {
@@ -83,37 +80,21 @@ pub async fn tick(ticker: &Ticker, now: Timestamp) -> sqlx::Result<Pass> {
     })
 }
 
-impl SteppedService {
-    pub async fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> HttpResponse {
-        self.ask_as(KEY, method, path, body).await
-    }
-
-    pub async fn ask_as(
-        &self,
-        key: &str,
-        method: &str,
-        path: &str,
-        body: Option<&Value>,
-    ) -> HttpResponse {
-        let request = self.app.request(method, path).header("x-api-key", key);
-        self.app
-            .send(if let Some(body) = body {
-                request.json(body)
-            } else {
-                request
-            })
-            .await
-    }
-
-    /// Creates a monitor and returns its id.
-    pub async fn create_monitor(&self, body: &Value) -> String {
-        let answer = self.ask("POST", "/v1/monitors", Some(body)).await;
-        assert_eq!(answer.status, 201, "{}", answer.text());
-        answer.json()["id"].as_str().unwrap().to_owned()
-    }
-
+impl TestService {
     pub async fn monitor(&self, id: &str) -> Value {
         self.get(&format!("/v1/monitors/{id}")).await
+    }
+
+    /// Updates a monitor.
+    pub async fn patch(&self, id: &str, patch: &Value) {
+        let path = format!("/v1/monitors/{id}");
+        self.ask("PATCH", &path, Some(patch)).await.expect(200);
+    }
+
+    /// A monitor's alerts, newest first.
+    pub async fn alerts(&self, id: &str) -> Vec<Value> {
+        self.page(&format!("/v1/monitors/{id}/alerts?limit=500"))
+            .await
     }
 
     /// The time of its next slot.
@@ -123,18 +104,15 @@ impl SteppedService {
 
     /// Its decided slots, newest first.
     pub async fn slots(&self, id: &str) -> Vec<Value> {
-        self.get(&format!("/v1/monitors/{id}/slots?limit=500"))
-            .await["data"]
-            .as_array()
-            .unwrap()
-            .clone()
+        self.page(&format!("/v1/monitors/{id}/slots?limit=500"))
+            .await
     }
 
     pub async fn outcomes(&self, id: &str) -> Vec<String> {
         self.slots(id)
             .await
             .iter()
-            .map(|slot| slot["outcome"].as_str().unwrap().to_owned())
+            .map(|slot| text(&slot["outcome"]))
             .collect()
     }
 
@@ -143,20 +121,5 @@ impl SteppedService {
         let pass = tick(&ticker(self.db.pool()), now).await.unwrap();
         assert_eq!(pass.failed, 0);
         pass
-    }
-
-    /// Completes a scan, so that the marketplace has accepted the key and several scans may run.
-    pub async fn accept_key(&self) {
-        self.submit_and_complete(&crate::scans::stepped_service::fares(1), |_| {
-            SearchOutcome::Ok(300)
-        })
-        .await;
-    }
-
-    pub async fn count(&self, sql: &'static str) -> i64 {
-        sqlx::query_scalar(sql)
-            .fetch_one(self.db.pool())
-            .await
-            .unwrap()
     }
 }

@@ -3,26 +3,22 @@
 use serde_json::{Value, json};
 
 use super::{monitor, with};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService};
+use crate::support::{SearchOutcome, TestService, array, text};
 
 const UNKNOWN: &str = "mon_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b";
 
 #[tokio::test]
 async fn a_preview_shows_slots_and_costs_and_stores_nothing() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let preview = async |body: &Value| {
         service
             .ask("POST", "/v1/monitors/preview", Some(body))
             .await
     };
-    let seen = preview(&monitor()).await;
-    assert_eq!(seen.status, 200, "{}", seen.text());
+    let seen = preview(&monitor()).await.expect(200);
     let seen = seen.json();
     assert_eq!(
-        (
-            seen["next_slots"].as_array().unwrap().len(),
-            &seen["schedule_warnings"]
-        ),
+        (array(&seen["next_slots"]).len(), &seen["schedule_warnings"]),
         (5, &json!([]))
     );
     assert_eq!(
@@ -31,7 +27,7 @@ async fn a_preview_shows_slots_and_costs_and_stores_nothing() {
     );
     assert!(
         seen["forecast"]["slots"].as_u64().unwrap() >= 28
-            && !seen["forecast"]["plans"].as_array().unwrap().is_empty()
+            && !array(&seen["forecast"]["plans"]).is_empty()
     );
     let bad = with(
         &json!({"schedule": {"cron": "99 6 * * *", "timezone": "Europe/London"}, "alerts": [{"type": "new_high"}]}),
@@ -52,7 +48,7 @@ async fn a_preview_shows_slots_and_costs_and_stores_nothing() {
         assert_eq!(service.count(table).await, 0, "{table}");
     }
     // The created monitor matches the preview.
-    service.accept_key().await;
+    service.accept_key_by_steps().await;
     let made = service
         .ask("POST", "/v1/monitors", Some(&monitor()))
         .await
@@ -68,8 +64,8 @@ async fn a_preview_shows_slots_and_costs_and_stores_nothing() {
 
 #[tokio::test]
 async fn a_misleading_cron_expression_gets_a_warning() {
-    let service = SteppedService::start().await;
-    service.accept_key().await;
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
     for (cron, word) in [
         ("*/90 * * * *", "matches only minute 0"),
         ("0 */5 * * *", "restarts with each day"),
@@ -83,7 +79,7 @@ async fn a_misleading_cron_expression_gets_a_warning() {
         let id = service.create_monitor(&body).await;
         let read = service.monitor(&id).await;
         for warnings in [&preview["schedule_warnings"], &read["schedule_warnings"]] {
-            assert_eq!(warnings.as_array().unwrap().len(), 1, "{cron}: {warnings}");
+            assert_eq!(array(warnings).len(), 1, "{cron}: {warnings}");
             assert!(
                 warnings[0].as_str().unwrap().contains(word),
                 "{cron}: {warnings}"
@@ -94,8 +90,8 @@ async fn a_misleading_cron_expression_gets_a_warning() {
 
 #[tokio::test]
 async fn a_read_monitor_shows_the_standing_of_its_rules() {
-    let service = SteppedService::start().await;
-    service.accept_key().await;
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
     let rules = json!([
         {"type": "price_below", "amount": 310}, {"type": "new_low"}, {"type": "drop_percent", "percent": 10, "scope": "cell"}
     ]);
@@ -104,14 +100,12 @@ async fn a_read_monitor_shows_the_standing_of_its_rules() {
         .ask("POST", "/v1/monitors", Some(&body))
         .await
         .json();
-    let id = made["id"].as_str().unwrap().to_owned();
+    let id = text(&made["id"]);
     let read = service.monitor(&id).await;
     assert_eq!(read["forecast"], made["forecast"]);
     assert!(read["forecast"]["slots"].is_u64(), "{read}");
     let standing = |read: &Value, field: &str| -> Vec<Value> {
-        read["rule_standings"]
-            .as_array()
-            .unwrap()
+        array(&read["rule_standings"])
             .iter()
             .map(|rule| rule[field].clone())
             .collect()
@@ -166,7 +160,7 @@ async fn a_read_monitor_shows_the_standing_of_its_rules() {
 
 #[tokio::test]
 async fn alerts_of_an_unknown_monitor_are_404() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let paths = [
         format!("/v1/alerts?monitor_id={UNKNOWN}"),
         format!("/v1/deliveries?monitor_id={UNKNOWN}"),
@@ -178,7 +172,7 @@ async fn alerts_of_an_unknown_monitor_are_404() {
             "{path}: a caller that nobody knows"
         );
     }
-    service.accept_key().await;
+    service.accept_key_by_steps().await;
     let id = service.create_monitor(&monitor()).await;
     for path in &paths {
         assert_eq!(
@@ -198,8 +192,8 @@ async fn alerts_of_an_unknown_monitor_are_404() {
 
 #[tokio::test]
 async fn a_manual_run_is_recorded_at_a_whole_second() {
-    let service = SteppedService::start().await;
-    service.accept_key().await;
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
     let id = service.create_monitor(&monitor()).await;
     for _ in 0..3 {
         assert_eq!(

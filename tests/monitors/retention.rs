@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 
 use super::{at, monitor, with};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService};
+use crate::support::{SearchOutcome, TestService, text};
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 const MOMENT: SignedDuration = SignedDuration::from_secs(1);
@@ -20,7 +20,7 @@ fn days(alert: u32) -> RetentionConfig {
     }
 }
 
-impl SteppedService {
+impl TestService {
     async fn remove_expired(&self, days_kept: u32, now: Timestamp) -> RemovedRows {
         remove_expired(self.db.pool(), &days(days_kept), now)
             .await
@@ -34,13 +34,15 @@ impl SteppedService {
             "insert into monitor_slots (tenant_id, monitor_id, slot, kind, outcome, decided_at, scan_id, evaluated_at)
              select tenant_id, monitor_id, $2::timestamptz, $3, $4, $2::timestamptz, {more} from monitors where monitor_id = $1"
         );
-        let row = sqlx::query(AssertSqlSafe(sql))
-            .bind(id.uuid())
-            .bind(jiff_sqlx::Timestamp::from(at(slot)))
-            .bind(kind)
-            .bind(outcome);
         assert_eq!(
-            row.execute(self.db.pool()).await.unwrap().rows_affected(),
+            execute!(
+                self.db.pool(),
+                AssertSqlSafe(sql),
+                id.uuid(),
+                jiff_sqlx::Timestamp::from(at(slot)),
+                kind,
+                outcome
+            ),
             1
         );
     }
@@ -50,7 +52,7 @@ impl SteppedService {
             .slots(id)
             .await
             .iter()
-            .map(|slot| slot["slot"].as_str().unwrap().to_owned())
+            .map(|slot| text(&slot["slot"]))
             .collect();
         times.reverse();
         times
@@ -59,7 +61,7 @@ impl SteppedService {
 
 #[tokio::test]
 async fn alerts_and_slots_expire_but_the_newest_slot_stays() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let rules = json!({"alerts": [{"type": "price_below", "amount": 200, "rearm_percent": 0}], "max_requests_per_month": 40});
     let id = service.create_monitor(&with(&rules)).await;
     let first = service.next_slot(&id).await;
@@ -68,10 +70,7 @@ async fn alerts_and_slots_expire_but_the_newest_slot_stays() {
         service.complete_all(|_| SearchOutcome::Ok(price)).await;
         assert_eq!(service.tick(slot + MOMENT).await.evaluated, 1);
     }
-    let events = service.get("/v1/alerts").await["data"]
-        .as_array()
-        .unwrap()
-        .clone();
+    let events = service.page("/v1/alerts").await;
     assert_eq!(events.len(), 2);
     let year = DAY * 365;
     let fired = at(events[1]["fired_at"].as_str().unwrap());
@@ -108,15 +107,13 @@ async fn alerts_and_slots_expire_but_the_newest_slot_stays() {
 
 #[tokio::test]
 async fn slots_that_are_still_needed_stay() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let (id, single) = (
         service.create_monitor(&monitor()).await,
         service.create_monitor(&monitor()).await,
     );
-    service.accept_key().await;
-    service
-        .submit(&crate::scans::stepped_service::fares(1))
-        .await;
+    service.accept_key_by_steps().await;
+    service.submit(&crate::support::fares(1)).await;
     let live = "(select scan_id from scans where finished_at is null), null";
     for (slot, outcome, more) in [
         ("2030-04-29T12:00:00Z", "ran", "null, now()"),
@@ -201,7 +198,7 @@ async fn slots_that_are_still_needed_stay() {
 
 #[tokio::test]
 async fn rows_expire_in_batches_that_skip_locked_rows() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     service.create_monitor(&monitor()).await;
     let alerts = "insert into alerts select tenant_id, md5(n::text)::uuid, monitor_id, 'stale', '2028-01-01'::timestamptz + n * interval '1 s', '{}'
                   from monitors cross join generate_series(1, 6000) n";
@@ -209,11 +206,11 @@ async fn rows_expire_in_batches_that_skip_locked_rows() {
                  select tenant_id, monitor_id, '2028-01-01'::timestamptz + n * interval '1 s', 'manual', 'missed', now()
                  from monitors cross join generate_series(1, 6000) n";
     for sql in [alerts, slots] {
-        sqlx::raw_sql(sql).execute(service.db.pool()).await.unwrap();
+        execute!(service.pool(), sql);
     }
-    let mut holder = farescan::db::begin(service.db.pool()).await.unwrap();
+    let mut holder = farescan::db::begin(service.pool()).await.unwrap();
     let held = "select from alerts where fired_at < '2028-01-01 00:00:11' for update";
-    sqlx::query(held).execute(&mut *holder).await.unwrap();
+    execute!(&mut *holder, held);
     let now = at("2030-06-15T12:00:00Z");
     let mut passes = Vec::new();
     for _ in 0..3 {

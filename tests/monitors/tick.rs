@@ -5,14 +5,14 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{monitor, tick, ticker, with};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService};
+use crate::support::{SearchOutcome, TestService, array, text};
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 const MOMENT: SignedDuration = SignedDuration::from_secs(1);
 
 #[tokio::test]
 async fn a_slot_starts_one_scan_with_resolved_dates() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.create_monitor(&monitor()).await;
     let slot = service.next_slot(&id).await;
     let before = service.tick(slot - MOMENT).await;
@@ -48,7 +48,7 @@ async fn a_slot_starts_one_scan_with_resolved_dates() {
     assert_eq!(service.monitor(&id).await["last_slot"], slots[0]);
     assert_eq!(service.next_slot(&id).await.duration_since(slot), DAY);
     let of_monitor = service.get(&format!("/v1/scans?monitor_id={id}")).await;
-    assert_eq!(of_monitor["data"].as_array().unwrap().len(), 1);
+    assert_eq!(array(&of_monitor["data"]).len(), 1);
     let priority = service
         .count("select count(*) from scans where priority = 'scheduled' and monitor_id is not null")
         .await;
@@ -81,7 +81,7 @@ async fn a_slot_starts_one_scan_with_resolved_dates() {
 
 #[tokio::test]
 async fn the_newest_missed_slot_runs_and_the_others_are_recorded() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service
         .create_monitor(&with(
             &json!({"schedule": {"cron": "0 * * * *", "timezone": "UTC"}}),
@@ -95,12 +95,7 @@ async fn the_newest_missed_slot_runs_and_the_others_are_recorded() {
     let newest = first + SignedDuration::from_hours(4);
     let decided: Vec<_> = slots
         .iter()
-        .map(|slot| {
-            (
-                slot["slot"].clone(),
-                slot["outcome"].as_str().unwrap().to_owned(),
-            )
-        })
+        .map(|slot| (slot["slot"].clone(), text(&slot["outcome"])))
         .collect();
     let expected: Vec<_> = (0..5)
         .rev()
@@ -123,7 +118,7 @@ async fn the_newest_missed_slot_runs_and_the_others_are_recorded() {
 /// Months of slots every 15 minutes: the newest one still runs.
 #[tokio::test]
 async fn very_many_missed_slots_are_recorded_in_batches() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service
         .create_monitor(&with(
             &json!({"schedule": {"cron": "*/15 * * * *", "timezone": "UTC"}}),
@@ -160,7 +155,7 @@ async fn very_many_missed_slots_are_recorded_in_batches() {
 
 #[tokio::test]
 async fn a_slot_whose_predecessor_still_runs_is_skipped() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.create_monitor(&monitor()).await;
     let slot = service.next_slot(&id).await;
     service.tick(slot).await;
@@ -174,7 +169,7 @@ async fn a_slot_whose_predecessor_still_runs_is_skipped() {
 
 #[tokio::test]
 async fn the_monthly_limit_also_counts_deleted_runs() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     // A run may take two requests and takes one; the rest of the month caps the run.
     let id = service
         .create_monitor(&with(&json!({"max_requests_per_month": 3, "schedule": {"cron": "0 6 10-14 * *", "timezone": "UTC"}})))
@@ -222,7 +217,7 @@ async fn the_monthly_limit_also_counts_deleted_runs() {
 
 #[tokio::test]
 async fn a_slot_with_an_invalid_scan_fails_with_its_reason() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let soon = Timestamp::now()
         .in_tz("UTC")
         .unwrap()
@@ -255,7 +250,7 @@ async fn a_slot_with_an_invalid_scan_fails_with_its_reason() {
 #[tokio::test]
 async fn a_slot_waits_at_the_limit_of_its_tenant() {
     for has_room in [true, false] {
-        let service = SteppedService::start().await;
+        let service = TestService::start().await;
         let ids = [
             service.create_monitor(&monitor()).await,
             service.create_monitor(&monitor()).await,
@@ -266,10 +261,7 @@ async fn a_slot_waits_at_the_limit_of_its_tenant() {
                                        created_at)
                     select tenant_id, gen_random_uuid(), 'flights/oneway', 'flights', '{}', '{}', 'interactive', 1, '1 minute', 'queued', 1, now()
                     from tenants, generate_series(1, 99)";
-        sqlx::raw_sql(live)
-            .execute(service.db.pool())
-            .await
-            .unwrap();
+        execute!(service.pool(), live);
         let pass = service.tick(slot).await;
         assert_eq!(
             (pass.decided, pass.next),
@@ -345,7 +337,7 @@ async fn a_slot_waits_at_the_limit_of_its_tenant() {
 /// It would never end without its caller and would block all later slots.
 #[tokio::test]
 async fn the_next_slot_ends_a_run_that_has_spent_its_budget() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let mut scan = monitor()["scan"].clone();
     scan["sweep"] = json!({"to_airport": ["LHR", "CDG"]});
     scan["request"] = json!({"from_airport": "TLV", "departure_date": "+7d"});
@@ -353,25 +345,16 @@ async fn the_next_slot_ends_a_run_that_has_spent_its_budget() {
     let id = service.create_monitor(&with(&json!({"scan": scan}))).await;
     let slot = service.next_slot(&id).await;
     service.tick(slot).await;
-    let run = service.slots(&id).await[0]["scan_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let run = text(&service.slots(&id).await[0]["scan_id"]);
     let claims = service.claim().await;
     service.begin(&claims[0]).await;
     service.finish(&claims[0], SearchOutcome::Ok(100)).await;
     // As if the retry of a server error had spent the other request.
-    sqlx::raw_sql("update scans set requests_spent = 2")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
-    let tenant: uuid::Uuid = sqlx::query_scalar("select tenant_id from scans")
-        .fetch_one(service.db.pool())
-        .await
-        .unwrap();
+    execute!(service.pool(), "update scans set requests_spent = 2");
+    let tenant: uuid::Uuid = value!(service.pool(), "select tenant_id from scans");
     assert!(
         pause_scan(
-            service.db.pool(),
+            service.pool(),
             tenant.into(),
             run.parse().unwrap(),
             &PauseCause::BudgetSpent
@@ -392,10 +375,7 @@ async fn the_next_slot_ends_a_run_that_has_spent_its_budget() {
         (&json!("cancelled"), &json!(1), &json!(1))
     );
     // A run that its caller has paused is not ended.
-    let run = service.slots(&id).await[0]["scan_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let run = text(&service.slots(&id).await[0]["scan_id"]);
     service
         .ask("POST", &format!("/v1/scans/{run}/pause"), None)
         .await;
@@ -406,15 +386,12 @@ async fn the_next_slot_ends_a_run_that_has_spent_its_budget() {
 /// Its slots are recorded meanwhile.
 #[tokio::test]
 async fn a_rejected_key_pauses_a_monitor_until_it_is_resumed() {
-    let service = SteppedService::start().await;
-    service.accept_key().await;
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
     let id = service.create_monitor(&monitor()).await;
     let slot = service.next_slot(&id).await;
     let stop = "update lanes set paused_until = 'infinity', pause_reason = 'key_rejected'";
-    sqlx::raw_sql(stop)
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(service.pool(), stop);
     let seen = service.monitor(&id).await;
     assert_eq!(
         (&seen["status"], &seen["status_reason"]),
@@ -456,24 +433,18 @@ async fn a_rejected_key_pauses_a_monitor_until_it_is_resumed() {
 
 #[tokio::test]
 async fn a_run_without_its_key_does_not_affect_its_monitor() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.create_monitor(&monitor()).await;
     let slot = service.next_slot(&id).await;
     service.tick(slot).await;
-    let scan = service.slots(&id).await[0]["scan_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let tenant: uuid::Uuid = sqlx::query_scalar("select tenant_id from scans")
-        .fetch_one(service.db.pool())
-        .await
-        .unwrap();
-    sqlx::raw_sql("update key_grants set wiped_at = now(), nonce = '', ciphertext = '' where purpose = 'scan'")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    let scan = text(&service.slots(&id).await[0]["scan_id"]);
+    let tenant: uuid::Uuid = value!(service.pool(), "select tenant_id from scans");
+    execute!(
+        service.pool(),
+        "update key_grants set wiped_at = now(), nonce = '', ciphertext = '' where purpose = 'scan'"
+    );
     pause_scan(
-        service.db.pool(),
+        service.pool(),
         tenant.into(),
         scan.parse().unwrap(),
         &PauseCause::KeyGone,
@@ -507,8 +478,8 @@ async fn a_run_without_its_key_does_not_affect_its_monitor() {
 /// Four processes at one slot (engine.md, rule 76).
 #[tokio::test(flavor = "multi_thread")]
 async fn four_processes_at_one_slot_make_one_scan() {
-    let service = SteppedService::start().await;
-    service.accept_key().await;
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
     let mut ids = Vec::new();
     for _ in 0..6 {
         ids.push(service.create_monitor(&monitor()).await);
@@ -517,7 +488,7 @@ async fn four_processes_at_one_slot_make_one_scan() {
     for day in 0..5 {
         let now = slot + DAY * day;
         // Until all are decided: a pass skips monitors that another process has locked.
-        let tickers = || ticker(service.db.pool());
+        let tickers = || ticker(service.pool());
         loop {
             let [a, b, c, d] = [tickers(), tickers(), tickers(), tickers()];
             let (a, b, c, d) =

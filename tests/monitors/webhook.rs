@@ -4,12 +4,12 @@
 use serde_json::{Value, json};
 
 use super::with;
-use crate::scans::stepped_service::SteppedService;
 use crate::support::app::KEY;
+use crate::support::{TestService, text};
 
 const URL: &str = "https://hooks.example.com/fares?token=hidden";
 
-async fn secrets(service: &SteppedService) -> i64 {
+async fn secrets(service: &TestService) -> i64 {
     service
         .count("select count(*) from key_grants where purpose = 'webhook' and wiped_at is null")
         .await
@@ -17,20 +17,18 @@ async fn secrets(service: &SteppedService) -> i64 {
 
 #[tokio::test]
 async fn a_webhooks_secret_is_shown_once_and_stored_sealed() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let body = with(&json!({"webhook_url": URL}));
     let order = || {
         service
-            .app
             .request("POST", "/v1/monitors")
             .header("x-api-key", KEY)
             .header("idempotency-key", "one")
             .json(&body)
     };
-    let made = service.app.send(order()).await;
-    assert_eq!(made.status, 201, "{}", made.text());
+    let made = service.send(order()).await.expect(201);
     let made = made.json();
-    let secret = made["webhook_secret"].as_str().unwrap().to_owned();
+    let secret = text(&made["webhook_secret"]);
     assert!(secret.starts_with("whsec_"), "{secret}");
     assert_eq!(
         (
@@ -44,7 +42,7 @@ async fn a_webhooks_secret_is_shown_once_and_stored_sealed() {
     let id = made["id"].as_str().unwrap();
     let mut read = service.monitor(id).await;
     assert_eq!(read["webhook_secret"], Value::Null);
-    let repeated = service.app.send(order()).await;
+    let repeated = service.send(order()).await;
     assert_eq!(
         (repeated.status, repeated.header("idempotent-replayed")),
         (201, "true")
@@ -66,7 +64,7 @@ async fn a_webhooks_secret_is_shown_once_and_stored_sealed() {
 
 #[tokio::test]
 async fn updates_open_move_and_close_a_webhook() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let made = service
         .ask("POST", "/v1/monitors", Some(&with(&json!({}))))
         .await
@@ -144,7 +142,7 @@ async fn updates_open_move_and_close_a_webhook() {
 /// A URL may hold a secret (security.md, rule 11).
 #[tokio::test]
 async fn a_refused_webhook_url_is_not_shown_and_not_stored() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     for url in [
         "http://hooks.example.com/?token=hidden",
         "https://127.0.0.1/?token=hidden",

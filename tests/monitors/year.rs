@@ -16,9 +16,8 @@ use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 
 use super::{at, tick, ticker, with};
-use crate::control::test_service::Rng;
-use crate::scans::stepped_service::{SearchOutcome, SteppedService};
 use crate::support::app::{KEY, ring};
+use crate::support::{Rng, SearchOutcome, TestService};
 
 /// A zone with a schedule whose time its clock skips once a year, and one whose time occurs twice.
 struct ZoneCase {
@@ -87,7 +86,7 @@ impl ZoneCase {
 }
 
 /// The connections of a separate process.
-fn connections(service: &SteppedService) -> PgPool {
+fn connections(service: &TestService) -> PgPool {
     PgPoolOptions::new()
         .max_connections(4)
         .connect_lazy_with(service.db.connect_options())
@@ -95,12 +94,12 @@ fn connections(service: &SteppedService) -> PgPool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_slot_of_a_year_runs_once_while_processes_die() {
-    let service = SteppedService::start().await;
-    service.accept_key().await;
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
     let key = CallerKey::new(KEY);
     let ring = ring();
     let context = RequestContext {
-        pool: service.db.pool(),
+        pool: service.pool(),
         ring: &ring,
         key: &key,
         now: at(FIRST),
@@ -169,7 +168,7 @@ async fn each_slot_of_a_year_runs_once_while_processes_die() {
 
 /// Both processes tick at once, and sometimes one or both are killed. Returns the number of kills.
 async fn run_processes(
-    service: &SteppedService,
+    service: &TestService,
     processes: &mut [PgPool],
     late: Timestamp,
     rng: &mut Rng,
@@ -207,15 +206,13 @@ async fn run_processes(
 }
 
 /// Asserts that the slots of a monitor are the expected ones, each with a scan.
-async fn each_slot_once(service: &SteppedService, place: &ZoneCase, id: &str) {
-    let rows: Vec<(jiff_sqlx::Timestamp, String, String, bool)> = sqlx::query_as(
+async fn each_slot_once(service: &TestService, place: &ZoneCase, id: &str) {
+    let rows: Vec<(jiff_sqlx::Timestamp, String, String, bool)> = rows!(
+        service.pool(),
         "select slot, outcome, kind, scan_id is not null from monitor_slots where monitor_id = $1 and slot <= $2 order by slot",
-    )
-    .bind(id.parse::<farescan::ids::MonitorId>().unwrap().uuid())
-    .bind(place.expected().last().unwrap().to_sqlx())
-    .fetch_all(service.db.pool())
-    .await
-    .unwrap();
+        id.parse::<farescan::ids::MonitorId>().unwrap().uuid(),
+        place.expected().last().unwrap().to_sqlx()
+    );
     let slots: Vec<_> = rows.iter().map(|(slot, ..)| slot.to_jiff()).collect();
     assert_eq!(
         slots,
@@ -238,14 +235,9 @@ async fn each_slot_once(service: &SteppedService, place: &ZoneCase, id: &str) {
 }
 
 /// Asserts that every run searched the date a week after its slot.
-async fn each_with_its_date(service: &SteppedService) {
-    let dates: Vec<(Value, jiff_sqlx::Timestamp, String)> = sqlx::query_as(
-        "select s.request, m.slot, n.timezone from scans s join monitor_slots m on m.scan_id = s.scan_id
-         join monitors n on n.monitor_id = m.monitor_id",
-    )
-    .fetch_all(service.db.pool())
-    .await
-    .unwrap();
+async fn each_with_its_date(service: &TestService) {
+    let dates: Vec<(Value, jiff_sqlx::Timestamp, String)> = rows!(service.pool(), "select s.request, m.slot, n.timezone from scans s join monitor_slots m on m.scan_id = s.scan_id
+         join monitors n on n.monitor_id = m.monitor_id");
     for (request, slot, zone) in dates {
         let day = slot
             .to_jiff()

@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::control::test_service::{TestService, fares};
 use crate::support::app::TestApp;
 use crate::support::db::{PrivatePg, TestDb};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
+use crate::support::{TestService, fares};
 
 #[tokio::test]
 async fn ready_requires_a_migrated_database_and_no_shutdown() {
@@ -30,10 +30,10 @@ async fn ready_requires_a_migrated_database_and_no_shutdown() {
         nothing.message()
     );
 
-    sqlx::query("alter table _sqlx_migrations rename to elsewhere")
-        .execute(db.pool())
-        .await
-        .unwrap();
+    execute!(
+        db.pool(),
+        "alter table _sqlx_migrations rename to elsewhere"
+    );
     let answer = app.admin("/readyz").await;
     assert_eq!(answer.kind(), "503 unavailable");
     assert!(
@@ -41,10 +41,10 @@ async fn ready_requires_a_migrated_database_and_no_shutdown() {
         "{}",
         answer.message()
     );
-    sqlx::query("alter table elsewhere rename to _sqlx_migrations")
-        .execute(db.pool())
-        .await
-        .unwrap();
+    execute!(
+        db.pool(),
+        "alter table elsewhere rename to _sqlx_migrations"
+    );
     assert_eq!(app.admin("/readyz").await.status, 200);
 
     stop.cancel();
@@ -66,11 +66,7 @@ async fn ready_requires_a_migrated_database_and_no_shutdown() {
 #[tokio::test]
 async fn without_a_database_the_process_is_unready_but_alive() {
     let mut server = PrivatePg::start().await;
-    let config = farescan::config::DatabaseConfig {
-        url: Some(server.url().into()),
-        ..Default::default()
-    };
-    let database = farescan::db::Database::open(&config).await.unwrap();
+    let database = server.open().await;
     farescan::db::migrate(database.pool()).await.unwrap();
     let app = TestApp::builder()
         .pool(database.pool().clone())
@@ -109,18 +105,18 @@ fn value(metrics: &str, series: &str) -> Option<f64> {
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_count_a_scan_and_name_no_caller() {
     let service = TestService::start().await;
-    service.app.upstream.on_any().answer(|call| {
+    service.upstream.answer(|call| {
         if call.body["departure_date"] == "2030-01-02" {
             return Reply::search_incomplete("blocked_page");
         }
         Reply::json(json!([fare(120, &call.body)]))
     });
-    let before = service.app.admin("/metrics").await.text();
+    let before = service.admin("/metrics").await.text();
     let worker = service.start_worker(4);
     let scan = service.submit(&fares(5)).await;
     service.wait_until_ended(&scan).await;
     worker.stop().await;
-    let answer = service.app.admin("/metrics").await;
+    let answer = service.admin("/metrics").await;
     assert!(
         answer
             .header("content-type")

@@ -17,10 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::db::TestDb;
 use crate::support::upstream::ScriptedServer;
+use crate::support::wait_until;
 use crate::worker::fixture::{KEY, fares, ring_text};
 
-/// How long to wait for a condition before the test fails.
-const WAIT_LIMIT: Duration = Duration::from_secs(60);
 /// The clock that was ahead has been corrected.
 static IS_SET: AtomicBool = AtomicBool::new(false);
 
@@ -140,17 +139,6 @@ impl ServiceInstance {
     }
 }
 
-async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
-    let waiting = async {
-        while !condition().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(WAIT_LIMIT, waiting)
-        .await
-        .unwrap_or_else(|_| panic!("waited in vain until {what}"));
-}
-
 /// Rows that a wrong clock would delete or change.
 #[derive(Debug, PartialEq, Eq)]
 struct StoredState {
@@ -164,13 +152,8 @@ struct StoredState {
 }
 
 async fn stored_state(pool: &PgPool) -> StoredState {
-    let count = async |sql: &'static str| sqlx::query_scalar(sql).fetch_one(pool).await.unwrap();
-    let list = async |sql: &'static str| {
-        sqlx::query_scalar::<_, String>(sql)
-            .fetch_all(pool)
-            .await
-            .unwrap()
-    };
+    let count = async |sql: &'static str| value!(pool, sql);
+    let list = async |sql: &'static str| values!(pool, sql, => String);
     StoredState {
         partitions: list(
             "select c.relname::text from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -204,7 +187,7 @@ async fn seed(pool: &PgPool, machine: &ServiceInstance) {
     assert_eq!(status, 201, "{made}");
     // Far enough ahead that no slot is due during the test.
     let sql = "update monitors set next_slot = date_trunc('hour', clock_timestamp()) + interval '12 hours'";
-    sqlx::query(sql).execute(pool).await.unwrap();
+    execute!(pool, sql);
 }
 
 /// One clock is 150 days ahead, one an hour behind, one is right.
@@ -246,19 +229,10 @@ async fn a_process_with_a_wrong_clock_makes_no_decisions() {
         },
         before
     );
-    let workers: i64 = sqlx::query_scalar("select count(*) from workers")
-        .fetch_one(db.pool())
-        .await
-        .unwrap();
+    let workers: i64 = value!(db.pool(), "select count(*) from workers");
     assert_eq!(workers, 1, "who is not right takes no lease");
     let far = "select count(*) from attempts where abs(extract(epoch from clock_timestamp() - started_at)) > 600";
-    assert_eq!(
-        sqlx::query_scalar::<_, i64>(far)
-            .fetch_one(db.pool())
-            .await
-            .unwrap(),
-        0
-    );
+    assert_eq!(value!(db.pool(), far, => i64), 0);
 
     // The corrected clock allows work without a restart; a wrong one then stops it cleanly.
     IS_SET.store(true, Ordering::Relaxed);
@@ -269,11 +243,7 @@ async fn a_process_with_a_wrong_clock_makes_no_decisions() {
     wait_until("the clock is wrong", async || ahead.ready().await.0 == 503).await;
     let leases = "select count(*) from workers";
     wait_until("the lease is given back", async || {
-        sqlx::query_scalar::<_, i64>(leases)
-            .fetch_one(db.pool())
-            .await
-            .unwrap()
-            == 0
+        value!(db.pool(), leases, => i64) == 0
     })
     .await;
     ahead.end().await;

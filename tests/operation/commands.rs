@@ -8,8 +8,6 @@ use farescan::tenants::Keyring;
 use serde_json::json;
 
 use super::process::{CommandResult, ListeningProcess, farescan, program, run};
-use crate::support::reply::{Gate, Reply};
-use crate::support::upstream::fare;
 use crate::worker::fixture::{WorkerFixture, ring_text};
 
 fn command(args: &[&str]) -> Command {
@@ -100,11 +98,7 @@ async fn keys_rewrap_works_while_a_worker_runs_a_scan() {
     // First step of a rotation: all processes can open keys of the new entry, none seals with it
     // yet.
     fixture.ring = Arc::new(Keyring::parse(&format!("{},{new}", ring_text())).unwrap());
-    let gate = Gate::closed();
-    fixture
-        .upstream
-        .on_any()
-        .reply(Reply::json(json!([fare(120, &json!({}))])).gated_by(&gate));
+    let gate = fixture.upstream.answer_fares_after_gate();
     let scan = fixture.submit(150, &json!({})).await;
     let worker = fixture.start_worker();
     fixture
@@ -220,11 +214,7 @@ fn serve(fixture: &WorkerFixture, args: &[&str]) -> Command {
 #[tokio::test(flavor = "multi_thread")]
 async fn healthcheck_reports_ready_and_alive_during_shutdown() {
     let fixture = WorkerFixture::new().await;
-    let gate = Gate::closed();
-    fixture
-        .upstream
-        .on_any()
-        .reply(Reply::json(json!([fare(120, &json!({}))])).gated_by(&gate));
+    let gate = fixture.upstream.answer_fares_after_gate();
     fixture.submit(2, &json!({})).await;
     let service = ListeningProcess::start(&mut serve(&fixture, &["--admin-listen", "127.0.0.1:0"]));
     let admin = service.admin.unwrap().to_string();

@@ -10,8 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::process::{ListeningProcess, program};
-use crate::support::reply::Reply;
-use crate::support::upstream::fare;
+use crate::support::SERVE;
 use crate::worker::fixture::{KEY, WorkerFixture, ring_text};
 
 /// Far more than an answer takes, even on a busy machine.
@@ -32,15 +31,7 @@ fn serve(fixture: &WorkerFixture, files: u32) -> ListeningProcess {
     command
         .args(["-c", &format!("ulimit -n {files} && exec \"$0\" \"$@\"")])
         .arg(program());
-    command
-        .args([
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--admin-listen",
-            "127.0.0.1:0",
-        ])
-        .env_clear();
+    command.args(SERVE).env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command
         .env("DATABASE_URL", fixture.db.url())
@@ -71,10 +62,7 @@ async fn connect(address: SocketAddr) -> TcpStream {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_silent_connections_delay_no_request() {
     let fixture = WorkerFixture::new().await;
-    fixture
-        .upstream
-        .on_any()
-        .answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    fixture.upstream.answer_fares(120);
     let service = serve(&fixture, 1_024);
     let (api, admin) = (service.address.unwrap(), service.admin.unwrap());
     for address in [api, admin] {

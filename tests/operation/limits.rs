@@ -7,8 +7,6 @@ use serde_json::json;
 
 use crate::support::app::{HttpResponse, KEY, TestApp};
 use crate::support::db::TestDb;
-use crate::support::reply::Reply;
-use crate::support::upstream::fare;
 
 const BURST: u32 = 4;
 
@@ -76,9 +74,7 @@ async fn rate_limits_are_per_caller_and_give_retry_after() {
 #[tokio::test]
 async fn own_routes_are_rate_limited_the_specified_seven_are_not() {
     let (_db, app) = strict().await;
-    app.upstream
-        .on_any()
-        .answer(|call| Reply::json(json!([fare(120, &call.body)])));
+    app.upstream.answer_fares(120);
     let description = app.send(app.request("GET", "/openapi.json")).await.json();
     let mut limited = 0;
     for (path, item) in description["paths"].as_object().unwrap() {

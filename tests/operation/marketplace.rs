@@ -24,10 +24,7 @@ const KEY: &str = "sandbox-unlimited";
 
 /// A service with a scan of [`DATES`] items, two of them in flight until the gate opens.
 async fn service_with_scan(fixture: &WorkerFixture, gate: &Gate) -> (FarescanProcess, ScanId) {
-    fixture
-        .upstream
-        .on_any()
-        .answer(|call| Reply::json(json!([fare(PRICE, &call.body)])));
+    fixture.upstream.answer_fares(PRICE);
     let service = FarescanProcess::start(fixture, 2);
     service.wait_for_log("lease acquired").await;
     // Until the marketplace has accepted the key, the lane makes one call at a time.
@@ -37,7 +34,6 @@ async fn service_with_scan(fixture: &WorkerFixture, gate: &Gate) -> (FarescanPro
     let gate = gate.clone();
     fixture
         .upstream
-        .on_any()
         .answer(move |call| Reply::json(json!([fare(PRICE, &call.body)])).gated_by(&gate));
     let scan = fixture.submit(DATES, &json!({})).await;
     fixture.upstream.wait_for_in_flight(2).await;
@@ -192,10 +188,7 @@ async fn two_marketplaces_at_first_start_one_is_refused() {
         started[0], started[1],
         "one marketplace's processes start, the other's do not"
     );
-    let stored: Vec<String> = sqlx::query_scalar("select marketplace from installation")
-        .fetch_all(fixture.pool())
-        .await
-        .unwrap();
+    let stored: Vec<String> = values!(fixture.pool(), "select marketplace from installation");
     let url = if started[0] {
         fixture.upstream.url()
     } else {
@@ -207,15 +200,9 @@ async fn two_marketplaces_at_first_start_one_is_refused() {
 /// Restores the state of a version that stored no marketplace.
 async fn clear_marketplace(fixture: &WorkerFixture) {
     let clear_marketplace = "update workers set marketplace = null";
-    sqlx::query(clear_marketplace)
-        .execute(fixture.pool())
-        .await
-        .unwrap();
+    execute!(fixture.pool(), clear_marketplace);
     let clear_marketplace = "update installation set marketplace = null, marketplace_since = null";
-    sqlx::query(clear_marketplace)
-        .execute(fixture.pool())
-        .await
-        .unwrap();
+    execute!(fixture.pool(), clear_marketplace);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,21 +7,13 @@ use farescan::tenants::{GrantTerms, Keyring, Purpose, open_grant, store};
 use jiff::Timestamp;
 use sqlx::PgPool;
 
+use crate::support::app::tenant;
 use crate::support::db::TestDb;
 
 /// A keyring of entries named by single letters, the first being the primary.
 fn ring(ids: &str) -> Keyring {
     let entry = |id: char| format!("{id}:{}", format!("{:02x}", u32::from(id)).repeat(32));
     Keyring::parse(&ids.chars().map(entry).collect::<Vec<_>>().join(",")).unwrap()
-}
-
-async fn tenant(pool: &PgPool, ring: &Keyring, key: &str) -> TenantId {
-    let mut tx = farescan::db::begin(pool).await.unwrap();
-    let tenant = store::find_or_create(&mut tx, ring, &CallerKey::new(key), Timestamp::now())
-        .await
-        .unwrap();
-    tx.commit().await.unwrap();
-    tenant
 }
 
 async fn add_grant(pool: &PgPool, ring: &Keyring, tenant: TenantId, key: &str) -> GrantTerms {
@@ -150,13 +142,11 @@ async fn rewrap_counts_and_skips_keys_that_do_not_open() {
         add_grant(pool, &ring("x"), tenant, "key").await,
         add_grant(pool, &ring("a"), tenant, "key").await,
     );
-    sqlx::query(
+    execute!(
+        pool,
         "update key_grants set expires_at = expires_at + interval '1 day' where grant_id = $1",
-    )
-    .bind(spoilt.grant.uuid())
-    .execute(pool)
-    .await
-    .unwrap();
+        spoilt.grant.uuid()
+    );
     let done = rewrap(pool, &ring("ba")).await.unwrap();
     assert_eq!(done.moved, 1);
     let reasons: Vec<_> = done

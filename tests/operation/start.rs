@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 use sqlx::postgres::PgConnectOptions;
 
 use super::process::{ListeningProcess, farescan, program, run};
+use crate::support::SERVE;
 use crate::support::db::{PrivatePg, TestDb, world_readable_folder};
 use crate::worker::fixture::{WorkerFixture, ring_text};
 
@@ -136,16 +137,7 @@ fn a_port_in_use_is_reported_before_a_database_is_created() {
 #[tokio::test(flavor = "multi_thread")]
 async fn serve_without_a_master_key_warns_and_says_what_to_do() {
     let fixture = WorkerFixture::new().await;
-    let mut serve = farescan(
-        &program(),
-        &[
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--admin-listen",
-            "127.0.0.1:0",
-        ],
-    );
+    let mut serve = farescan(&program(), &SERVE);
     let serve = serve
         .env("DATABASE_URL", fixture.db.url())
         .env("FARESCAN_FLIGHTS_URL", fixture.upstream.url())

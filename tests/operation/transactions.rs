@@ -31,10 +31,7 @@ async fn an_abandoned_begin_leaves_no_open_transaction() {
         .connect_with(db.connect_options())
         .await
         .unwrap();
-    sqlx::query("create table kept (polls bigint)")
-        .execute(db.pool())
-        .await
-        .unwrap();
+    execute!(db.pool(), "create table kept (polls bigint)");
     for polls in 1..120_u8 {
         // Alternates between both functions; each gets every number of polls.
         if polls % 2 == 0 {
@@ -45,16 +42,12 @@ async fn an_abandoned_begin_leaves_no_open_transaction() {
             })
             .await;
         }
-        sqlx::query("insert into kept values ($1)")
-            .bind(i64::from(polls))
-            .execute(&one)
-            .await
-            .unwrap();
-        let kept: bool = sqlx::query_scalar("select exists (select from kept where polls = $1)")
-            .bind(i64::from(polls))
-            .fetch_one(db.pool())
-            .await
-            .unwrap();
+        execute!(&one, "insert into kept values ($1)", i64::from(polls));
+        let kept: bool = value!(
+            db.pool(),
+            "select exists (select from kept where polls = $1)",
+            i64::from(polls)
+        );
         assert!(
             kept,
             "a begin that was dropped after {polls} polls left its transaction open"

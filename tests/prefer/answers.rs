@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use farescan::contract::Endpoint;
 use serde_json::{Value, json};
 
-use crate::control::test_service::TestService;
 use crate::gateway::endpoints::{body, with};
+use crate::support::TestService;
 use crate::support::app::{HttpResponse, KEY};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
@@ -21,11 +21,10 @@ pub async fn prefer(
     body: &Value,
 ) -> HttpResponse {
     let request = service
-        .app
         .request("POST", &format!("/v1/{endpoint}"))
         .header("x-api-key", KEY)
         .header("prefer", preference);
-    service.app.send(request.json(body)).await
+    service.send(request.json(body)).await
 }
 
 /// The parts of a response that are equal for equal requests.
@@ -54,17 +53,17 @@ fn visible_parts(answer: &HttpResponse) -> (u16, BTreeMap<String, Vec<String>>, 
 /// Ends all pauses of lanes, so that the next row is sent.
 async fn unpause_lanes(service: &TestService) {
     let sql = "update lanes set paused_until = null, pause_reason = null, next_at = now()";
-    sqlx::query(sql).execute(service.db.pool()).await.unwrap();
+    execute!(service.pool(), sql);
 }
 
 /// Compares the responses of both ways, with the same answer of the marketplace.
 async fn compare_both_ways(service: &TestService, reply: &Reply, endpoint: Endpoint, body: &Value) {
-    service.app.upstream.on_any().reply(reply.clone());
-    let before = service.app.upstream.count();
-    let plain = service.app.post(&format!("/v1/{endpoint}"), body).await;
-    let between = service.app.upstream.count();
+    service.upstream.reply(reply.clone());
+    let before = service.upstream.count();
+    let plain = service.post(&format!("/v1/{endpoint}"), body).await;
+    let between = service.upstream.count();
     let preferred = prefer(service, READY, endpoint, body).await;
-    let after = service.app.upstream.count();
+    let after = service.upstream.count();
     assert_eq!(
         visible_parts(&preferred),
         visible_parts(&plain),
@@ -80,7 +79,7 @@ async fn compare_both_ways(service: &TestService, reply: &Reply, endpoint: Endpo
         between - before,
         "{endpoint} {reply:?}: as many calls"
     );
-    let calls = service.app.upstream.calls();
+    let calls = service.upstream.calls();
     assert_eq!(
         calls[between].body, calls[before].body,
         "{endpoint}: the same question"
@@ -206,7 +205,7 @@ async fn a_server_error_is_tried_and_billed_twice_both_ways() {
     let service = TestService::start().await;
     let worker = service.start_worker(2);
     let request_body = body(Endpoint::FlightsOneway);
-    service.app.upstream.on_any().replies([
+    service.upstream.replies([
         Reply::status(503),
         Reply::json(json!([fare(99, &request_body)])),
     ]);
@@ -216,7 +215,7 @@ async fn a_server_error_is_tried_and_billed_twice_both_ways() {
         (answer.status, answer.header("x-upstream-requests")),
         (200, "2")
     );
-    assert_eq!(service.app.upstream.count(), 2);
+    assert_eq!(service.upstream.count(), 2);
     assert_eq!(
         service.get("/v1/usage").await["totals"]["requests"],
         json!(2)
@@ -235,7 +234,7 @@ async fn a_stored_outcome_contains_no_key() {
             .header("x-plan-note", KEY),
         Reply::status(401).with_json(json!({"message": format!("no such key: {KEY}")})),
     ] {
-        service.app.upstream.on_any().reply(reply.clone());
+        service.upstream.reply(reply.clone());
         let answer = prefer(
             &service,
             READY,
@@ -250,10 +249,7 @@ async fn a_stored_outcome_contains_no_key() {
         unpause_lanes(&service).await;
     }
     worker.stop().await;
-    let stored: Vec<Vec<u8>> = sqlx::query_scalar("select outcome from search_outcomes")
-        .fetch_all(service.db.pool())
-        .await
-        .unwrap();
+    let stored: Vec<Vec<u8>> = values!(service.pool(), "select outcome from search_outcomes");
     assert_eq!(stored.len(), 2);
     for outcome in stored {
         let text = String::from_utf8(zstd::decode_all(&outcome[..]).unwrap()).unwrap();

@@ -10,10 +10,10 @@ use serde_json::json;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use super::answers::prefer;
-use crate::control::test_service::{TestService, fares};
 use crate::gateway::endpoints::{bodies, body};
 use crate::support::app::{HttpResponse, KEY, TestApp};
 use crate::support::db::TestDb;
+use crate::support::{TestService, fares};
 
 const ONEWAY: Endpoint = Endpoint::FlightsOneway;
 
@@ -104,19 +104,19 @@ async fn at_a_limit_only_searches_without_a_key_are_synchronous() {
         (
             answer.status,
             answer.header("preference-applied"),
-            service.app.upstream.count()
+            service.upstream.count()
         ),
         (200, "", 1)
     );
     let answer =
-        send_with_preference(&service.app, "/v1/flights/oneway", &body(ONEWAY), Some("k")).await;
+        send_with_preference(&service, "/v1/flights/oneway", &body(ONEWAY), Some("k")).await;
     assert_eq!(
         (answer.kind().as_str(), answer.header("retry-after")),
         ("429 too_many_requests", "60")
     );
     assert_eq!(
         (
-            service.app.upstream.count(),
+            service.upstream.count(),
             service.count("select count(*) from scans").await
         ),
         (1, 100)
@@ -206,14 +206,10 @@ async fn unknown_preferences_have_no_effect() {
         "the body is checked first"
     );
     let keyless = service
-        .app
         .request("POST", "/v1/flights/oneway")
         .header("prefer", "respond-async")
         .json(&body(ONEWAY));
-    assert_eq!(
-        service.app.send(keyless).await.kind(),
-        "401 missing_api_key"
-    );
+    assert_eq!(service.send(keyless).await.kind(), "401 missing_api_key");
     assert_eq!(
         service.count("select count(*) from tenants").await,
         0,
@@ -236,5 +232,5 @@ async fn a_past_date_is_forwarded_to_the_marketplace() {
         "{}",
         answer.text()
     );
-    assert_eq!(service.app.upstream.calls()[0].body, request_body);
+    assert_eq!(service.upstream.calls()[0].body, request_body);
 }

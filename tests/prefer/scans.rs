@@ -6,23 +6,20 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::answers::prefer;
-use crate::control::test_service::TestService;
 use crate::gateway::endpoints::{body, with};
-use crate::scans::stepped_service::{SearchOutcome, SteppedService};
 use crate::support::app::{HttpResponse, KEY};
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
+use crate::support::{SearchOutcome, TestService, text};
 
 const ONEWAY: Endpoint = Endpoint::FlightsOneway;
 
 async fn once(service: &TestService, preference: &str, key: &str, body: &Value) -> HttpResponse {
     let request = service
-        .app
         .request("POST", "/v1/flights/oneway")
         .header("x-api-key", KEY)
         .header("prefer", preference);
     service
-        .app
         .send(request.header("idempotency-key", key).json(body))
         .await
 }
@@ -70,7 +67,7 @@ async fn respond_async_makes_a_scan_of_one_unchanged_search() {
         ),
         (&json!("queued"), &json!({}), &json!(1))
     );
-    assert_eq!(service.app.upstream.count(), 0, "not sent yet");
+    assert_eq!(service.upstream.count(), 0, "not sent yet");
 
     let worker = service.start_worker(1);
     let ended = service.wait_until_ended(id).await;
@@ -79,7 +76,7 @@ async fn respond_async_makes_a_scan_of_one_unchanged_search() {
         (&ended["status"], &ended["best"]["price"]),
         (&json!("completed"), &json!(310))
     );
-    let sent = service.app.upstream.calls()[0].body.clone();
+    let sent = service.upstream.calls()[0].body.clone();
     let mut written = request_body;
     written.as_object_mut().unwrap().remove("max_stops");
     written["max_departure_stops"] = json!(1);
@@ -100,7 +97,7 @@ async fn a_late_search_is_named_and_a_repetition_gets_its_answer() {
     let worker = service.start_worker(2);
     let gate = Gate::closed();
     let request_body = body(ONEWAY);
-    service.app.upstream.on_any().reply(
+    service.upstream.reply(
         Reply::json(json!([fare(120, &request_body)]))
             .header("x-search-status", "ok")
             .gated_by(&gate),
@@ -115,7 +112,7 @@ async fn a_late_search_is_named_and_a_repetition_gets_its_answer() {
         early.header("location"),
         format!("/v1/scans/{}", scan["id"].as_str().unwrap())
     );
-    service.app.upstream.wait_for_in_flight(1).await;
+    service.upstream.wait_for_in_flight(1).await;
     let others =
         join_all((0..6).map(|_| once(&service, "respond-async, wait=0", "k", &request_body))).await;
     for other in others {
@@ -153,7 +150,7 @@ async fn a_late_search_is_named_and_a_repetition_gets_its_answer() {
         "who does not wait is given the first answer"
     );
     worker.stop().await;
-    assert_eq!(service.app.upstream.count(), 1, "sent once");
+    assert_eq!(service.upstream.count(), 1, "sent once");
     assert_eq!(
         once(
             &service,
@@ -184,14 +181,14 @@ async fn twenty_concurrent_equal_requests_are_one_search() {
     for answer in &answers {
         assert_eq!((answer.status, answer.text()), (200, first.clone()));
     }
-    assert_eq!(service.app.upstream.count(), 1);
+    assert_eq!(service.upstream.count(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_inconclusive_empty_answer_is_no_empty_item() {
     let service = TestService::start().await;
     let worker = service.start_worker(2);
-    service.app.upstream.on_any().reply(Reply::json(json!([])));
+    service.upstream.reply(Reply::json(json!([])));
     let mut seen = Vec::new();
     for strict in [false, true] {
         let scan = prefer(
@@ -221,22 +218,17 @@ async fn an_inconclusive_empty_answer_is_no_empty_item() {
 /// scan.
 #[tokio::test]
 async fn a_search_without_an_answer_returns_its_scan() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let post = async |preference: &str| {
         let request = service
-            .app
             .request("POST", "/v1/flights/oneway")
             .header("x-api-key", KEY)
             .header("prefer", preference);
         service
-            .app
             .send(request.header("idempotency-key", "k").json(&body(ONEWAY)))
             .await
     };
-    let id = post("respond-async").await.json()["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let id = text(&post("respond-async").await.json()["id"]);
     let claims = service.claim().await;
     service.begin(&claims[0]).await;
     // Completed step by step, without the outcome that a worker stores.
@@ -253,24 +245,20 @@ async fn a_search_without_an_answer_returns_its_scan() {
         (202, &json!(id), &json!("incomplete"))
     );
 
-    let cancelled = service
-        .submit(&crate::scans::stepped_service::fares(1))
-        .await;
+    let cancelled = service.submit(&crate::support::fares(1)).await;
     service
-        .app
         .post(&format!("/v1/scans/{cancelled}/cancel"), &json!({}))
         .await;
     let deleted = service
-        .app
         .request("DELETE", &format!("/v1/scans/{id}"))
         .header("x-api-key", KEY);
-    assert_eq!(service.app.send(deleted).await.status, 204);
+    assert_eq!(service.send(deleted).await.status, 204);
     assert_eq!(
         post("wait=5").await.status,
         202,
         "the first response of a deleted scan stays"
     );
-    assert_eq!(service.app.upstream.count(), 0, "it is never sent again");
+    assert_eq!(service.upstream.count(), 0, "it is never sent again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -278,9 +266,7 @@ async fn a_rejected_key_ends_the_search_and_pauses_the_lane() {
     let service = TestService::start().await;
     let worker = service.start_worker(2);
     service
-        .app
         .upstream
-        .on_any()
         .reply(Reply::status(401).with_json(json!({"message": "Invalid API key"})));
     let scan = prefer(&service, "respond-async", ONEWAY, &body(ONEWAY))
         .await
@@ -304,5 +290,5 @@ async fn a_rejected_key_ends_the_search_and_pauses_the_lane() {
         service.get("/v1/quota").await["flights"]["paused"],
         json!({"reason": "key_rejected", "until": null})
     );
-    assert_eq!(service.app.upstream.count(), 1);
+    assert_eq!(service.upstream.count(), 1);
 }

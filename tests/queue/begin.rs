@@ -9,8 +9,7 @@ use super::fixture::{QueueFixture, degraded, ok, rejected, scan_of};
 
 #[tokio::test]
 async fn a_call_is_recorded_and_charged_before_it_is_sent() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(3).max_requests(3)).await;
     let calls = fixture.claim_and_begin(worker, 2).await;
     assert_eq!(fixture.attempt(calls[0]).await, "1 open");
@@ -24,8 +23,7 @@ async fn a_call_is_recorded_and_charged_before_it_is_sent() {
 
 #[tokio::test]
 async fn a_repeated_begin_begins_a_call_once() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(1)).await;
     let claim = fixture.claim(worker, 1).await[0].claim;
     let calls = [(claim, AttemptId::new())];
@@ -49,8 +47,7 @@ async fn a_repeated_begin_begins_a_call_once() {
 
 #[tokio::test]
 async fn two_claims_of_an_item_in_one_batch_begin_one_call() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(20).max_requests(20)).await;
     let first = fixture.claim(worker, 20).await;
     // The caller pauses and resumes while the first claims still wait for their begin.
@@ -67,18 +64,14 @@ async fn two_claims_of_an_item_in_one_batch_begin_one_call() {
     let verdicts = fixture.begin(&both).await;
     assert_eq!(verdicts[..20], [BeginVerdict::ClaimLost; 20]);
     assert_eq!(verdicts[20..], [BeginVerdict::Begun; 20]);
-    let on_record: Vec<i32> = sqlx::query_scalar("select distinct number from attempts")
-        .fetch_all(&fixture.pool)
-        .await
-        .unwrap();
+    let on_record: Vec<i32> = values!(&fixture.pool, "select distinct number from attempts");
     assert_eq!(on_record, [2], "the older claims are not on record");
     assert_eq!(fixture.scan(scan).await.requests_spent, 20);
 }
 
 #[tokio::test]
 async fn an_open_circuit_lets_one_claim_of_one_item_begin() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     fixture.submit(scan_of(2)).await;
     let first = fixture.claim(worker, 2).await;
     fixture
@@ -114,8 +107,7 @@ async fn an_open_circuit_lets_one_claim_of_one_item_begin() {
 
 #[tokio::test]
 async fn one_claim_with_two_attempt_ids_begins_one_call() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(1)).await;
     let claim = fixture.claim(worker, 1).await[0].claim;
     let calls = [(claim, AttemptId::new()), (claim, AttemptId::new())];
@@ -135,8 +127,7 @@ async fn one_claim_with_two_attempt_ids_begins_one_call() {
 
 #[tokio::test]
 async fn max_requests_is_never_exceeded_and_pauses_the_scan() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(5).max_requests(3)).await;
     let claims = fixture.claim(worker, 4).await;
     let verdicts = fixture.begin(&claims).await;
@@ -206,8 +197,7 @@ async fn a_scan_with_budget_left_is_not_paused_for_it() {
 
 #[tokio::test]
 async fn a_second_try_needs_a_second_request_of_the_budget() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(2).max_requests(3)).await;
     let calls = fixture.claim_and_begin(worker, 2).await;
     assert!(store::reserve_retry(&fixture.pool, calls[0]).await.unwrap());
@@ -222,8 +212,7 @@ async fn a_second_try_needs_a_second_request_of_the_budget() {
 
 #[tokio::test]
 async fn no_second_try_after_a_cancel_or_an_abandoned_call() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(2)).await;
     let calls = fixture.claim_and_begin(worker, 2).await;
     fixture.abandon(&calls[..1]).await;
@@ -235,8 +224,7 @@ async fn no_second_try_after_a_cancel_or_an_abandoned_call() {
 
 #[tokio::test]
 async fn nothing_begins_after_a_cancel() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(3)).await;
     let claims = fixture.claim(worker, 2).await;
     fixture.cancel(scan).await;
@@ -249,8 +237,7 @@ async fn nothing_begins_after_a_cancel() {
 
 #[tokio::test]
 async fn a_lane_stopped_after_the_claim_begins_nothing() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(3)).await;
     let call = fixture.claim_and_begin(worker, 1).await[0];
     let claims = fixture.claim(worker, 2).await;
@@ -280,11 +267,11 @@ async fn a_dead_worker_begins_nothing() {
     fixture.submit(scan_of(3)).await;
     let claims = fixture.claim(dead, 2).await;
     let theirs = fixture.claim(other, 1).await;
-    sqlx::query("update workers set dead = true where worker_id = $1")
-        .bind(dead.0)
-        .execute(&fixture.pool)
-        .await
-        .unwrap();
+    execute!(
+        &fixture.pool,
+        "update workers set dead = true where worker_id = $1",
+        dead.0
+    );
     assert_eq!(
         fixture.begin(&claims).await,
         [BeginVerdict::ClaimLost, BeginVerdict::ClaimLost]
@@ -294,8 +281,7 @@ async fn a_dead_worker_begins_nothing() {
 
 #[tokio::test]
 async fn an_unused_request_is_returned_to_the_budget() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(2)).await;
     let calls = fixture.claim_and_begin(worker, 2).await;
     store::reserve_retry(&fixture.pool, calls[0]).await.unwrap();

@@ -12,8 +12,7 @@ use super::fixture::{QueueFixture, ok, scan_of};
 
 #[tokio::test]
 async fn five_items_behind_ten_thousand_are_claimed_soon() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     fixture.submit(scan_of(10_000)).await;
     let before = fixture.claim(worker, 100).await.len();
     let small = fixture.submit(scan_of(5)).await;
@@ -37,8 +36,7 @@ async fn five_items_behind_ten_thousand_are_claimed_soon() {
 
 #[tokio::test]
 async fn scheduled_scans_get_a_tenth_beside_interactive_ones() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scheduled = fixture.submit(scan_of(100).scheduled()).await;
     let interactive = fixture.submit(scan_of(100)).await;
     fixture.claim(worker, 50).await;
@@ -48,8 +46,7 @@ async fn scheduled_scans_get_a_tenth_beside_interactive_ones() {
 
 #[tokio::test]
 async fn a_big_caller_does_not_take_a_small_callers_share() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let other = TenantId::new();
     fixture.add_lane(other, 60_000.0, 10_000).await;
     fixture.submit(scan_of(5_000)).await;
@@ -79,11 +76,10 @@ async fn no_window_exceeds_burst_and_rate() {
     );
     tokio::join!(one, two);
 
-    let times: Vec<f64> =
-        sqlx::query_scalar("select extract(epoch from claimed_at)::float8 from scan_items where state = 'claimed' order by 1")
-            .fetch_all(&fixture.pool)
-            .await
-            .unwrap();
+    let times: Vec<f64> = values!(
+        &fixture.pool,
+        "select extract(epoch from claimed_at)::float8 from scan_items where state = 'claimed' order by 1"
+    );
     let emission = 60.0 / per_minute;
     for (first, from) in times.iter().enumerate() {
         for (last, to) in times.iter().enumerate().skip(first) {
@@ -158,8 +154,7 @@ async fn plan_headers_are_stored_in_the_lane() {
 
 #[tokio::test]
 async fn an_empty_lane_is_not_due_until_something_is_submitted() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     fixture.submit(scan_of(3)).await;
     assert_eq!(fixture.claim(worker, 10).await.len(), 3);
     assert_eq!(fixture.claim(worker, 10).await.len(), 0);
@@ -194,8 +189,7 @@ async fn a_claim_returns_when_the_next_claim_can_succeed() {
 
 #[tokio::test]
 async fn a_paused_lane_yields_nothing_until_its_pause_ends() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     fixture.submit(scan_of(9)).await;
     fixture
         .lane_value("select pause_lane($1, 'flights', 'rate_limited', 0.2)::text")
@@ -222,8 +216,7 @@ async fn a_paused_lane_yields_nothing_until_its_pause_ends() {
 
 #[tokio::test]
 async fn a_lane_paused_without_an_end_is_never_due() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     fixture
         .lane_value("select pause_lane($1, 'flights', 'key_rejected', null)::text")
         .await;
@@ -273,8 +266,7 @@ async fn a_worker_without_a_lease_claims_nothing() {
 /// ANALYZE after the load).
 #[tokio::test]
 async fn the_cost_of_a_claim_does_not_grow_with_the_backlog() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     for _ in 0..4 {
         fixture.submit(scan_of(10_000)).await;
     }
@@ -305,10 +297,8 @@ async fn the_cost_of_a_claim_does_not_grow_with_the_backlog() {
 
 /// Sequential scans of the items, and rows fetched by an index. Both add up over transactions.
 async fn row_reads(connection: &mut PgConnection) -> (i64, i64) {
-    sqlx::query_as(
-        "select seq_scan, idx_tup_fetch from pg_stat_xact_user_tables where relname = 'scan_items'",
+    row!(
+        connection,
+        "select seq_scan, idx_tup_fetch from pg_stat_xact_user_tables where relname = 'scan_items'"
     )
-    .fetch_one(connection)
-    .await
-    .unwrap()
 }

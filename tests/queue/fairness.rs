@@ -11,8 +11,7 @@ fn count_of(claims: &[ClaimRow], scan: ScanId) -> usize {
 
 #[tokio::test]
 async fn the_next_claim_continues_the_round_between_lanes() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let other = TenantId::new();
     fixture.add_lane(other, 60_000.0, 10_000).await;
     let big = fixture.submit(scan_of(10_000)).await;
@@ -35,8 +34,7 @@ async fn the_next_claim_continues_the_round_between_lanes() {
 
 #[tokio::test]
 async fn items_are_claimed_in_the_order_of_their_turns() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     fixture.submit(scan_of(1_000)).await;
     fixture.claim(worker, 30).await;
     let small = fixture.submit(scan_of(5)).await;
@@ -54,8 +52,7 @@ async fn items_are_claimed_in_the_order_of_their_turns() {
 
 #[tokio::test]
 async fn successive_small_scans_do_not_starve_a_big_one() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let big = fixture.submit(scan_of(2_000)).await;
     let mut of_big = 0;
     for _ in 0..40 {
@@ -72,8 +69,7 @@ async fn successive_small_scans_do_not_starve_a_big_one() {
 
 #[tokio::test]
 async fn retries_due_together_are_queued_like_a_scan() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let failing = fixture.submit(scan_of(100).max_attempts(2)).await;
     let calls = fixture.claim_and_begin(worker, 100).await;
     fixture
@@ -95,8 +91,7 @@ async fn retries_due_together_are_queued_like_a_scan() {
 /// Each of 30 callers has five items; one has 5,000. Slots become free one by one.
 #[tokio::test]
 async fn small_callers_do_not_wait_for_a_big_caller() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let big = fixture.submit(scan_of(5_000)).await;
     fixture.claim(worker, 20).await;
     for _ in 0..30 {
@@ -172,8 +167,7 @@ async fn single_searches_leave_a_scheduled_scan_a_tenth() {
 #[tokio::test]
 async fn concurrent_small_scans_do_not_starve_a_big_one() {
     for items in [2, 3, 5] {
-        let fixture = QueueFixture::new().await;
-        let worker = fixture.worker().await;
+        let (fixture, worker) = QueueFixture::with_worker().await;
         let big = fixture.submit(scan_of(2_000)).await;
         let (mut left, mut of_big) = (0, 0);
         for _ in 0..40 {

@@ -69,6 +69,13 @@ impl QueueFixture {
         Self::with_lane(60_000.0, 10_000).await
     }
 
+    /// The same, and a worker.
+    pub async fn with_worker() -> (Self, WorkerId) {
+        let fixture = Self::new().await;
+        let worker = fixture.worker().await;
+        (fixture, worker)
+    }
+
     pub async fn with_lane(per_minute: f64, max_in_flight: i32) -> Self {
         let db = TestDb::new().await;
         let fixture = Self {
@@ -83,25 +90,23 @@ impl QueueFixture {
     }
 
     pub async fn add_lane(&self, tenant: TenantId, per_minute: f64, max_in_flight: i32) {
-        sqlx::query("insert into tenants (tenant_id, created_at) values ($1, now())")
-            .bind(tenant.uuid())
-            .execute(&self.pool)
-            .await
-            .unwrap();
-        sqlx::query("select create_lane($1, 'flights', $2, $3)")
-            .bind(tenant.uuid())
-            .bind(per_minute)
-            .bind(max_in_flight)
-            .execute(&self.pool)
-            .await
-            .unwrap();
+        execute!(
+            &self.pool,
+            "insert into tenants (tenant_id, created_at) values ($1, now())",
+            tenant.uuid()
+        );
+        execute!(
+            &self.pool,
+            "select create_lane($1, 'flights', $2, $3)",
+            tenant.uuid(),
+            per_minute,
+            max_in_flight
+        );
     }
 
     pub async fn worker(&self) -> WorkerId {
-        let id = sqlx::query_scalar(
-            "insert into workers (lease_until) values (clock_timestamp() + interval '1 minute') returning worker_id",
-        );
-        WorkerId(id.fetch_one(&self.pool).await.unwrap())
+        let id = "insert into workers (lease_until) values (clock_timestamp() + interval '1 minute') returning worker_id";
+        WorkerId(value!(&self.pool, id))
     }
 
     pub async fn submit(&self, spec: ScanSpec) -> ScanId {
@@ -111,49 +116,24 @@ impl QueueFixture {
     pub async fn submit_for(&self, tenant: TenantId, spec: ScanSpec) -> ScanId {
         let (scan, grant) = (ScanId::new(), GrantId::new());
         let mut tx = farescan::db::begin(&self.pool).await.unwrap();
-        let start: i64 = sqlx::query_scalar("select reserve_sequence($1, 'flights', $2, $3)")
-            .bind(tenant.uuid())
-            .bind(spec.items)
-            .bind(spec.stride)
-            .fetch_one(&mut *tx)
-            .await
-            .unwrap();
-        sqlx::query(
+        let start: i64 = value!(
+            &mut *tx,
+            "select reserve_sequence($1, 'flights', $2, $3)",
+            tenant.uuid(),
+            spec.items,
+            spec.stride
+        );
+        execute!(
+            &mut *tx,
             "insert into key_grants values ($1, $2, 'scan', 'k', '\\x01', '\\x02', now(), now() + interval '35 days', null)",
-        )
-        .bind(tenant.uuid())
-        .bind(grant.uuid())
-        .execute(&mut *tx)
-        .await
-        .unwrap();
-        sqlx::query(
-            "insert into scans (tenant_id, scan_id, endpoint, api, request, sweep, priority, max_attempts, retry_delay, status,
+            tenant.uuid(),
+            grant.uuid()
+        );
+        execute!(&mut *tx, "insert into scans (tenant_id, scan_id, endpoint, api, request, sweep, priority, max_attempts, retry_delay, status,
                                 total, max_requests, grant_id, created_at)
-             values ($1, $2, 'flights/oneway', 'flights', '{}', '{}', $3, $4, make_interval(secs => $5), 'queued', $6, $7, $8, now())",
-        )
-        .bind(tenant.uuid())
-        .bind(scan.uuid())
-        .bind(if spec.stride == 1 { "interactive" } else { "scheduled" })
-        .bind(spec.max_attempts)
-        .bind(spec.retry_delay_ms / 1000.0)
-        .bind(spec.items)
-        .bind(spec.max_requests)
-        .bind(grant.uuid())
-        .execute(&mut *tx)
-        .await
-        .unwrap();
-        sqlx::query(
-            "insert into scan_items (tenant_id, item_id, scan_id, api, position, body, turn)
-             select $1, gen_random_uuid(), $2, 'flights', position, '{}', $3 + (position - 1) * $4 from generate_series(1, $5) position",
-        )
-        .bind(tenant.uuid())
-        .bind(scan.uuid())
-        .bind(start)
-        .bind(spec.stride)
-        .bind(spec.items)
-        .execute(&mut *tx)
-        .await
-        .unwrap();
+             values ($1, $2, 'flights/oneway', 'flights', '{}', '{}', $3, $4, make_interval(secs => $5), 'queued', $6, $7, $8, now())", tenant.uuid(), scan.uuid(), if spec.stride == 1 { "interactive" } else { "scheduled" }, spec.max_attempts, spec.retry_delay_ms / 1000.0, spec.items, spec.max_requests, grant.uuid());
+        execute!(&mut *tx, "insert into scan_items (tenant_id, item_id, scan_id, api, position, body, turn)
+             select $1, gen_random_uuid(), $2, 'flights', position, '{}', $3 + (position - 1) * $4 from generate_series(1, $5) position", tenant.uuid(), scan.uuid(), start, spec.stride, spec.items);
         tx.commit().await.unwrap();
         scan
     }
@@ -225,91 +205,60 @@ impl QueueFixture {
     /// Changes a scan's items and status as a cancel does.
     pub async fn cancel(&self, scan: ScanId) {
         let mut tx = farescan::db::begin(&self.pool).await.unwrap();
-        sqlx::query("select wake_lane($1, 'flights')")
-            .bind(self.tenant.uuid())
-            .execute(&mut *tx)
-            .await
-            .unwrap();
-        let moved = sqlx::query(
-            "update scan_items set state = 'cancelled', worker_id = null
+        execute!(
+            &mut *tx,
+            "select wake_lane($1, 'flights')",
+            self.tenant.uuid()
+        );
+        let moved = execute!(&mut *tx, "update scan_items set state = 'cancelled', worker_id = null
              where tenant_id = $1 and item_id in (select item_id from scan_items where scan_id = $2 and tenant_id = $1
                                                   and state in ('pending', 'claimed', 'delayed', 'held') order by item_id for update)
-               and state in ('pending', 'claimed', 'delayed', 'held')",
-        )
-        .bind(self.tenant.uuid())
-        .bind(scan.uuid())
-        .execute(&mut *tx)
-        .await
-        .unwrap()
-        .rows_affected();
-        sqlx::query("update scans set status = 'cancelled', finished_at = now(), cancelled = cancelled + $3 where tenant_id = $1 and scan_id = $2")
-            .bind(self.tenant.uuid())
-            .bind(scan.uuid())
-            .bind(i32::try_from(moved).unwrap())
-            .execute(&mut *tx)
-            .await
-            .unwrap();
+               and state in ('pending', 'claimed', 'delayed', 'held')", self.tenant.uuid(), scan.uuid());
+        execute!(
+            &mut *tx,
+            "update scans set status = 'cancelled', finished_at = now(), cancelled = cancelled + $3 where tenant_id = $1 and scan_id = $2",
+            self.tenant.uuid(),
+            scan.uuid(),
+            i32::try_from(moved).unwrap()
+        );
         tx.commit().await.unwrap();
     }
 
     /// How many items of a scan are in each state.
     pub async fn count_by_state(&self, scan: ScanId) -> BTreeMap<String, i64> {
-        sqlx::query_as::<_, (String, i64)>(
-            "select state, count(*) from scan_items where scan_id = $1 group by 1",
-        )
-        .bind(scan.uuid())
-        .fetch_all(&self.pool)
-        .await
-        .unwrap()
+        rows!(&self.pool, "select state, count(*) from scan_items where scan_id = $1 group by 1", scan.uuid(), => (String, i64))
         .into_iter()
         .collect()
     }
 
     /// An item as `state search_status reason`.
     pub async fn item(&self, item: ItemId) -> String {
-        sqlx::query_scalar("select concat_ws(' ', state, search_status, reason) from scan_items where item_id = $1")
-            .bind(item.uuid())
-            .fetch_one(&self.pool)
-            .await
-            .unwrap()
+        value!(
+            &self.pool,
+            "select concat_ws(' ', state, search_status, reason) from scan_items where item_id = $1",
+            item.uuid()
+        )
     }
 
     /// An attempt as `requests_spent search_status reason`, `open` while it has not ended.
     pub async fn attempt(&self, claim: Claim) -> String {
-        sqlx::query_scalar(
-            "select concat_ws(' ', requests_spent, search_status, reason, case when ended_at is null then 'open' end)
-             from attempts where item_id = $1 and number = $2",
-        )
-        .bind(claim.item.uuid())
-        .bind(claim.number)
-        .fetch_one(&self.pool)
-        .await
-        .unwrap()
+        value!(&self.pool, "select concat_ws(' ', requests_spent, search_status, reason, case when ended_at is null then 'open' end)
+             from attempts where item_id = $1 and number = $2", claim.item.uuid(), claim.number)
     }
 
     pub async fn scan(&self, scan: ScanId) -> ScanRow {
-        sqlx::query_as(
-            "select status, status_reason, ok, empty, partial, degraded, failed, cancelled, requests_spent, best_price::text,
+        row!(&self.pool, "select status, status_reason, ok, empty, partial, degraded, failed, cancelled, requests_spent, best_price::text,
                     finished_at is not null as finished, (select wiped_at is not null from key_grants g where g.grant_id = s.grant_id) as wiped
-             from scans s where scan_id = $1",
-        )
-        .bind(scan.uuid())
-        .fetch_one(&self.pool)
-        .await
-        .unwrap()
+             from scans s where scan_id = $1", scan.uuid())
     }
 
     /// One value of the lane's row, as text.
     pub async fn lane_value(&self, sql: &'static str) -> Option<String> {
-        sqlx::query_scalar(sql)
-            .bind(self.tenant.uuid())
-            .fetch_one(&self.pool)
-            .await
-            .unwrap()
+        value!(&self.pool, sql, self.tenant.uuid())
     }
 
     pub async fn execute(&self, sql: &'static str) {
-        sqlx::raw_sql(sql).execute(&self.pool).await.unwrap();
+        execute!(&self.pool, sql);
     }
 }
 

@@ -27,8 +27,7 @@ fn rejected_with_pause(
 
 #[tokio::test]
 async fn a_pause_recorded_late_is_measured_from_its_answer() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     fixture.submit(scan_of(3)).await;
     let calls = fixture.claim_and_begin(worker, 3).await;
     let days = |days: i64| SignedDuration::from_hours(24 * days);
@@ -73,8 +72,7 @@ async fn a_pause_recorded_late_is_measured_from_its_answer() {
 
 #[tokio::test]
 async fn a_rejection_recorded_twice_stops_the_lane_once() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     fixture.submit(scan_of(1)).await;
     let call = fixture.claim_and_begin(worker, 1).await[0];
     fixture.record(&[rejected(call)]).await;
@@ -114,8 +112,7 @@ async fn begin_one(fixture: &QueueFixture, claim: Claim) -> AttemptId {
 
 #[tokio::test]
 async fn an_answer_whose_attempt_row_was_lost_is_stored() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(1).max_requests(1)).await;
     let claim = fixture.claim(worker, 1).await[0].claim;
     let attempt = begin_one(&fixture, claim).await;
@@ -148,8 +145,7 @@ async fn an_answer_whose_attempt_row_was_lost_is_stored() {
 
 #[tokio::test]
 async fn an_answer_without_its_attempt_row_is_counted_once() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(2)).await;
     let claims = fixture.claim(worker, 2).await;
     let mut answers = Vec::new();
@@ -179,8 +175,7 @@ async fn an_answer_without_its_attempt_row_is_counted_once() {
 
 #[tokio::test]
 async fn an_answer_is_never_stored_for_another_call() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(1)).await;
     let first = fixture.claim(worker, 1).await[0].claim;
     let lost = begin_one(&fixture, first).await;
@@ -223,17 +218,13 @@ async fn an_answer_is_never_stored_for_another_call() {
         "2 ok",
         "the lost call gets its own number"
     );
-    let ceilings = sqlx::query_scalar::<_, i64>("select count(max_requests) from scans")
-        .fetch_one(&fixture.pool)
-        .await
-        .unwrap();
+    let ceilings = value!(&fixture.pool, "select count(max_requests) from scans", => i64);
     assert_eq!(ceilings, 0, "a scan without a ceiling gets none");
 }
 
 #[tokio::test]
 async fn an_attempt_number_on_record_is_not_begun_again() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     fixture.submit(scan_of(1)).await;
     let first = fixture.claim_and_begin(worker, 1).await[0];
     fixture
@@ -255,8 +246,7 @@ async fn an_attempt_number_on_record_is_not_begun_again() {
 
 #[tokio::test]
 async fn calls_without_a_row_are_reported_as_unknown() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     fixture.submit(scan_of(2)).await;
     let calls = fixture.claim_and_begin(worker, 2).await;
     fixture.execute("delete from attempts").await;
@@ -291,8 +281,7 @@ async fn calls_without_a_row_are_reported_as_unknown() {
 
 #[tokio::test]
 async fn a_call_that_was_not_sent_is_not_charged() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(2).max_requests(2)).await;
     let calls = fixture.claim_and_begin(worker, 2).await;
     let lane = LaneClaims {

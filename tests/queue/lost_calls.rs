@@ -6,8 +6,7 @@ use super::fixture::{QueueFixture, degraded, ok, priced, scan_of};
 
 #[tokio::test]
 async fn abandoning_requeues_a_claim_and_loses_a_call() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(2)).await;
     let calling = fixture.claim_and_begin(worker, 1).await[0];
     let claimed = fixture.claim(worker, 1).await[0].claim;
@@ -43,8 +42,7 @@ async fn abandoning_requeues_a_claim_and_loses_a_call() {
 
 #[tokio::test]
 async fn a_late_answer_completes_a_lost_item() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(1)).await;
     let call = fixture.claim_and_begin(worker, 1).await[0];
     fixture.abandon(&[call]).await;
@@ -71,8 +69,7 @@ async fn a_late_answer_completes_a_lost_item() {
 
 #[tokio::test]
 async fn a_late_answer_cancels_a_retry_that_has_not_begun() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(3).max_attempts(2)).await;
     let calls = fixture.claim_and_begin(worker, 3).await;
     fixture.abandon(&calls).await;
@@ -101,8 +98,7 @@ async fn a_late_answer_cancels_a_retry_that_has_not_begun() {
 
 #[tokio::test]
 async fn a_late_answer_does_not_change_an_item_with_a_newer_attempt() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(1).max_attempts(2)).await;
     let first = fixture.claim_and_begin(worker, 1).await[0];
     fixture.abandon(&[first]).await;
@@ -136,8 +132,7 @@ async fn a_late_answer_does_not_change_an_item_with_a_newer_attempt() {
 
 #[tokio::test]
 async fn a_late_degraded_answer_keeps_the_retry() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     fixture.submit(scan_of(1).max_attempts(2)).await;
     let call = fixture.claim_and_begin(worker, 1).await[0];
     fixture.abandon(&[call]).await;
@@ -153,11 +148,11 @@ async fn only_a_dead_workers_claims_are_orphaned() {
     fixture.submit(scan_of(4)).await;
     let lost = fixture.claim_and_begin(dead, 2).await;
     fixture.claim_and_begin(alive, 2).await;
-    sqlx::query("update workers set lease_until = clock_timestamp() where worker_id = $1")
-        .bind(dead.0)
-        .execute(&fixture.pool)
-        .await
-        .unwrap();
+    execute!(
+        &fixture.pool,
+        "update workers set lease_until = clock_timestamp() where worker_id = $1",
+        dead.0
+    );
     assert_eq!(
         store::orphaned_claims(&fixture.pool, 10, &store::BusyLanes::default())
             .await
@@ -167,13 +162,7 @@ async fn only_a_dead_workers_claims_are_orphaned() {
     );
     let expire = |lease: &'static str| {
         let pool = fixture.pool.clone();
-        async move {
-            sqlx::query_scalar::<_, i64>("select expire_workers($1::text::interval)")
-                .bind(lease)
-                .fetch_one(&pool)
-                .await
-                .unwrap()
-        }
+        async move { value!(&pool, "select expire_workers($1::text::interval)", lease, => i64) }
     };
     assert_eq!(
         expire("1 year").await,
@@ -194,8 +183,7 @@ async fn only_a_dead_workers_claims_are_orphaned() {
 
 #[tokio::test]
 async fn a_worker_finds_claims_that_it_never_received() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(3)).await;
     let received = fixture.claim(worker, 1).await[0].claim;
     fixture.claim(worker, 2).await; // the worker never receives these claims
@@ -222,8 +210,7 @@ async fn a_worker_finds_claims_that_it_never_received() {
 
 #[tokio::test]
 async fn a_retry_of_a_cancelled_scan_never_becomes_pending() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(1).max_attempts(2)).await;
     let call = fixture.claim_and_begin(worker, 1).await[0];
     fixture.cancel(scan).await;

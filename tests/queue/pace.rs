@@ -46,7 +46,7 @@ struct LanePace {
 impl LaneModel {
     async fn new(per_minute: f64, in_flight: i32) -> Self {
         let fixture = QueueFixture::with_lane(per_minute, in_flight).await;
-        sqlx::raw_sql(TAKE).execute(&fixture.pool).await.unwrap();
+        execute!(&fixture.pool, TAKE);
         Self {
             conn: fixture.pool.acquire().await.unwrap(),
             at: 0.0,
@@ -57,10 +57,7 @@ impl LaneModel {
     /// Replaces the lane by a new one.
     async fn reset(&mut self, per_minute: f64, in_flight: i32) {
         self.run("delete from lanes").await;
-        let tenant: uuid::Uuid = sqlx::query_scalar("select tenant_id from tenants")
-            .fetch_one(&mut *self.conn)
-            .await
-            .unwrap();
+        let tenant: uuid::Uuid = value!(&mut *self.conn, "select tenant_id from tenants");
         let made = sqlx::query("select create_lane($1, 'flights', $2, $3)")
             .bind(TenantId::from(tenant).uuid());
         made.bind(per_minute)
@@ -74,10 +71,7 @@ impl LaneModel {
     /// Runs SQL in which `:t` is the time.
     async fn run(&mut self, sql: &str) {
         let sql = sql.replace(":t", &self.time());
-        sqlx::raw_sql(AssertSqlSafe(sql))
-            .execute(&mut *self.conn)
-            .await
-            .unwrap();
+        execute!(&mut *self.conn, AssertSqlSafe(sql));
     }
 
     fn time(&self) -> String {
@@ -93,10 +87,7 @@ impl LaneModel {
              from lanes l, with_pace(l, {}) p",
             self.time()
         );
-        sqlx::query_as(AssertSqlSafe(sql))
-            .fetch_one(&mut *self.conn)
-            .await
-            .unwrap()
+        row!(&mut *self.conn, AssertSqlSafe(sql))
     }
 
     async fn take(&mut self, wanted: u32, in_flight: usize) -> u32 {
@@ -104,10 +95,7 @@ impl LaneModel {
             "select take({}, {wanted}, {in_flight})",
             self.time()
         ));
-        let got: i32 = sqlx::query_scalar(take)
-            .fetch_one(&mut *self.conn)
-            .await
-            .unwrap();
+        let got: i32 = value!(&mut *self.conn, take);
         got.try_into().unwrap()
     }
 

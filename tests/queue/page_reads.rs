@@ -23,10 +23,7 @@ const PAGES_OF_A_CALL: i64 = 120;
 /// Pages that a statement touches, in all statements of its functions.
 async fn pages(connection: &mut PgConnection, sql: &str) -> i64 {
     let explain = format!("explain (analyze, buffers, format json) {sql}");
-    let plan: Value = sqlx::query_scalar(AssertSqlSafe(explain))
-        .fetch_one(connection)
-        .await
-        .unwrap();
+    let plan: Value = value!(connection, AssertSqlSafe(explain));
     let plan = &plan[0]["Plan"];
     plan["Shared Hit Blocks"].as_i64().unwrap() + plan["Shared Read Blocks"].as_i64().unwrap()
 }
@@ -65,10 +62,7 @@ async fn add_calls_in_flight(fixture: &QueueFixture, worker: WorkerId, calls: i3
         calls
     )
     .unwrap();
-    sqlx::raw_sql(AssertSqlSafe(sql))
-        .execute(&fixture.pool)
-        .await
-        .unwrap();
+    execute!(&fixture.pool, AssertSqlSafe(sql));
 }
 
 /// Pages of a `begin` of [`BATCH`] calls and of their `record`. It runs both twice: the first run
@@ -87,11 +81,10 @@ async fn measure_pages(
             pages(connection, &begin_sql(&claims)).await,
             pages(connection, &record_sql(&claims)).await,
         );
-        let open: i64 =
-            sqlx::query_scalar("select count(*) from scan_items where state = 'claimed' or calls > 0 and state = 'pending'")
-                .fetch_one(&mut *connection)
-                .await
-                .unwrap();
+        let open: i64 = value!(
+            &mut *connection,
+            "select count(*) from scan_items where state = 'claimed' or calls > 0 and state = 'pending'"
+        );
         assert_eq!(open, 0, "all of them began and were recorded");
     }
     seen
@@ -104,11 +97,7 @@ async fn wait_until_analysed(fixture: &QueueFixture) {
     let known = async {
         loop {
             fixture.execute("select analyze_grown_tables()").await;
-            let tables: i64 = sqlx::query_scalar(counted)
-                .bind(IN_FLIGHT)
-                .fetch_one(&fixture.pool)
-                .await
-                .unwrap();
+            let tables: i64 = value!(&fixture.pool, counted, IN_FLIGHT);
             if tables == 1 {
                 return;
             }

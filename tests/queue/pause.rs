@@ -41,10 +41,10 @@ async fn a_scan_pauses_for_its_key_only_if_the_key_cannot_open() {
     ] {
         let fixture = QueueFixture::new().await;
         let scan = fixture.submit(scan_of(2)).await;
-        sqlx::query(AssertSqlSafe(format!("update key_grants set {grant}")))
-            .execute(&fixture.pool)
-            .await
-            .unwrap();
+        execute!(
+            &fixture.pool,
+            AssertSqlSafe(format!("update key_grants set {grant}"))
+        );
         assert_eq!(
             pause_scan(&fixture.pool, fixture.tenant, scan, &cause)
                 .await

@@ -187,16 +187,10 @@ async fn complete_scan(fixture: &QueueFixture, workers: &[WorkerId], scan: ScanI
 /// The scan's counters agree with its items and attempts.
 async fn check_counters(fixture: &QueueFixture, scan: ScanId) {
     let seen = fixture.scan(scan).await;
-    let (ended, spent, attempts, most): (i64, i64, i64, i64) = sqlx::query_as(
-        "select (select count(*) from scan_items where scan_id = $1 and state in ('done', 'failed', 'cancelled')),
+    let (ended, spent, attempts, most): (i64, i64, i64, i64) = row!(&fixture.pool, "select (select count(*) from scan_items where scan_id = $1 and state in ('done', 'failed', 'cancelled')),
                 (select coalesce(sum(requests_spent), 0) from attempts where scan_id = $1),
                 (select coalesce(sum(calls), 0) from scan_items where scan_id = $1) - (select count(*) from attempts where scan_id = $1),
-                (select max(counted_calls)::bigint - max(max_attempts) from scan_items join scans using (scan_id) where scan_id = $1)",
-    )
-    .bind(scan.uuid())
-    .fetch_one(&fixture.pool)
-    .await
-    .unwrap();
+                (select max(counted_calls)::bigint - max(max_attempts) from scan_items join scans using (scan_id) where scan_id = $1)", scan.uuid());
     let counted =
         seen.ok + seen.empty + seen.partial + seen.degraded + seen.failed + seen.cancelled;
     assert_eq!(i64::from(counted), ended, "{seen:?}");
@@ -211,13 +205,12 @@ async fn check_counters(fixture: &QueueFixture, scan: ScanId) {
         ("empty", seen.empty),
         ("degraded", seen.degraded),
     ] {
-        let items: i64 =
-            sqlx::query_scalar("select count(*) from scan_items where scan_id = $1 and state = 'done' and search_status = $2")
-                .bind(scan.uuid())
-                .bind(status)
-                .fetch_one(&fixture.pool)
-                .await
-                .unwrap();
+        let items: i64 = value!(
+            &fixture.pool,
+            "select count(*) from scan_items where scan_id = $1 and state = 'done' and search_status = $2",
+            scan.uuid(),
+            status
+        );
         assert_eq!(i64::from(count), items, "{status}: {seen:?}");
     }
 }

@@ -8,8 +8,7 @@ use super::fixture::{QueueFixture, degraded, done, ok, priced, rejected, scan_of
 
 #[tokio::test]
 async fn a_scan_ends_with_its_last_item_and_its_key_is_wiped() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(3)).await;
     let mut listener = sqlx::postgres::PgListener::connect_with(&fixture.pool)
         .await
@@ -42,8 +41,7 @@ async fn a_scan_ends_with_its_last_item_and_its_key_is_wiped() {
 
 #[tokio::test]
 async fn a_scan_with_a_degraded_partial_or_failed_item_is_incomplete() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     for spoil in [
         degraded,
         |claim| done(claim, SearchStatus::Partial),
@@ -70,8 +68,7 @@ async fn a_scan_with_a_degraded_partial_or_failed_item_is_incomplete() {
 
 #[tokio::test]
 async fn a_call_recorded_twice_is_stored_once() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(2)).await;
     let calls = fixture.claim_and_begin(worker, 1).await;
     assert_eq!(fixture.record(&[ok(calls[0])]).await, 1);
@@ -83,8 +80,7 @@ async fn a_call_recorded_twice_is_stored_once() {
 
 #[tokio::test]
 async fn a_degraded_item_is_retried_up_to_max_attempts() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(1).max_attempts(3)).await;
     for again in [true, true, false] {
         let call = fixture.claim_and_begin(worker, 1).await[0];
@@ -110,8 +106,7 @@ async fn a_degraded_item_is_retried_up_to_max_attempts() {
 
 #[tokio::test]
 async fn a_rate_limited_call_is_not_retried() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     fixture.submit(scan_of(1).max_attempts(3)).await;
     let call = fixture.claim_and_begin(worker, 1).await[0];
     fixture
@@ -139,8 +134,7 @@ async fn a_rate_limited_call_is_not_retried() {
 
 #[tokio::test]
 async fn a_rejected_key_requeues_its_item() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(2)).await;
     let calls = fixture.claim_and_begin(worker, 2).await;
     fixture
@@ -167,8 +161,7 @@ async fn a_rejected_key_requeues_its_item() {
 
 #[tokio::test]
 async fn a_cancel_keeps_answers_in_flight_and_drops_retries() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(4).max_attempts(2)).await;
     let calls = fixture.claim_and_begin(worker, 3).await;
     fixture.cancel(scan).await;
@@ -188,8 +181,7 @@ async fn a_cancel_keeps_answers_in_flight_and_drops_retries() {
 
 #[tokio::test]
 async fn a_retry_of_a_paused_scan_is_held() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(2).max_attempts(2)).await;
     let calls = fixture.claim_and_begin(worker, 1).await;
     pause_scan(
@@ -209,8 +201,7 @@ async fn a_retry_of_a_paused_scan_is_held() {
 
 #[tokio::test]
 async fn the_best_price_is_recomputed_when_its_item_loses_it() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(3)).await;
     let calls = fixture.claim_and_begin(worker, 2).await;
     fixture
@@ -218,14 +209,8 @@ async fn the_best_price_is_recomputed_when_its_item_loses_it() {
         .await;
     assert_eq!(fixture.scan(scan).await.best_price.as_deref(), Some("50"));
     // The effect of a caller's retry on an item.
-    sqlx::query(
-        "update scan_items set state = 'pending', counted_calls = 0, search_status = null, best_price = null,
-                               turn = (select virtual_time from lanes) where item_id = $1",
-    )
-    .bind(calls[0].item.uuid())
-    .execute(&fixture.pool)
-    .await
-    .unwrap();
+    execute!(&fixture.pool, "update scan_items set state = 'pending', counted_calls = 0, search_status = null, best_price = null,
+                               turn = (select virtual_time from lanes) where item_id = $1", calls[0].item.uuid());
     fixture.execute("update scans set ok = ok - 1").await;
     let again: Vec<_> = fixture.claim_and_begin(worker, 2).await;
     let same = again

@@ -21,11 +21,11 @@ const SWEEPS: usize = 2;
 /// Locks a caller's lane until the transaction ends.
 async fn lock_lane(fixture: &QueueFixture, tenant: TenantId) -> Transaction<'static, Postgres> {
     let mut tx = farescan::db::begin(&fixture.pool).await.unwrap();
-    sqlx::query("select from lanes where tenant_id = $1 for update")
-        .bind(tenant.uuid())
-        .execute(&mut *tx)
-        .await
-        .unwrap();
+    execute!(
+        &mut *tx,
+        "select from lanes where tenant_id = $1 for update",
+        tenant.uuid()
+    );
     tx
 }
 
@@ -38,11 +38,7 @@ async fn mark_lane_empty(fixture: &QueueFixture, worker: WorkerId) {
 async fn sweeps_until_none(fixture: &QueueFixture, sql: &'static str, tenant: TenantId) -> usize {
     let mut sweep = Sweeper::new(fixture.pool.clone(), LEASE);
     for sweeps in 0..=SWEEPS {
-        let left: i64 = sqlx::query_scalar(sql)
-            .bind(tenant.uuid())
-            .fetch_one(&fixture.pool)
-            .await
-            .unwrap();
+        let left: i64 = value!(&fixture.pool, sql, tenant.uuid());
         println!("after {sweeps} sweeps: {left}");
         if left == 0 {
             return sweeps;
@@ -65,19 +61,15 @@ async fn a_locked_lane_delays_no_other_callers_lost_calls() {
     fixture.add_lane(other, 60_000.0, 100).await;
     fixture.submit_for(other, scan_of(5)).await;
     fixture.claim_and_begin(worker, 5).await;
-    sqlx::query("update workers set lease_until = clock_timestamp() - interval '1 s'")
-        .execute(&fixture.pool)
-        .await
-        .unwrap();
+    execute!(
+        &fixture.pool,
+        "update workers set lease_until = clock_timestamp() - interval '1 s'"
+    );
 
     let lane_lock = lock_lane(&fixture, fixture.tenant).await;
     let calling = "select count(*) from scan_items where tenant_id = $1 and state = 'calling'";
     assert!(sweeps_until_none(&fixture, calling, other).await <= SWEEPS);
-    let left: i64 = sqlx::query_scalar(calling)
-        .bind(fixture.tenant.uuid())
-        .fetch_one(&fixture.pool)
-        .await
-        .unwrap();
+    let left: i64 = value!(&fixture.pool, calling, fixture.tenant.uuid());
     assert_eq!(left, 1_100, "the locked lane's calls are unchanged");
     lane_lock.rollback().await.unwrap();
     assert!(sweeps_until_none(&fixture, calling, fixture.tenant).await <= SWEEPS);
@@ -111,36 +103,25 @@ async fn a_locked_lane_delays_no_other_callers_retries() {
 /// A step fails because its table is missing.
 #[tokio::test]
 async fn a_failing_sweep_step_does_not_stop_the_others() {
-    let fixture = QueueFixture::new().await;
-    let worker = fixture.worker().await;
+    let (fixture, worker) = QueueFixture::with_worker().await;
     let scan = fixture.submit(scan_of(3)).await;
     fixture.claim_and_begin(worker, 3).await;
-    sqlx::query("update workers set lease_until = clock_timestamp() - interval '1 s'")
-        .execute(&fixture.pool)
-        .await
-        .unwrap();
+    execute!(
+        &fixture.pool,
+        "update workers set lease_until = clock_timestamp() - interval '1 s'"
+    );
     let orders = "insert into idempotency_keys (tenant_id, path, key, body_digest, created_at)
                   select $1, '/v1/scans', n::text, sha256(n::text::bytea), now() - interval '3 days' from generate_series(1, 20000) n";
-    sqlx::query(orders)
-        .bind(fixture.tenant.uuid())
-        .execute(&fixture.pool)
-        .await
-        .unwrap();
+    execute!(&fixture.pool, orders, fixture.tenant.uuid());
     for gone in ["scan_strategies", "scan_events"] {
         let rename = sqlx::AssertSqlSafe(format!("alter table {gone} rename to {gone}_gone"));
-        sqlx::raw_sql(rename).execute(&fixture.pool).await.unwrap();
+        execute!(&fixture.pool, rename);
     }
-    sqlx::raw_sql("drop trigger number_items on scan_items")
-        .execute(&fixture.pool)
-        .await
-        .unwrap();
+    execute!(&fixture.pool, "drop trigger number_items on scan_items");
     let mut sweep = Sweeper::new(fixture.pool.clone(), LEASE);
     sweep.run_once(true).await.unwrap();
     assert_eq!(fixture.count_by_state(scan).await.get("calling"), None);
-    let left: i64 = sqlx::query_scalar("select count(*) from idempotency_keys")
-        .fetch_one(&fixture.pool)
-        .await
-        .unwrap();
+    let left: i64 = value!(&fixture.pool, "select count(*) from idempotency_keys");
     assert!(left < 20_000, "{left}");
 }
 
@@ -150,11 +131,7 @@ async fn sweeps_repeat_until_nothing_is_left() {
     let fixture = QueueFixture::new().await;
     let orders = "insert into idempotency_keys (tenant_id, path, key, body_digest, created_at)
                   select $1, '/v1/scans', n::text, sha256(n::text::bytea), now() - interval '3 days' from generate_series(1, 20500) n";
-    sqlx::query(orders)
-        .bind(fixture.tenant.uuid())
-        .execute(&fixture.pool)
-        .await
-        .unwrap();
+    execute!(&fixture.pool, orders, fixture.tenant.uuid());
     let mut sweep = Sweeper::new(fixture.pool.clone(), LEASE);
     let mut left = 20_500_i64;
     let mut sweeps = 0;
@@ -162,10 +139,7 @@ async fn sweeps_repeat_until_nothing_is_left() {
         sweep.run_once(true).await.unwrap();
         sweeps += 1;
         let before = left;
-        left = sqlx::query_scalar("select count(*) from idempotency_keys")
-            .fetch_one(&fixture.pool)
-            .await
-            .unwrap();
+        left = value!(&fixture.pool, "select count(*) from idempotency_keys");
         println!("after {sweeps} sweeps: {left}");
         assert!(before - left >= 1_000.min(before), "{before} {left}");
     }
@@ -179,12 +153,12 @@ async fn retention_removes_all_old_scans_but_a_locked_one() {
         fixture.submit(scan_of(1)).await;
     }
     let ended = "update scans set status = 'cancelled', cancelled = 1, finished_at = now() - interval '40 days'";
-    sqlx::raw_sql(ended).execute(&fixture.pool).await.unwrap();
+    execute!(&fixture.pool, ended);
     let mut holder = farescan::db::begin(&fixture.pool).await.unwrap();
-    sqlx::raw_sql("select from scans order by finished_at, scan_id limit 1 for update")
-        .execute(&mut *holder)
-        .await
-        .unwrap();
+    execute!(
+        &mut *holder,
+        "select from scans order by finished_at, scan_id limit 1 for update"
+    );
     let config = RetentionConfig {
         scan_retention_days: 30,
         ..RetentionConfig::default()

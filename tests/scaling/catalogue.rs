@@ -63,7 +63,7 @@ async fn tenant_key_violations(pool: &PgPool) -> Vec<String> {
         left join tables r on r.oid = f.confrelid
         where (f.conkey[1] <> t.tenant or f.confkey[1] is distinct from r.tenant)
         order by 1";
-    sqlx::query_scalar(keys).fetch_all(pool).await.unwrap()
+    values!(pool, keys)
 }
 
 async fn tables_without_tenant(pool: &PgPool) -> Vec<String> {
@@ -72,7 +72,7 @@ async fn tables_without_tenant(pool: &PgPool) -> Vec<String> {
         where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace
           and not exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = 'tenant_id' and a.attnotnull)
         order by 1";
-    sqlx::query_scalar(tables).fetch_all(pool).await.unwrap()
+    values!(pool, tables)
 }
 
 #[tokio::test]
@@ -128,12 +128,7 @@ async fn tables_that_cannot_be_sharded_are_found() {
 #[tokio::test]
 async fn no_sequence_is_shared_by_tenants() {
     let db = TestDb::new().await;
-    let sequences: Vec<String> = sqlx::query_scalar(
-        "select d.refobjid::regclass::text from pg_class s join pg_depend d on d.objid = s.oid and d.deptype in ('a', 'i')
-         where s.relkind = 'S' and s.relnamespace = 'public'::regnamespace order by 1",
-    )
-    .fetch_all(db.pool())
-    .await
-    .unwrap();
+    let sequences: Vec<String> = values!(db.pool(), "select d.refobjid::regclass::text from pg_class s join pg_depend d on d.objid = s.oid and d.deptype in ('a', 'i')
+         where s.relkind = 'S' and s.relnamespace = 'public'::regnamespace order by 1");
     assert_eq!(sequences, ["workers"], "numbers of processes");
 }

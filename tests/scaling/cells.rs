@@ -10,13 +10,13 @@ use farescan::tenants::relocate::TABLES;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, PgPool};
 
-use crate::control::test_service::Rng;
 use crate::faults::ledger::LedgerCheck;
 use crate::faults::process::FarescanProcess;
 use crate::monitors;
 use crate::support::db::TestDb;
 use crate::support::reply::Reply;
 use crate::support::upstream::{ScriptedServer, fare};
+use crate::support::{Rng, array, text};
 use crate::worker::fixture::{KEY, WorkerFixture, fares, ring_text};
 
 /// Two installations with one marketplace, the first one's.
@@ -31,7 +31,7 @@ impl Cells {
     async fn open() -> Self {
         let stages = [WorkerFixture::new().await, WorkerFixture::new().await];
         let marketplace = stages[0].upstream.url().to_owned();
-        stages[0].upstream.on_any().answer(|call| {
+        stages[0].upstream.answer(|call| {
             let day: u64 = call.body["departure_date"].as_str().unwrap()[8..]
                 .parse()
                 .unwrap();
@@ -118,7 +118,7 @@ impl Cells {
             .filter(|call| call.body["to_airport"] == to)
         {
             *calls_by_date
-                .entry(call.body["departure_date"].as_str().unwrap().to_owned())
+                .entry(text(&call.body["departure_date"]))
                 .or_default() += 1;
         }
         calls_by_date
@@ -144,11 +144,7 @@ async fn tables_with_rows(pool: &PgPool, tenant: TenantId) -> BTreeSet<&'static 
     let mut tables_with_rows = BTreeSet::new();
     for table in TABLES {
         let count = format!("select count(*) from {table} where tenant_id = $1");
-        let rows: i64 = sqlx::query_scalar(AssertSqlSafe(count))
-            .bind(tenant.uuid())
-            .fetch_one(pool)
-            .await
-            .unwrap();
+        let rows: i64 = value!(pool, AssertSqlSafe(count), tenant.uuid());
         if rows > 0 {
             tables_with_rows.insert(*table);
         }
@@ -157,11 +153,9 @@ async fn tables_with_rows(pool: &PgPool, tenant: TenantId) -> BTreeSet<&'static 
 }
 
 fn rows_by(id: &str, list: &Value) -> BTreeMap<String, Value> {
-    list["data"]
-        .as_array()
-        .unwrap()
+    array(&list["data"])
         .iter()
-        .map(|row| (row[id].as_str().unwrap().to_owned(), row.clone()))
+        .map(|row| (text(&row[id]), row.clone()))
         .collect()
 }
 
@@ -174,7 +168,7 @@ async fn a_moved_caller_continues_in_the_other_cell() {
     assert_eq!(watched.status, 201, "{}", watched.body);
     let order = cells.services[0].post("/v1/scans", &fares(40)).await;
     assert_eq!(order.status, 202, "{}", order.body);
-    let scan = order.body["id"].as_str().unwrap().to_owned();
+    let scan = text(&order.body["id"]);
     cells
         .ledger()
         .wait_for("a quarter of the scan was asked", |calls| calls.len() > 10)
@@ -205,13 +199,8 @@ async fn a_moved_caller_continues_in_the_other_cell() {
         .clone();
     let kept = |row: &&Value| seen_after.contains(row);
     assert_eq!(
-        seen_before["data"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(kept)
-            .count(),
-        seen_before["data"].as_array().unwrap().len()
+        array(&seen_before["data"]).iter().filter(kept).count(),
+        array(&seen_before["data"]).len()
     );
     let calls_by_date = cells.calls_by_date("LHR");
     assert_eq!(
@@ -244,7 +233,7 @@ async fn a_moved_caller_continues_in_the_other_cell() {
 async fn the_next_move_finishes_a_killed_one() {
     let cells = Cells::open().await;
     let order = cells.services[0].post("/v1/scans", &fares(120)).await;
-    let scan = order.body["id"].as_str().unwrap().to_owned();
+    let scan = text(&order.body["id"]);
     let mut rng = Rng(11);
     let (mut killed, mut at) = (0, 0);
     for _ in 0..6 {
@@ -290,12 +279,10 @@ async fn a_caller_stays_if_the_target_cannot_serve_it() {
     let said = refused(start_move(TenantId::new(), here, there, &ring_text()));
     assert!(said.contains("there is no caller ten_"), "{said}");
     let elsewhere = TestDb::new().await;
-    sqlx::query(
-        "update installation set marketplace = 'another.example', marketplace_since = now()",
-    )
-    .execute(elsewhere.pool())
-    .await
-    .unwrap();
+    execute!(
+        elsewhere.pool(),
+        "update installation set marketplace = 'another.example', marketplace_since = now()"
+    );
     let said = refused(start_move(
         cells.tenant,
         here,
@@ -305,19 +292,11 @@ async fn a_caller_stays_if_the_target_cannot_serve_it() {
     assert!(said.contains("the target to `another.example`"), "{said}");
     // The target already works for the caller, as after a restored backup.
     let busy = "insert into tenants (tenant_id, created_at) values ($1, now())";
-    sqlx::query(busy)
-        .bind(cells.tenant.uuid())
-        .execute(cells.stages[1].pool())
-        .await
-        .unwrap();
+    execute!(cells.stages[1].pool(), busy, cells.tenant.uuid());
     let lane =
         "insert into lanes (tenant_id, api, emission, burst, max_in_flight, start_per_minute, start_in_flight, learned_in_flight)
                 values ($1, 'flights', '1 s', 1, 1, 60, 1, 1)";
-    sqlx::query(lane)
-        .bind(cells.tenant.uuid())
-        .execute(cells.stages[1].pool())
-        .await
-        .unwrap();
+    execute!(cells.stages[1].pool(), lane, cells.tenant.uuid());
     let said = refused(start_move(cells.tenant, here, there, &ring_text()));
     assert!(said.contains("the target has the caller"), "{said}");
     assert_eq!(
@@ -339,13 +318,8 @@ async fn a_caller_stays_if_the_target_cannot_serve_it() {
 #[tokio::test]
 async fn a_move_copies_every_table_with_a_tenant() {
     let db = TestDb::new().await;
-    let tables: BTreeSet<String> = sqlx::query_scalar::<_, String>(
-        "select c.relname::text from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id' and not a.attisdropped
-         where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace",
-    )
-    .fetch_all(db.pool())
-    .await
-    .unwrap()
+    let tables: BTreeSet<String> = values!(db.pool(), "select c.relname::text from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant_id' and not a.attisdropped
+         where c.relkind in ('r', 'p') and not c.relispartition and c.relnamespace = 'public'::regnamespace", => String)
     .into_iter()
     .collect();
     assert_eq!(
@@ -355,12 +329,10 @@ async fn a_move_copies_every_table_with_a_tenant() {
             .collect::<BTreeSet<_>>(),
         tables
     );
-    let references: Vec<(String, String)> = sqlx::query_as(
-        "select conrelid::regclass::text, confrelid::regclass::text from pg_constraint where contype = 'f' and conparentid = 0",
-    )
-    .fetch_all(db.pool())
-    .await
-    .unwrap();
+    let references: Vec<(String, String)> = rows!(
+        db.pool(),
+        "select conrelid::regclass::text, confrelid::regclass::text from pg_constraint where contype = 'f' and conparentid = 0"
+    );
     let place = |name: &str| TABLES.iter().position(|table| *table == name).unwrap();
     // Tables without a tenant belong to each installation.
     for (from, to) in references

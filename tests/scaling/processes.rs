@@ -10,6 +10,7 @@ use crate::faults::ledger::LedgerCheck;
 use crate::faults::process::{FarescanProcess, post};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
+use crate::support::{array, text};
 use crate::worker::fixture::{KEY, WorkerFixture, fares};
 
 /// A scan of this many dates to one airport.
@@ -79,7 +80,7 @@ async fn watch(url: String, scan: String) -> BTreeSet<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_services_and_two_workers_share_one_database() {
     let fixture = WorkerFixture::new().await;
-    fixture.upstream.on_any().answer(|call| {
+    fixture.upstream.answer(|call| {
         Reply::json(json!([fare(120, &call.body)])).delay(Duration::from_millis(20))
     });
     let services = [
@@ -117,7 +118,7 @@ async fn two_services_and_two_workers_share_one_database() {
         .await
         .unwrap();
         assert_eq!(answer.status, 202, "{}", answer.body);
-        let scan = answer.body["id"].as_str().unwrap().to_owned();
+        let scan = text(&answer.body["id"]);
         // The same idempotency key at the other service is the same scan.
         let again = post(
             there,
@@ -143,11 +144,9 @@ async fn two_services_and_two_workers_share_one_database() {
             .expect("the scan ends")
             .unwrap();
         let list = get(&there, &format!("/v1/scans/{scan}/items?limit=500")).await;
-        let all: BTreeSet<_> = list["data"]
-            .as_array()
-            .unwrap()
+        let all: BTreeSet<_> = array(&list["data"])
             .iter()
-            .map(|item| item["id"].as_str().unwrap().to_owned())
+            .map(|item| text(&item["id"]))
             .collect();
         assert_eq!(all.len(), usize::try_from(dates).unwrap());
         assert_eq!(items, all, "the other process reports each item");
@@ -157,11 +156,10 @@ async fn two_services_and_two_workers_share_one_database() {
     let calls = 1 + 2 * scans_each * dates;
     let ledger = LedgerCheck::run(&fixture).await.without_losses();
     assert_eq!(fixture.upstream.count(), usize::try_from(calls).unwrap());
-    let by_worker: Vec<(i64, i64)> =
-        sqlx::query_as("select worker_id, count(*) from attempts group by 1 order by 1")
-            .fetch_all(fixture.pool())
-            .await
-            .unwrap();
+    let by_worker: Vec<(i64, i64)> = rows!(
+        fixture.pool(),
+        "select worker_id, count(*) from attempts group by 1 order by 1"
+    );
     assert_eq!(by_worker.len(), 2, "{by_worker:?}");
     println!("{ledger}; by worker: {by_worker:?}");
     // Both services answer the same.

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::faults::process::FarescanProcess;
 use crate::history::fixture::HistoryFixture;
 use crate::support::app::{KEY, TestApp};
+use crate::support::array;
 use crate::support::db::TestDb;
 use crate::worker::fixture::WorkerFixture;
 
@@ -40,12 +41,7 @@ fn prices(answer: &Value) -> Vec<i64> {
             .or(row["minimum"].as_i64())
             .or(row["cells"][0]["price"].as_i64())
     };
-    answer["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(row)
-        .collect()
+    array(&answer["data"]).iter().filter_map(row).collect()
 }
 
 async fn with_replica(fixture: &HistoryFixture, url: &str) -> TestApp {
@@ -101,17 +97,8 @@ async fn only_the_history_is_read_from_the_replica() {
     // Scans are written to and read from the primary.
     let order = json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"}, "sweep": {"departure_date": ["2030-01-01"]}});
     assert_eq!(app.post("/v1/scans", &order).await.status, 202);
-    assert_eq!(
-        app.get("/v1/scans").await.json()["data"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
-    let scans: i64 = sqlx::query_scalar("select count(*) from scans")
-        .fetch_one(replica.pool())
-        .await
-        .unwrap();
+    assert_eq!(array(&app.get("/v1/scans").await.json()["data"]).len(), 1);
+    let scans: i64 = value!(replica.pool(), "select count(*) from scans");
     assert_eq!(scans, 0);
 }
 

@@ -3,11 +3,11 @@
 use farescan::queue::store::BeginVerdict;
 use serde_json::json;
 
-use super::stepped_service::{SearchOutcome, SteppedService, fares};
+use crate::support::{SearchOutcome, TestService, fares};
 
 #[tokio::test]
 async fn no_call_begins_after_a_cancel_and_running_calls_finish() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(5)).await;
     let claims = service.claim().await;
     service.begin(&claims[0]).await;
@@ -15,10 +15,9 @@ async fn no_call_begins_after_a_cancel_and_running_calls_finish() {
     service.finish(&claims[0], SearchOutcome::Ok(100)).await;
 
     let answer = service
-        .app
         .post(&format!("/v1/scans/{id}/cancel"), &json!({}))
-        .await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
+        .await
+        .expect(200);
     let scan = answer.json();
     assert_eq!(
         (
@@ -56,10 +55,10 @@ async fn no_call_begins_after_a_cancel_and_running_calls_finish() {
 
 #[tokio::test]
 async fn a_cancel_without_running_calls_ends_the_scan_at_once() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(2)).await;
     let path = format!("/v1/scans/{id}/cancel");
-    let first = service.app.post(&path, &json!({})).await;
+    let first = service.post(&path, &json!({})).await;
     assert_eq!(
         (
             first.status,
@@ -68,34 +67,29 @@ async fn a_cancel_without_running_calls_ends_the_scan_at_once() {
         ),
         (200, &json!(null), json!(1.0))
     );
-    let again = service.app.post(&path, &json!({})).await;
+    let again = service.post(&path, &json!({})).await;
     assert_eq!((again.status, again.json()), (200, first.json()));
     let bare = service
-        .app
         .send(
             service
-                .app
                 .request("POST", &path)
                 .header("x-api-key", crate::support::app::KEY),
         )
         .await;
     assert_eq!(bare.status, 200, "no body is required");
-    let hex = sqlx::query_scalar::<_, i32>(
-        "select max(octet_length(ciphertext) + octet_length(nonce)) from key_grants",
-    );
-    assert_eq!(hex.fetch_one(service.db.pool()).await.unwrap(), 0, "wiped");
+    let hex = "select max(octet_length(ciphertext) + octet_length(nonce)) from key_grants";
+    assert_eq!(value!(service.pool(), hex, => i32), 0, "wiped");
 }
 
 #[tokio::test]
 async fn a_scan_that_has_ended_cannot_be_cancelled() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     for (outcome, status) in [
         (SearchOutcome::Ok(1), "completed"),
         (SearchOutcome::Failed, "incomplete"),
     ] {
         let id = service.submit_and_complete(&fares(1), |_| outcome).await;
         let answer = service
-            .app
             .post(&format!("/v1/scans/{id}/cancel"), &json!({}))
             .await;
         assert_eq!(answer.kind(), "409 invalid_state");

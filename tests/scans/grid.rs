@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::stepped_service::{SearchOutcome, SteppedService, day, fares};
+use crate::support::{SearchOutcome, TestService, array, day, fares};
 
 /// Round trips of three dates and two lengths of stay.
 fn trips() -> Value {
@@ -15,7 +15,7 @@ fn trips() -> Value {
 
 #[tokio::test]
 async fn a_grid_distinguishes_empty_degraded_and_pending_cells() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&trips()).await;
     let path = format!("/v1/scans/{id}/grid?rows=departure_date&columns=nights");
     let fresh = service.get(&path).await;
@@ -28,9 +28,7 @@ async fn a_grid_distinguishes_empty_degraded_and_pending_cells() {
         json!({"field": "nights", "values": [7, 9]})
     );
     assert!(
-        fresh["cells"]
-            .as_array()
-            .unwrap()
+        array(&fresh["cells"])
             .iter()
             .all(|cell| cell["state"] == "pending" && cell["search_status"].is_null())
     );
@@ -47,10 +45,7 @@ async fn a_grid_distinguishes_empty_degraded_and_pending_cells() {
         let position = service.begin(&claimed).await;
         service.finish(&claimed, outcomes[position]).await;
     }
-    let cells = service.get(&path).await["cells"]
-        .as_array()
-        .unwrap()
-        .clone();
+    let cells = array(&service.get(&path).await["cells"]).clone();
     let shown = |cell: &Value| {
         ["row", "column", "state", "search_status", "reason", "price"]
             .map(|field| cell[field].clone())
@@ -83,9 +78,7 @@ async fn a_grid_distinguishes_empty_degraded_and_pending_cells() {
         .get(&format!("/v1/scans/{id}/grid?rows=nights"))
         .await;
     assert_eq!(narrow["columns"], json!(null));
-    let prices: Vec<_> = narrow["cells"]
-        .as_array()
-        .unwrap()
+    let prices: Vec<_> = array(&narrow["cells"])
         .iter()
         .map(|cell| cell["price"].clone())
         .collect();
@@ -99,7 +92,7 @@ async fn a_grid_distinguishes_empty_degraded_and_pending_cells() {
 
 #[tokio::test]
 async fn a_grid_needs_swept_fields_and_its_own_tenant() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&trips()).await;
     for (query, message) in [
         ("", "`rows` is missing"),
@@ -149,7 +142,7 @@ async fn a_grid_needs_swept_fields_and_its_own_tenant() {
 
 #[tokio::test]
 async fn two_scans_are_compared_cell_by_cell() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let first = [
         SearchOutcome::Ok(300),
         SearchOutcome::Ok(200),
@@ -176,7 +169,7 @@ async fn two_scans_are_compared_cell_by_cell() {
     let compared = service
         .get(&format!("/v1/scans/{before}/compare/{after}"))
         .await;
-    let cells = compared["cells"].as_array().unwrap();
+    let cells = array(&compared["cells"]);
     let changes: Vec<_> = cells
         .iter()
         .map(|cell| cell["change"].as_str().unwrap())
@@ -216,7 +209,7 @@ async fn two_scans_are_compared_cell_by_cell() {
 
 #[tokio::test]
 async fn different_products_share_no_cell_and_endpoints_must_match() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let before = service
         .submit_and_complete(&fares(2), |_| SearchOutcome::Ok(300))
         .await;
@@ -254,10 +247,10 @@ async fn different_products_share_no_cell_and_endpoints_must_match() {
 
 #[tokio::test]
 async fn a_two_phase_preview_counts_the_possible_searches() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let mut body = fares(31);
     body["strategy"] = json!({"coarse_step": 4, "refine": 1});
-    let preview = service.app.post("/v1/scans/preview", &body).await.json();
+    let preview = service.post("/v1/scans/preview", &body).await.json();
     assert_eq!(
         (&preview["items"], &preview["requests"]),
         (&json!(31), &json!({"least": 9, "most": 30})),

@@ -3,11 +3,11 @@
 use futures::future::join_all;
 use serde_json::json;
 
-use super::stepped_service::{SearchOutcome, SteppedService, fares};
+use crate::support::{SearchOutcome, TestService, fares};
 
 #[tokio::test]
 async fn twenty_concurrent_equal_submits_make_one_scan() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let body = fares(31);
     let answers =
         join_all((0..20).map(|_| service.post_with_key("january", "/v1/scans", &body))).await;
@@ -22,18 +22,16 @@ async fn twenty_concurrent_equal_submits_make_one_scan() {
             .count(),
         19
     );
-    let made: (i64, i64, i64) = sqlx::query_as(
-        "select (select count(*) from scans), (select count(*) from scan_items), (select count(*) from key_grants)",
-    )
-    .fetch_one(service.db.pool())
-    .await
-    .unwrap();
+    let made: (i64, i64, i64) = row!(
+        service.pool(),
+        "select (select count(*) from scans), (select count(*) from scan_items), (select count(*) from key_grants)"
+    );
     assert_eq!(made, (1, 31, 1));
 }
 
 #[tokio::test]
 async fn a_repeated_submit_returns_the_first_response() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let first = service.post_with_key("k", "/v1/scans", &fares(2)).await;
     service.complete_all(|_| SearchOutcome::Ok(100)).await;
     // The same body with its fields in another order.
@@ -57,7 +55,7 @@ async fn a_repeated_submit_returns_the_first_response() {
 
 #[tokio::test]
 async fn another_body_with_the_same_key_is_a_mismatch() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     service.post_with_key("k", "/v1/scans", &fares(2)).await;
     let before = service.row_counts().await;
     let refused = service.post_with_key("k", "/v1/scans", &fares(3)).await;
@@ -74,7 +72,7 @@ async fn another_body_with_the_same_key_is_a_mismatch() {
 
 #[tokio::test]
 async fn the_scope_is_the_caller_and_the_path() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service
         .post_with_key("k", "/v1/scans", &fares(2))
         .await
@@ -83,11 +81,10 @@ async fn the_scope_is_the_caller_and_the_path() {
         .unwrap()
         .to_owned();
     let theirs = service
-        .app
         .request("POST", "/v1/scans")
         .header("x-api-key", "another-key-0123456789")
         .header("idempotency-key", "k");
-    let theirs = service.app.send(theirs.json(&fares(2))).await;
+    let theirs = service.send(theirs.json(&fares(2))).await;
     assert_eq!(
         (theirs.status, theirs.header("idempotent-replayed")),
         (202, "")
@@ -111,7 +108,7 @@ async fn the_scope_is_the_caller_and_the_path() {
 
 #[tokio::test]
 async fn failed_requests_are_not_stored_under_their_key() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let mut wrong = fares(2);
     wrong["max_requests"] = json!(1);
     assert_eq!(
@@ -129,13 +126,13 @@ async fn failed_requests_are_not_stored_under_their_key() {
 
 #[tokio::test]
 async fn an_idempotency_key_is_stored_for_48_hours() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     service.post_with_key("k", "/v1/scans", &fares(1)).await;
     service.complete_all(|_| SearchOutcome::Empty).await;
-    sqlx::query("update idempotency_keys set created_at = created_at - interval '48 hours'")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(
+        service.pool(),
+        "update idempotency_keys set created_at = created_at - interval '48 hours'"
+    );
     let later = service.post_with_key("k", "/v1/scans", &fares(2)).await;
     assert_eq!(
         (later.status, later.header("idempotent-replayed")),
@@ -145,7 +142,7 @@ async fn an_idempotency_key_is_stored_for_48_hours() {
 
 #[tokio::test]
 async fn a_key_must_be_visible_text() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let answer = service.post_with_key("a key", "/v1/scans", &fares(1)).await;
     assert_eq!(answer.kind(), "400 invalid_request");
     assert!(

@@ -7,5 +7,4 @@ mod idempotency;
 mod read;
 mod refused;
 mod retry;
-pub mod stepped_service;
 mod submit;

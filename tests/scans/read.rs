@@ -4,16 +4,16 @@ use farescan::queue::store::{StoredAnswer, insert_answers};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::stepped_service::{SearchOutcome, SteppedService, fares};
+use crate::support::{SearchOutcome, TestService, array, fares};
 
 /// All pages of a list, following `Link`, with their sizes.
-async fn pages(service: &SteppedService, path: &str) -> (Vec<Value>, Vec<usize>) {
+async fn pages(service: &TestService, path: &str) -> (Vec<Value>, Vec<usize>) {
     let (mut next, mut rows, mut sizes) = (path.to_owned(), Vec::new(), Vec::new());
     loop {
         let answer = service.app.get(&next).await;
         assert_eq!(answer.status, 200, "{next}: {}", answer.text());
         let page = answer.json();
-        let data = page["data"].as_array().unwrap().clone();
+        let data = array(&page["data"]).clone();
         sizes.push(data.len());
         rows.extend(data);
         let Some(cursor) = page["next_cursor"].as_str() else {
@@ -35,7 +35,7 @@ fn column(rows: &[Value], field: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn scans_are_listed_newest_first_by_page_and_filter() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     service
         .submit_and_complete(&fares(1), |_| SearchOutcome::Empty)
         .await;
@@ -74,7 +74,7 @@ async fn scans_are_listed_newest_first_by_page_and_filter() {
 
 #[tokio::test]
 async fn items_are_filtered_sorted_and_paged() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let outcomes = [
         SearchOutcome::Ok(300),
         SearchOutcome::Empty,
@@ -144,7 +144,7 @@ async fn items_are_filtered_sorted_and_paged() {
 
 #[tokio::test]
 async fn api_states_hide_the_states_of_the_queue() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(3)).await;
     let claims = service.claim().await;
     service.begin(&claims[0]).await;
@@ -160,10 +160,10 @@ async fn api_states_hide_the_states_of_the_queue() {
             .await,
         [json!(0)]
     );
-    sqlx::query("update scan_items set state = 'held', worker_id = null where state = 'claimed'")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(
+        service.pool(),
+        "update scan_items set state = 'held', worker_id = null where state = 'claimed'"
+    );
     assert_eq!(
         service
             .column(&format!("{path}?state=pending"), "position")
@@ -175,7 +175,7 @@ async fn api_states_hide_the_states_of_the_queue() {
 
 #[tokio::test]
 async fn answers_and_attempts_are_shown_on_request() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(2)).await;
     let claims = service.claim().await;
     let body = json!([{"airline": "Example Air", "price_as_number": 100}]);
@@ -186,7 +186,7 @@ async fn answers_and_attempts_are_shown_on_request() {
         service.begin(claimed).await;
         service.finish(claimed, outcome).await;
     }
-    let mut conn = service.db.pool().acquire().await.unwrap();
+    let mut conn = service.pool().acquire().await.unwrap();
     let packed = zstd::encode_all(body.to_string().as_bytes(), 3).unwrap();
     let claim = claims[0].claim;
     let answer = StoredAnswer {
@@ -242,7 +242,7 @@ async fn answers_and_attempts_are_shown_on_request() {
 
 #[tokio::test]
 async fn invalid_query_parameters_are_named() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(1)).await;
     for (path, field) in [
         ("/v1/scans?status=sleeping".to_owned(), "status"),
@@ -272,7 +272,7 @@ async fn invalid_query_parameters_are_named() {
 
 #[tokio::test]
 async fn a_wait_returns_when_the_scan_ends() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(2)).await;
     let path = format!("/v1/scans/{id}?wait=60");
     let waiting = service.app.get(&path);
@@ -296,7 +296,7 @@ async fn a_wait_returns_when_the_scan_ends() {
 
 #[tokio::test]
 async fn a_wait_returns_when_its_time_is_up() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(1)).await;
     assert_eq!(
         service.get(&format!("/v1/scans/{id}?wait=1")).await["status"],

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::stepped_service::{SteppedService, fares};
+use crate::support::{TestService, array, fares};
 
 /// A valid scan request with one change.
 fn with(change: impl FnOnce(&mut Value)) -> Value {
@@ -13,7 +13,7 @@ fn with(change: impl FnOnce(&mut Value)) -> Value {
 
 #[tokio::test]
 async fn invalid_scan_requests_are_refused_with_all_faults() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let before = service.row_counts().await;
     for (body, paths) in [
         (json!({}), vec!["endpoint", "request"]),
@@ -79,7 +79,7 @@ async fn invalid_scan_requests_are_refused_with_all_faults() {
             ],
         ),
     ] {
-        let answer = service.app.post("/v1/scans", &body).await;
+        let answer = service.post("/v1/scans", &body).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{body}");
         let details = answer.json()["error"]["details"].clone();
         let mut found: Vec<_> = details
@@ -94,26 +94,25 @@ async fn invalid_scan_requests_are_refused_with_all_faults() {
         assert_eq!(found, expected, "{body}\n{}", answer.message());
     }
     assert_eq!(service.row_counts().await, before, "nothing is stored");
-    assert_eq!(service.app.upstream.count(), 0, "nothing is called");
+    assert_eq!(service.upstream.count(), 0, "nothing is called");
 }
 
 #[tokio::test]
 async fn body_size_is_bounded_and_the_api_key_is_checked_first() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let large = with(|body| body["label"] = json!("x".repeat(1 << 20)));
-    let refused = service.app.post("/v1/scans", &large).await;
+    let refused = service.post("/v1/scans", &large).await;
     assert_eq!(refused.kind(), "413 payload_too_large");
     assert_eq!(
         refused.message(),
         "`body` is too large; expected at most 1024 KiB"
     );
     let keyless = service
-        .app
-        .send(service.app.request("POST", "/v1/scans").json(&json!([])))
+        .send(service.request("POST", "/v1/scans").json(&json!([])))
         .await;
     assert_eq!(keyless.kind(), "401 missing_api_key");
     assert_eq!(
-        service.app.post("/v1/scans", &json!([])).await.kind(),
+        service.post("/v1/scans", &json!([])).await.kind(),
         "400 invalid_request"
     );
 }
@@ -121,7 +120,7 @@ async fn body_size_is_bounded_and_the_api_key_is_checked_first() {
 /// Another tenant's id is treated as unknown, on every route with an id.
 #[tokio::test]
 async fn another_tenants_scan_is_unknown_on_every_route() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(1)).await;
     let item = service.column(&format!("/v1/scans/{id}/items"), "id").await[0]
         .as_str()
@@ -194,7 +193,7 @@ async fn another_tenants_scan_is_unknown_on_every_route() {
     }
     assert_eq!(service.row_counts().await, before);
     let theirs = service.get_as(stranger, "/v1/scans").await.json();
-    assert_eq!(theirs["data"].as_array().unwrap().len(), 1);
+    assert_eq!(array(&theirs["data"]).len(), 1);
     assert_ne!(theirs["data"][0]["id"], json!(id));
     assert_eq!(
         service

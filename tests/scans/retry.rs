@@ -2,20 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::stepped_service::{SearchOutcome, SteppedService, fares};
+use crate::support::{SearchOutcome, TestService, fares};
 
-async fn retry(service: &SteppedService, id: &str, body: &Value) -> Value {
+async fn retry(service: &TestService, id: &str, body: &Value) -> Value {
     let answer = service
-        .app
         .post(&format!("/v1/scans/{id}/retry"), body)
-        .await;
-    assert_eq!(answer.status, 202, "{}", answer.text());
+        .await
+        .expect(202);
     answer.json()
 }
 
 #[tokio::test]
 async fn a_retry_searches_only_degraded_items_and_keeps_attempts() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let degraded = [3, 7, 12, 20, 30];
     let outcome = |position| {
         if degraded.contains(&position) {
@@ -104,7 +103,7 @@ async fn a_retry_selects_items_by_status_and_reason() {
             vec![],
         ),
     ] {
-        let service = SteppedService::start().await;
+        let service = TestService::start().await;
         let id = service
             .submit_and_complete(&fares(5), |position| outcomes[position])
             .await;
@@ -133,7 +132,7 @@ async fn a_retry_selects_items_by_status_and_reason() {
 
 #[tokio::test]
 async fn a_retried_item_loses_its_best_price() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service
         .submit_and_complete(&fares(2), |position| {
             if position == 0 {
@@ -152,7 +151,7 @@ async fn a_retried_item_loses_its_best_price() {
 
 #[tokio::test]
 async fn a_running_scan_can_be_retried() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(3)).await;
     let claims = service.claim().await;
     service.begin(&claims[0]).await;
@@ -175,14 +174,14 @@ async fn a_running_scan_can_be_retried() {
 
 #[tokio::test]
 async fn items_whose_date_has_passed_are_skipped_and_counted() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service
         .submit_and_complete(&fares(3), |_| SearchOutcome::Degraded("blocked_page"))
         .await;
-    sqlx::query("update scan_items set first_date = '2020-01-01' where position = 1")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(
+        service.pool(),
+        "update scan_items set first_date = '2020-01-01' where position = 1"
+    );
     let answer = retry(&service, &id, &json!({"search_status": ["degraded"]})).await;
     assert_eq!(
         (&answer["items_retried"], &answer["items_skipped"]),
@@ -199,7 +198,7 @@ async fn items_whose_date_has_passed_are_skipped_and_counted() {
 
 #[tokio::test]
 async fn a_repeated_retry_is_done_once() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service
         .submit_and_complete(&fares(2), |_| SearchOutcome::Degraded("blocked_page"))
         .await;
@@ -222,7 +221,7 @@ async fn a_repeated_retry_is_done_once() {
 
 #[tokio::test]
 async fn max_requests_must_cover_the_retried_items() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let mut body = fares(3);
     body["max_requests"] = json!(3);
     let id = service
@@ -231,7 +230,6 @@ async fn max_requests_must_cover_the_retried_items() {
     let wanted = |max: u32| json!({"search_status": ["degraded"], "max_requests": max});
     let before = service.row_counts().await;
     let low = service
-        .app
         .post(&format!("/v1/scans/{id}/retry"), &wanted(5))
         .await;
     assert_eq!(low.kind(), "400 invalid_request");
@@ -256,7 +254,7 @@ async fn max_requests_must_cover_the_retried_items() {
 
 #[tokio::test]
 async fn a_retry_with_a_higher_budget_resumes_a_spent_scan() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let mut body = fares(4);
     body["max_requests"] = json!(4);
     body["retry"] = json!({"max_attempts": 2, "delay_seconds": 0});
@@ -269,14 +267,11 @@ async fn a_retry_with_a_higher_budget_resumes_a_spent_scan() {
         service.begin(claimed).await;
         service.finish(claimed, outcome).await;
     }
-    sqlx::query("update scans set max_requests = 2")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
-    sqlx::query("select pause_scan(tenant_id, scan_id, 'budget_spent') from scans")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(service.pool(), "update scans set max_requests = 2");
+    execute!(
+        service.pool(),
+        "select pause_scan(tenant_id, scan_id, 'budget_spent') from scans"
+    );
     assert_eq!(
         service.scan(&id).await["status_reason"],
         json!("budget_spent")
@@ -300,21 +295,21 @@ async fn a_retry_with_a_higher_budget_resumes_a_spent_scan() {
 
 #[tokio::test]
 async fn a_retry_resumes_a_scan_with_an_expired_key() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(3)).await;
     let claims = service.claim().await;
     service.begin(&claims[0]).await;
     service
         .finish(&claims[0], SearchOutcome::Degraded("blocked_page"))
         .await;
-    sqlx::query("update key_grants set nonce = '', ciphertext = '', wiped_at = now()")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
-    sqlx::query("select pause_scan(tenant_id, scan_id, 'key_expired') from scans")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(
+        service.pool(),
+        "update key_grants set nonce = '', ciphertext = '', wiped_at = now()"
+    );
+    execute!(
+        service.pool(),
+        "select pause_scan(tenant_id, scan_id, 'key_expired') from scans"
+    );
     let scan = &retry(&service, &id, &json!({"search_status": ["degraded"]})).await["scan"];
     assert_eq!(
         (&scan["status"], &scan["items"]["pending"]),
@@ -326,17 +321,17 @@ async fn a_retry_resumes_a_scan_with_an_expired_key() {
 
 #[tokio::test]
 async fn a_retry_keeps_a_pause_with_another_cause() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(2)).await;
     let claims = service.claim().await;
     service.begin(&claims[0]).await;
     service
         .finish(&claims[0], SearchOutcome::Degraded("blocked_page"))
         .await;
-    sqlx::query("select pause_scan(tenant_id, scan_id, 'by_caller') from scans")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(
+        service.pool(),
+        "select pause_scan(tenant_id, scan_id, 'by_caller') from scans"
+    );
     let scan = &retry(&service, &id, &json!({"search_status": ["degraded"]})).await["scan"];
     assert_eq!(
         (&scan["status_reason"], &scan["items"]["pending"]),
@@ -347,16 +342,14 @@ async fn a_retry_keeps_a_pause_with_another_cause() {
 
 #[tokio::test]
 async fn a_retry_of_a_cancelled_scan_or_invalid_retry_is_refused() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(1)).await;
     service
-        .app
         .post(&format!("/v1/scans/{id}/cancel"), &json!({}))
         .await;
     let path = format!("/v1/scans/{id}/retry");
     assert_eq!(
         service
-            .app
             .post(&path, &json!({"search_status": ["degraded"]}))
             .await
             .kind(),
@@ -374,7 +367,7 @@ async fn a_retry_of_a_cancelled_scan_or_invalid_retry_is_refused() {
             "unknown field `reason` in retry; did you mean `reasons`?",
         ),
     ] {
-        let answer = service.app.post(&path, &body).await;
+        let answer = service.post(&path, &body).await;
         assert_eq!(answer.kind(), "400 invalid_request", "{body}");
         assert!(
             answer.message().starts_with(field),

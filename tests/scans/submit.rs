@@ -5,20 +5,19 @@ use farescan::tenants;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::stepped_service::{SearchOutcome, SteppedService, day, fares};
 use crate::support::app::{KEY, TestApp, ring};
 use crate::support::db::{PrivatePg, TestDb, accept_new_tenants};
 use crate::support::reply::Reply;
+use crate::support::{SearchOutcome, TestService, day, fares};
 
 #[tokio::test]
 async fn a_submitted_scan_is_returned_and_read_back_whole() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let mut body = fares(3);
     body["label"] = json!("January");
     body["tags"] = json!(["demo"]);
     body["max_requests"] = json!(5);
-    let answer = service.app.post("/v1/scans", &body).await;
-    assert_eq!(answer.status, 202, "{}", answer.text());
+    let answer = service.post("/v1/scans", &body).await.expect(202);
     let scan = answer.json();
     let id = scan["id"].as_str().unwrap();
     assert_eq!(answer.header("location"), format!("/v1/scans/{id}"));
@@ -63,18 +62,15 @@ async fn a_submitted_scan_is_returned_and_read_back_whole() {
     let expected: Vec<_> =
         (1..=3).map(|number| json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": day(number)})).collect();
     assert_eq!(searches, expected);
-    assert_eq!(service.app.upstream.count(), 0, "a submit makes no call");
+    assert_eq!(service.upstream.count(), 0, "a submit makes no call");
 }
 
 #[tokio::test]
 async fn the_key_is_sealed_per_tenant_and_destroyed_at_the_end() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(2)).await;
-    let pool = service.db.pool();
-    let (tenant, grant): (Uuid, Uuid) = sqlx::query_as("select tenant_id, grant_id from scans")
-        .fetch_one(pool)
-        .await
-        .unwrap();
+    let pool = service.pool();
+    let (tenant, grant): (Uuid, Uuid) = row!(pool, "select tenant_id, grant_id from scans");
     let (tenant, grant) = (TenantId::from(tenant), GrantId::from(grant));
     assert_eq!(
         tenants::open_grant(pool, &ring(), tenant, grant)
@@ -103,7 +99,7 @@ async fn the_key_is_sealed_per_tenant_and_destroyed_at_the_end() {
 
 #[tokio::test]
 async fn a_scan_reports_its_progress() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(6)).await;
     let claims = service.claim().await;
     let outcomes = [
@@ -138,12 +134,12 @@ async fn a_scan_reports_its_progress() {
 
 #[tokio::test]
 async fn a_paused_lane_pauses_its_scans() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(2)).await;
-    sqlx::query("select pause_lane(tenant_id, api, 'rate_limited', 60) from lanes")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(
+        service.pool(),
+        "select pause_lane(tenant_id, api, 'rate_limited', 60) from lanes"
+    );
     let scan = service.scan(&id).await;
     assert_eq!(
         (
@@ -206,7 +202,7 @@ async fn all_five_endpoints_accept_a_sweep() {
             2,
         ),
     ] {
-        let service = SteppedService::start().await;
+        let service = TestService::start().await;
         let id = service
             .submit(&json!({"endpoint": endpoint, "request": request, "sweep": sweep}))
             .await;
@@ -220,25 +216,23 @@ async fn all_five_endpoints_accept_a_sweep() {
 
 #[tokio::test]
 async fn a_scan_may_have_ten_thousand_items() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     let id = service.submit(&fares(10_000)).await;
     assert_eq!(service.scan(&id).await["items"]["total"], json!(10_000));
     let last = service
         .get(&format!("/v1/scans/{id}/items?limit=1&sort=position"))
         .await;
     assert_eq!(last["data"][0]["position"], json!(0));
-    let places: (i64, i32, i32) = sqlx::query_as(
-        "select count(distinct position), min(position), max(position) from scan_items",
-    )
-    .fetch_one(service.db.pool())
-    .await
-    .unwrap();
+    let places: (i64, i32, i32) = row!(
+        service.pool(),
+        "select count(distinct position), min(position), max(position) from scan_items"
+    );
     assert_eq!(places, (10_000, 0, 9_999));
 }
 
 #[tokio::test]
 async fn a_callers_live_scans_and_open_items_are_limited() {
-    let service = SteppedService::start().await;
+    let service = TestService::start().await;
     service
         .submit_and_complete(&fares(1), |_| SearchOutcome::Empty)
         .await;
@@ -246,7 +240,7 @@ async fn a_callers_live_scans_and_open_items_are_limited() {
         service.submit(&fares(10_000)).await;
     }
     service.submit(&fares(9_950)).await;
-    let full = service.app.post("/v1/scans", &fares(51)).await;
+    let full = service.post("/v1/scans", &fares(51)).await;
     assert_eq!(full.kind(), "429 too_many_requests");
     assert!(
         full.message().contains("this caller has 99950 open items"),
@@ -261,14 +255,11 @@ async fn a_callers_live_scans_and_open_items_are_limited() {
         .await;
     assert_eq!(other.status, 202, "limits are per caller");
 
-    sqlx::query("update scans set total = 1 where total > 1")
-        .execute(service.db.pool())
-        .await
-        .unwrap();
+    execute!(service.pool(), "update scans set total = 1 where total > 1");
     for _ in 0..40 {
         service.submit(&fares(1)).await;
     }
-    let many = service.app.post("/v1/scans", &fares(1)).await;
+    let many = service.post("/v1/scans", &fares(1)).await;
     assert!(
         many.message().starts_with("this caller has 100 live scans"),
         "{}",
@@ -304,11 +295,7 @@ async fn without_a_master_key_errors_name_the_missing_setting() {
 #[tokio::test]
 async fn an_unavailable_database_is_503_until_it_recovers() {
     let mut server = PrivatePg::start().await;
-    let config = farescan::config::DatabaseConfig {
-        url: Some(server.url().into()),
-        ..Default::default()
-    };
-    let database = farescan::db::Database::open(&config).await.unwrap();
+    let database = server.open().await;
     farescan::db::migrate(database.pool()).await.unwrap();
     accept_new_tenants(database.pool()).await;
     let app = TestApp::builder()
@@ -331,7 +318,7 @@ async fn an_unavailable_database_is_503_until_it_recovers() {
             ("503 unavailable".to_owned(), "5")
         );
     }
-    app.upstream.on_any().reply(Reply::json(json!([])));
+    app.upstream.reply(Reply::json(json!([])));
     let search =
         json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14"});
     assert_eq!(

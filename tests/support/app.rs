@@ -8,9 +8,12 @@ use farescan::charges::ChargeRecorder;
 use farescan::config::PaceConfig;
 use farescan::db::RequestPools;
 use farescan::http::{self, AppState, Custody, admin_router, router};
+use farescan::ids::TenantId;
 use farescan::scans::watch::{ScanWatch, WatchSettings};
-use farescan::tenants::Keyring;
+use farescan::search::CallerKey;
+use farescan::tenants::{Keyring, store};
 use farescan::upstream::{Client, UpstreamConfig};
+use jiff::Timestamp;
 use serde_json::Value;
 use sqlx::PgPool;
 use sqlx::postgres::PgConnectOptions;
@@ -56,7 +59,22 @@ pub struct TestAppBuilder {
 
 /// The keyring of the services in these tests.
 pub fn ring() -> Keyring {
-    Keyring::parse(&format!("test:{}", "5a".repeat(32))).unwrap()
+    Keyring::parse(&ring_text()).unwrap()
+}
+
+/// The keyring in the form of the setting.
+pub fn ring_text() -> String {
+    format!("test:{}", "5a".repeat(32))
+}
+
+/// The caller with this key.
+pub async fn tenant(pool: &PgPool, ring: &Keyring, key: &str) -> TenantId {
+    let mut tx = farescan::db::begin(pool).await.unwrap();
+    let tenant = store::find_or_create(&mut tx, ring, &CallerKey::new(key), Timestamp::now())
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    tenant
 }
 
 impl TestAppBuilder {
@@ -214,6 +232,19 @@ impl HttpResponse {
         serde_json::from_slice(&self.bytes).unwrap_or_else(|_| panic!("not JSON: {}", self.text()))
     }
 
+    /// The response, which must have this status.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{}", self.text());
+        self
+    }
+
+    /// The id in the response, which must have this status.
+    #[track_caller]
+    pub fn created(self, status: u16) -> String {
+        super::text(&self.expect(status).json()["id"])
+    }
+
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
@@ -274,16 +305,47 @@ impl TestApp {
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> HttpResponse {
-        self.send(
-            self.request("POST", path)
-                .header("x-api-key", KEY)
-                .json(body),
-        )
-        .await
+        self.post_as(KEY, path, body).await
+    }
+
+    pub async fn post_as(&self, key: &str, path: &str, body: &Value) -> HttpResponse {
+        self.ask_as(key, "POST", path, Some(body)).await
     }
 
     pub async fn get(&self, path: &str) -> HttpResponse {
-        self.send(self.request("GET", path).header("x-api-key", KEY))
+        self.get_as(KEY, path).await
+    }
+
+    pub async fn get_as(&self, key: &str, path: &str) -> HttpResponse {
+        self.ask_as(key, "GET", path, None).await
+    }
+
+    pub async fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> HttpResponse {
+        self.ask_as(KEY, method, path, body).await
+    }
+
+    pub async fn ask_as(
+        &self,
+        key: &str,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> HttpResponse {
+        let request = self.request(method, path).header("x-api-key", key);
+        let request = body
+            .iter()
+            .fold(request, |request, body| request.json(body));
+        self.send(request).await
+    }
+
+    pub async fn delete(&self, path: &str) -> HttpResponse {
+        self.ask("DELETE", path, None).await
+    }
+
+    /// Posts with this idempotency key.
+    pub async fn post_with_key(&self, once: &str, path: &str, body: &Value) -> HttpResponse {
+        let request = self.request("POST", path).header("x-api-key", KEY);
+        self.send(request.header("idempotency-key", once).json(body))
             .await
     }
 

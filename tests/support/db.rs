@@ -51,6 +51,10 @@ impl TestDb {
             execute(&mut connection, &create).await.unwrap();
         }
         connection.close().await.unwrap();
+        Self::open(admin, name).await
+    }
+
+    async fn open(admin: PgConnectOptions, name: String) -> Self {
         let url = admin.clone().database(&name).to_url_lossy().to_string();
         let database = Database::open(&config(&url)).await.unwrap();
         Self {
@@ -151,6 +155,15 @@ impl PrivatePg {
         options.database("farescan").to_url_lossy().to_string()
     }
 
+    /// Opens its database as the program does.
+    pub async fn open(&self) -> Database {
+        let config = DatabaseConfig {
+            url: Some(self.url().into()),
+            ..DatabaseConfig::default()
+        };
+        Database::open(&config).await.unwrap()
+    }
+
     /// What the server has written to its log.
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(self.options.home.join("postgres.log")).unwrap())
@@ -163,7 +176,7 @@ impl PrivatePg {
         let server = self.server.as_ref().unwrap();
         rustix::process::kill_process(Pid::from_raw(server.pid()).unwrap(), Signal::QUIT).unwrap();
         let pid_file = self.options.home.join("postgres/data/postmaster.pid");
-        wait_until("the server is gone", || !pid_file.exists()).await;
+        super::wait_until("the server is gone", async || !pid_file.exists()).await;
     }
 
     /// As `pg_ctl stop -m fast`: sessions are cut, everything is flushed. Returns when the server
@@ -172,7 +185,7 @@ impl PrivatePg {
         let server = self.server.as_ref().unwrap();
         rustix::process::kill_process(Pid::from_raw(server.pid()).unwrap(), Signal::INT).unwrap();
         let pid_file = self.data_dir().join("postmaster.pid");
-        wait_until("the server is gone", || !pid_file.exists()).await;
+        super::wait_until("the server is gone", async || !pid_file.exists()).await;
     }
 
     /// The server's data directory.
@@ -202,18 +215,6 @@ pub fn world_readable_folder() -> TempDir {
         .permissions(permissions)
         .tempdir_in("/tmp")
         .unwrap()
-}
-
-/// Waits for a condition.
-pub async fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = tokio::time::Instant::now() + super::WAIT_LIMIT;
-    while !condition() {
-        assert!(
-            tokio::time::Instant::now() < end,
-            "timed out waiting until {what}"
-        );
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }
 
 pub async fn connect(options: &PgConnectOptions) -> PgConnection {
@@ -277,12 +278,11 @@ async fn make_template(admin: &PgConnectOptions, connection: &mut PgConnection, 
     )
     .await
     .unwrap();
-    let exists: bool =
-        sqlx::query_scalar("select exists (select from pg_database where datname = $1)")
-            .bind(template)
-            .fetch_one(&mut *connection)
-            .await
-            .unwrap();
+    let exists: bool = value!(
+        &mut *connection,
+        "select exists (select from pg_database where datname = $1)",
+        template
+    );
     if !exists {
         let draft = format!("{template}_draft");
         execute(
@@ -324,17 +324,14 @@ pub async fn accept_new_tenants(pool: &PgPool) {
          begin new.accepted_at := new.created_at; return new; end $$",
         "create or replace trigger accept_at_once before insert on tenants for each row execute function accept_at_once()",
     ] {
-        sqlx::query(statement).execute(pool).await.unwrap();
+        execute!(pool, statement);
     }
 }
 
 /// From now on a tenant is accepted only once the marketplace has accepted its key, as in
 /// production.
 pub async fn require_key_acceptance(pool: &PgPool) {
-    sqlx::query("drop trigger accept_at_once on tenants")
-        .execute(pool)
-        .await
-        .unwrap();
+    execute!(pool, "drop trigger accept_at_once on tenants");
 }
 
 fn migrations_digest() -> String {
@@ -373,13 +370,11 @@ fn seconds_now() -> u64 {
 
 /// Drops databases that failed or killed tests left long ago and that nobody is connected to.
 async fn drop_stale(connection: &mut PgConnection) {
-    let names: Vec<String> = sqlx::query_scalar(
+    let names: Vec<String> = values!(
+        &mut *connection,
         "select datname::text from pg_database where datname like 'farescan\\_test\\_%' \
-         and not exists (select from pg_stat_activity where pg_stat_activity.datname = pg_database.datname)",
-    )
-    .fetch_all(&mut *connection)
-    .await
-    .unwrap();
+         and not exists (select from pg_stat_activity where pg_stat_activity.datname = pg_database.datname)"
+    );
     let oldest = seconds_now() - MAX_AGE_SECONDS;
     for name in names {
         let born: Option<u64> = name.split('_').nth(2).and_then(|born| born.parse().ok());

@@ -1,9 +1,50 @@
 //! Test databases, the service under test and the scripted marketplace.
 
+#[macro_use]
+mod sql;
+
 pub mod app;
 pub mod db;
 pub mod reply;
+pub mod service;
+pub mod steps;
 pub mod upstream;
+
+pub use service::{
+    Rng, TestService, airport_code, assert_counts_add_up, day, departing_from, fares, fares_with,
+};
+pub use steps::SearchOutcome;
+
+/// A JSON string.
+pub fn text(value: &serde_json::Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+/// The elements of a JSON array.
+pub fn array(value: &serde_json::Value) -> &Vec<serde_json::Value> {
+    value.as_array().unwrap()
+}
+
+/// Waits for a condition.
+pub async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let end = tokio::time::Instant::now() + WAIT_LIMIT;
+    while !condition().await {
+        assert!(
+            tokio::time::Instant::now() < end,
+            "timed out waiting until {what}"
+        );
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
+/// Starts a service at free ports.
+pub const SERVE: [&str; 5] = [
+    "serve",
+    "--listen",
+    "127.0.0.1:0",
+    "--admin-listen",
+    "127.0.0.1:0",
+];
 
 /// The longest that a test waits for a condition. It is generous because an overloaded machine may
 /// take a hundred times the usual time. nextest ends a test that hangs after 300 s.

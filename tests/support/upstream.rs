@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::reply::{ConnectionEnd, Reply};
+use super::reply::{ConnectionEnd, Gate, Reply};
 use crate::support::WAIT_LIMIT;
 
 /// One received call.
@@ -116,6 +116,33 @@ impl ScriptedServer {
             upstream: self,
             matches: Box::new(|_| true),
         }
+    }
+
+    /// Sends this reply to all calls from now on.
+    pub fn reply(&self, reply: Reply) {
+        self.on_any().reply(reply);
+    }
+
+    /// Sends these replies to all calls from now on, one after the other, then repeats the last.
+    pub fn replies(&self, replies: impl IntoIterator<Item = Reply>) {
+        self.on_any().replies(replies);
+    }
+
+    /// Sends the reply that the closure makes of a call to all calls from now on.
+    pub fn answer(&self, answer: impl FnMut(&Call) -> Reply + Send + 'static) {
+        self.on_any().answer(answer);
+    }
+
+    /// Answers every call from now on with one fare at this price.
+    pub fn answer_fares(&self, price: u64) {
+        self.answer(move |call| Reply::json(json!([fare(price, &call.body)])));
+    }
+
+    /// The same for every call, once the gate is open.
+    pub fn answer_fares_after_gate(&self) -> Gate {
+        let gate = Gate::closed();
+        self.reply(Reply::json(json!([fare(120, &json!({}))])).gated_by(&gate));
+        gate
     }
 
     /// The ledger: every call so far, in the order they came.

@@ -9,21 +9,13 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use sqlx::PgPool;
 
+use crate::support::app::tenant;
 use crate::support::db::TestDb;
 
 /// A ring of keys named by single letters, the first the primary.
 fn ring(ids: &str) -> Keyring {
     let entry = |id: char| format!("{id}:{}", format!("{:02x}", u32::from(id)).repeat(32));
     Keyring::parse(&ids.chars().map(entry).collect::<Vec<_>>().join(",")).unwrap()
-}
-
-async fn tenant(pool: &PgPool, ring: &Keyring, key: &str) -> TenantId {
-    let mut tx = farescan::db::begin(pool).await.unwrap();
-    let tenant = store::find_or_create(&mut tx, ring, &CallerKey::new(key), Timestamp::now())
-        .await
-        .unwrap();
-    tx.commit().await.unwrap();
-    tenant
 }
 
 async fn find_tenant(pool: &PgPool, ring: &Keyring, key: &str) -> Option<TenantId> {
@@ -41,10 +33,7 @@ async fn concurrent_first_requests_create_one_tenant() {
         join_all((0..20).map(|number| tenant(db.pool(), &rings[number % 2], "a-callers-key")))
             .await;
     assert_eq!(made.iter().collect::<HashSet<_>>().len(), 1);
-    let tenants: i64 = sqlx::query_scalar("select count(*) from tenants")
-        .fetch_one(db.pool())
-        .await
-        .unwrap();
+    let tenants: i64 = value!(db.pool(), "select count(*) from tenants");
     assert_eq!(tenants, 1);
     let another = tenant(db.pool(), &rings[1], "anothers-key").await;
     assert_ne!(another, made[0]);
@@ -137,17 +126,10 @@ async fn a_row_that_was_moved_or_changed_does_not_open() {
         "update key_grants set expires_at = expires_at + interval '1 day' where $1::uuid is not null",
         "update key_grants set ciphertext = set_byte(ciphertext, 5, get_byte(ciphertext, 5) # 1) where $1::uuid is not null",
     ] {
-        sqlx::query("delete from key_grants")
-            .execute(db.pool())
-            .await
-            .unwrap();
+        execute!(db.pool(), "delete from key_grants");
         let live = terms(mine, "2099-01-01T00:00:00Z");
         insert_sealed_key(db.pool(), &live, &ring).await;
-        sqlx::query(change)
-            .bind(theirs.uuid())
-            .execute(db.pool())
-            .await
-            .unwrap();
+        execute!(db.pool(), change, theirs.uuid());
         let owner = if change.contains("tenant_id") {
             theirs
         } else {

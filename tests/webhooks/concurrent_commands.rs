@@ -87,7 +87,7 @@ async fn webhook_calls_at_two_services_never_deadlock() {
     let (database, one) = service(&server).await;
     let (_other_database, other) = service(&server).await;
     let receiver = ScriptedServer::start().await;
-    receiver.on_any().reply(Reply::status(200));
+    receiver.reply(Reply::status(200));
     let names = TestResolver::default();
     names.resolve_to("pair.test", &[&[harness::address(&receiver)]]);
     let pool = database.pool();
@@ -145,10 +145,7 @@ async fn a_conflict_of_transactions_is_409_and_not_an_outage() {
              begin raise exception 'deadlock detected' using errcode = '{code}'; end $$;
              create or replace trigger refuse before insert on deliveries for each row execute function refuse()"
         );
-        sqlx::raw_sql(AssertSqlSafe(refuse))
-            .execute(hooks.pool())
-            .await
-            .unwrap();
+        execute!(hooks.pool(), AssertSqlSafe(refuse));
         let answer = app
             .post(&format!("/v1/monitors/{monitor}/test"), &json!({}))
             .await;

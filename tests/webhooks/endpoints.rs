@@ -15,7 +15,7 @@ use crate::support::upstream::ScriptedServer;
 async fn five_days_without_success_switch_a_webhook_off() {
     let hooks = WebhookTest::open().await;
     let (receiver, monitor) = hooks.receiver("down.test").await;
-    receiver.on_any().reply(Reply::status(500));
+    receiver.reply(Reply::status(500));
     let deliverer = hooks.deliverer();
     let first = hooks.enqueue(monitor).await;
     for number in 1..=8 {
@@ -37,7 +37,7 @@ async fn five_days_without_success_switch_a_webhook_off() {
     }
     assert!(hooks.endpoint(monitor).await.unwrap().off_at.is_none());
     let days = "update webhook_endpoints set failing_since = now() - interval '5 days'";
-    sqlx::query(days).execute(hooks.pool()).await.unwrap();
+    execute!(hooks.pool(), days);
     hooks.due_now(id).await;
     assert_eq!(
         hooks.ended(id).await.delivery.reason,
@@ -66,7 +66,7 @@ async fn five_days_without_success_switch_a_webhook_off() {
     );
     assert_eq!(refused.to_string(), expected);
 
-    receiver.on_any().reply(Reply::status(200));
+    receiver.reply(Reply::status(200));
     let mut conn = hooks.pool().acquire().await.unwrap();
     endpoint::enable(&mut lock(&mut conn, hooks.tenant, monitor).await)
         .await
@@ -108,11 +108,9 @@ async fn five_days_without_success_switch_a_webhook_off() {
 async fn one_failure_after_a_long_pause_does_not_switch_off() {
     let hooks = WebhookTest::open().await;
     let (receiver, monitor) = hooks.receiver("seldom.test").await;
-    receiver
-        .on_any()
-        .replies([Reply::status(500), Reply::status(500), Reply::status(200)]);
+    receiver.replies([Reply::status(500), Reply::status(500), Reply::status(200)]);
     let days = "update webhook_endpoints set failing_since = now() - interval '30 days'";
-    sqlx::query(days).execute(hooks.pool()).await.unwrap();
+    execute!(hooks.pool(), days);
     let deliverer = hooks.deliverer();
     let id = hooks.enqueue(monitor).await;
     for number in 1..=2 {
@@ -132,9 +130,7 @@ async fn one_failure_after_a_long_pause_does_not_switch_off() {
 async fn a_410_fails_pending_deliveries_until_the_url_changes() {
     let hooks = WebhookTest::open().await;
     let (receiver, monitor) = hooks.receiver("gone.test").await;
-    receiver
-        .on_any()
-        .replies([Reply::status(500), Reply::status(410)]);
+    receiver.replies([Reply::status(500), Reply::status(410)]);
     let deliverer = hooks.deliverer();
     let waits = hooks.enqueue(monitor).await;
     hooks.tried(waits, 1).await;
@@ -164,7 +160,7 @@ async fn a_410_fails_pending_deliveries_until_the_url_changes() {
     }
 
     let other = ScriptedServer::start().await;
-    other.on_any().reply(Reply::status(200));
+    other.reply(Reply::status(200));
     hooks.names.resolve_to("other.test", &[&[address(&other)]]);
     let mut conn = hooks.pool().acquire().await.unwrap();
     endpoint::change_url(
@@ -190,24 +186,19 @@ async fn a_try_to_the_old_url_does_not_switch_off_the_new_one() {
         let hooks = WebhookTest::open().await;
         let (old, monitor) = hooks.receiver("old.test").await;
         let gate = Gate::closed();
-        old.on_any().reply(
+        old.reply(
             Reply::status(status)
                 .header("retry-after", "9000")
                 .gated_by(&gate),
         );
         let new = ScriptedServer::start().await;
-        new.on_any().reply(Reply::status(204));
+        new.reply(Reply::status(204));
         hooks.names.resolve_to("new.test", &[&[address(&new)]]);
         let (tried, behind) = (hooks.enqueue(monitor).await, hooks.enqueue(monitor).await);
         let begun = "update deliveries set failures = $2 where delivery_id = $1";
-        sqlx::query(begun)
-            .bind(tried.uuid())
-            .bind(failures)
-            .execute(hooks.pool())
-            .await
-            .unwrap();
+        execute!(hooks.pool(), begun, tried.uuid(), failures);
         let days = "update webhook_endpoints set failing_since = now() - interval '30 days'";
-        sqlx::query(days).execute(hooks.pool()).await.unwrap();
+        execute!(hooks.pool(), days);
         // With the default timeout: the receiver hangs until the end of the test.
         let sender =
             Sender::with_resolver(guard(), std::sync::Arc::new(hooks.names.clone())).unwrap();
@@ -268,7 +259,7 @@ async fn a_try_to_the_old_url_does_not_switch_off_the_new_one() {
 async fn a_410_of_the_new_url_switches_it_off() {
     let hooks = WebhookTest::open().await;
     let (receiver, monitor) = hooks.receiver("old.test").await;
-    receiver.on_any().reply(Reply::status(410));
+    receiver.reply(Reply::status(410));
     let mut conn = hooks.pool().acquire().await.unwrap();
     endpoint::change_url(
         &mut lock(&mut conn, hooks.tenant, monitor).await,
@@ -306,7 +297,7 @@ async fn a_webhook_closed_during_a_try_sends_nothing_more() {
     let hooks = WebhookTest::open().await;
     let (receiver, monitor) = hooks.receiver("closed.test").await;
     let gate = Gate::closed();
-    receiver.on_any().reply(Reply::status(500).gated_by(&gate));
+    receiver.reply(Reply::status(500).gated_by(&gate));
     let deliverer = hooks.deliverer();
     let id = hooks.enqueue(monitor).await;
     let behind = hooks.enqueue(monitor).await;
@@ -359,13 +350,13 @@ async fn a_resend_during_the_last_try_restarts_the_delivery() {
     let hooks = WebhookTest::open().await;
     let (receiver, monitor) = hooks.receiver("last.test").await;
     let gate = Gate::closed();
-    receiver.on_any().reply(Reply::status(500));
+    receiver.reply(Reply::status(500));
     let deliverer = hooks.deliverer();
     let id = hooks.enqueue(monitor).await;
     for number in 1..=7 {
         hooks.tried(id, number).await;
         if number == 7 {
-            receiver.on_any().reply(Reply::status(500).gated_by(&gate));
+            receiver.reply(Reply::status(500).gated_by(&gate));
         }
         hooks.due_now(id).await;
     }
@@ -376,7 +367,7 @@ async fn a_resend_during_the_last_try_restarts_the_delivery() {
     gate.open();
     let seen = hooks.tried(id, 8).await;
     assert_eq!(seen.delivery.status, DeliveryStatus::Pending);
-    receiver.on_any().reply(Reply::status(200));
+    receiver.reply(Reply::status(200));
     hooks.due_now(id).await;
     assert_eq!(
         hooks.ended(id).await.delivery.status,
@@ -389,12 +380,12 @@ async fn a_resend_during_the_last_try_restarts_the_delivery() {
 async fn endpoint_and_deliveries_are_deleted_with_the_monitor() {
     let hooks = WebhookTest::open().await;
     let (receiver, monitor) = hooks.receiver("deleted.test").await;
-    receiver.on_any().reply(Reply::status(500));
+    receiver.reply(Reply::status(500));
     let deliverer = hooks.deliverer();
     let id = hooks.enqueue(monitor).await;
     hooks.tried(id, 1).await;
-    let monitors = sqlx::query("delete from monitors where monitor_id = $1").bind(monitor.uuid());
-    monitors.execute(hooks.pool()).await.unwrap();
+    let monitors = "delete from monitors where monitor_id = $1";
+    execute!(hooks.pool(), monitors, monitor.uuid());
     for table in [
         "webhook_endpoints",
         "deliveries",

@@ -10,7 +10,6 @@ use farescan::config::WebhookConfig;
 use farescan::contract::monitors::Webhook;
 use farescan::contract::webhooks::{DeliveryDetail, DeliveryStatus};
 use farescan::ids::{DeliveryId, GrantId, MonitorId, TenantId};
-use farescan::search::CallerKey;
 use farescan::tenants;
 use farescan::webhooks::{self, Guard, LockFor, MonitorLock, Sender, endpoint, read, resend};
 use jiff::Timestamp;
@@ -21,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::WAIT_LIMIT;
-use crate::support::app::{KEY, ring};
+use crate::support::app::{self, KEY, ring};
 use crate::support::db::TestDb;
 use crate::support::upstream::{Call, ScriptedServer};
 
@@ -229,30 +228,20 @@ impl WebhookTest {
         let sql = "with d as (update deliveries set due_at = clock_timestamp() where delivery_id = $1 and due_at is not null returning *)
                    update webhook_endpoints w set next_at = clock_timestamp() from d
                    where w.tenant_id = d.tenant_id and w.monitor_id = d.monitor_id and w.taken_until is null and w.off_at is null";
-        sqlx::query(sql)
-            .bind(id.uuid())
-            .execute(self.pool())
-            .await
-            .unwrap();
-        sqlx::query("notify farescan_delivery")
-            .execute(self.pool())
-            .await
-            .unwrap();
+        execute!(self.pool(), sql, id.uuid());
+        execute!(self.pool(), "notify farescan_delivery");
     }
 
     /// Moves all test events a minute into the past.
     pub async fn age_tests_by_a_minute(&self) {
         let sql = "update deliveries set created_at = created_at - interval '1 min', ended_at = ended_at - interval '1 min'
                    where event_type = 'monitor.test'";
-        sqlx::query(sql).execute(self.pool()).await.unwrap();
+        execute!(self.pool(), sql);
     }
 
     /// One number from the database.
     pub async fn count(&self, sql: &'static str) -> i64 {
-        sqlx::query_scalar(sql)
-            .fetch_one(self.pool())
-            .await
-            .unwrap()
+        value!(self.pool(), sql)
     }
 }
 
@@ -271,13 +260,7 @@ pub fn deliver(pool: &PgPool, sender: Sender) -> RunningDeliverer {
 }
 
 pub async fn tenant(pool: &PgPool, key: &str) -> TenantId {
-    let mut tx = farescan::db::begin(pool).await.unwrap();
-    let tenant =
-        tenants::store::find_or_create(&mut tx, &ring(), &CallerKey::new(key), Timestamp::now())
-            .await
-            .unwrap();
-    tx.commit().await.unwrap();
-    tenant
+    app::tenant(pool, &ring(), key).await
 }
 
 pub async fn webhook(pool: &PgPool, tenant: TenantId, url: &str) -> (MonitorId, String) {
@@ -300,14 +283,14 @@ pub async fn webhook_under(
     let scan = json!({
         "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "departure_date": "+7d"}
     });
-    sqlx::query(make)
-        .bind(tenant.uuid())
-        .bind(monitor.uuid())
-        .bind(grant.uuid())
-        .bind(scan)
-        .execute(pool)
-        .await
-        .unwrap();
+    execute!(
+        pool,
+        make,
+        tenant.uuid(),
+        monitor.uuid(),
+        grant.uuid(),
+        scan
+    );
     (monitor, open_for(ring, pool, tenant, monitor, url).await)
 }
 

@@ -9,6 +9,7 @@ use rustix::process::Signal;
 
 use super::harness::{enqueue, is_signed, webhook_under};
 use crate::faults::process::FarescanProcess;
+use crate::support::app::{KEY, tenant};
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::ScriptedServer;
 use crate::worker::fixture::WorkerFixture;
@@ -54,21 +55,6 @@ fn errors(seen: &DeliveryDetail) -> Vec<Option<&'static str>> {
         .collect()
 }
 
-async fn tenant(fixture: &WorkerFixture) -> TenantId {
-    let mut tx = farescan::db::begin(fixture.pool()).await.unwrap();
-    let key = farescan::search::CallerKey::new(crate::worker::fixture::KEY);
-    let tenant = farescan::tenants::store::find_or_create(
-        &mut tx,
-        &fixture.ring,
-        &key,
-        jiff::Timestamp::now(),
-    )
-    .await
-    .unwrap();
-    tx.commit().await.unwrap();
-    tenant
-}
-
 /// The logs of all processes.
 fn logs(fixture: &WorkerFixture) -> String {
     let files = std::fs::read_dir(fixture.spool.path())
@@ -82,10 +68,10 @@ fn logs(fixture: &WorkerFixture) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_killed_during_deliveries_loses_none() {
     let fixture = WorkerFixture::new().await;
-    let tenant = tenant(&fixture).await;
+    let tenant = tenant(fixture.pool(), &fixture.ring, KEY).await;
     let receiver = ScriptedServer::start().await;
     let gate = Gate::closed();
-    receiver.on_any().reply(Reply::status(200).gated_by(&gate));
+    receiver.reply(Reply::status(200).gated_by(&gate));
     let mut sent = Vec::new();
     for number in 0..4 {
         let url = format!("{}/hook/{number}?token=hunter2", receiver.url());
@@ -147,11 +133,9 @@ async fn a_process_killed_during_deliveries_loses_none() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_process_does_not_overwrite_a_later_result() {
     let fixture = WorkerFixture::new().await;
-    let tenant = tenant(&fixture).await;
+    let tenant = tenant(fixture.pool(), &fixture.ring, KEY).await;
     let receiver = ScriptedServer::start().await;
-    receiver
-        .on_any()
-        .replies([Reply::hang(), Reply::status(200)]);
+    receiver.replies([Reply::hang(), Reply::status(200)]);
     let (monitor, _) = webhook_under(
         &fixture.ring,
         fixture.pool(),

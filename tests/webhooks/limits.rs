@@ -13,6 +13,7 @@ use super::harness::{
 };
 use crate::support::app::TestApp;
 use crate::support::reply::Reply;
+use crate::support::text;
 use crate::support::upstream::ScriptedServer;
 
 /// Longer than any test waits: a try to a hanging receiver does not end by itself.
@@ -32,7 +33,7 @@ fn patient(hooks: &WebhookTest) -> RunningDeliverer {
 
 async fn hanging() -> ScriptedServer {
     let receiver = ScriptedServer::start().await;
-    receiver.on_any().reply(Reply::hang());
+    receiver.reply(Reply::hang());
     receiver
 }
 
@@ -53,7 +54,7 @@ async fn hanging_receivers_of_other_tenants_delay_no_delivery() {
     let _deliverer = patient(&hooks);
     hangs.wait_for_in_flight(40).await;
     let (quick, monitor) = hooks.receiver("quick.test").await;
-    quick.on_any().reply(Reply::status(200));
+    quick.reply(Reply::status(200));
     for _ in 0..5 {
         let seen = hooks.ended(hooks.enqueue(monitor).await).await;
         assert_eq!(seen.delivery.status, DeliveryStatus::Delivered);
@@ -83,7 +84,7 @@ async fn a_host_has_at_most_four_tries_in_flight() {
     let _two = [patient(&hooks), patient(&hooks)];
     hangs.wait_for_in_flight(4).await;
     let (quick, monitor) = hooks.receiver("quick.test").await;
-    quick.on_any().reply(Reply::status(200));
+    quick.reply(Reply::status(200));
     for _ in 0..20 {
         hooks.ended(hooks.enqueue(monitor).await).await;
         assert_eq!((hooks.count(UNDER_WAY).await, hangs.in_flight()), (4, 4));
@@ -111,13 +112,12 @@ async fn a_monitor_is_tested_at_most_once_a_minute() {
     let hooks = WebhookTest::open().await;
     let app = TestApp::builder().database(&hooks.db).start().await;
     let (receiver, monitor) = hooks.receiver("test.test").await;
-    receiver.on_any().reply(Reply::status(500));
+    receiver.reply(Reply::status(500));
     let (other, _) = hooks.webhook("http://test.test/other").await;
     let deliverer = hooks.deliverer();
     let test = |monitor: MonitorId| format!("/v1/monitors/{monitor}/test");
-    let sent = app.post(&test(monitor), &json!({})).await;
-    assert_eq!(sent.status, 202, "{}", sent.text());
-    let id = sent.json()["id"].as_str().unwrap().to_owned();
+    let sent = app.post(&test(monitor), &json!({})).await.expect(202);
+    let id = text(&sent.json()["id"]);
     let seen = hooks.ended(id.parse().unwrap()).await;
     assert_eq!(
         seen.delivery.reason.unwrap().as_str(),

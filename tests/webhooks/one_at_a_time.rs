@@ -14,11 +14,9 @@ use crate::support::reply::Reply;
 async fn a_hanging_receiver_takes_one_permit_and_delays_no_other() {
     let hooks = WebhookTest::open().await;
     let (hangs, slow) = hooks.receiver("hangs.test").await;
-    hangs.on_any().reply(Reply::hang());
+    hangs.reply(Reply::hang());
     let (quick, fast) = hooks.receiver("quick.test").await;
-    quick
-        .on_any()
-        .reply(Reply::status(200).delay(Duration::from_millis(2)));
+    quick.reply(Reply::status(200).delay(Duration::from_millis(2)));
     for _ in 0..20 {
         hooks.enqueue(slow).await;
     }
@@ -60,9 +58,7 @@ async fn a_hanging_receiver_takes_one_permit_and_delays_no_other() {
 async fn deliveries_enqueued_meanwhile_are_sent() {
     let hooks = WebhookTest::open().await;
     let (receiver, monitor) = hooks.receiver("steady.test").await;
-    receiver
-        .on_any()
-        .reply(Reply::status(200).delay(Duration::from_millis(5)));
+    receiver.reply(Reply::status(200).delay(Duration::from_millis(5)));
     let deliverer = hooks.deliverer();
     let mut open = Vec::new();
     for round in 0..40 {
@@ -149,9 +145,7 @@ async fn a_monitor_without_a_webhook_has_no_delivery() {
 async fn old_ended_deliveries_are_removed_and_pending_ones_stay() {
     let hooks = WebhookTest::open().await;
     let (receiver, monitor) = hooks.receiver("old.test").await;
-    receiver
-        .on_any()
-        .replies([Reply::status(200), Reply::status(500)]);
+    receiver.replies([Reply::status(200), Reply::status(500)]);
     let deliverer = hooks.deliverer();
     let old = hooks.enqueue(monitor).await;
     hooks.ended(old).await;
@@ -159,7 +153,7 @@ async fn old_ended_deliveries_are_removed_and_pending_ones_stay() {
     hooks.tried(pending, 1).await;
     deliverer.stop().await;
     let sql = "update deliveries set ended_at = ended_at - interval '91 days', created_at = created_at - interval '91 days'";
-    sqlx::query(sql).execute(hooks.pool()).await.unwrap();
+    execute!(hooks.pool(), sql);
     let deliverer = hooks.deliverer();
     for _ in 0..2_000 {
         if hooks.count("select count(*) from deliveries").await == 1 {

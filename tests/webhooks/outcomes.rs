@@ -218,7 +218,7 @@ async fn each_receiver_behaviour_has_its_documented_outcome() {
             .map(|reply| reply.header("location", &to_trap))
             .collect::<Vec<_>>();
         if !replies.is_empty() {
-            receiver.on_any().replies(replies);
+            receiver.replies(replies);
         }
         let (monitor, secret) = hooks
             .webhook(&format!("http://{name}/hook?token=hunter2"))
@@ -276,9 +276,7 @@ async fn each_receiver_behaviour_has_its_documented_outcome() {
 async fn failures_are_retried_at_the_documented_times() {
     let hooks = WebhookTest::open().await;
     let (receiver, monitor) = hooks.receiver("fails.test").await;
-    receiver
-        .on_any()
-        .reply(Reply::status(500).body("no\u{1b}[31m way\0"));
+    receiver.reply(Reply::status(500).body("no\u{1b}[31m way\0"));
     let id = hooks.enqueue(monitor).await;
     let deliverer = hooks.deliverer();
     let mut events = Vec::new();
@@ -315,9 +313,7 @@ async fn failures_are_retried_at_the_documented_times() {
 async fn a_retry_after_delays_the_next_try() {
     let hooks = WebhookTest::open().await;
     let (receiver, monitor) = hooks.receiver("busy.test").await;
-    receiver
-        .on_any()
-        .reply(Reply::status(429).header("retry-after", "900"));
+    receiver.reply(Reply::status(429).header("retry-after", "900"));
     let id = hooks.enqueue(monitor).await;
     let deliverer = hooks.deliverer();
     let seen = hooks.tried(id, 1).await;
@@ -335,7 +331,7 @@ async fn a_retry_after_delays_the_next_try() {
 async fn only_the_stored_part_of_a_response_is_read() {
     let hooks = WebhookTest::open().await;
     let (receiver, monitor) = hooks.receiver("talks.test").await;
-    receiver.on_any().reply(Reply::huge());
+    receiver.reply(Reply::huge());
     let id = hooks.enqueue(monitor).await;
     let deliverer = hooks.deliverer();
     let seen = hooks.ended(id).await;

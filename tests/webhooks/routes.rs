@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::harness::{WebhookTest, deliver, is_signed};
 use crate::support::app::{KEY, TestApp};
 use crate::support::reply::Reply;
+use crate::support::{array, text};
 use farescan::ids::DeliveryId;
 use farescan::webhooks::Sender;
 
@@ -13,9 +14,7 @@ async fn app(hooks: &WebhookTest) -> TestApp {
 }
 
 fn ids(page: &Value) -> Vec<&str> {
-    page["data"]
-        .as_array()
-        .unwrap()
+    array(&page["data"])
         .iter()
         .map(|row| row["id"].as_str().unwrap())
         .collect()
@@ -27,7 +26,7 @@ async fn deliveries_can_be_listed_and_read() {
     let app = app(&hooks).await;
     let (receiver, monitor) = hooks.receiver("one.test").await;
     let (_, other) = hooks.receiver("two.test").await;
-    receiver.on_any().replies([
+    receiver.replies([
         Reply::status(200).body("thanks"),
         Reply::status(500).body("oh no"),
     ]);
@@ -53,7 +52,7 @@ async fn deliveries_can_be_listed_and_read() {
         .await;
     assert_eq!(ids(&of_one.json()), [&second]);
     assert!(of_one.header("link").contains("rel=\"next\""));
-    let cursor = of_one.json()["next_cursor"].as_str().unwrap().to_owned();
+    let cursor = text(&of_one.json()["next_cursor"]);
     let rest = app
         .get(&format!(
             "/v1/deliveries?monitor_id={monitor}&limit=1&cursor={cursor}"
@@ -151,20 +150,18 @@ async fn a_test_shows_its_result_and_a_delivery_can_be_resent() {
     let hooks = WebhookTest::open().await;
     let app = app(&hooks).await;
     let (receiver, monitor) = hooks.receiver("test.test").await;
-    receiver
-        .on_any()
-        .replies([Reply::status(500), Reply::status(200)]);
+    receiver.replies([Reply::status(500), Reply::status(200)]);
     let deliverer = hooks.deliverer();
     let sent = app
         .post(&format!("/v1/monitors/{monitor}/test"), &json!({}))
-        .await;
-    assert_eq!(sent.status, 202, "{}", sent.text());
+        .await
+        .expect(202);
     assert_eq!(
         (&sent.json()["status"], &sent.json()["event_type"]),
         (&json!("pending"), &json!("monitor.test"))
     );
     let path = sent.header("location").to_owned();
-    let id = sent.json()["id"].as_str().unwrap().to_owned();
+    let id = text(&sent.json()["id"]);
     assert_eq!(path, format!("/v1/deliveries/{id}"));
     let seen = hooks.ended(id.parse().unwrap()).await;
     assert_eq!(
@@ -211,7 +208,7 @@ async fn a_repeated_test_or_resend_request_sends_once() {
     let hooks = WebhookTest::open().await;
     let app = app(&hooks).await;
     let (receiver, monitor) = hooks.receiver("once.test").await;
-    receiver.on_any().reply(Reply::status(200));
+    receiver.reply(Reply::status(200));
     let deliverer = hooks.deliverer();
     let ask = async |path: &str, key: &'static str| {
         let request = app
@@ -274,9 +271,7 @@ async fn a_secret_can_be_rotated_and_a_webhook_enabled() {
     let hooks = WebhookTest::open().await;
     let app = app(&hooks).await;
     let (receiver, _) = hooks.receiver("rotate.test").await;
-    receiver
-        .on_any()
-        .replies([Reply::status(200), Reply::status(410)]);
+    receiver.replies([Reply::status(200), Reply::status(410)]);
     let (monitor, old) = hooks.webhook("http://rotate.test/").await;
     let rotated = app
         .post(&format!("/v1/monitors/{monitor}/rotate-secret"), &json!({}))
@@ -287,10 +282,7 @@ async fn a_secret_can_be_rotated_and_a_webhook_enabled() {
         "{}",
         rotated.text()
     );
-    let new = rotated.json()["webhook_secret"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let new = text(&rotated.json()["webhook_secret"]);
     assert!(new.starts_with("whsec_") && rotated.json()["old_secret_until"].is_string());
     let deliverer = hooks.deliverer();
     hooks.ended(hooks.enqueue(monitor).await).await;

@@ -36,7 +36,7 @@ async fn rotated(
 async fn after_a_rotation_both_secrets_sign_for_a_day() {
     let hooks = WebhookTest::open().await;
     let (receiver, _) = hooks.receiver("signed.test").await;
-    receiver.on_any().reply(Reply::status(200));
+    receiver.reply(Reply::status(200));
     let (monitor, first) = hooks.webhook("http://signed.test/").await;
     let deliverer = hooks.deliverer();
     let sent = async |signatures: usize, by: &[&str], not_by: &[&str]| {
@@ -88,7 +88,7 @@ async fn after_a_rotation_both_secrets_sign_for_a_day() {
 async fn secrets_survive_key_rotation_and_a_new_master_key() {
     let hooks = WebhookTest::open().await;
     let (receiver, _) = hooks.receiver("kept.test").await;
-    receiver.on_any().reply(Reply::status(200));
+    receiver.reply(Reply::status(200));
     let (monitor, secret) = hooks.webhook("http://kept.test/").await;
     let (old, new) = (CallerKey::new(KEY), CallerKey::new("the-next-key-0123"));
     let rotation = rotate::rotate(hooks.pool(), &ring(), &old, &new, Timestamp::now()).await;
@@ -142,10 +142,7 @@ async fn the_database_holds_no_plaintext_secret() {
         "delivery_tries",
     ] {
         let rows = format!("select coalesce(string_agg(t::text, ' '), '') from {table} t");
-        let text: String = sqlx::query_scalar(AssertSqlSafe(rows))
-            .fetch_one(hooks.pool())
-            .await
-            .unwrap();
+        let text: String = value!(hooks.pool(), AssertSqlSafe(rows));
         assert!(
             !text.contains(&secret[6..]) && !text.contains(&hex[..16]),
             "{table}"

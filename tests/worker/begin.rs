@@ -42,10 +42,7 @@ async fn items_that(fixture: &WorkerFixture, scan: ScanId, are: &str) -> i64 {
         "select count(*) from scan_items where scan_id = '{}' and {are}",
         scan.uuid()
     );
-    sqlx::query_scalar(AssertSqlSafe(sql))
-        .fetch_one(fixture.pool())
-        .await
-        .unwrap()
+    value!(fixture.pool(), AssertSqlSafe(sql))
 }
 
 /// Waits until `count` items of a scan meet an SQL condition.
@@ -71,11 +68,11 @@ async fn a_pause_and_resume_beside_a_blocked_begin_calls_once() {
 
     let neighbour = fixture.submit(1, &json!({"label": "neighbour"})).await;
     let mut lock = farescan::db::begin(fixture.pool()).await.unwrap();
-    sqlx::query("select from scans where scan_id = $1 for update")
-        .bind(neighbour.uuid())
-        .execute(&mut *lock)
-        .await
-        .unwrap();
+    execute!(
+        &mut *lock,
+        "select from scans where scan_id = $1 for update",
+        neighbour.uuid()
+    );
     let worker = start_worker_with_long_lease(&fixture);
     wait_until_all(&fixture, neighbour, 1, "state = 'claimed'").await;
     let scan = fixture.submit(20, &json!({})).await;
@@ -112,7 +109,7 @@ async fn a_claim_that_the_database_rejects_stops_no_other_call() {
                       return new;
                   end $$;
                   create trigger refuse before insert on attempts for each row execute function refuse()";
-    sqlx::raw_sql(refuse).execute(fixture.pool()).await.unwrap();
+    execute!(fixture.pool(), refuse);
     let scan = fixture.submit(20, &json!({})).await;
     let worker = fixture.start_worker();
     let seen = fixture.wait_until_ended(scan).await;
@@ -153,7 +150,7 @@ async fn a_missing_database_privilege_fails_no_item() {
                       raise exception 'permission denied' using errcode = '42501';
                   end $$;
                   create trigger refuse before insert on attempts for each row execute function refuse()";
-    sqlx::raw_sql(refuse).execute(fixture.pool()).await.unwrap();
+    execute!(fixture.pool(), refuse);
     let scan = fixture.submit(5, &json!({})).await;
     let worker = fixture.start_worker();
     for _ in 0..6_000 {
@@ -167,10 +164,7 @@ async fn a_missing_database_privilege_fails_no_item() {
         items_that(&fixture, scan, "state not in ('pending', 'claimed')").await,
         0
     );
-    sqlx::raw_sql("drop trigger refuse on attempts")
-        .execute(fixture.pool())
-        .await
-        .unwrap();
+    execute!(fixture.pool(), "drop trigger refuse on attempts");
     let seen = fixture.wait_until_ended(scan).await;
     assert_eq!((seen.items.ok, fixture.upstream.count()), (5, 5));
     worker.stop().await;
@@ -184,7 +178,7 @@ async fn a_rejection_from_before_the_resume_does_not_pause_again() {
     let gate = Gate::closed();
     let refusal = Reply::status(401).with_json(json!({"message": "Invalid API key"}));
     let (mut calls, gate_of_first) = (0, gate.clone());
-    fixture.upstream.on_any().answer(move |call| {
+    fixture.upstream.answer(move |call| {
         calls += 1;
         match calls {
             1 => refusal.clone().gated_by(&gate_of_first),
@@ -220,22 +214,16 @@ async fn a_rejection_from_before_the_resume_does_not_pause_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_whose_rows_are_lost_are_not_repeated() {
     let fixture = WorkerFixture::new().await;
-    let gate = Gate::closed();
-    fixture
-        .upstream
-        .on_any()
-        .reply(Reply::json(json!([fare(120, &json!({}))])).gated_by(&gate));
+    let gate = fixture.upstream.answer_fares_after_gate();
     let scan = fixture.submit(10, &json!({})).await;
     let worker = fixture.start_worker();
     fixture.upstream.wait_for_in_flight(10).await;
-    sqlx::raw_sql(
+    execute!(
+        fixture.pool(),
         "delete from attempts;
          update scan_items set calls = 0, counted_calls = 0, requests_spent = 0, state = 'claimed';
-         update scans set requests_spent = 0, status = 'queued', started_at = null",
-    )
-    .execute(fixture.pool())
-    .await
-    .unwrap();
+         update scans set requests_spent = 0, status = 'queued', started_at = null"
+    );
     gate.open();
     let seen = fixture.wait_until_ended(scan).await;
     assert_eq!(
@@ -262,11 +250,11 @@ async fn end_calls_beside_a_locked_scan(fixture: &WorkerFixture, gate: &Gate) ->
     let locked = fixture.submit(3, &json!({})).await;
     fixture.upstream.wait_for_in_flight(6).await;
     let mut lock = farescan::db::begin(fixture.pool()).await.unwrap();
-    sqlx::query("select from scans where scan_id = $1 for update")
-        .bind(locked.uuid())
-        .execute(&mut *lock)
-        .await
-        .unwrap();
+    execute!(
+        &mut *lock,
+        "select from scans where scan_id = $1 for update",
+        locked.uuid()
+    );
     gate.open();
     wait_until_all(fixture, free, 3, "state = 'done'").await;
     let waiting = items_that(fixture, locked, "state = 'calling'").await;
@@ -278,11 +266,7 @@ async fn end_calls_beside_a_locked_scan(fixture: &WorkerFixture, gate: &Gate) ->
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_cannot_be_stored_delays_no_other() {
     let fixture = WorkerFixture::new().await;
-    let gate = Gate::closed();
-    fixture
-        .upstream
-        .on_any()
-        .reply(Reply::json(json!([fare(120, &json!({}))])).gated_by(&gate));
+    let gate = fixture.upstream.answer_fares_after_gate();
     let worker = start_worker_with_long_lease(&fixture);
     assert_eq!(
         end_calls_beside_a_locked_scan(&fixture, &gate).await,
@@ -296,11 +280,7 @@ async fn an_answer_that_cannot_be_stored_delays_no_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_spooled_answer_delays_no_other() {
     let fixture = WorkerFixture::new().await;
-    let gate = Gate::closed();
-    fixture
-        .upstream
-        .on_any()
-        .reply(Reply::json(json!([fare(120, &json!({}))])).gated_by(&gate));
+    let gate = fixture.upstream.answer_fares_after_gate();
     let worker = FarescanProcess::start_worker(&fixture, 16, &[("FARESCAN_LEASE_SECONDS", "60")]);
     assert_eq!(
         end_calls_beside_a_locked_scan(&fixture, &gate).await,

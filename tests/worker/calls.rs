@@ -99,10 +99,7 @@ async fn a_date_in_the_past_is_not_searched() {
     let weeks_later =
         "update scan_items set body = jsonb_set(body, '{departure_date}', '\"2026-01-01\"'), first_date = '2026-01-01'
                        where position < 2";
-    sqlx::raw_sql(weeks_later)
-        .execute(fixture.pool())
-        .await
-        .unwrap();
+    execute!(fixture.pool(), weeks_later);
     let worker = fixture.start_worker();
     let seen = fixture.wait_until_ended(scan).await;
     worker.stop().await;
@@ -244,7 +241,6 @@ async fn a_rate_limit_pauses_the_lane_and_is_not_retried() {
     let worker = fixture.start_worker();
     fixture
         .upstream
-        .on_any()
         .reply(Reply::status(429).header("retry-after", "600"));
     let scan = fixture.submit(40, &json!({})).await;
     let seen = fixture
@@ -278,7 +274,6 @@ async fn a_rejected_key_leaves_every_item_pending() {
     let worker = fixture.start_worker();
     fixture
         .upstream
-        .on_any()
         .reply(Reply::status(401).with_json(json!({"message": "Invalid API key"})));
     let scan = fixture.submit(10, &json!({})).await;
     fixture
@@ -318,7 +313,7 @@ async fn an_answer_emptied_by_our_filter_is_ok_and_filtered_out() {
 async fn an_answer_without_rows_is_an_empty_observation() {
     let fixture = WorkerFixture::new().await;
     let worker = fixture.start_worker();
-    fixture.upstream.on_any().reply(Reply::json(json!([])));
+    fixture.upstream.reply(Reply::json(json!([])));
     let scan = fixture.submit(2, &json!({})).await;
     let seen = fixture.wait_until_ended(scan).await;
     worker.stop().await;

@@ -20,12 +20,10 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::WAIT_LIMIT;
+pub use crate::support::app::{KEY, ring, ring_text};
 use crate::support::db::{TestDb, accept_new_tenants};
 use crate::support::upstream::ScriptedServer;
-
-/// The key of the caller.
-pub const KEY: &str = "test-key-0123456789";
+use crate::support::{WAIT_LIMIT, wait_until};
 
 /// The lease of a worker in the test's process, in seconds. No test kills such a worker, so the
 /// lease must outlast a pause of the machine.
@@ -275,33 +273,13 @@ impl WorkerFixture {
 
     /// Waits until a query returns this number.
     pub async fn wait_for_count(&self, sql: &'static str, wanted: i64) {
-        let end = tokio::time::Instant::now() + WAIT_LIMIT;
-        while self.count(sql).await != wanted {
-            assert!(
-                tokio::time::Instant::now() < end,
-                "timed out waiting until {wanted}: {sql}"
-            );
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        wait_until(sql, async || self.count(sql).await == wanted).await;
     }
 
     /// The number that a query returns.
     pub async fn count(&self, sql: &'static str) -> i64 {
-        sqlx::query_scalar(sql)
-            .fetch_one(self.pool())
-            .await
-            .unwrap()
+        value!(self.pool(), sql)
     }
-}
-
-/// The keyring of every process of a test.
-pub fn ring() -> Keyring {
-    Keyring::parse(&ring_text()).unwrap()
-}
-
-/// The keyring in the form of the setting.
-pub fn ring_text() -> String {
-    format!("test:{}", "42".repeat(32))
 }
 
 /// A fare scan of consecutive future dates.

@@ -80,7 +80,7 @@ async fn a_grid_cell_shows_the_best_offer_of_its_samples() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grid_omits_an_offer_that_a_retry_did_not_find() {
     let fixture = WorkerFixture::new().await;
-    fixture.upstream.on_any().reply(
+    fixture.upstream.reply(
         Reply::json(json!([fare(99, &json!({}))]))
             .header("x-search-status", "partial")
             .header("x-search-reason", "search_truncated"),
@@ -98,7 +98,6 @@ async fn a_grid_omits_an_offer_that_a_retry_did_not_find() {
     );
     fixture
         .upstream
-        .on_any()
         .reply(Reply::search_incomplete("blocked_page"));
     fixture
         .retry(scan, &json!({"search_status": ["partial"]}))
@@ -252,7 +251,7 @@ async fn a_grid_of_ten_thousand_items_is_one_response() {
          select tenant_id, item_id, 'Example Air', 'https://flights.example/?' || repeat('x', 250), 180, 320, 'low' from scan_items",
         "analyze",
     ] {
-        sqlx::query(sql).execute(fixture.pool()).await.unwrap();
+        execute!(fixture.pool(), sql);
     }
     let begin = Instant::now();
     let grid = read_grid(

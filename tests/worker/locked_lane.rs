@@ -22,10 +22,7 @@ async fn a_claimer_backs_off_from_a_locked_lane() {
     let fixture = WorkerFixture::new().await;
     let scan = fixture.submit(1, &json!({})).await;
     let mut holder = farescan::db::begin(fixture.pool()).await.unwrap();
-    sqlx::query("select from lanes for update")
-        .execute(&mut *holder)
-        .await
-        .unwrap();
+    execute!(&mut *holder, "select from lanes for update");
     let worker = fixture.start_worker();
     let begun = Instant::now();
     while claim_count() < 60 {

@@ -11,7 +11,7 @@ use crate::support::WAIT_LIMIT;
 /// Submits 900 items at once, with autovacuum disabled.
 async fn submit_900_items(fixture: &WorkerFixture) {
     let alone = "alter table scan_items set (autovacuum_enabled = false)";
-    sqlx::query(alone).execute(fixture.pool()).await.unwrap();
+    execute!(fixture.pool(), alone);
     let mut sweep = fares(300)["sweep"].clone();
     sweep["to_airport"] = json!(["LHR", "CDG", "JFK"]);
     fixture

@@ -17,7 +17,7 @@ async fn a_cancel_stops_new_calls_and_keeps_answers_in_flight() {
     fixture.pace.max_in_flight = 5;
     let worker = fixture.start_worker();
     let gate = Gate::closed();
-    fixture.upstream.on_any().reply(gated_answer(&gate));
+    fixture.upstream.reply(gated_answer(&gate));
     let scan = fixture.submit(30, &json!({})).await;
     fixture.upstream.wait_for_in_flight(5).await;
     fixture.cancel(scan).await;
@@ -42,7 +42,7 @@ async fn a_stopped_worker_records_its_calls_in_flight() {
     fixture.pace.max_in_flight = 6;
     let first = fixture.start_worker();
     let gate = Gate::closed();
-    fixture.upstream.on_any().reply(gated_answer(&gate));
+    fixture.upstream.reply(gated_answer(&gate));
     let scan = fixture.submit(20, &json!({})).await;
     fixture.upstream.wait_for_in_flight(6).await;
     first.request_stop();
@@ -82,10 +82,10 @@ async fn two_workers_share_a_scan_and_repeat_no_call() {
 async fn a_scan_with_an_expired_key_pauses_and_sends_nothing() {
     let fixture = WorkerFixture::new().await;
     let scan = fixture.submit(5, &json!({})).await;
-    sqlx::query("update key_grants set expires_at = now() - interval '1 s'")
-        .execute(fixture.pool())
-        .await
-        .unwrap();
+    execute!(
+        fixture.pool(),
+        "update key_grants set expires_at = now() - interval '1 s'"
+    );
     let worker = fixture.start_worker();
     let seen = fixture
         .wait_for_scan(scan, "it is paused", |scan| {

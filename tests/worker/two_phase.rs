@@ -122,7 +122,7 @@ async fn coarse_dates_first_then_the_dates_near_the_cheapest() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_phase_without_prices_ends_the_scan() {
     let fixture = WorkerFixture::new().await;
-    fixture.upstream.on_any().reply(Reply::json(json!([])));
+    fixture.upstream.reply(Reply::json(json!([])));
     let worker = fixture.start_worker();
     let scan = fixture.submit(31, &strategy()).await;
     let seen = fixture.wait_until_ended(scan).await;
@@ -167,7 +167,7 @@ async fn concurrent_starts_begin_the_second_phase_once() {
     let ended = "with ended as (
         update scan_items set state = 'done', search_status = 'ok', best_price = position + 1, currency = 'USD' where state = 'pending' returning 1
     ) update scans set status = 'running', ok = (select count(*) from ended), best_price = 1, best_currency = 'USD'";
-    sqlx::query(ended).execute(fixture.pool()).await.unwrap();
+    execute!(fixture.pool(), ended);
     let begun = futures::future::join_all(
         (0..8).map(|_| two_phase::start_due_second_phases(fixture.pool(), Timestamp::now())),
     )

@@ -51,7 +51,7 @@ impl ChaosRun {
     async fn begin(seed: u64) -> Self {
         let fixture = WorkerFixture::new().await;
         let mut reply_rng = StdRng::seed_from_u64(seed.wrapping_add(1));
-        fixture.upstream.on_any().answer(move |call| {
+        fixture.upstream.answer(move |call| {
             let reply = match reply_rng.random_range(0..200) {
                 0..4 => Reply::status(502),
                 4..7 => Reply::reset(),

@@ -45,18 +45,14 @@ impl Finder {
             forms.push(("hex", hex.into_bytes()));
             for hash in ["sha256", "sha512", "sha224"] {
                 let call = sqlx::AssertSqlSafe(format!("select {hash}($1)"));
-                let digest: Vec<u8> = sqlx::query_scalar(call)
-                    .bind(whole.as_bytes())
-                    .fetch_one(db.pool())
-                    .await
-                    .unwrap();
+                let digest: Vec<u8> = value!(db.pool(), call, whole.as_bytes());
                 hashed(&db, &mut forms, hash, digest).await;
             }
-            let digest: Vec<u8> = sqlx::query_scalar("select decode(md5($1::bytea), 'hex')")
-                .bind(whole.as_bytes())
-                .fetch_one(db.pool())
-                .await
-                .unwrap();
+            let digest: Vec<u8> = value!(
+                db.pool(),
+                "select decode(md5($1::bytea), 'hex')",
+                whole.as_bytes()
+            );
             hashed(&db, &mut forms, "md5", digest).await;
         }
         Self::new(
@@ -112,12 +108,7 @@ async fn hashed(
 }
 
 async fn encoded(db: &TestDb, bytes: &[u8], form: &str) -> String {
-    let text: String = sqlx::query_scalar("select encode($1, $2)")
-        .bind(bytes)
-        .bind(form)
-        .fetch_one(db.pool())
-        .await
-        .unwrap();
+    let text: String = value!(db.pool(), "select encode($1, $2)", bytes, form);
     text.replace('\n', "")
 }
 

@@ -20,6 +20,7 @@ use self::places::Places;
 use self::requests::{Rounds, every_bad_body, every_carrier, every_manner, every_route};
 use self::service::Service;
 use crate::support::reply::Reply;
+use crate::support::text;
 use crate::support::upstream::{Call, ScriptedServer, fare};
 
 /// How the marketplace answers; each has a key of its own, so that each caller has lanes of his own.
@@ -112,7 +113,7 @@ fn answer(manner: &str, call: &Call) -> Reply {
 /// A marketplace whose behaviour the key selects.
 async fn marketplace() -> ScriptedServer {
     let upstream = ScriptedServer::start().await;
-    upstream.on_any().answer(|call| {
+    upstream.answer(|call| {
         let manner = MANNERS
             .iter()
             .find(|manner| call.key.contains(*manner))
@@ -158,7 +159,7 @@ async fn scans(service: &Service, keys: &[String], rounds: &mut Rounds) -> [Stri
                 None,
             )
             .await;
-        let item = items["data"][0]["id"].as_str().unwrap().to_owned();
+        let item = text(&items["data"][0]["id"]);
         rounds
             .json(
                 service,

@@ -59,28 +59,20 @@ impl Places {
     /// Every row of every table, what sessions run now, and the stored answers as they were before they were compressed.
     pub async fn database(&mut self, service: &Service) {
         let mut conn = service.connect().await;
-        let tables: Vec<String> = sqlx::query_scalar(
-            "select format('%I.%I', n.nspname, c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        let tables: Vec<String> = values!(&mut conn, "select format('%I.%I', n.nspname, c.relname) from pg_class c join pg_namespace n on n.oid = c.relnamespace
              where c.relkind in ('r', 'm', 'v') and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')
-             union all select 'pg_stat_activity' union all select 'pg_settings' union all select 'pg_prepared_statements'",
-        )
-        .fetch_all(&mut conn)
-        .await
-        .unwrap();
+             union all select 'pg_stat_activity' union all select 'pg_settings' union all select 'pg_prepared_statements'");
         for table in tables {
             let rows = AssertSqlSafe(format!(
                 "select coalesce(string_agg(t::text, E'\\n'), '') from {table} t"
             ));
-            let text: String = sqlx::query_scalar(rows).fetch_one(&mut conn).await.unwrap();
+            let text: String = value!(&mut conn, rows);
             self.add(
                 format!("table {}", table.trim_start_matches("public.")),
                 text.into_bytes(),
             );
         }
-        let bodies: Vec<Vec<u8>> = sqlx::query_scalar("select body from answers")
-            .fetch_all(&mut conn)
-            .await
-            .unwrap();
+        let bodies: Vec<Vec<u8>> = values!(&mut conn, "select body from answers");
         assert!(!bodies.is_empty(), "answers were stored");
         let decoded: Vec<Vec<u8>> = bodies
             .iter()
@@ -92,10 +84,7 @@ impl Places {
     /// Every file below the data folder: tables, write-ahead log, the server's own log.
     pub async fn folder(&mut self, service: &Service) {
         let mut conn = service.connect().await;
-        sqlx::raw_sql("checkpoint")
-            .execute(&mut conn)
-            .await
-            .unwrap();
+        execute!(&mut conn, "checkpoint");
         let mut folders = vec![service.place().join("home")];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder).unwrap() {

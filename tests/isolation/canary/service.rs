@@ -10,8 +10,8 @@ use rustix::process::{Pid, Signal};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions as _, PgConnection};
 
-use crate::support::WAIT_LIMIT;
 use crate::support::upstream::ScriptedServer;
+use crate::support::{SERVE, WAIT_LIMIT};
 
 /// A running service. Dropped, it is killed.
 pub struct Service {
@@ -112,12 +112,9 @@ impl Service {
             "log_min_messages = 'debug1'",
         ] {
             let set = sqlx::AssertSqlSafe(format!("alter system set {setting}"));
-            sqlx::raw_sql(set).execute(&mut conn).await.unwrap();
+            execute!(&mut conn, set);
         }
-        sqlx::raw_sql("select pg_reload_conf()")
-            .execute(&mut conn)
-            .await
-            .unwrap();
+        execute!(&mut conn, "select pg_reload_conf()");
     }
 
     /// The database's server takes no connections any more.
@@ -129,16 +126,11 @@ impl Service {
             .connect()
             .await
             .unwrap();
-        sqlx::raw_sql("alter database farescan allow_connections false")
-            .execute(&mut conn)
-            .await
-            .unwrap();
-        sqlx::raw_sql(
-            "select pg_terminate_backend(pid) from pg_stat_activity where datname = 'farescan'",
-        )
-        .execute(&mut conn)
-        .await
-        .unwrap();
+        execute!(&mut conn, "alter database farescan allow_connections false");
+        execute!(
+            &mut conn,
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = 'farescan'"
+        );
     }
 
     pub async fn bring_database_back(&self) {
@@ -149,30 +141,16 @@ impl Service {
             .connect()
             .await
             .unwrap();
-        sqlx::raw_sql("alter database farescan allow_connections true")
-            .execute(&mut conn)
-            .await
-            .unwrap();
+        execute!(&mut conn, "alter database farescan allow_connections true");
     }
 
     /// Puts a key where a mistake would: into a table and into a stored answer.
     pub async fn plant(&self, key: &str) {
         let mut conn = self.connect().await;
-        sqlx::raw_sql("create table planted (key text)")
-            .execute(&mut conn)
-            .await
-            .unwrap();
-        sqlx::query("insert into planted values ($1)")
-            .bind(key)
-            .execute(&mut conn)
-            .await
-            .unwrap();
+        execute!(&mut conn, "create table planted (key text)");
+        execute!(&mut conn, "insert into planted values ($1)", key);
         let body = zstd::encode_all(format!("[{{\"airline\": \"{key}\"}}]").as_bytes(), 3).unwrap();
-        sqlx::query("update answers set body = $1")
-            .bind(body)
-            .execute(&mut conn)
-            .await
-            .unwrap();
+        execute!(&mut conn, "update answers set body = $1", body);
     }
 
     /// A process with a key in its arguments and its environment, which says it on its way out into the service's log.
@@ -216,13 +194,7 @@ fn log_file(place: &Path, starts: usize) -> PathBuf {
 fn spawn(upstream: &ScriptedServer, place: &Path, format: &str, starts: usize) -> Child {
     let log = File::create(log_file(place, starts)).unwrap();
     Command::new(env!("CARGO_BIN_EXE_farescan"))
-        .args([
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--admin-listen",
-            "127.0.0.1:0",
-        ])
+        .args(SERVE)
         .env_remove("DATABASE_URL")
         .env("FARESCAN_DATA_DIR", place.join("home"))
         .env("FARESCAN_FLIGHTS_URL", upstream.url())

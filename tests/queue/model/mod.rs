@@ -13,12 +13,13 @@ use farescan::queue::{Claim, WorkerId};
 use farescan::scans::control::{pause, resume};
 use farescan::scans::{cancel, retry};
 use jiff::Timestamp;
-use predict::{CallOutcome, QueueModel};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 use uuid::Uuid;
+
+use predict::{CallOutcome, QueueModel};
 
 use super::fixture::{degraded, done, ok, rejected};
 use crate::worker::fixture::WorkerFixture;
@@ -87,12 +88,7 @@ impl ModelRun {
 
     async fn worker(&self) -> WorkerId {
         let id = "insert into workers (lease_until) values (clock_timestamp() + interval '1 hour') returning worker_id";
-        WorkerId(
-            sqlx::query_scalar(id)
-                .fetch_one(self.fixture.pool())
-                .await
-                .unwrap(),
-        )
+        WorkerId(value!(self.fixture.pool(), id))
     }
 
     /// Runs one random step and returns its description.
@@ -202,16 +198,12 @@ impl ModelRun {
         }
         let scan = self.fixture.submit(items.into(), &more).await;
         // A retry is due at once.
-        sqlx::query("update scans set retry_delay = '0'")
-            .execute(self.fixture.pool())
-            .await
-            .unwrap();
-        let rows: Vec<(Uuid, i32)> =
-            sqlx::query_as("select item_id, position from scan_items where scan_id = $1")
-                .bind(scan.uuid())
-                .fetch_all(self.fixture.pool())
-                .await
-                .unwrap();
+        execute!(self.fixture.pool(), "update scans set retry_delay = '0'");
+        let rows: Vec<(Uuid, i32)> = rows!(
+            self.fixture.pool(),
+            "select item_id, position from scan_items where scan_id = $1",
+            scan.uuid()
+        );
         self.model.submit(
             scan,
             attempts,
@@ -348,15 +340,12 @@ impl ModelRun {
         let at = self.rng.random_range(0..2);
         let fresh = self.worker().await;
         let dead = std::mem::replace(&mut self.workers[at], fresh);
-        sqlx::query("update workers set lease_until = clock_timestamp() - interval '1 s' where worker_id = $1")
-            .bind(dead.0)
-            .execute(self.fixture.pool())
-            .await
-            .unwrap();
-        sqlx::query("select expire_workers('0')")
-            .execute(self.fixture.pool())
-            .await
-            .unwrap();
+        execute!(
+            self.fixture.pool(),
+            "update workers set lease_until = clock_timestamp() - interval '1 s' where worker_id = $1",
+            dead.0
+        );
+        execute!(self.fixture.pool(), "select expire_workers('0')");
         for lane in store::orphaned_claims(self.fixture.pool(), 1_000, &store::BusyLanes::default())
             .await
             .unwrap()
@@ -375,11 +364,11 @@ impl ModelRun {
 
     async fn release(&mut self) -> String {
         let tenant = self.fixture.tenant().await.uuid();
-        let moved: i64 = sqlx::query_scalar("select release_delayed(now(), $1, 'flights', 1000)")
-            .bind(tenant)
-            .fetch_one(self.fixture.pool())
-            .await
-            .unwrap();
+        let moved: i64 = value!(
+            self.fixture.pool(),
+            "select release_delayed(now(), $1, 'flights', 1000)",
+            tenant
+        );
         assert_eq!(usize::try_from(moved).unwrap(), self.model.release());
         format!("release {moved}")
     }
@@ -387,39 +376,24 @@ impl ModelRun {
     /// All items, attempts and scans, in the format of [`QueueModel::rows`].
     async fn rows(&self) -> Vec<String> {
         let mut rows = Vec::new();
-        let items: Vec<(Uuid, String)> = sqlx::query_as(
-            "select item_id, concat_ws(' ', state, attempt, calls, counted_calls, requests_spent, search_status, reason,
+        let items: Vec<(Uuid, String)> = rows!(self.fixture.pool(), "select item_id, concat_ws(' ', state, attempt, calls, counted_calls, requests_spent, search_status, reason,
                                        case when worker_id is not null then 'of ' || worker_id end)
-             from scan_items order by item_id",
-        )
-        .fetch_all(self.fixture.pool())
-        .await
-        .unwrap();
+             from scan_items order by item_id");
         rows.extend(
             items
                 .into_iter()
                 .map(|(item, row)| format!("{}: {row}", ItemId::from(item))),
         );
-        let attempts: Vec<(Uuid, i32, String)> = sqlx::query_as(
-            "select item_id, number, concat_ws(' ', requests_spent, case when ended_at is null then 'open' end, search_status, reason)
-             from attempts order by item_id, number",
-        )
-        .fetch_all(self.fixture.pool())
-        .await
-        .unwrap();
+        let attempts: Vec<(Uuid, i32, String)> = rows!(self.fixture.pool(), "select item_id, number, concat_ws(' ', requests_spent, case when ended_at is null then 'open' end, search_status, reason)
+             from attempts order by item_id, number");
         rows.extend(
             attempts
                 .into_iter()
                 .map(|(item, number, row)| format!("{} {number}: {row}", ItemId::from(item))),
         );
-        let scans: Vec<(Uuid, String)> = sqlx::query_as(
-            "select scan_id, concat_ws(' ', status, status_reason, ok, empty, partial, degraded, failed, cancelled, requests_spent,
+        let scans: Vec<(Uuid, String)> = rows!(self.fixture.pool(), "select scan_id, concat_ws(' ', status, status_reason, ok, empty, partial, degraded, failed, cancelled, requests_spent,
                                        case when finished_at is not null then 'finished' end)
-             from scans order by scan_id",
-        )
-        .fetch_all(self.fixture.pool())
-        .await
-        .unwrap();
+             from scans order by scan_id");
         rows.extend(
             scans
                 .into_iter()

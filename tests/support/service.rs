@@ -1,37 +1,56 @@
-//! A service with workers on demand and a scripted marketplace.
+//! The service under test: its database, its API and a scripted marketplace. Its items are processed
+//! by a worker ([`TestService::start_worker`]) or step by step ([`super::steps`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use farescan::config::WorkerConfig;
+use farescan::queue::WorkerId;
 use farescan::upstream::Client;
 use farescan::worker::WorkerDeps;
 use serde_json::{Value, json};
+use sqlx::AssertSqlSafe;
+use tokio::sync::OnceCell;
 
+use super::WAIT_LIMIT;
+use super::app::{KEY, TestApp, TestAppBuilder, ring};
+use super::db::TestDb;
 use crate::faults::ledger::LedgerCheck;
-use crate::support::WAIT_LIMIT;
-use crate::support::app::{HttpResponse, KEY, TestApp, TestAppBuilder, ring};
-use crate::support::db::TestDb;
 use crate::worker::fixture::{LEASE_SECONDS, RunningWorker};
 
 pub struct TestService {
     pub db: TestDb,
     pub app: TestApp,
+    /// The worker whose steps the test takes.
+    pub(super) worker: OnceCell<WorkerId>,
 }
 
 /// A fare scan over the first dates of 2030.
 pub fn fares(dates: usize) -> Value {
-    crate::scans::stepped_service::fares(dates)
+    json!({
+        "endpoint": "flights/oneway",
+        "request": {"from_airport": "TLV", "to_airport": "LHR"},
+        "sweep": {"departure_date": {"from": "2030-01-01", "to": day(dates)}}
+    })
+}
+
+/// The n-th day of 2030, from 1.
+pub fn day(number: usize) -> String {
+    let days = jiff::Span::new().days(i64::try_from(number).unwrap() - 1);
+    (jiff::civil::date(2030, 1, 1) + days).to_string()
+}
+
+/// An object with more fields.
+pub fn with(mut body: Value, more: &Value) -> Value {
+    let more = more.as_object().unwrap().clone();
+    body.as_object_mut().unwrap().extend(more);
+    body
 }
 
 /// A fare scan with more fields of the scan request.
 pub fn fares_with(dates: usize, more: &Value) -> Value {
-    let mut body = fares(dates);
-    body.as_object_mut()
-        .unwrap()
-        .extend(more.as_object().unwrap().clone());
-    body
+    with(fares(dates), more)
 }
 
 /// The same scan from another airport, which identifies its calls in the ledger.
@@ -58,24 +77,41 @@ impl Rng {
     }
 }
 
+impl std::ops::Deref for TestService {
+    type Target = TestApp;
+
+    fn deref(&self) -> &TestApp {
+        &self.app
+    }
+}
+
 impl TestService {
     pub async fn start() -> Self {
         Self::start_with(TestApp::builder()).await
-    }
-
-    /// Checks that the marketplace's ledger and the database agree and no call was lost. Call it
-    /// only when no call is in flight.
-    pub async fn check_ledger(&self) -> LedgerCheck {
-        LedgerCheck::run_on(&self.app.upstream, self.db.pool())
-            .await
-            .without_losses()
     }
 
     /// Starts a service that differs from the default one.
     pub async fn start_with(builder: TestAppBuilder) -> Self {
         let db = TestDb::new().await;
         let app = builder.database(&db).start().await;
-        Self { db, app }
+        Self::of(db, app)
+    }
+
+    pub fn of(db: TestDb, app: TestApp) -> Self {
+        let worker = OnceCell::new();
+        Self { db, app, worker }
+    }
+
+    pub fn pool(&self) -> &sqlx::PgPool {
+        self.db.pool()
+    }
+
+    /// Checks that the marketplace's ledger and the database agree and no call was lost. Call it
+    /// only when no call is in flight.
+    pub async fn check_ledger(&self) -> LedgerCheck {
+        LedgerCheck::run_on(&self.upstream, self.db.pool())
+            .await
+            .without_losses()
     }
 
     /// Starts a worker that makes at most `concurrency` calls at once.
@@ -83,7 +119,7 @@ impl TestService {
         RunningWorker::start(WorkerDeps {
             pool: self.db.pool().clone(),
             ring: Arc::new(ring()),
-            upstream: Client::new(&self.app.upstream.config()).unwrap(),
+            upstream: Client::new(&self.upstream.config()).unwrap(),
             config: WorkerConfig {
                 worker_concurrency: concurrency,
                 lease_seconds: LEASE_SECONDS,
@@ -98,17 +134,12 @@ impl TestService {
     }
 
     pub async fn submit_as(&self, key: &str, body: &Value) -> String {
-        let answer = self
-            .app
-            .send(
-                self.app
-                    .request("POST", "/v1/scans")
-                    .header("x-api-key", key)
-                    .json(body),
-            )
-            .await;
-        assert_eq!(answer.status, 202, "{}", answer.text());
-        answer.json()["id"].as_str().unwrap().to_owned()
+        self.post_as(key, "/v1/scans", body).await.created(202)
+    }
+
+    /// Creates a monitor; returns its id.
+    pub async fn create_monitor(&self, body: &Value) -> String {
+        self.post("/v1/monitors", body).await.created(201)
     }
 
     /// Completes one scan, so that the marketplace has accepted the key and several scans may be
@@ -120,10 +151,7 @@ impl TestService {
 
     /// Sends a command on a scan, which must succeed.
     pub async fn command(&self, id: &str, command: &str, body: &Value) -> Value {
-        let answer = self
-            .app
-            .post(&format!("/v1/scans/{id}/{command}"), body)
-            .await;
+        let answer = self.post(&format!("/v1/scans/{id}/{command}"), body).await;
         assert!(
             matches!(answer.status, 200 | 202),
             "{command}: {}",
@@ -132,16 +160,24 @@ impl TestService {
         answer.json()
     }
 
-    pub async fn delete(&self, path: &str) -> HttpResponse {
-        self.app
-            .send(self.app.request("DELETE", path).header("x-api-key", KEY))
-            .await
-    }
-
     pub async fn get(&self, path: &str) -> Value {
         let answer = self.app.get(path).await;
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         answer.json()
+    }
+
+    /// The rows of a page.
+    pub async fn page(&self, path: &str) -> Vec<Value> {
+        match self.get(path).await["data"].take() {
+            Value::Array(rows) => rows,
+            other => panic!("{path}: {other}"),
+        }
+    }
+
+    /// One field of each row of a page.
+    pub async fn column(&self, path: &str, field: &str) -> Vec<Value> {
+        let rows = self.page(path).await;
+        rows.iter().map(|row| row[field].clone()).collect()
     }
 
     pub async fn scan(&self, id: &str) -> Value {
@@ -150,10 +186,7 @@ impl TestService {
 
     /// The items of a scan.
     pub async fn items(&self, id: &str) -> Vec<Value> {
-        self.get(&format!("/v1/scans/{id}/items?limit=500")).await["data"]
-            .as_array()
-            .unwrap()
-            .clone()
+        self.page(&format!("/v1/scans/{id}/items?limit=500")).await
     }
 
     /// Waits until the scan satisfies the condition.
@@ -196,7 +229,6 @@ impl TestService {
     pub fn calls_by_date(&self, airport: &str) -> BTreeMap<String, usize> {
         let mut calls = BTreeMap::new();
         for call in self
-            .app
             .upstream
             .calls()
             .iter()
@@ -215,10 +247,37 @@ impl TestService {
     }
 
     pub async fn count(&self, sql: &'static str) -> i64 {
-        sqlx::query_scalar(sql)
-            .fetch_one(self.db.pool())
-            .await
-            .unwrap()
+        value!(self.pool(), sql)
+    }
+
+    /// Waits until a query returns this number.
+    pub async fn wait_for_count(&self, sql: &'static str, count: i64) {
+        super::wait_until(sql, async || self.count(sql).await == count).await;
+    }
+
+    async fn tables(&self) -> Vec<String> {
+        let names = "select relname::text from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace order by 1";
+        values!(self.pool(), names)
+    }
+
+    /// The number of rows of every table.
+    pub async fn row_counts(&self) -> Vec<(String, i64)> {
+        let mut rows = Vec::new();
+        for table in self.tables().await {
+            let count = format!("select count(*) from {table}");
+            rows.push((table, value!(self.pool(), AssertSqlSafe(count))));
+        }
+        rows
+    }
+
+    /// The whole database as text, to search it for secrets.
+    pub async fn dump_database(&self) -> String {
+        let mut dump = String::new();
+        for table in self.tables().await {
+            let rows = format!("select coalesce(string_agg(t::text, ' '), '') from {table} t");
+            dump.push_str(&value!(self.pool(), AssertSqlSafe(rows), => String));
+        }
+        dump
     }
 }
 
