@@ -12,3 +12,4 @@ mod rewrap;
 mod stack;
 mod start;
 mod transactions;
+mod upgrade;

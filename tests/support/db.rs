@@ -54,6 +54,14 @@ impl TestDb {
         Self::open(admin, name).await
     }
 
+    /// A database without tables.
+    pub async fn empty() -> Self {
+        let (admin, name) = (shared_server().await, unique_name());
+        let create = format!("create database {name}");
+        execute(&mut connect(&admin).await, &create).await.unwrap();
+        Self::open(admin, name).await
+    }
+
     async fn open(admin: PgConnectOptions, name: String) -> Self {
         let url = admin.clone().database(&name).to_url_lossy().to_string();
         let database = Database::open(&config(&url)).await.unwrap();

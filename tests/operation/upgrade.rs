@@ -1,0 +1,215 @@
+//! Upgrades of a database in use: its functions are replaced beside a running process, never by
+//! older ones, and rows of the first version stay.
+
+use farescan::db;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use sqlx::PgPool;
+use sqlx::migrate::Migrator;
+
+use crate::faults::process::FarescanProcess;
+use crate::support::app::{KEY, TestApp};
+use crate::support::db::TestDb;
+use crate::support::reply::Reply;
+use crate::support::upstream::fare;
+use crate::support::{TestService, wait_until};
+use crate::worker::fixture::{WorkerFixture, fares};
+
+/// The last numbered migration of the first version.
+const FIRST_VERSION: i64 = 20_261_124_000_005;
+
+/// The definition of a function that every submit calls.
+async fn definition(pool: &PgPool) -> String {
+    value!(pool, "select pg_get_functiondef('wake_lane'::regproc)")
+}
+
+/// Replaces the function's body by one that notifies no worker, and says that it is of `version`.
+async fn replace_function(pool: &PgPool, version: i32) -> String {
+    let notify = "perform pg_notify('farescan_lane', '');";
+    let ours = definition(pool).await;
+    assert!(ours.contains(notify), "{ours}");
+    let other = ours.replace(notify, "null; -- of another version");
+    execute!(pool, sqlx::AssertSqlSafe(other));
+    let mark = "update installation set functions_version = $1, functions_digest = ''";
+    assert_eq!(execute!(pool, mark, version), 1);
+    definition(pool).await
+}
+
+async fn wait_until_ready(process: &FarescanProcess) {
+    let listening = process.wait_for_log("listening").await;
+    let url = format!("http://{}/readyz", listening["admin"].as_str().unwrap());
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let is_ready = async || client.get(&url).send().await.unwrap().status() == 200;
+    wait_until("the process is ready", is_ready).await;
+}
+
+async fn submit(process: &FarescanProcess, dates: i64) -> farescan::ids::ScanId {
+    let answer = process.post("/v1/scans", &fares(dates)).await;
+    assert_eq!(answer.status, 202, "{}", answer.body);
+    answer.body["id"].as_str().unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn older_functions_are_replaced_beside_a_running_process() {
+    let fixture = WorkerFixture::new().await;
+    fixture.upstream.answer(|call| {
+        Reply::json(json!([fare(120, &call.body)])).delay(std::time::Duration::from_millis(50))
+    });
+    let pool = fixture.pool();
+    let before = FarescanProcess::start(&fixture, 2);
+    let running = submit(&before, 200).await;
+    wait_until_ready(&before).await;
+    let ours = definition(pool).await;
+    assert_ne!(replace_function(pool, 0).await, ours);
+
+    let after = FarescanProcess::start(&fixture, 2);
+    wait_until_ready(&after).await;
+    assert_eq!(definition(pool).await, ours);
+    wait_until_ready(&before).await;
+    let submitted = [submit(&before, 5).await, submit(&after, 5).await];
+    assert_eq!(fixture.wait_until_ended(running).await.items.ok, 200);
+    for scan in submitted {
+        assert_eq!(fixture.wait_until_ended(scan).await.items.ok, 5);
+    }
+    // Each of them also works alone.
+    before.signal(Signal::TERM);
+    assert!(before.wait_for_exit().await.success());
+    let last = submit(&after, 5).await;
+    assert_eq!(fixture.wait_until_ended(last).await.items.ok, 5);
+}
+
+#[tokio::test]
+async fn newer_functions_are_never_replaced() {
+    let db = TestDb::new().await;
+    let theirs = replace_function(db.pool(), 99).await;
+    db::migrate(db.pool()).await.unwrap();
+    assert_eq!(definition(db.pool()).await, theirs);
+    let version: i32 = value!(db.pool(), "select functions_version from installation");
+    assert_eq!(version, 99);
+}
+
+/// Rows of the first version: a caller with an ended scan of two items, and a monitor.
+const ROWS: &str = r#"
+insert into tenants values ('00000000-0000-7000-8000-000000000001', now(), now());
+insert into tenant_keys values ('test', '\x02db39f85b35c2afce44b8aa34c52285', '00000000-0000-7000-8000-000000000001', now());
+select create_lane('00000000-0000-7000-8000-000000000001', 'flights', 60000, 100);
+insert into key_grants values
+    ('00000000-0000-7000-8000-000000000001', '00000000-0000-7000-8000-000000000002', 'scan', 'test', '', '', now(), now(), now()),
+    ('00000000-0000-7000-8000-000000000001', '00000000-0000-7000-8000-000000000003', 'monitor', 'test', '', '', now(), now(), now());
+insert into scans (tenant_id, scan_id, endpoint, api, request, sweep, label, tags, priority, upstream_limit, max_attempts, retry_delay, status,
+                   total, ok, degraded, requests_spent, best_price, best_currency, best_item_id, grant_id, created_at, started_at, finished_at)
+values ('00000000-0000-7000-8000-000000000001', '00000000-0000-7000-8000-000000000004', 'flights/oneway', 'flights',
+        '{"from_airport": "TLV", "to_airport": "LHR"}', '{"departure_date": {"from": "2030-01-01", "to": "2030-01-02"}}', 'old', '{a,b}',
+        'interactive', 50, 1, '1 minute', 'incomplete', 2, 1, 1, 2, 198.5, 'USD', '00000000-0000-7000-8000-000000000005',
+        '00000000-0000-7000-8000-000000000002', now(), now(), now());
+insert into scan_items (tenant_id, item_id, scan_id, api, position, body, first_date, state, turn, attempt, calls, counted_calls,
+                        search_status, reason, requests_spent, results, best_price, currency, observed_at, latency_ms)
+values ('00000000-0000-7000-8000-000000000001', '00000000-0000-7000-8000-000000000005', '00000000-0000-7000-8000-000000000004', 'flights', 1,
+        '{"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-01"}', '2030-01-01', 'done', 1, 1, 1, 1,
+        'ok', null, 1, 12, 198.5, 'USD', now(), 1610),
+       ('00000000-0000-7000-8000-000000000001', '00000000-0000-7000-8000-000000000006', '00000000-0000-7000-8000-000000000004', 'flights', 2,
+        '{"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-02"}', '2030-01-02', 'done', 2, 1, 1, 1,
+        'degraded', 'blocked_page', 1, null, null, null, now(), 1610);
+insert into attempts (tenant_id, item_id, number, attempt_id, scan_id, worker_id, started_at, ended_at, http_status, search_status)
+values ('00000000-0000-7000-8000-000000000001', '00000000-0000-7000-8000-000000000005', 1, gen_random_uuid(),
+        '00000000-0000-7000-8000-000000000004', 1, now(), now(), 200, 'ok');
+insert into monitors (tenant_id, monitor_id, name, cron, timezone, scan, api, rules, paused, grant_id, created_at, updated_at)
+values ('00000000-0000-7000-8000-000000000001', '00000000-0000-7000-8000-000000000007', 'a week ahead', '0 6 * * *', 'Europe/London',
+        '{"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "departure_date": "+7d"}}', 'flights',
+        '[{"type": "price_below", "price": 200}]', true, '00000000-0000-7000-8000-000000000003', now(), now());
+"#;
+
+/// A database that the first version has made, with rows.
+async fn first_version() -> TestDb {
+    let db = TestDb::empty().await;
+    let all = sqlx::migrate!("./migrations");
+    let first = all.iter().filter(|one| one.version <= FIRST_VERSION);
+    let first = Migrator::with_migrations(first.cloned().collect());
+    first.run(db.pool()).await.unwrap();
+    // Its functions had the same signatures as today's.
+    let mut functions = "set local check_function_bodies = off;".to_owned();
+    for file in std::fs::read_dir("migrations/functions").unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "sql") {
+            functions += &std::fs::read_to_string(path).unwrap();
+        }
+    }
+    execute!(db.pool(), sqlx::AssertSqlSafe(functions));
+    execute!(db.pool(), ROWS);
+    replace_function(db.pool(), 0).await;
+    db
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_the_first_version_keeps_its_rows() {
+    let db = first_version().await;
+    let mut stored = Vec::new();
+    for table in [
+        "tenants",
+        "tenant_keys",
+        "key_grants",
+        "lanes",
+        "scans",
+        "scan_items",
+        "attempts",
+        "monitors",
+    ] {
+        let rows = format!("select to_jsonb(t) from {table} t");
+        let rows: Vec<Value> = values!(db.pool(), sqlx::AssertSqlSafe(rows));
+        assert!(!rows.is_empty(), "{table}");
+        stored.extend(rows.into_iter().map(|row| (table, row)));
+    }
+    db::migrate(db.pool()).await.unwrap();
+    for (table, row) in &stored {
+        let same = format!("select count(*) from {table} t where to_jsonb(t) @> $1");
+        let same: i64 = value!(db.pool(), sqlx::AssertSqlSafe(same), row);
+        assert_eq!(same, 1, "{table}: {row}");
+    }
+
+    let app = TestApp::builder().database(&db).start().await;
+    let service = TestService::of(db, app);
+    let scan = "00000000-0000-7000-8000-000000000004";
+    let shown = service.scan(scan).await;
+    assert_eq!(
+        (&shown["status"], &shown["items"]["ok"], &shown["label"]),
+        (&json!("incomplete"), &json!(1), &json!("old")),
+        "{shown}"
+    );
+    let items = service.items(scan).await;
+    let of = |field: &str| {
+        items
+            .iter()
+            .map(|item| item[field].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of("search_status"), [json!("ok"), json!("degraded")]);
+    let monitors = service.column("/v1/monitors", "name").await;
+    assert_eq!(monitors, [json!("a week ahead")]);
+
+    let worker = service.start_worker(2);
+    let retried = service
+        .app
+        .post(
+            &format!("/v1/scans/{scan}/retry"),
+            &json!({"search_status": ["degraded"]}),
+        )
+        .await;
+    assert_eq!(retried.status, 202, "{}", retried.text());
+    let ended = service.wait_until_ended(scan).await;
+    assert_eq!(ended["items"]["ok"], 2, "{ended}");
+    let new = service.submit(&crate::support::fares(2)).await;
+    assert_eq!(service.wait_until_ended(&new).await["items"]["ok"], 2);
+    worker.stop().await;
+    assert_eq!(
+        service.column("/v1/scans", "id").await,
+        [json!(new), json!(scan)]
+    );
+    assert!(
+        service
+            .app
+            .upstream
+            .calls()
+            .iter()
+            .all(|call| call.key == KEY)
+    );
+}
