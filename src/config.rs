@@ -45,7 +45,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 /// The rate limit of one caller for scans, history and account (`crate::http`).
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
-pub struct LimitConfig {
+pub struct RateLimitConfig {
     /// Sustained requests per second of one caller to scans, history and account
     #[arg(long, env = "FARESCAN_REQUESTS_PER_SECOND", value_name = "COUNT", default_value_t = Self::PER_SECOND)]
     pub requests_per_second: NonZeroU32,
@@ -55,14 +55,14 @@ pub struct LimitConfig {
     pub request_burst: NonZeroU32,
 }
 
-impl LimitConfig {
+impl RateLimitConfig {
     /// Far above what a client needs that waits for its responses.
     pub const PER_SECOND: NonZeroU32 = NonZeroU32::new(50).unwrap();
     /// Five hundred clients may start to watch one scan at once, twice.
     pub const BURST: NonZeroU32 = NonZeroU32::new(1_000).unwrap();
 }
 
-impl Default for LimitConfig {
+impl Default for RateLimitConfig {
     fn default() -> Self {
         Self {
             requests_per_second: Self::PER_SECOND,
@@ -375,7 +375,7 @@ pub struct WebhookConfig {
 /// The master key that encrypts the callers' keys while their scans run (`crate::tenants`).
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Keys")]
-pub struct KeysConfig {
+pub struct MasterKeyConfig {
     /// File with the keyring of master keys [default: created beside the embedded database]
     #[arg(long, env = "FARESCAN_MASTER_KEY_FILE", value_name = "FILE")]
     pub master_key_file: Option<PathBuf>,

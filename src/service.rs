@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::charges::ChargeRecorder;
 use crate::config::{
-    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, UpstreamConfig,
-    WebhookConfig, WorkerConfig,
+    AdminConfig, DatabaseConfig, HttpConfig, MasterKeyConfig, PaceConfig, RateLimitConfig,
+    UpstreamConfig, WebhookConfig, WorkerConfig,
 };
 use crate::db::clock::{Clock, DatabaseTime};
 use crate::db::partitions::create_partitions_ahead;
@@ -50,10 +50,10 @@ pub struct Settings {
     /// `None`: no listener, for a worker alone.
     pub http: Option<HttpConfig>,
     pub admin: AdminConfig,
-    pub limits: LimitConfig,
+    pub limits: RateLimitConfig,
     pub upstream: UpstreamConfig,
     pub database: DatabaseConfig,
-    pub keys: KeysConfig,
+    pub keys: MasterKeyConfig,
     pub pace: PaceConfig,
     pub webhooks: WebhookConfig,
     /// `None`: no worker in this process.
@@ -367,7 +367,7 @@ fn worker_keyring(
 /// The master keys: from the settings, or beside the embedded data. `None`: this service stores no
 /// keys, so it accepts no scans.
 pub(crate) fn keyring(
-    config: &KeysConfig,
+    config: &MasterKeyConfig,
     data_dir: Option<&Path>,
 ) -> Result<Option<Keyring>, KeyringError> {
     match (&config.master_key_file, &config.master_key, data_dir) {

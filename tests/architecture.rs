@@ -48,7 +48,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "charges",
         &["db", "queue", "tenants", "upstream", "search", "contract"],
     ),
-    ("upkeep", &["db", "queue", "scans", "history", "tenants"]),
+    (
+        "upkeep",
+        &["commands", "db", "queue", "scans", "history", "tenants"],
+    ),
     ("config", &["upstream"]),
     ("logging", &[]),
 ];

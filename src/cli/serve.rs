@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::Failure;
 use crate::config::{
-    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig,
-    UpstreamConfig, WebhookConfig, WorkerConfig,
+    AdminConfig, DatabaseConfig, HttpConfig, LogConfig, MasterKeyConfig, PaceConfig,
+    RateLimitConfig, UpstreamConfig, WebhookConfig, WorkerConfig,
 };
 use crate::db::clock::Clock;
 use crate::db::embedded::default_home;
@@ -34,13 +34,13 @@ pub struct ServeArgs {
     #[command(flatten)]
     admin: AdminConfig,
     #[command(flatten)]
-    limits: LimitConfig,
+    limits: RateLimitConfig,
     #[command(flatten)]
     upstream: UpstreamConfig,
     #[command(flatten)]
     pub(super) database: DatabaseConfig,
     #[command(flatten)]
-    keys: KeysConfig,
+    keys: MasterKeyConfig,
     #[command(flatten)]
     pace: PaceConfig,
     #[command(flatten)]

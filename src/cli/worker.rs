@@ -5,8 +5,8 @@ use tokio_util::sync::CancellationToken;
 use super::Failure;
 use super::serve::{ExitSignal, stop_on_signal};
 use crate::config::{
-    AdminConfig, DatabaseConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig, UpstreamConfig,
-    WebhookConfig, WorkerConfig,
+    AdminConfig, DatabaseConfig, LogConfig, MasterKeyConfig, PaceConfig, RateLimitConfig,
+    UpstreamConfig, WebhookConfig, WorkerConfig,
 };
 use crate::db::clock::Clock;
 use crate::logging;
@@ -22,7 +22,7 @@ pub struct WorkerArgs {
     #[command(flatten)]
     database: DatabaseConfig,
     #[command(flatten)]
-    keys: KeysConfig,
+    keys: MasterKeyConfig,
     #[command(flatten)]
     worker: WorkerConfig,
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub async fn run(args: WorkerArgs) -> Result<(), Failure> {
     let settings = Settings {
         http: None,
         admin: args.admin,
-        limits: LimitConfig::default(),
+        limits: RateLimitConfig::default(),
         upstream: args.upstream,
         database: args.database,
         keys: args.keys,

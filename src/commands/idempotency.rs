@@ -15,8 +15,8 @@ use super::{CommandError, Replayable, RequestContext, store};
 use crate::contract::{ValidationError, ValidationErrors, shorten};
 use crate::ids::TenantId;
 
-/// How long a response is stored.
-const RETENTION: SignedDuration = SignedDuration::from_hours(48);
+/// How long a response is stored (scans.md, rule 22).
+pub const IDEMPOTENCY_RETENTION: SignedDuration = SignedDuration::from_hours(48);
 /// The longest key, in characters.
 pub const MAX_IDEMPOTENCY_KEY: usize = 255;
 
@@ -150,7 +150,8 @@ impl<'a> IdempotentRequest<'a> {
 }
 
 fn retained_since(now: Timestamp) -> Timestamp {
-    now.checked_sub(RETENTION).unwrap_or(Timestamp::MIN)
+    now.checked_sub(IDEMPOTENCY_RETENTION)
+        .unwrap_or(Timestamp::MIN)
 }
 
 /// The digest of a body as canonical JSON. It is streamed, because a sorted copy of the body would

@@ -17,7 +17,7 @@ use crate::tenants::acceptance::NotAccepted;
 use crate::tenants::{self, Keyring};
 
 pub(crate) use idempotency::IdempotentRequest;
-pub use idempotency::{IdempotencyKey, MAX_IDEMPOTENCY_KEY};
+pub use idempotency::{IDEMPOTENCY_RETENTION, IdempotencyKey, MAX_IDEMPOTENCY_KEY};
 
 /// The caller and the time of a request, with the resources needed to handle it.
 #[derive(Debug, Clone, Copy)]

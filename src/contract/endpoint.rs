@@ -6,7 +6,7 @@
 use super::field::FieldSpec;
 use super::flights::{OnewayRequest, RoundtripRequest};
 use super::hotels::{HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, ResolveRequest};
-use super::read_body;
+use super::read_body::unknown_field::unknown_field;
 use super::string_enum::string_enum;
 use super::validation::ValidationError;
 use serde_json::Value;
@@ -88,7 +88,7 @@ impl Endpoint {
     /// The error of an unknown field outside its body: in a sweep.
     #[must_use]
     pub fn unknown_field(self, name: &str, value: &Value) -> ValidationError {
-        read_body::unknown_field(self.as_str(), self.fields(), name, value)
+        unknown_field(self.as_str(), self.fields(), name, value)
     }
 
     /// The row of one field of its body.

@@ -60,7 +60,7 @@ macro_rules! history_query {
     (@fields departure_range $then:tt) => { history_query! { @put $then {
         /// The first day of departure.
         departure_from: Date;
-        /// The last day of departure, at most 400 days later.
+        /// The last day of departure: at most 400 days, both ends included.
         departure_to: Date;
     } order { departure_to not_before departure_from; } } };
     (@fields fares $then:tt) => { history_query! { @put $then {
@@ -88,7 +88,7 @@ macro_rules! history_query {
     (@fields checkin_range $then:tt) => { history_query! { @put $then {
         /// The first day of check-in.
         checkin_from: Date;
-        /// The last day of check-in, at most 400 days later.
+        /// The last day of check-in: at most 400 days, both ends included.
         checkin_to: Date;
     } order { checkin_to not_before checkin_from; } } };
     (@fields checkout $then:tt) => { history_query! { @put $then {

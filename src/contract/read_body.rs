@@ -5,23 +5,19 @@
 //! `scans`).
 
 mod strict_json;
+pub(super) mod unknown_field;
 
 use super::field::{FieldSpec, FieldValue};
-use super::string_enum::quoted_list;
 use super::validation::{
     MAX_FOUND_CHARS, ValidationError, ValidationErrors, is_secret_name, shorten,
 };
 use jiff::civil::Date;
 use serde_json::{Map, Value};
 use strict_json::ReadError;
+use unknown_field::unknown_field;
 
 /// The deepest nesting of a body (security.md, rule 18): `{}` is 1, `{"a": []}` is 2.
 pub const MAX_DEPTH: usize = 64;
-
-/// The least similarity at which a known name is suggested. `contract::tests::bodies` tests it.
-const MIN_SIMILARITY: f64 = 0.6;
-/// The most names that an error lists if none is similar.
-const MAX_SUGGESTED_NAMES: usize = 12;
 
 /// Reads a body that must be one JSON object with nothing after it, nested at most `max_depth`
 /// deep.
@@ -195,67 +191,4 @@ impl<'a> BodyReader<'a> {
 /// The value of a field; null is the same as absent (gateway.md, rule 7).
 pub(crate) fn non_null<'a>(body: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     body.get(name).filter(|value| !value.is_null())
-}
-
-/// gateway.md, rule 7: the error names the most similar known field; where none is similar, it
-/// lists the known fields.
-pub(super) fn unknown_field(
-    body_name: &str,
-    fields: &[FieldSpec],
-    name: &str,
-    value: &Value,
-) -> ValidationError {
-    let name = shorten(name);
-    if fields.is_empty() {
-        return ValidationError::new(name, value, "no fields");
-    }
-    let hint = if (body_name, name.as_str()) == ("hotels/search", "location") {
-        let required = fields.iter().filter(|field| field.required);
-        let names = quoted_list(required.map(|field| field.name));
-        format!("its required fields are {names}")
-    } else if let Some(known) = closest_name(fields, &name) {
-        format!("did you mean `{known}`?")
-    } else {
-        let names = quoted_list(
-            fields
-                .iter()
-                .take(MAX_SUGGESTED_NAMES)
-                .map(|field| field.name),
-        );
-        match fields.len().saturating_sub(MAX_SUGGESTED_NAMES) {
-            0 => format!("its fields are {names}"),
-            more => format!("its fields are {names} and {more} more"),
-        }
-    };
-    ValidationError::unknown_field(&name, value, body_name, &hint)
-}
-
-/// The known name most similar to `name`; the first of equals, `None` when none is similar.
-fn closest_name(fields: &[FieldSpec], name: &str) -> Option<&'static str> {
-    let mut best = None;
-    for field in fields {
-        let near = similarity(field.name, name);
-        if near >= MIN_SIMILARITY && best.is_none_or(|(_, closest_name)| near > closest_name) {
-            best = Some((field.name, near));
-        }
-    }
-    best.map(|(name, _)| name)
-}
-
-/// The similarity of `name` to `known`, from 0 to 1: the maximum of three measures. Letter pairs
-/// find an omitted word (`arrival_time_min` for `departure_arrival_time_min`). Edit distance finds
-/// swapped letters, which spoil three pairs. A name that consists of words of `known` (`from`,
-/// `date`) has at least [`MIN_SIMILARITY`].
-fn similarity(known: &str, name: &str) -> f64 {
-    let name = name.to_lowercase();
-    let alike = strsim::sorensen_dice(known, &name)
-        .max(strsim::normalized_damerau_levenshtein(known, &name));
-    let mut words = name.split('_').filter(|word| !word.is_empty()).peekable();
-    let of_known =
-        words.peek().is_some() && words.all(|word| known.split('_').any(|known| known == word));
-    if of_known {
-        alike.max(MIN_SIMILARITY)
-    } else {
-        alike
-    }
 }

@@ -30,6 +30,8 @@ string_enum! {
         NotSubscribed = "not_subscribed",
         /// The marketplace refused the request as invalid.
         InvalidRequest = "invalid_request",
+        /// The date of the search had passed when its turn came. Nothing was sent.
+        DatePassed = "date_passed",
         /// The process died during the call. The call may have been billed and is not repeated
         /// automatically.
         WorkerLost = "worker_lost",

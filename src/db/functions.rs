@@ -8,57 +8,29 @@ use sqlx::{Connection as _, PgConnection};
 /// and new processes can run side by side during an upgrade.
 const VERSION: &str = include_str!("../../migrations/functions/VERSION");
 
+macro_rules! files {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../migrations/functions/", $name, ".sql")))),*]
+    };
+}
+
 /// The folder's files. The order does not matter: function bodies are not checked while all of them are created.
-const FILES: &[(&str, &str)] = &[
-    (
-        "abandon",
-        include_str!("../../migrations/functions/abandon.sql"),
-    ),
-    (
-        "begin",
-        include_str!("../../migrations/functions/begin.sql"),
-    ),
-    (
-        "circuits",
-        include_str!("../../migrations/functions/circuits.sql"),
-    ),
-    (
-        "claim",
-        include_str!("../../migrations/functions/claim.sql"),
-    ),
-    (
-        "deliveries",
-        include_str!("../../migrations/functions/deliveries.sql"),
-    ),
-    (
-        "events",
-        include_str!("../../migrations/functions/events.sql"),
-    ),
-    (
-        "history",
-        include_str!("../../migrations/functions/history.sql"),
-    ),
-    (
-        "lanes",
-        include_str!("../../migrations/functions/lanes.sql"),
-    ),
-    (
-        "monitors",
-        include_str!("../../migrations/functions/monitors.sql"),
-    ),
-    (
-        "record",
-        include_str!("../../migrations/functions/record.sql"),
-    ),
-    (
-        "scans",
-        include_str!("../../migrations/functions/scans.sql"),
-    ),
-    (
-        "tenants",
-        include_str!("../../migrations/functions/tenants.sql"),
-    ),
-];
+const FILES: &[(&str, &str)] = files! {
+    "abandon"
+    "begin"
+    "circuits"
+    "claim"
+    "deliveries"
+    "events"
+    "history"
+    "lanes"
+    "monitors"
+    "partitions"
+    "record"
+    "scans"
+    "statistics"
+    "tenants"
+};
 
 fn version() -> i32 {
     VERSION.trim().parse().unwrap_or(0)

@@ -3,11 +3,11 @@
 //! Names no tables: the statements are in the `store` modules and in `queue`.
 
 pub mod clock;
+mod demoted_primary;
 pub mod embedded;
 pub mod functions;
 pub mod partitions;
 mod session_check;
-mod standby;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -379,9 +379,11 @@ pub fn is_unavailable(error: &sqlx::Error) -> bool {
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed => true,
         sqlx::Error::Database(error) => {
-            let is_read_only = error.code().is_some_and(|code| code == standby::READ_ONLY);
+            let is_read_only = error
+                .code()
+                .is_some_and(|code| code == demoted_primary::READ_ONLY);
             if is_read_only {
-                standby::record_refusal();
+                demoted_primary::record_refusal();
             }
             error.code().is_some_and(|code| is_unavailable_code(&code))
                 || is_library_error(error.as_ref())
@@ -452,7 +454,7 @@ fn is_unavailable_code(code: &str) -> bool {
     matches!(code.get(..2), Some("08" | "53" | "57" | "58"))
         || matches!(
             code,
-            standby::READ_ONLY
+            demoted_primary::READ_ONLY
                 | "25P03"
                 | "42P01"
                 | "55P03"
@@ -541,7 +543,7 @@ fn lazy_pool(connections: u32, options: PgConnectOptions) -> PgPool {
         .max_connections(connections)
         .acquire_timeout(ACQUIRE_TIMEOUT);
     let pool = pool.before_acquire(|_, about| {
-        Box::pin(std::future::ready(Ok(!standby::predates_refusal(
+        Box::pin(std::future::ready(Ok(!demoted_primary::predates_refusal(
             about.age,
         ))))
     });

@@ -261,7 +261,7 @@ fn cell(
         observed_at,
         age_seconds: observed_at.map(|observed_at| age_seconds(observed_at, now)),
         item_id: known.and_then(|row| row.item_id).map(Into::into),
-        // Rows written before `sampled_at` existed have only a price.
+        // A row may have a price and no sample: then the price is the last sample.
         looked_at: sampled_at.or(observed_at),
         search_status: status.or(observed_at.map(|_| SearchStatus::Ok)),
         reason: known.and_then(|row| row.sample_reason.clone()),

@@ -26,9 +26,9 @@ mod sample;
 mod series;
 mod store;
 
-pub use presenter::product_field_names;
-pub use product::{Flights, Hotels, Product};
 pub use delete::delete;
 pub use insert::insert;
 pub use observation::{Observation, ObservedItem, ObservedPrice};
+pub use presenter::product_field_names;
+pub use product::{Flights, Hotels, Product};
 pub use series::{Series, SeriesKey, Subject};

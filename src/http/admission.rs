@@ -1,5 +1,5 @@
 //! Admission of synchronous searches: the limit of searches in flight, and the limit of unknown
-//! keys (`unknown_keys`).
+//! keys (`key_guessing`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -65,7 +65,7 @@ use self::key_guessing::UnknownKeys;
 use self::rate_limit::RateLimits;
 pub use self::serve::{serve, serve_admin};
 use crate::charges::{CallUsage, ChargeRecorder};
-use crate::config::{LimitConfig, PaceConfig, WebhookConfig};
+use crate::config::{PaceConfig, RateLimitConfig, WebhookConfig};
 use crate::contract::ErrorType;
 use crate::db::clock::Clock;
 use crate::db::{RequestPools, SessionHealth};
@@ -169,7 +169,7 @@ impl AppState {
 
     /// Limits the request rate of each caller.
     #[must_use]
-    pub fn with_rate_limits(self, config: &LimitConfig) -> Self {
+    pub fn with_rate_limits(self, config: &RateLimitConfig) -> Self {
         Self {
             rate_limits: Some(Arc::new(RateLimits::new(config))),
             ..self

@@ -147,11 +147,13 @@ pub(super) async fn respond_as_scan(
     else {
         return Ok(None);
     };
-    // A service without storage.
-    let (Ok(context), Ok(custody)) = (submit_context(app, caller).await, app.custody()) else {
-        return Ok(None);
-    };
     let key = idempotency_key(&parts.headers)?;
+    let (context, custody) = match (submit_context(app, caller).await, app.custody()) {
+        (Ok(context), Ok(custody)) => (context, custody),
+        // The first request may have been stored: a second call would be billed again.
+        (Err(unavailable), _) | (_, Err(unavailable)) if key.is_some() => return Err(unavailable),
+        _ => return Ok(None),
+    };
     // A stored search counts as a submission.
     match app.check_rate_limit(&caller.key) {
         Err(too_fast) if key.is_some() => return Err(too_fast),

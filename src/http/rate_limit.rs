@@ -13,7 +13,7 @@ use governor::clock::{Clock as _, MonotonicClock};
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
-use crate::config::LimitConfig;
+use crate::config::RateLimitConfig;
 use crate::search::CallerKey;
 
 /// The maximum number of buckets. A keyed hash of the key selects the bucket: with a thousand
@@ -35,7 +35,7 @@ pub(super) struct RateLimits {
 }
 
 impl RateLimits {
-    pub(super) fn new(config: &LimitConfig) -> Self {
+    pub(super) fn new(config: &RateLimitConfig) -> Self {
         let quota = Quota::per_second(config.requests_per_second).allow_burst(config.request_burst);
         Self {
             buckets: RateLimiter::hashmap(quota),
@@ -86,7 +86,7 @@ mod tests {
 
     fn limits(per_second: u32, burst: u32) -> RateLimits {
         let count = |number| NonZeroU32::new(number).unwrap();
-        RateLimits::new(&LimitConfig {
+        RateLimits::new(&RateLimitConfig {
             requests_per_second: count(per_second),
             request_burst: count(burst),
         })

@@ -22,8 +22,8 @@ use crate::contract::monitors::{
 use crate::ids::{MonitorId, TenantId};
 use crate::paging::{self, PageError, limit_plus_one};
 use crate::scans::plan::earliest_today;
-use crate::tenants::Keyring;
 use crate::scans::plan::plan_blocking;
+use crate::tenants::Keyring;
 use crate::webhooks::endpoint;
 
 const MONITORS: &str = "monitors";

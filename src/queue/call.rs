@@ -13,7 +13,7 @@ use super::completed_call::{CompletedCall, NotSendable};
 use super::database_retry::{RetryError, RetryUntil, retry};
 use super::keys::KeyHandle;
 use super::lease::Lease;
-use super::pause::{PauseCause, pause_scan};
+use super::pause_scan::{PauseCause, pause_scan};
 use super::pending_write::RecordHandle;
 use super::store::{self, BeginVerdict, ClaimRow};
 use super::{Claim, ClaimedItem};

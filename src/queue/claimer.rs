@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::WorkerId;
-use super::backend::ReadyQueue;
+use super::apalis_backend::ReadyQueue;
 use super::claimed_item::CallPermits;
 use super::database_retry::TRANSACTION_TIMEOUT;
 use super::lease::Lease;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use zstd::bulk::Compressor;
 
 use super::circuit::CallHealth;
-use super::storable::storable;
+use super::storable_text::storable;
 use super::store::{CallEnding, CallRecord, ClaimRow};
 use crate::contract::{Api, Offer, Request, SearchStatus};
 use crate::history::{Observation, ObservedPrice, Subject};

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::database_retry::{RetryError, RetryUntil, retry};
-use super::pause::PauseCause;
+use super::pause_scan::PauseCause;
 use crate::ids::{GrantId, TenantId};
 use crate::search::CallerKey;
 use crate::tenants::{self, GrantError, Keyring};

@@ -2,7 +2,7 @@
 //!
 //! Here: merging the updates of many calls into one for each lane (pure), and sending them. The
 //! database functions of the pace apply them under the lane's lock; docs/decisions/0010 says how.
-//! Synchronous calls come through [`super::charge`].
+//! Synchronous calls come through [`crate::charges`].
 
 use std::time::Duration;
 

@@ -22,7 +22,7 @@
 //! of dead workers (`upkeep`).
 
 pub mod abandon;
-mod backend;
+mod apalis_backend;
 mod begin;
 mod call;
 mod circuit;
@@ -33,12 +33,12 @@ mod database_retry;
 mod keys;
 pub mod lanes;
 mod lease;
-pub mod pause;
+pub mod pause_scan;
 mod pending_write;
 mod record;
 mod result_writer;
 pub mod spool;
-mod storable;
+mod storable_text;
 pub mod store;
 
 use std::sync::Arc;
@@ -50,11 +50,11 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use backend::{ReadyQueue, ScanItemBackend};
+pub use apalis_backend::{ReadyQueue, ScanItemBackend};
 pub use call::CallExecutor;
 pub use claimed_item::ClaimedItem;
+pub use database_retry::TRANSACTION_TIMEOUT;
 pub use lease::Lease;
-pub use retry::TRANSACTION_TIMEOUT;
 
 use crate::config::WorkerConfig;
 use crate::ids::{ItemId, TenantId};

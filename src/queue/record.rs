@@ -14,14 +14,14 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::completed_call::CompletedCall;
+use super::database_retry::TRANSACTION_TIMEOUT;
 use super::lanes::{self, LaneUpdate};
-use super::retry::TRANSACTION_TIMEOUT;
-use super::store::{self, StoredAnswer, StoredOffer, StoredOutcome, UnknownCall};
+use super::store::{self, StoredAnswer, StoredOffer, StoredOutcome, UnrecordedCall};
 use crate::db;
 use crate::db::partitions::create_partition_for;
 use crate::history::{self, Observation};
 use crate::ids::{ItemId, TenantId};
-use crate::scans::expand;
+use crate::scans::after_acceptance;
 use crate::tenants::acceptance;
 use crate::tenants::store::acceptance as directory;
 
@@ -48,7 +48,7 @@ pub(super) fn split_by_item<T>(calls: Vec<T>, item: impl Fn(&T) -> Uuid) -> Vec<
 #[derive(Debug, Default)]
 pub(super) struct BatchReport {
     /// Calls that are not recorded as begun.
-    pub(super) unknown: Vec<UnknownCall>,
+    pub(super) unknown: Vec<UnrecordedCall>,
     /// Callers that the marketplace accepted for the first time.
     pub(super) accepted: Vec<TenantId>,
 }
@@ -198,7 +198,7 @@ pub(super) fn expand_scans(pool: &PgPool, accepted: Vec<TenantId>, wake: &Arc<No
     }
     let (pool, wake) = (pool.clone(), Arc::clone(wake));
     tokio::spawn(async move {
-        match expand::expand_due_scans(&pool, Some(&accepted), Timestamp::now()).await {
+        match after_acceptance::expand_due_scans(&pool, Some(&accepted), Timestamp::now()).await {
             Ok(_) => wake.notify_one(),
             Err(error) => {
                 tracing::debug!(%error, "expanding scans of accepted callers failed; the sweeper retries");

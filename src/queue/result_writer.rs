@@ -27,7 +27,7 @@ use super::record::{
     BatchReport, MAX_BATCH_SIZE, expand_scans, split_by_item, store_batch, update_lanes,
 };
 use super::spool::{Spool, SpoolChunk, entry};
-use super::store::UnknownCall;
+use super::store::UnrecordedCall;
 use crate::db;
 use crate::ids::{AttemptId, ItemId};
 use crate::metrics;
@@ -465,7 +465,7 @@ impl ResultWriter {
     /// deleted, and then its answer must be deleted too.
     async fn drop_unknown(
         &self,
-        call: UnknownCall,
+        call: UnrecordedCall,
         completed: &CompletedCall,
         payload: impl FnOnce() -> serde_json::Result<Vec<u8>>,
     ) {

@@ -13,7 +13,7 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::storable::{is_storable_link, storable};
+use super::storable_text::{is_storable_link, storable};
 use super::{Claim, WorkerId};
 use crate::contract::scans::PauseReason;
 use crate::contract::{Api, Offer, SearchStatus};
@@ -69,7 +69,7 @@ pub async fn claim(
     limit: usize,
 ) -> sqlx::Result<ClaimResult> {
     let rows = sqlx::query!(
-        r#"select tenant_id, api, item_id, scan_id, number, endpoint, body as "body: Json<Map<String, Value>>", upstream_filters,
+        r#"select tenant_id, api as "api: Api", item_id, scan_id, number, endpoint, body as "body: Json<Map<String, Value>>", upstream_filters,
                   upstream_limit, verbatim, grant_id, wait_ms
            from claim_items($1, $2)"#,
         worker.0,
@@ -89,7 +89,7 @@ pub async fn claim(
                 item: row.item_id?.into(),
                 number: row.number?,
             },
-            lane: Api::parse(&row.api?)?,
+            lane: row.api?,
             scan: row.scan_id?.into(),
             endpoint: row.endpoint?,
             body: row.body?.0,
@@ -271,7 +271,7 @@ pub async fn record_calls(
 
 /// A completed call that cannot be recorded, because it is not recorded as begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnknownCall {
+pub struct UnrecordedCall {
     pub item: Uuid,
     /// Its item exists. A missing item was deleted with its scan, or lost in a failover.
     pub has_item: bool,
@@ -284,9 +284,9 @@ pub struct UnknownCall {
 pub async fn unknown_calls(
     conn: &mut PgConnection,
     calls: &[&CallRecord],
-) -> sqlx::Result<Vec<UnknownCall>> {
+) -> sqlx::Result<Vec<UnrecordedCall>> {
     sqlx::query_as!(
-        UnknownCall,
+        UnrecordedCall,
         r#"select item_id as "item!", has_item as "has_item!" from unknown_calls($1)"#,
         Json(calls) as _
     )
@@ -505,12 +505,12 @@ pub struct LaneClaims {
 
 /// Lanes that were locked: this pass skips them.
 #[derive(Debug, Default)]
-pub struct BusyLanes {
+pub struct LockedLanes {
     tenants: Vec<Uuid>,
     apis: Vec<String>,
 }
 
-impl BusyLanes {
+impl LockedLanes {
     /// Adds a lane.
     pub fn add(&mut self, tenant: TenantId, api: &str) {
         self.tenants.push(tenant.uuid());
@@ -525,7 +525,7 @@ impl BusyLanes {
 pub async fn orphaned_claims(
     conn: impl PgExecutor<'_>,
     limit: i32,
-    busy: &BusyLanes,
+    busy: &LockedLanes,
 ) -> sqlx::Result<Vec<LaneClaims>> {
     sqlx::query_as!(
         LaneClaims,
@@ -545,7 +545,7 @@ pub async fn orphaned_claims(
 pub async fn lanes_with_due_retries(
     conn: impl PgExecutor<'_>,
     limit: i32,
-    busy: &BusyLanes,
+    busy: &LockedLanes,
 ) -> sqlx::Result<Vec<(TenantId, String)>> {
     let lanes = sqlx::query!(
         r#"select tenant_id as "tenant!", api as "api!" from lanes_with_due_retries($1, $2, $3)"#,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  submit ─► plan (pure) ─► one transaction: grant, lane, scan, items ─► queue
-//!  expand ─► stores the rest of a scan after the marketplace has accepted its caller
+//!  after_acceptance ─► stores the rest of a scan after the marketplace has accepted its caller
 //!  retry, cancel, control (pause, resume, delete) ─► one transaction with the scan locked
 //!  preview ─► the items and cost of a submit, without storing anything
 //!  respond_async ─► a synchronous search as a scan of one item, and its outcome
@@ -13,11 +13,11 @@
 //! `store::lock` locks a scan, after its lane and its items. Every function works for one tenant:
 //! another tenant's id is treated as unknown. Not here: searching (`queue`), HTTP (`http`).
 
+pub mod after_acceptance;
 pub mod cancel;
 pub(crate) mod cells;
 pub mod compare;
 pub mod control;
-pub mod expand;
 pub mod grid;
 mod item_state;
 pub mod plan;

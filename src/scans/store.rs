@@ -11,6 +11,7 @@ use serde_json::Value;
 use sqlx::PgConnection;
 
 use self::lock::{EndedItem, LockedScan};
+use super::per_minute;
 use super::plan::ScanPlan;
 use super::sequence::{self, Sequence};
 use crate::config::PaceConfig;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
 use super::plan::{ScanPlan, plan_blocking};
-use super::{expand, read, store, two_phase};
+use super::{after_acceptance, read, store, two_phase};
 use crate::commands::{
     CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
 };
@@ -82,7 +82,7 @@ async fn check_admission_early(
 }
 
 /// Stores a plan in the transaction that found and locked its caller: the sealed key, the lane, the
-/// scan, its items. For a caller that is not accepted yet only the first item is stored (`expand`).
+/// scan, its items. For a caller that is not accepted yet only the first item is stored (`after_acceptance`).
 pub(crate) async fn store_plan(
     conn: &mut PgConnection,
     context: RequestContext<'_>,
@@ -126,7 +126,7 @@ pub(crate) async fn store_plan(
             .strategy
             .as_ref()
             .map(|strategy| strategy.to_value());
-        expand::insert(conn, tenant, id, strategy.as_ref()).await?;
+        after_acceptance::insert(conn, tenant, id, strategy.as_ref()).await?;
     }
     if let Some(phases) = &plan.two_phase {
         let deferred = (0..plan.items.len())

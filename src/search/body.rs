@@ -1,7 +1,7 @@
 //! The body of an answer as unparsed JSON text.
 //!
-//! Most bodies are forwarded and stored without being parsed. `upstream::wire` validates them;
-//! `contract::offers` extracts the offers.
+//! Most bodies are forwarded and stored without being parsed. `upstream::classify` validates them;
+//! `contract::offer` extracts the offers.
 
 use std::fmt;
 

@@ -5,7 +5,7 @@
 //! scan, of which only the first item is stored and searched, and nothing else: no monitor, no
 //! webhook, no bounds of a lane. Acceptance is stored on the tenant's row, is never revoked, and
 //! does not depend on what retention deletes. This module is pure: `store::acceptance` has the
-//! rows, `scans::expand` stores the rest of the items.
+//! rows, `scans::after_acceptance` stores the rest of the items.
 
 use std::time::Duration;
 

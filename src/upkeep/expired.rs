@@ -12,17 +12,16 @@ use jiff_sqlx::ToSqlx as _;
 use sqlx::{PgConnection, PgPool};
 use tokio::time::Instant;
 
+use crate::commands::IDEMPOTENCY_RETENTION;
 use crate::db;
 use crate::ids::{GrantId, ScanId, TenantId};
-use crate::queue::pause::{PauseCause, pause_scan};
+use crate::queue::pause_scan::{PauseCause, pause_scan};
 use crate::tenants;
 
 /// The most rows of one transaction.
 const MAX_ROWS: i64 = 1_000;
 /// How long a step may take.
 const STEP_TIME: Duration = Duration::from_millis(500);
-/// How long the response to an idempotent request is kept (scans.md, rule 22).
-const IDEMPOTENCY_KEYS_KEPT: SignedDuration = SignedDuration::from_hours(48);
 /// How long the events of a scan are kept after its end (scans.md, rule 70).
 const EVENTS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 /// The most event rows of one transaction: some tenths of a second.
@@ -118,7 +117,7 @@ fn delete_idempotency_keys(
         let deleted = sqlx::query!(
             "delete from idempotency_keys where ctid = any (array(
                  select ctid from idempotency_keys where created_at < $1 order by created_at limit $2 for update skip locked))",
-            (now - IDEMPOTENCY_KEYS_KEPT).to_sqlx() as _,
+            (now - IDEMPOTENCY_RETENTION).to_sqlx() as _,
             MAX_ROWS,
         );
         Ok(deleted.execute(conn).await?.rows_affected())

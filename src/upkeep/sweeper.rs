@@ -18,8 +18,8 @@ use crate::db;
 use crate::db::clock::DatabaseTime;
 use crate::queue::Lease;
 use crate::queue::abandon::abandon_with_lock_timeout;
-use crate::queue::store::{self, BusyLanes};
-use crate::scans::{expand, two_phase};
+use crate::queue::store::{self, LockedLanes};
+use crate::scans::{after_acceptance, two_phase};
 
 /// The time between two sweeps.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -107,7 +107,7 @@ impl Sweeper {
         );
         log_error(
             "scans of accepted callers",
-            expand::expand_due_scans(&self.pool, None, now)
+            after_acceptance::expand_due_scans(&self.pool, None, now)
                 .await
                 .map(drop),
         );
@@ -133,7 +133,7 @@ impl Sweeper {
         )
         .execute(&self.pool)
         .await?;
-        let mut busy = BusyLanes::default();
+        let mut busy = LockedLanes::default();
         for _ in 0..MAX_ROUNDS {
             let lanes = store::orphaned_claims(&self.pool, MAX_ITEMS, &busy).await?;
             if lanes.is_empty() {
@@ -157,7 +157,7 @@ impl Sweeper {
     }
 
     async fn release_retries(&self, now: Timestamp) -> sqlx::Result<()> {
-        let mut busy = BusyLanes::default();
+        let mut busy = LockedLanes::default();
         for _ in 0..MAX_ROUNDS {
             let lanes = store::lanes_with_due_retries(&self.pool, MAX_ITEMS, &busy).await?;
             if lanes.is_empty() {

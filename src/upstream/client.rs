@@ -2,7 +2,7 @@
 //! time budget.
 //!
 //! gateway.md, rule 2 (own headers only, no redirects, no proxy), rule 17 (retry), rule 18 (time
-//! budget). `wire` interprets the response.
+//! budget). `classify` interprets the response.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::classify::{self, AnswerContext, classify};
 use super::endpoints::{UpstreamConfig, UpstreamConfigError, UpstreamEndpoints};
 use super::probe::{self, Probe};
 use super::raw_response::{BodyError, NoResponse, RawResponse};
-use super::wire::{self, AnswerContext};
 use super::{Marketplace, probe_endpoint, quota};
 use crate::contract::{Api, Endpoint};
 use crate::metrics;
@@ -107,12 +107,12 @@ impl Client {
             |_| (Vec::new(), Vec::new()),
             |response| {
                 (
-                    wire::search_headers(&response.headers),
+                    classify::search_headers(&response.headers),
                     quota::forwarded(&response.headers),
                 )
             },
         );
-        let finding = wire::classify(context, &exchange.response);
+        let finding = classify(context, &exchange.response);
         metrics::search_finished(
             context.endpoint.as_str(),
             finding.label(),
@@ -177,7 +177,7 @@ impl Client {
         let request = || self.request(endpoint, body, key, request_id);
         let mut response = send(request(), key, deadline).await;
         let mut billed = billed_for(&response);
-        if response.as_ref().is_ok_and(wire::is_retryable)
+        if response.as_ref().is_ok_and(classify::is_retryable)
             && retry_allowed(deadline, before_retry).await
         {
             let second = send(request(), key, deadline).await;

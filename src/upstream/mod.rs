@@ -3,18 +3,18 @@
 //!
 //! - `client`: sends requests within a time budget, with at most one retry
 //! - `endpoints`: URLs, paths and headers; `marketplace`: the identity of the marketplace
-//! - `wire`: classifies responses (gateway.md, rule 45); `quota`: parses quota headers; both pure
+//! - `classify`: classifies responses (gateway.md, rule 45); `quota`: parses quota headers; both pure
 //!
 //! Gateway and scanner both use [`Client::search`]. The HTTP response is built in `http`; the
 //! consequences for a scan are in `search::disposition`. Does not use the database.
 
+mod classify;
 mod client;
 mod endpoints;
 mod marketplace;
 mod probe;
 mod quota;
 mod raw_response;
-mod wire;
 
 pub use client::Client;
 pub use endpoints::{UpstreamConfig, UpstreamConfigError};

@@ -4,7 +4,7 @@
 
 use reqwest::header::HeaderMap;
 
-use super::wire::{MAX_HEADERS, is_within_limit};
+use super::classify::{MAX_HEADERS, is_within_limit};
 use crate::search::{PlanQuota, RateWindow};
 
 /// The quota headers as forwarded to the caller, in order.

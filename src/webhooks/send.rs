@@ -1,5 +1,5 @@
 //! One try: sends the signed body to the receiver within ten seconds. Not here: the outcome
-//! (`retry`), its record (`store`).
+//! (`retry_schedule`), its record (`store`).
 
 use std::error::Error as _;
 use std::sync::Arc;

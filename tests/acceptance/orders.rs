@@ -1,6 +1,6 @@
 //! What a submission before acceptance stores, and how it is expanded later.
 
-use farescan::scans::expand::expand_due_scans;
+use farescan::scans::after_acceptance::expand_due_scans;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use farescan::config::{
-    AdminConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, WebhookConfig,
+    AdminConfig, HttpConfig, MasterKeyConfig, PaceConfig, RateLimitConfig, WebhookConfig,
 };
 use farescan::db;
 use farescan::db::clock::Clock;
@@ -131,12 +131,12 @@ async fn a_service_shutdown_ends_its_streams() {
         admin: AdminConfig {
             admin_listen: Some(any),
         },
-        limits: LimitConfig::default(),
+        limits: RateLimitConfig::default(),
         upstream: upstream.config(),
         database: db.config(),
-        keys: KeysConfig {
+        keys: MasterKeyConfig {
             master_key: Some(format!("test:{}", "5a".repeat(32)).into()),
-            ..KeysConfig::default()
+            ..MasterKeyConfig::default()
         },
         pace: PaceConfig::default(),
         webhooks: WebhookConfig::default(),

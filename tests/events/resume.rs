@@ -199,7 +199,7 @@ async fn an_invalid_event_id_is_named() {
             answer.message()
         );
     }
-    let unknown = service.get(&format!("{path}?since=1")).await;
+    let unknown = service.app.get(&format!("{path}?since=1")).await;
     assert_eq!(unknown.kind(), "400 invalid_request");
     assert!(
         unknown.message().starts_with("unknown field `since`"),

@@ -1,8 +1,10 @@
 //! Reading tenant conditions out of SQL text. Pure.
 //!
-//! A condition is an equality after `where`, `on` or `and`, one side of which is a `tenant_id`. Other uses of the word are recognised by
-//! the words beside them: a column of a list, of an insert, of a key in `on conflict`, the target of a `set`. A form that this reader does
-//! not know (a row comparison, `using`, `in`, `<>`) is reported, so that nobody writes one that is never checked.
+//! A condition is an equality that holds for every row: it follows `where`, `on` or `and`, one side
+//! is a `tenant_id`, and no `or`, `not` or `when` weakens it. Other uses of the word are recognised
+//! by the words beside them: a column of a list, of an insert, of a key in `on conflict`, the
+//! target of a `set`. A form that this reader does not know (a row comparison, `using`, `in`, `<>`)
+//! is reported, so that nobody writes one that is never checked.
 
 /// One tenant condition of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,12 +136,15 @@ fn found(sql: &str) -> (Vec<Condition>, Vec<String>) {
         {
             last += 3;
         }
+        read[at - 1..=last].fill(true);
+        if !is_required(&tokens, at - 1) {
+            continue;
+        }
         let range = left.at..tokens[last].at + tokens[last].text.len();
         conditions.push(Condition {
             text: sql[range].to_owned(),
             sides: [left.text.to_owned(), other],
         });
-        read[at - 1..=last].fill(true);
     }
     for (at, token) in tokens
         .iter()
@@ -158,6 +163,47 @@ fn found(sql: &str) -> (Vec<Condition>, Vec<String>) {
         }
     }
     (conditions, unread)
+}
+
+/// Whether every row must satisfy the term that begins at `at`: between it and the `where` or `on` of
+/// its clause there are only `and` and brackets, and no `or` stands beside it.
+fn is_required(tokens: &[Token<'_>], at: usize) -> bool {
+    let any = |token: &Token<'_>, words: &[&str]| words.iter().any(|word| token.is(word));
+    if any(&tokens[at - 1], &["not", "when", "or"]) || has_or_after(tokens, at) {
+        return false;
+    }
+    let mut depth = 0_usize;
+    for before in (0..at).rev() {
+        match tokens[before].text {
+            ")" => depth += 1,
+            "(" if depth > 0 => depth -= 1,
+            // The term stands in brackets, which are a term themselves.
+            "(" => return before > 0 && is_required(tokens, before),
+            _ if depth > 0 => {}
+            _ if any(&tokens[before], &["where", "on"]) => return true,
+            _ if any(&tokens[before], &["or", "when", "case", "if", "select"]) => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Whether an `or` follows the term at `at` in the same brackets and the same clause.
+fn has_or_after(tokens: &[Token<'_>], at: usize) -> bool {
+    const ENDS: &str = "where on join left inner cross group order limit for union returning set then from having ; ,";
+    let mut depth = 0_usize;
+    for token in &tokens[at..] {
+        match token.text {
+            "(" => depth += 1,
+            ")" if depth == 0 => return false,
+            ")" => depth -= 1,
+            _ if depth > 0 => {}
+            _ if token.is("or") => return true,
+            _ if ENDS.split(' ').any(|end| token.is(end)) => return false,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// `(tenant_id, …) = …`, `(…, tenant_id) in …`, `using (tenant_id, …)`; but `(tenant_id, …) > …` is a place in an order, not a condition.
@@ -212,6 +258,28 @@ fn what_is_no_condition_is_left_alone() {
         conditions("select from a where a.tenant_id = any ($1::uuid[]) and true")[0].text,
         "a.tenant_id = any ($1::uuid[])"
     );
+}
+
+#[test]
+fn a_condition_that_rows_may_miss_does_not_count() {
+    for sql in [
+        "select from a where a.tenant_id = $1 or a.public",
+        "select from a where a.public or a.tenant_id = $1",
+        "select from a where a.id = $2 and (a.tenant_id = $1 or $1 is null)",
+        "select from a where not a.tenant_id = $1",
+        "select from a where not (a.id = $2 and a.tenant_id = $1)",
+        "select from a where case when a.tenant_id = $1 then a.b else a.c end",
+        "select case when a.b and a.tenant_id = $1 then 1 end from a where a.id = $2",
+    ] {
+        assert_eq!((conditions(sql), unread(sql)), (vec![], vec![]), "{sql}");
+    }
+    for sql in [
+        "select from a where (a.tenant_id = $1 and a.id = $2) and (a.b or a.c)",
+        "select from a where (a.b or a.c) and a.tenant_id = $1 order by a.b",
+        "select from b join a on a.tenant_id = $1 where b.c or b.d",
+    ] {
+        assert_eq!(conditions(sql).len(), 1, "{sql}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The decision of slots.
 
-use farescan::queue::pause::{PauseCause, pause_scan};
+use farescan::queue::pause_scan::{PauseCause, pause_scan};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 

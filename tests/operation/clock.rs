@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use farescan::config::{
-    AdminConfig, HttpConfig, KeysConfig, LimitConfig, PaceConfig, RetentionConfig, WebhookConfig,
-    WorkerConfig,
+    AdminConfig, HttpConfig, MasterKeyConfig, PaceConfig, RateLimitConfig, RetentionConfig,
+    WebhookConfig, WorkerConfig,
 };
 use farescan::db::clock::{Clock, DatabaseTime};
 use farescan::service::{Service, ServiceError, Settings};
@@ -56,12 +56,12 @@ impl ServiceInstance {
             admin: AdminConfig {
                 admin_listen: Some(admin),
             },
-            limits: LimitConfig::default(),
+            limits: RateLimitConfig::default(),
             upstream: upstream.config(),
             database: db.config(),
-            keys: KeysConfig {
+            keys: MasterKeyConfig {
                 master_key: Some(ring_text().into()),
-                ..KeysConfig::default()
+                ..MasterKeyConfig::default()
             },
             pace: PaceConfig {
                 flights_per_minute: 60_000,

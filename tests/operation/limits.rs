@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use farescan::config::LimitConfig;
+use farescan::config::RateLimitConfig;
 use serde_json::json;
 
 use crate::support::app::{HttpResponse, KEY, TestApp};
@@ -12,7 +12,7 @@ const BURST: u32 = 4;
 
 /// A service with a burst of four requests and one more per second.
 async fn strict() -> (TestDb, TestApp) {
-    let limits = LimitConfig {
+    let limits = RateLimitConfig {
         requests_per_second: NonZeroU32::MIN,
         request_burst: NonZeroU32::new(BURST).unwrap(),
     };

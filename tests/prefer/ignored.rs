@@ -4,7 +4,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use farescan::config::LimitConfig;
+use farescan::config::RateLimitConfig;
 use farescan::contract::Endpoint;
 use serde_json::json;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
@@ -52,6 +52,14 @@ async fn without_key_custody_the_search_is_synchronous() {
         assert_eq!(answer.header("vary"), varies, "{endpoint}");
         assert_eq!(app.upstream.count(), number + 1, "{endpoint}");
     }
+    let sent = app.upstream.count();
+    let once = send_with_preference(&app, "/v1/flights/oneway", &body(ONEWAY), Some("k")).await;
+    assert_eq!(
+        once.kind(),
+        "503 unavailable",
+        "its repetition would be billed again"
+    );
+    assert_eq!(app.upstream.count(), sent);
     assert_eq!(
         app.post("/v1/flights/oneway", &body(ONEWAY))
             .await
@@ -127,7 +135,7 @@ async fn at_a_limit_only_searches_without_a_key_are_synchronous() {
 /// does not.
 #[tokio::test]
 async fn the_rate_limit_refuses_only_searches_with_a_key() {
-    let limits = LimitConfig {
+    let limits = RateLimitConfig {
         requests_per_second: NonZeroU32::MIN,
         request_burst: NonZeroU32::MIN,
     };

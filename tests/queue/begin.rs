@@ -1,7 +1,7 @@
 //! `begin`: each call is recorded before its first byte is sent.
 
 use farescan::ids::AttemptId;
-use farescan::queue::pause::{PauseCause, pause_scan};
+use farescan::queue::pause_scan::{PauseCause, pause_scan};
 use farescan::queue::store::{self, BeginVerdict};
 use jiff::Timestamp;
 

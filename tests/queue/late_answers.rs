@@ -3,7 +3,7 @@
 use farescan::ids::AttemptId;
 use farescan::queue::Claim;
 use farescan::queue::abandon::abandon_unsent;
-use farescan::queue::store::{self, BeginVerdict, CallRecord, LaneClaims, UnknownCall};
+use farescan::queue::store::{self, BeginVerdict, CallRecord, LaneClaims, UnrecordedCall};
 use jiff::{SignedDuration, Timestamp};
 
 use super::fixture::{QueueFixture, ok, rejected, scan_of};
@@ -272,7 +272,7 @@ async fn calls_without_a_row_are_reported_as_unknown() {
     let expected = [(calls[0].item, true), (gone.item, false)];
     assert_eq!(
         unknown,
-        expected.map(|(item, has_item)| UnknownCall {
+        expected.map(|(item, has_item)| UnrecordedCall {
             item: item.uuid(),
             has_item
         })

@@ -154,7 +154,7 @@ async fn only_a_dead_workers_claims_are_orphaned() {
         dead.0
     );
     assert_eq!(
-        store::orphaned_claims(&fixture.pool, 10, &store::BusyLanes::default())
+        store::orphaned_claims(&fixture.pool, 10, &store::LockedLanes::default())
             .await
             .unwrap(),
         [],
@@ -170,7 +170,7 @@ async fn only_a_dead_workers_claims_are_orphaned() {
         "the database has not been up for that long"
     );
     assert_eq!(expire("0").await, 1);
-    let orphaned_claims = store::orphaned_claims(&fixture.pool, 10, &store::BusyLanes::default())
+    let orphaned_claims = store::orphaned_claims(&fixture.pool, 10, &store::LockedLanes::default())
         .await
         .unwrap();
     assert_eq!(orphaned_claims.len(), 1);

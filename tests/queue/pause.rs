@@ -1,6 +1,6 @@
 //! A pause whose cause may be over by the time it is requested.
 
-use farescan::queue::pause::{PauseCause, pause_scan};
+use farescan::queue::pause_scan::{PauseCause, pause_scan};
 use sqlx::AssertSqlSafe;
 
 use super::fixture::{QueueFixture, scan_of};

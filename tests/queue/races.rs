@@ -5,7 +5,7 @@ use farescan::contract::SearchStatus;
 use farescan::ids::AttemptId;
 use farescan::ids::ScanId;
 use farescan::queue::WorkerId;
-use farescan::queue::pause::{PauseCause, pause_scan};
+use farescan::queue::pause_scan::{PauseCause, pause_scan};
 use farescan::queue::store::{self, BeginVerdict, ClaimResult, LaneClaims};
 use jiff::Timestamp;
 use rand::rngs::StdRng;

@@ -1,7 +1,7 @@
 //! `record`: the effects of a finished call on its item, scan and lane.
 
 use farescan::contract::SearchStatus;
-use farescan::queue::pause::{PauseCause, pause_scan};
+use farescan::queue::pause_scan::{PauseCause, pause_scan};
 use farescan::queue::store::{CallEnding, CallRecord};
 
 use super::fixture::{QueueFixture, degraded, done, ok, priced, rejected, scan_of};

@@ -1,9 +1,9 @@
 //! Endpoints are switched off, switched on, moved and closed.
 
 use farescan::commands::CommandError;
-use farescan::webhooks::{Sender, endpoint, resend};
 use farescan::contract::monitors::OffReason;
 use farescan::contract::webhooks::{DeliveryReason, DeliveryStatus};
+use farescan::webhooks::{Sender, endpoint, resend};
 use jiff::Timestamp;
 
 use super::harness::{WebhookTest, address, deliver, guard, lock};

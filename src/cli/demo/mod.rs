@@ -18,8 +18,8 @@ use super::client::ApiClient;
 use super::serve::{ExitSignal, data_subfolder, sandbox_upstream, start_sandbox, stop_on_signal};
 use super::{EndedBySignal, Failure};
 use crate::config::{
-    AdminConfig, DatabaseConfig, HttpConfig, KeysConfig, LimitConfig, LogConfig, PaceConfig,
-    WebhookConfig, WorkerConfig,
+    AdminConfig, DatabaseConfig, HttpConfig, LogConfig, MasterKeyConfig, PaceConfig,
+    RateLimitConfig, WebhookConfig, WorkerConfig,
 };
 use crate::db::clock::Clock;
 use crate::logging;
@@ -161,10 +161,10 @@ async fn start(
     let settings = Settings {
         http: Some(HttpConfig { listen }),
         admin: args.admin,
-        limits: LimitConfig::default(),
+        limits: RateLimitConfig::default(),
         upstream,
         database,
-        keys: KeysConfig::default(),
+        keys: MasterKeyConfig::default(),
         pace: PaceConfig {
             flights_per_minute: SEARCHES_PER_MINUTE,
             hotels_per_minute: SEARCHES_PER_MINUTE,

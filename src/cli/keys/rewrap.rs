@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use crate::cli::Failure;
-use crate::config::{DatabaseConfig, KeysConfig};
+use crate::config::{DatabaseConfig, MasterKeyConfig};
 use crate::db::{self, Database};
 use crate::service::keyring;
 use crate::tenants::rewrap::{RewrapSummary, rewrap};
@@ -14,7 +14,7 @@ pub struct RewrapArgs {
     #[command(flatten)]
     database: DatabaseConfig,
     #[command(flatten)]
-    keys: KeysConfig,
+    keys: MasterKeyConfig,
 }
 
 /// Seals the stored keys anew. Idempotent, and safe beside running processes.
@@ -55,7 +55,10 @@ pub async fn run(args: RewrapArgs) -> Result<(), Failure> {
     .into())
 }
 
-async fn run_in_database(keys: &KeysConfig, database: &Database) -> Result<RewrapSummary, Failure> {
+async fn run_in_database(
+    keys: &MasterKeyConfig,
+    database: &Database,
+) -> Result<RewrapSummary, Failure> {
     let ring = keyring(keys, database.data_dir())?
         .ok_or("there is no master key: set FARESCAN_MASTER_KEY_FILE")?;
     if !db::is_migrated(database.pool()).await? {

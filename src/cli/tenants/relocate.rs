@@ -6,7 +6,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::cli::Failure;
-use crate::config::{DatabaseConfig, KeysConfig};
+use crate::config::{DatabaseConfig, MasterKeyConfig};
 use crate::db::{self, Database};
 use crate::ids::TenantId;
 use crate::marketplace;
@@ -33,7 +33,7 @@ pub struct MoveArgs {
     #[command(flatten)]
     database: DatabaseConfig,
     #[command(flatten)]
-    keys: KeysConfig,
+    keys: MasterKeyConfig,
 }
 
 /// Moves the caller. Run again after a failure, it finishes the move.

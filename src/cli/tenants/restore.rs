@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use zeroize::Zeroizing;
 
 use crate::cli::Failure;
-use crate::config::{DatabaseConfig, KeysConfig};
+use crate::config::{DatabaseConfig, MasterKeyConfig};
 use crate::contract::{MAX_KEY_BYTES, parse_key};
 use crate::db::clock::DatabaseTime;
 use crate::db::{self, Database};
@@ -24,7 +24,7 @@ pub struct RestoreArgs {
     #[command(flatten)]
     database: DatabaseConfig,
     #[command(flatten)]
-    keys: KeysConfig,
+    keys: MasterKeyConfig,
 }
 
 /// Undoes the rotation. Safe beside running processes.
@@ -74,7 +74,7 @@ fn read_keys() -> Result<(CallerKey, Option<CallerKey>), Failure> {
 }
 
 async fn run_in_database(
-    config: &KeysConfig,
+    config: &MasterKeyConfig,
     database: &Database,
     old: &CallerKey,
     to: &CallerKey,

@@ -19,7 +19,7 @@ pub(super) async fn lane(
 ) -> sqlx::Result<Option<LaneState>> {
     let row = sqlx::query!(
         r#"select extract(epoch from emission)::double precision as "seconds_per_search!", plan_limit,
-                  case when paused_until > clock_timestamp() then pause_reason end as paused,
+                  case when paused_until > clock_timestamp() then pause_reason end as "paused: PauseReason",
                   case when plan_reset_at is null or plan_reset_at > $3 then plan_remaining end as plan_remaining
            from lanes where tenant_id = $1 and api = $2"#,
         tenant.uuid(),
@@ -31,7 +31,7 @@ pub(super) async fn lane(
     let count = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
     Ok(row.map(|row| LaneState {
         seconds_per_search: row.seconds_per_search,
-        paused: row.paused.as_deref().and_then(PauseReason::parse),
+        paused: row.paused,
         plan_limit: count(row.plan_limit),
         plan_remaining: count(row.plan_remaining),
     }))

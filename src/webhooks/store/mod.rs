@@ -1,5 +1,5 @@
-//! Deliveries in the database. SQL functions of the migration `webhooks` lease tries and record
-//! their results; the head of that file shows the states.
+//! Deliveries in the database. The SQL functions of `functions/deliveries.sql` lease tries and
+//! record their results; the head of that file shows the states.
 //!
 //! Also here: endpoints ([`endpoints`]), lists ([`lists`]) and the lock order ([`lock`]).
 

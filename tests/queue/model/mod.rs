@@ -7,7 +7,7 @@
 mod predict;
 
 use farescan::ids::{AttemptId, ItemId, ScanId};
-use farescan::queue::pause::{PauseCause, pause_scan};
+use farescan::queue::pause_scan::{PauseCause, pause_scan};
 use farescan::queue::store::{self, CallRecord, ClaimResult, LaneClaims};
 use farescan::queue::{Claim, WorkerId};
 use farescan::scans::control::{pause, resume};
@@ -346,9 +346,10 @@ impl ModelRun {
             dead.0
         );
         execute!(self.fixture.pool(), "select expire_workers('0')");
-        for lane in store::orphaned_claims(self.fixture.pool(), 1_000, &store::BusyLanes::default())
-            .await
-            .unwrap()
+        for lane in
+            store::orphaned_claims(self.fixture.pool(), 1_000, &store::LockedLanes::default())
+                .await
+                .unwrap()
         {
             store::abandon(self.fixture.pool(), &lane, Timestamp::now())
                 .await
