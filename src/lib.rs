@@ -35,7 +35,7 @@
 //! and the encrypted key, and wakes the caller's *lane*. A worker claims items from due lanes
 //! ([`queue`]) and records the attempt before the first byte of its call (*begin*). It calls
 //! [`upstream::Client::search`] and passes the outcome to the batching writer. The writer stores
-//! attempt, answer, observation, item, counters and lane in one transaction.
+//! attempt, answer, observation, item and counters in one transaction, then updates the lane.
 //! [`search::disposition`] decides how the item ends and how its lane continues.
 //!
 //! If the process dies before *begin*, nothing was spent and the item is claimed again. If it dies
@@ -66,7 +66,7 @@
 //!
 //! # Module dependencies
 //!
-//! The modules below are in reading order: a module uses only modules above it.
+//! The modules below are in reading order. `tests/architecture.rs` lists which may use which.
 //! `tests/architecture.rs` checks the allowed directions.
 
 pub mod ids;
