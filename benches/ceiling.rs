@@ -36,13 +36,13 @@ pub async fn run() -> Res<()> {
     let env = BenchEnvironment::new().await?;
     let upstream = Upstream::start(0, BYTES)?;
     let small = Upstream::start(0, 0)?;
-    let serve = env.serve(&upstream.url())?;
+    let mut serve = env.serve(&upstream.url())?;
     let api = serve.listening().await?.ok_or("no address")?;
     for (upstream, what) in [(&upstream, "6,144 bytes"), (&small, "an empty array")] {
         println!(
             "\nceiling: {ITEMS} items over HTTP, upstream at once and {what}, {IN_FLIGHT} in flight, stored durably"
         );
-        let worker = env.worker(&upstream.url(), IN_FLIGHT)?;
+        let mut worker = env.worker(&upstream.url(), IN_FLIGHT)?;
         worker.listening().await?;
         let mut rates = Vec::new();
         for run in 1..=runs() {
@@ -159,7 +159,7 @@ async fn queue_throughput(env: &BenchEnvironment, api: SocketAddr, upstream: &Up
     println!(
         "\nceiling: the queue alone (claim, begin, record in batches of {BATCH}, {LOOPS} at a time), no HTTP, no answers"
     );
-    let worker = env.worker(&upstream.url(), IN_FLIGHT)?;
+    let mut worker = env.worker(&upstream.url(), IN_FLIGHT)?;
     worker.listening().await?;
     let mut callers_of_runs = Vec::new();
     for run in 1..=runs() {

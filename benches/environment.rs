@@ -155,7 +155,7 @@ impl Program {
     }
 
     /// Waits for the log line `listening`; returns the API's address if it has one.
-    pub async fn listening(&self) -> Res<Option<SocketAddr>> {
+    pub async fn listening(&mut self) -> Res<Option<SocketAddr>> {
         for _ in 0..MAX_POLLS {
             let log = fs::read_to_string(&self.log)?;
             let mut lines = log
@@ -163,6 +163,9 @@ impl Program {
                 .filter_map(|line| serde_json::from_str::<Value>(line).ok());
             if let Some(line) = lines.find(|line| line["message"] == "listening") {
                 return Ok(line["address"].as_str().map(str::parse).transpose()?);
+            }
+            if self.child.try_wait()?.is_some() {
+                break;
             }
             sleep(POLL).await;
         }

@@ -34,14 +34,23 @@ struct Variant {
 
 /// Runs all three comparisons.
 pub async fn run() -> Res<()> {
-    let env = BenchEnvironment::new().await?;
     let upstreams = [
         Upstream::start(DELAY_MS, BYTES)?,
         Upstream::start(0, BYTES)?,
         Upstream::start(SLOW_MS, BYTES)?,
     ];
+    // A database belongs to one marketplace, so each upstream has its own.
+    let mut environments = Vec::new();
+    let mut gateways = Vec::new();
+    for upstream in &upstreams {
+        let env = BenchEnvironment::new().await?;
+        let mut gateway = env.serve(&upstream.url())?;
+        let address = gateway.listening().await?.ok_or("no address")?;
+        gateways.push((gateway, address));
+        environments.push(env);
+    }
     let nginx = Nginx::start(
-        env.folder(),
+        environments[0].folder(),
         &upstreams.each_ref().map(|upstream| upstream.address),
     )
     .await?;
@@ -49,12 +58,6 @@ pub async fn run() -> Res<()> {
         println!(
             "\ngateway: NGINX IS NOT INSTALLED (apt-get install nginx-light), so the figures beside it are missing"
         );
-    }
-    let mut gateways = Vec::new();
-    for upstream in &upstreams {
-        let gateway = env.serve(&upstream.url())?;
-        let address = gateway.listening().await?.ok_or("no address")?;
-        gateways.push((gateway, address));
     }
     compare_latency(
         &variants(0, &upstreams, &gateways, nginx.as_ref()),
@@ -74,7 +77,9 @@ pub async fn run() -> Res<()> {
     for (gateway, _) in gateways {
         gateway.stop().await?;
     }
-    env.close().await;
+    for env in environments {
+        env.close().await;
+    }
     Ok(())
 }
 

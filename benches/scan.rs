@@ -36,9 +36,9 @@ async fn case(name: &str, how_many: usize, aim: &str) -> Res<()> {
     );
     let env = BenchEnvironment::new().await?;
     let upstream = Upstream::start(DELAY_MS, BYTES)?;
-    let serve = env.serve(&upstream.url())?;
+    let mut serve = env.serve(&upstream.url())?;
     let api = serve.listening().await?.ok_or("no address")?;
-    let worker = env.worker(&upstream.url(), IN_FLIGHT)?;
+    let mut worker = env.worker(&upstream.url(), IN_FLIGHT)?;
     worker.listening().await?;
     // Warms up connections, code and plans.
     let first = create_callers(env.pool(), api, &format!("{name}-first"), how_many).await?;

@@ -107,7 +107,7 @@ create table scans (
     tags              text[]      not null default '{}',
     priority          text        not null check (priority in ('interactive', 'scheduled')),
     upstream_filters  boolean     not null default false,
-    upstream_limit    integer,                  -- the rows that flights ask for; null for hotels
+    upstream_limit    integer,                  -- the rows that flights request; null for hotels and for a search sent as written
     -- The searches are sent as their caller wrote them, and their outcomes are kept.
     verbatim          boolean     not null default false,
     max_attempts      smallint    not null check (max_attempts >= 1),

@@ -67,7 +67,6 @@
 //! # Module dependencies
 //!
 //! The modules below are in reading order. `tests/architecture.rs` lists which may use which.
-//! `tests/architecture.rs` checks the allowed directions.
 
 pub mod ids;
 

@@ -58,7 +58,7 @@ begin
     if not found then
         return false;
     end if;
-    update scan_items i set state = 'held', worker_id = null, not_before = null
+    update scan_items i set state = 'held', worker_id = null
     where i.tenant_id = p_tenant and i.scan_id = p_scan and i.state in ('pending', 'claimed', 'delayed');
     perform pg_notify('farescan_scan', p_scan::text);
     return true;
@@ -145,7 +145,8 @@ begin
         return;
     end if;
     update scan_items i
-    set state = case when p_scan.status = 'paused' then 'held' else 'cancelled' end, not_before = null
+    set state = case when p_scan.status = 'paused' then 'held' else 'cancelled' end,
+        not_before = case when p_scan.status = 'paused' then i.not_before end
     where i.tenant_id = p_scan.tenant_id and i.item_id = any (p_items) and i.state in ('pending', 'delayed');
     get diagnostics moved = row_count;
     if p_scan.status <> 'paused' and moved > 0 then

@@ -1,6 +1,7 @@
 //! Access to Postgres: pools, session settings, migrations, and the private server in `embedded`.
 //!
-//! Names no tables: the statements are in the `store` modules and in `queue`.
+//! Names no tables, apart from `partitions`: the statements are in the `store` modules, `queue` and
+//! `upkeep`.
 
 pub mod clock;
 mod demoted_primary;

@@ -46,7 +46,7 @@ const MAX_LATE_TENANTS: usize = 4;
 
 /// Payloads whose writes timed out, by caller: the caller's next write would wait for the same
 /// lock.
-type LateAnswers = HashMap<Uuid, Vec<Vec<u8>>>;
+type LateAnswers = HashMap<Uuid, Vec<(&'static str, Vec<u8>)>>;
 
 /// Whether the database is available but the write timed out: a lock or statement timeout.
 fn is_timeout(error: &sqlx::Error) -> bool {
@@ -343,8 +343,7 @@ impl ResultWriter {
                 Err(error) => self.quarantine(payload.clone(), &error).await,
             }
         }
-        let count = calls.len();
-        let ends: Vec<_> = calls.iter().map(|(completed, _)| completed.end()).collect();
+        let mut ends: Vec<_> = calls.iter().map(|(completed, _)| completed.end()).collect();
         let mut late = LateAnswers::new();
         for calls in split_by_item(calls, |(completed, _)| completed.record.item_id) {
             if let Err(error) = self.store_or_collect_late(calls, &mut late).await {
@@ -356,7 +355,12 @@ impl ResultWriter {
         if !late.is_empty() {
             // Claims must not wait for the locks that these answers wait for.
             self.allow_claims();
-            let late: Vec<_> = late.into_values().flatten().collect();
+            let (waiting, late): (Vec<_>, Vec<_>) = late.into_values().flatten().unzip();
+            for end in waiting {
+                if let Some(at) = ends.iter().position(|stored| *stored == end) {
+                    ends.swap_remove(at);
+                }
+            }
             tracing::warn!(
                 answers = late.len(),
                 "spooled answers timed out; moved to the end of the spool"
@@ -365,6 +369,7 @@ impl ResultWriter {
         }
         self.is_database_down = false;
         self.remove_from_spool(chunk).await?;
+        let count = ends.len();
         for end in ends {
             metrics::items_ended(end, 1);
         }
@@ -395,27 +400,30 @@ impl ResultWriter {
     ) -> sqlx::Result<()> {
         let payloads: Vec<_> = calls
             .iter()
-            .map(|(completed, payload)| (completed.record.tenant_id, payload.clone()))
+            .map(|(completed, payload)| {
+                let answer = (completed.end(), payload.clone());
+                (completed.record.tenant_id, answer)
+            })
             .collect();
         match self.store_spooled(calls).await {
             Err(error) if is_timeout(&error) => {}
             stored => return stored,
         }
-        for (tenant, payload) in payloads {
-            if let Some(payloads) = late.get_mut(&tenant) {
-                payloads.push(payload);
+        for (tenant, answer) in payloads {
+            if let Some(answers) = late.get_mut(&tenant) {
+                answers.push(answer);
                 continue;
             }
             // The caller has read this payload before.
-            let Ok(completed) = entry::read(&payload) else {
+            let Ok(completed) = entry::read(&answer.1) else {
                 continue;
             };
             match self
-                .store_spooled(vec![(completed.aged(Timestamp::now()), payload.clone())])
+                .store_spooled(vec![(completed.aged(Timestamp::now()), answer.1.clone())])
                 .await
             {
                 Err(error) if is_timeout(&error) && late.len() < MAX_LATE_TENANTS => {
-                    late.entry(tenant).or_default().push(payload);
+                    late.entry(tenant).or_default().push(answer);
                 }
                 stored => stored?,
             }

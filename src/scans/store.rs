@@ -384,8 +384,11 @@ pub(super) async fn requeue_items(
     .await?;
     if resumes {
         sqlx::query!(
-            "update scan_items i set state = 'pending', turn = $3::bigint + h.place * $4::bigint
-             from (select item_id, row_number() over (order by position) + $5 as place
+            "update scan_items i
+             set state = case when h.early then 'delayed' else 'pending' end, turn = $3::bigint + h.place * $4::bigint,
+                 not_before = case when h.early then i.not_before end
+             from (select item_id, row_number() over (order by position) + $5 as place,
+                          coalesce(not_before > clock_timestamp(), false) as early
                    from scan_items where tenant_id = $1 and scan_id = $2 and state = 'held') h
              where i.tenant_id = $1 and i.item_id = h.item_id",
             tenant.uuid(),

@@ -1,6 +1,7 @@
 //! Pause, resume and cancel: calls that begin afterwards, calls in flight, and refusals.
 
 use farescan::contract::Endpoint;
+use farescan::queue::pause_scan::{PauseCause, pause_scan};
 use serde_json::{Value, json};
 
 use crate::support::app::KEY;
@@ -302,6 +303,72 @@ async fn a_delayed_retry_keeps_its_time_through_a_pause() {
             "{command}"
         );
     }
+    let waits = "select count(*) from scan_items where state = 'delayed' and not_before > now() + interval '59 minutes'";
+    assert_eq!(value!(service.pool(), waits, => i64), 1);
+    assert_eq!(service.claim().await.len(), 0);
+}
+
+/// A spent budget pauses as the caller does: neither a resume nor a retry of another item sends the
+/// delayed retry early (scans.md, rule 20).
+#[tokio::test]
+async fn a_delayed_retry_keeps_its_time_through_a_spent_budget() {
+    for command in ["resume", "retry"] {
+        let service = TestService::start().await;
+        let mut body = fares(3);
+        body["retry"] = json!({"max_attempts": 2, "delay_seconds": 3600});
+        body["max_requests"] = json!(3);
+        let id = service
+            .submit_and_complete(&body, |position| match position {
+                0 => SearchOutcome::Degraded("blocked_page"),
+                1 => SearchOutcome::Ok(9),
+                _ => SearchOutcome::Failed,
+            })
+            .await;
+        let tenant = value!(service.pool(), "select tenant_id from scans", => uuid::Uuid);
+        let is_paused = pause_scan(
+            service.pool(),
+            tenant.into(),
+            id.parse().unwrap(),
+            &PauseCause::BudgetSpent,
+        )
+        .await
+        .unwrap();
+        assert!(is_paused);
+        let more = match command {
+            "resume" => json!({"max_requests": 10}),
+            _ => json!({"search_status": ["failed"], "max_requests": 10}),
+        };
+        let answer = service
+            .post(&format!("/v1/scans/{id}/{command}"), &more)
+            .await;
+        assert!((200..300).contains(&answer.status), "{}", answer.text());
+        let waits = "select count(*) from scan_items where state = 'delayed' and not_before > now() + interval '59 minutes'";
+        assert_eq!(value!(service.pool(), waits, => i64), 1, "{command}");
+        let claimable = usize::from(command == "retry");
+        assert_eq!(service.claim().await.len(), claimable, "{command}");
+    }
+}
+
+/// A retry that the scan's policy grants while its scan is paused waits as long as any other.
+#[tokio::test]
+async fn a_retry_granted_during_a_pause_keeps_its_delay() {
+    let service = TestService::start().await;
+    let mut body = fares(1);
+    body["retry"] = json!({"max_attempts": 2, "delay_seconds": 3600});
+    let id = service.submit(&body).await;
+    let claims = service.claim().await;
+    service.begin(&claims[0]).await;
+    let paused = service
+        .post(&format!("/v1/scans/{id}/pause"), &json!({}))
+        .await;
+    assert_eq!(paused.status, 200, "{}", paused.text());
+    service
+        .finish(&claims[0], SearchOutcome::Degraded("blocked_page"))
+        .await;
+    let resumed = service
+        .post(&format!("/v1/scans/{id}/resume"), &json!({}))
+        .await;
+    assert_eq!(resumed.status, 200, "{}", resumed.text());
     let waits = "select count(*) from scan_items where state = 'delayed' and not_before > now() + interval '59 minutes'";
     assert_eq!(value!(service.pool(), waits, => i64), 1);
     assert_eq!(service.claim().await.len(), 0);

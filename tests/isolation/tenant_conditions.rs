@@ -177,10 +177,18 @@ fn is_required(tokens: &[Token<'_>], at: usize) -> bool {
         match tokens[before].text {
             ")" => depth += 1,
             "(" if depth > 0 => depth -= 1,
-            // The term stands in brackets, which are a term themselves.
-            "(" => return before > 0 && is_required(tokens, before),
+            // The term stands in brackets, which are a term themselves unless a function, `filter`
+            // or `not` stands before them.
+            "(" => {
+                return before > 0
+                    && any(&tokens[before - 1], &["where", "on", "and", "("])
+                    && is_required(tokens, before);
+            }
             _ if depth > 0 => {}
-            _ if any(&tokens[before], &["where", "on"]) => return true,
+            // `filter (where …)` selects rows of an aggregate only.
+            _ if any(&tokens[before], &["where", "on"]) => {
+                return before < 2 || !tokens[before - 2].is("filter");
+            }
             _ if any(&tokens[before], &["or", "when", "case", "if", "select"]) => return false,
             _ => {}
         }
@@ -190,7 +198,8 @@ fn is_required(tokens: &[Token<'_>], at: usize) -> bool {
 
 /// Whether an `or` follows the term at `at` in the same brackets and the same clause.
 fn has_or_after(tokens: &[Token<'_>], at: usize) -> bool {
-    const ENDS: &str = "where on join left inner cross group order limit for union returning set then from having ; ,";
+    const ENDS: &str =
+        "where on join left inner cross group order limit for union returning set from having ; ,";
     let mut depth = 0_usize;
     for token in &tokens[at..] {
         match token.text {
@@ -269,6 +278,9 @@ fn a_condition_that_rows_may_miss_does_not_count() {
         "select from a where not a.tenant_id = $1",
         "select from a where not (a.id = $2 and a.tenant_id = $1)",
         "select from a where case when a.tenant_id = $1 then a.b else a.c end",
+        "select count(*) filter (where a.tenant_id = $1) from a where a.id = $2",
+        "select from a where coalesce(a.b and a.tenant_id = $1, true)",
+        "select from a where a.tenant_id = $1 and case when a.b then a.c end or a.d",
         "select case when a.b and a.tenant_id = $1 then 1 end from a where a.id = $2",
     ] {
         assert_eq!((conditions(sql), unread(sql)), (vec![], vec![]), "{sql}");

@@ -56,7 +56,7 @@ async fn without_key_custody_the_search_is_synchronous() {
     let once = send_with_preference(&app, "/v1/flights/oneway", &body(ONEWAY), Some("k")).await;
     assert_eq!(
         once.kind(),
-        "503 unavailable",
+        "503 key_custody_disabled",
         "its repetition would be billed again"
     );
     assert_eq!(app.upstream.count(), sent);

@@ -1,5 +1,5 @@
-//! Scans, through HTTP and against a real database. [`stepped_service`] runs the queue's steps one
-//! by one, so that a test decides the time and outcome of every search.
+//! Scans, through HTTP and against a real database. `support::steps` runs the queue's steps one by
+//! one, so that a test decides the time and outcome of every search.
 
 mod cancel;
 mod grid;

@@ -315,7 +315,7 @@ impl IntoResponses for FlightErrors {
             (ErrorType::Internal, "A defect of this service"),
             (
                 ErrorType::SearchIncomplete,
-                "The search did not complete and `strict` is true; too many searches are in flight; or, with `Prefer` and `Idempotency-Key`, the database is unavailable",
+                "The search did not complete and `strict` is true; too many searches are in flight; or, with `Prefer` and `Idempotency-Key`, the database is unavailable or this service has no master key",
             ),
         ])
     }
@@ -349,7 +349,7 @@ impl IntoResponses for HotelErrors {
             ),
             (
                 ErrorType::Unavailable,
-                "The marketplace's own 503; too many searches are in flight; or, with `Prefer` and `Idempotency-Key`, the database is unavailable",
+                "The marketplace's own 503; too many searches are in flight; or, with `Prefer` and `Idempotency-Key`, the database is unavailable or this service has no master key",
             ),
             (
                 ErrorType::UpstreamTimeout,
