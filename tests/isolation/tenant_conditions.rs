@@ -177,6 +177,8 @@ fn is_required(tokens: &[Token<'_>], at: usize) -> bool {
         match tokens[before].text {
             ")" => depth += 1,
             "(" if depth > 0 => depth -= 1,
+            _ if ends_case(tokens, before) => depth += 1,
+            _ if depth > 0 && tokens[before].is("case") => depth -= 1,
             // The term stands in brackets, which are a term themselves unless a function, `filter`
             // or `not` stands before them.
             "(" => {
@@ -196,6 +198,13 @@ fn is_required(tokens: &[Token<'_>], at: usize) -> bool {
     false
 }
 
+/// Whether the token is the `end` of a `case`, and not of a block of a function.
+fn ends_case(tokens: &[Token<'_>], at: usize) -> bool {
+    let is_of_block =
+        |next: &Token<'_>| ["if", "loop", ";", "case"].iter().any(|word| next.is(word));
+    tokens[at].is("end") && !tokens.get(at + 1).is_some_and(is_of_block)
+}
+
 /// Whether an `or` follows the term at `at` in the same brackets and the same clause.
 fn has_or_after(tokens: &[Token<'_>], at: usize) -> bool {
     const ENDS: &str =
@@ -206,6 +215,8 @@ fn has_or_after(tokens: &[Token<'_>], at: usize) -> bool {
             "(" => depth += 1,
             ")" if depth == 0 => return false,
             ")" => depth -= 1,
+            _ if token.is("case") => depth += 1,
+            _ if depth > 0 && token.is("end") => depth -= 1,
             _ if depth > 0 => {}
             _ if token.is("or") => return true,
             _ if ENDS.split(' ').any(|end| token.is(end)) => return false,
@@ -289,6 +300,8 @@ fn a_condition_that_rows_may_miss_does_not_count() {
         "select from a where (a.tenant_id = $1 and a.id = $2) and (a.b or a.c)",
         "select from a where (a.b or a.c) and a.tenant_id = $1 order by a.b",
         "select from b join a on a.tenant_id = $1 where b.c or b.d",
+        "select from a where a.tenant_id = $1 and case when a.b then a.c else a.d or a.e end",
+        "select from a where case when a.b then a.c or a.d end and a.tenant_id = $1",
     ] {
         assert_eq!(conditions(sql).len(), 1, "{sql}");
     }

@@ -11,6 +11,46 @@ use crate::support::db::TestDb;
 /// A statement, the table that is not bound in it, and why.
 const UNBOUND: &[(&str, &str, &str)] = &[
     (
+        "select t.tenant_id from tenants t where t.accepted_at is null and greatest",
+        "lanes",
+        "upkeep: removes callers that were never accepted, or one of them",
+    ),
+    (
+        "select t.tenant_id from tenants t where t.accepted_at is null and greatest",
+        "scan_items",
+        "upkeep: removes callers that were never accepted, or one of them",
+    ),
+    (
+        "select t.tenant_id from tenants t where t.accepted_at is null and greatest",
+        "scans",
+        "upkeep: removes callers that were never accepted, or one of them",
+    ),
+    (
+        "select t.tenant_id from tenants t where t.accepted_at is null and greatest",
+        "tenants",
+        "upkeep: removes callers that were never accepted, or one of them",
+    ),
+    (
+        "select u.tenant_id, u.scan_id, u.strategy, s.endpoint",
+        "scan_items",
+        "stores the rest of scans whose callers were accepted, or of some callers",
+    ),
+    (
+        "select u.tenant_id, u.scan_id, u.strategy, s.endpoint",
+        "scans",
+        "stores the rest of scans whose callers were accepted, or of some callers",
+    ),
+    (
+        "select u.tenant_id, u.scan_id, u.strategy, s.endpoint",
+        "tenants",
+        "stores the rest of scans whose callers were accepted, or of some callers",
+    ),
+    (
+        "select u.tenant_id, u.scan_id, u.strategy, s.endpoint",
+        "unexpanded_scans",
+        "stores the rest of scans whose callers were accepted, or of some callers",
+    ),
+    (
         "update installation set marketplace = $1",
         "tenants",
         "whether there is any caller at all, before a sandbox takes a database",

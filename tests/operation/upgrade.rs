@@ -168,7 +168,7 @@ async fn a_database_of_the_first_version_keeps_its_rows() {
 
     let app = TestApp::builder().database(&db).start().await;
     let service = TestService::of(db, app);
-    let scan = "00000000-0000-7000-8000-000000000004";
+    let scan = "scn_00000000000070008000000000000004";
     let shown = service.scan(scan).await;
     assert_eq!(
         (&shown["status"], &shown["items"]["ok"], &shown["label"]),
