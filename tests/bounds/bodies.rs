@@ -110,7 +110,7 @@ fn shapes() -> Vec<(&'static str, String, &'static str)> {
 }
 
 async fn send(url: &str, key: &str, body: &str) -> (u16, String) {
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = crate::support::http_client();
     let request = client
         .post(format!("{url}/v1/scans/preview"))
         .header("x-api-key", key)
@@ -192,7 +192,7 @@ async fn thirty_large_bodies_at_once_leave_it_healthy() {
 
 /// The number of `/healthz` answers and the slowest one.
 async fn watch_health(url: String, done: Arc<AtomicBool>) -> (u32, Duration) {
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let client = crate::support::http_client();
     let (mut asked, mut slowest) = (0, Duration::ZERO);
     while !done.load(Ordering::Relaxed) {
         let begun = Instant::now();

@@ -34,7 +34,7 @@ async fn lock_waits_of_one_caller_do_not_block_others() {
         .finished_scan(&other.submit_scan(&fares(1)).await)
         .await;
 
-    let mut lock = farescan::db::begin(fixture.pool()).await.unwrap();
+    let mut lock = crate::support::db::begin_holding(fixture.pool()).await;
     let locked = "select from lanes where tenant_id = (select tenant_id from scans where scan_id = $1) for update";
     let scan = uuid::Uuid::parse_str(id.trim_start_matches("scn_")).unwrap();
     execute!(&mut *lock, locked, scan);

@@ -29,7 +29,7 @@ pub struct TimedResponse {
 
 impl ApiClient {
     pub fn new(url: &str, key: &str) -> Self {
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let http = crate::support::http_client();
         Self {
             url: url.to_owned(),
             key: key.to_owned(),

@@ -91,7 +91,7 @@ async fn sixty_exports_use_bounded_memory() {
     reset_peak_memory(service.pid());
     let before = memory_kb(service.pid(), "VmRSS");
     let answers = join_all((0..HEAVY).map(|_| async {
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let http = crate::support::http_client();
         let request = http
             .get(format!("{url}/v1/scans/{scan}/items"))
             .header("x-api-key", KEY);

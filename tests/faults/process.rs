@@ -242,8 +242,7 @@ pub async fn post(
     body: &Value,
     headers: &[(&str, &str)],
 ) -> reqwest::Result<ProcessResponse> {
-    let client = reqwest::Client::builder().no_proxy().build()?;
-    let mut request = client
+    let mut request = crate::support::http_client()
         .post(format!("{url}{path}"))
         .header("x-api-key", KEY)
         .json(body);

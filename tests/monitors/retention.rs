@@ -208,7 +208,7 @@ async fn rows_expire_in_batches_that_skip_locked_rows() {
     for sql in [alerts, slots] {
         execute!(service.pool(), sql);
     }
-    let mut holder = farescan::db::begin(service.pool()).await.unwrap();
+    let mut holder = crate::support::db::begin_holding(service.pool()).await;
     let held = "select from alerts where fired_at < '2028-01-01 00:00:11' for update";
     execute!(&mut *holder, held);
     let now = at("2030-06-15T12:00:00Z");

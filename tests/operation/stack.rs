@@ -329,8 +329,10 @@ async fn compose_services_start_in_order_and_run_a_scan() {
         stack.start_service(name).await;
     }
     for service in ["serve", "worker"] {
-        let health = stack.health(service);
-        assert_eq!(health.code, Some(0), "{service}: {health:?}");
+        crate::support::wait_until("it is healthy", async || {
+            stack.health(service).code == Some(0)
+        })
+        .await;
     }
 
     let http = reqwest::Client::builder()

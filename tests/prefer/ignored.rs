@@ -219,7 +219,7 @@ async fn unknown_preferences_have_no_effect() {
         .json(&body(ONEWAY));
     assert_eq!(service.send(keyless).await.kind(), "401 missing_api_key");
     assert_eq!(
-        service.count("select count(*) from tenants").await,
+        service.count("select count(*) from scans").await,
         0,
         "nothing was stored"
     );

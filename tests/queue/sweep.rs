@@ -154,7 +154,7 @@ async fn retention_removes_all_old_scans_but_a_locked_one() {
     }
     let ended = "update scans set status = 'cancelled', cancelled = 1, finished_at = now() - interval '40 days'";
     execute!(&fixture.pool, ended);
-    let mut holder = farescan::db::begin(&fixture.pool).await.unwrap();
+    let mut holder = crate::support::db::begin_holding(&fixture.pool).await;
     execute!(
         &mut *holder,
         "select from scans order by finished_at, scan_id limit 1 for update"

@@ -392,3 +392,13 @@ async fn drop_stale(connection: &mut PgConnection) {
         }
     }
 }
+
+/// A transaction that holds locks as long as its test needs, also on a busy machine.
+pub async fn begin_holding(pool: &PgPool) -> sqlx::Transaction<'static, sqlx::Postgres> {
+    let mut tx = farescan::db::begin(pool).await.unwrap();
+    execute!(
+        &mut *tx,
+        "set local idle_in_transaction_session_timeout = 0"
+    );
+    tx
+}

@@ -25,6 +25,17 @@ pub fn array(value: &serde_json::Value) -> &Vec<serde_json::Value> {
     value.as_array().unwrap()
 }
 
+/// One HTTP client for all requests of a test: making one takes a tenth of a second, and on a busy
+/// machine so long that a connection of another one is closed before its request is sent. Each
+/// request has a connection of its own: an idle one may be closed just when it is used again.
+pub fn http_client() -> reqwest::Client {
+    static CLIENT: std::sync::LazyLock<reqwest::Client> = std::sync::LazyLock::new(|| {
+        let builder = reqwest::Client::builder().no_proxy();
+        builder.pool_max_idle_per_host(0).build().unwrap()
+    });
+    CLIENT.clone()
+}
+
 /// Waits for a condition.
 pub async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let end = tokio::time::Instant::now() + WAIT_LIMIT;

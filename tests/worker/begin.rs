@@ -67,7 +67,7 @@ async fn a_pause_and_resume_beside_a_blocked_begin_calls_once() {
     warmer.stop().await;
 
     let neighbour = fixture.submit(1, &json!({"label": "neighbour"})).await;
-    let mut lock = farescan::db::begin(fixture.pool()).await.unwrap();
+    let mut lock = crate::support::db::begin_holding(fixture.pool()).await;
     execute!(
         &mut *lock,
         "select from scans where scan_id = $1 for update",
@@ -249,7 +249,7 @@ async fn end_calls_beside_a_locked_scan(fixture: &WorkerFixture, gate: &Gate) ->
         .id;
     let locked = fixture.submit(3, &json!({})).await;
     fixture.upstream.wait_for_in_flight(6).await;
-    let mut lock = farescan::db::begin(fixture.pool()).await.unwrap();
+    let mut lock = crate::support::db::begin_holding(fixture.pool()).await;
     execute!(
         &mut *lock,
         "select from scans where scan_id = $1 for update",

@@ -21,7 +21,7 @@ async fn a_claimer_backs_off_from_a_locked_lane() {
     metrics::start();
     let fixture = WorkerFixture::new().await;
     let scan = fixture.submit(1, &json!({})).await;
-    let mut holder = farescan::db::begin(fixture.pool()).await.unwrap();
+    let mut holder = crate::support::db::begin_holding(fixture.pool()).await;
     execute!(&mut *holder, "select from lanes for update");
     let worker = fixture.start_worker();
     let begun = Instant::now();
