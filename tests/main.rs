@@ -15,6 +15,7 @@ mod alerts;
 mod architecture;
 mod bounds;
 mod citations;
+mod cli;
 mod control;
 mod embedded;
 mod events;

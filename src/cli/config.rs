@@ -19,6 +19,9 @@ use crate::db::embedded::default_home;
 #[derive(Debug, clap::Subcommand)]
 pub enum ConfigCommand {
     /// Show the settings that `serve` would run with, and where each comes from
+    #[command(
+        after_help = "Examples:\n  farescan config show\n  farescan config show --listen 127.0.0.1:8181"
+    )]
     Show(Box<serve::ServeArgs>),
 }
 

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use super::Failure;
+use super::client::root_cause;
 use crate::config::AdminConfig;
 use crate::contract::ErrorBody;
 
@@ -59,15 +60,6 @@ fn local_address(address: SocketAddr) -> Result<SocketAddr, Failure> {
         ip => ip,
     };
     Ok(SocketAddr::new(ip, address.port()))
-}
-
-/// The innermost cause, such as `Connection refused`.
-fn root_cause(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

@@ -13,8 +13,14 @@ use crate::upstream::Client;
 #[derive(Debug, clap::Subcommand)]
 pub enum MarketplaceCommand {
     /// Show which marketplace the database belongs to
+    #[command(
+        after_help = "Examples:\n  farescan marketplace show\n  farescan marketplace show --database-url postgres://db.example/farescan"
+    )]
     Show(ShowMarketplaceArgs),
     /// Set the marketplace to that of the settings, after its address changed. Stop every process first
+    #[command(
+        after_help = "Examples:\n  farescan marketplace set\n  farescan marketplace set --sandbox"
+    )]
     Set(Box<SetMarketplaceArgs>),
 }
 

@@ -1,19 +1,50 @@
 //! The command line: one file per command. A command reads its settings, calls the module that does
 //! the work and prints the result.
 
+mod alerts;
 mod client;
+mod commands;
+mod compare;
+mod completions;
 mod config;
+mod control;
+mod dates;
+mod deliveries;
 mod demo;
+mod exit;
+mod export;
+mod format;
 mod healthcheck;
+mod history;
+mod ids;
+mod interrupt;
 mod keys;
+mod login;
+mod man;
 mod marketplace;
 mod memory;
 mod migrate;
+mod monitors;
+mod openapi;
+mod pages;
+mod partial_file;
 mod progress;
+mod question;
+mod quota;
 mod render;
+mod request;
+mod retry;
 mod sandbox;
+mod scan;
+mod scans;
+mod search;
 mod serve;
 mod tenants;
+mod terminal;
+mod usage;
+mod verify;
+mod watch;
+mod why;
 mod worker;
 
 use std::process::ExitCode;
@@ -23,7 +54,13 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// What does this trip cost on which date, in which market, and is that a good price?
 #[derive(Debug, Parser)]
-#[command(name = "farescan", version, about, max_term_width = 110)]
+#[command(
+    name = "farescan",
+    version,
+    about,
+    max_term_width = 110,
+    after_help = "Examples:\n  farescan demo\n  farescan scan oneway TLV LHR --depart 2027-02"
+)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -31,29 +68,57 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[command(flatten)]
+    Client(commands::ClientCommand),
     /// Run a demo on this machine: a month of fares, a hotel from five markets
+    #[command(after_help = "Examples:\n  farescan demo\n  farescan demo --exit")]
     Demo(demo::DemoArgs),
     /// Run the gateway and the job API, with a worker in the same process
+    #[command(
+        after_help = "Examples:\n  farescan serve --sandbox\n  farescan serve --listen 0.0.0.0:8080 --no-worker"
+    )]
     Serve(serve::ServeArgs),
     /// Run a worker alone, for a `serve --no-worker`
+    #[command(
+        after_help = "Examples:\n  farescan worker\n  farescan worker --worker-concurrency 32"
+    )]
     Worker(worker::WorkerArgs),
     /// Run the marketplace simulator alone
+    #[command(
+        after_help = "Examples:\n  farescan sandbox\n  farescan sandbox --listen 127.0.0.1:8091 --latency 0"
+    )]
     Sandbox(sandbox::SandboxArgs),
     /// Bring the database's tables up to date
+    #[command(
+        after_help = "Examples:\n  farescan migrate\n  farescan migrate --database-url postgres://db.example/farescan"
+    )]
     Migrate(migrate::MigrateArgs),
     /// Show or set the marketplace of the database
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  farescan marketplace show\n  farescan marketplace set --sandbox"
+    )]
     Marketplace(marketplace::MarketplaceCommand),
     /// Create and replace the master key
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  farescan keys new --out master.key\n  farescan keys rewrap"
+    )]
     Keys(keys::KeysCommand),
     /// Restore a caller's access, or move a caller to another installation
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  farescan tenants restore --help\n  farescan tenants move --help"
+    )]
     Tenants(tenants::TenantsCommand),
     /// Show the settings
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  farescan config show\n  farescan config show --listen 127.0.0.1:8181"
+    )]
     Config(config::ConfigCommand),
     /// Check whether a process on this machine is ready; exits with 0 or 1
+    #[command(after_help = "Examples:\n  farescan healthcheck\n  farescan healthcheck --live")]
     Healthcheck(healthcheck::HealthcheckArgs),
 }
 
@@ -72,7 +137,7 @@ impl Cli {
     pub async fn run(self) -> ExitCode {
         match self.execute().await {
             Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => exit_code(failure),
+            Err(failure) => exit::exit_code(&failure),
         }
     }
 
@@ -89,33 +154,9 @@ impl Cli {
             Command::Tenants(tenants) => tenants::run(tenants).await,
             Command::Config(config) => config::run(&config),
             Command::Healthcheck(args) => healthcheck::run(args).await,
+            Command::Client(command) => interrupt::until_interrupted(command.run()).await,
         }
     }
-}
-
-/// The exit code of a process that SIGPIPE ends: 128 and its number.
-const BY_SIGPIPE: u8 = 141;
-
-/// Prints a failure and returns its exit code. It prints nothing for a closed pipe, as of
-/// `demo | head`, where SIGPIPE would have ended the process silently.
-fn exit_code(failure: Failure) -> ExitCode {
-    if let Some(signal) = failure.downcast_ref::<EndedBySignal>() {
-        return ExitCode::from(signal.code);
-    }
-    let io = failure.downcast_ref::<std::io::Error>();
-    if io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
-        return ExitCode::from(BY_SIGPIPE);
-    }
-    anstream::eprintln!("farescan: {failure}");
-    ExitCode::FAILURE
-}
-
-/// A signal ended the command; the exit code shows it to the shell.
-#[derive(Debug, thiserror::Error)]
-#[error("ended by a signal")]
-struct EndedBySignal {
-    /// 130 for SIGINT, 143 for SIGTERM.
-    code: u8,
 }
 
 /// Adds the environment variable of the setting that the error is about.
@@ -155,4 +196,77 @@ fn variable_of(command: &clap::Command, flag: &str) -> Option<String> {
             .get_subcommands()
             .find_map(|command| variable_of(command, flag))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of an example up to a pipe, a redirection or another command.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote, mut is_word) =
+            (Vec::new(), String::new(), None, false);
+        for c in line.chars().chain([' ']) {
+            match quote {
+                Some(end) if c == end => quote = None,
+                Some(_) => word.push(c),
+                None if matches!(c, '"' | '\'') => (quote, is_word) = (Some(c), true),
+                None if c == ' ' => {
+                    if is_word || !word.is_empty() {
+                        words.push(std::mem::take(&mut word));
+                        is_word = false;
+                    }
+                }
+                None if matches!(c, '|' | '<' | '>' | '&') => break,
+                None => word.push(c),
+            }
+        }
+        words
+    }
+
+    /// Checks a command and its subcommands; adds what is wrong.
+    fn check(path: &str, command: &clap::Command, wrong: &mut Vec<String>) {
+        let help = command
+            .get_after_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let examples: Vec<_> = help
+            .lines()
+            .filter_map(|line| line.strip_prefix("  farescan "))
+            .collect();
+        if examples.len() < 2 {
+            wrong.push(format!("{path}: {} examples", examples.len()));
+        }
+        for example in examples {
+            let line = format!("farescan {example}");
+            let own = path.strip_prefix("farescan ").unwrap_or_default();
+            if !example.starts_with(own) {
+                wrong.push(format!("{path}: {line} is of another command"));
+            }
+            if let Err(error) = Cli::try_parse_from(words(&line))
+                && error.kind() != clap::error::ErrorKind::DisplayHelp
+            {
+                wrong.push(format!("{path}: {line}: {error}"));
+            }
+        }
+        for subcommand in command.get_subcommands() {
+            check(
+                &format!("{path} {}", subcommand.get_name()),
+                subcommand,
+                wrong,
+            );
+        }
+    }
+
+    #[test]
+    fn every_help_has_two_examples_that_are_valid() {
+        let mut wrong = Vec::new();
+        check("farescan", &Cli::command(), &mut wrong);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
 }

@@ -14,9 +14,11 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::walkthrough::{Walkthrough, WalkthroughScans};
+use super::Failure;
 use super::client::ApiClient;
+use super::exit::EndedBySignal;
 use super::serve::{ExitSignal, data_subfolder, sandbox_upstream, start_sandbox, stop_on_signal};
-use super::{EndedBySignal, Failure};
+use super::terminal::Screen;
 use crate::config::{
     AdminConfig, DatabaseConfig, HttpConfig, LogConfig, MasterKeyConfig, PaceConfig,
     RateLimitConfig, WebhookConfig, WorkerConfig,
@@ -108,7 +110,6 @@ async fn run_walkthrough(
     folder: &Path,
     exit: bool,
 ) -> Result<(), Failure> {
-    let colour = anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never;
     let client = ApiClient::new(base, KEY)?;
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
     writeln!(
@@ -118,7 +119,7 @@ async fn run_walkthrough(
     let scans = Walkthrough {
         client: &client,
         out: &mut *out,
-        colour,
+        screen: Screen::detect(),
         today,
     }
     .run_all()

@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 
 use crate::cli::Failure;
 use crate::cli::client::ApiClient;
-use crate::cli::progress::{follow, summary};
+use crate::cli::progress::{View, follow, summary};
 use crate::cli::render::{Calendar, CalendarDay, CellValue, MarketRow, MarketTable, legend};
-use crate::contract::{Item, ItemPage, RetryAccepted, Scan, ScanStatus, SearchStatus};
+use crate::cli::terminal::Screen;
+use crate::contract::{Item, ItemPage, RetryAccepted, Scan, ScanStatus};
 use crate::ids::ScanId;
 
 /// The markets of the hotel scan, the baseline first.
@@ -25,8 +26,8 @@ const DAYS_AHEAD: i32 = 30;
 pub struct Walkthrough<'a, W: Write> {
     pub client: &'a ApiClient,
     pub out: W,
-    /// Whether `out` shows colours.
-    pub colour: bool,
+    /// What `out` shows.
+    pub screen: Screen,
     pub today: Date,
 }
 
@@ -120,7 +121,7 @@ impl<W: Write> Walkthrough<'_, W> {
             currency: "USD".to_owned(),
             markets: items.iter().map(market).collect(),
         };
-        writeln!(self.out, "{}", table.table(self.colour))?;
+        writeln!(self.out, "{}", table.table(self.screen.colour))?;
         Ok(scan.id)
     }
 
@@ -134,7 +135,7 @@ impl<W: Write> Walkthrough<'_, W> {
     }
 
     async fn ended(&mut self, id: ScanId) -> Result<Scan, Failure> {
-        let scan = follow(self.client, id).await?;
+        let scan = follow(self.client, id, self.view()).await?;
         writeln!(self.out, "   {id} is {}: {}\n", scan.status, summary(&scan))?;
         match scan.status {
             ScanStatus::Completed | ScanStatus::Incomplete => Ok(scan),
@@ -149,14 +150,21 @@ impl<W: Write> Walkthrough<'_, W> {
             .iter()
             .filter_map(day)
             .collect();
-        for (month, table) in calendar.months(self.colour) {
-            writeln!(
-                self.out,
-                "   {month}, cheapest one-way fare in USD\n{table}"
-            )?;
-        }
-        writeln!(self.out, "{}", legend(self.colour))?;
+        writeln!(
+            self.out,
+            "   Cheapest one-way fare in USD\n{}",
+            calendar.render(&self.screen)
+        )?;
+        writeln!(self.out, "{}", legend(self.screen.colour))?;
         Ok(())
+    }
+
+    fn view(&self) -> View {
+        if self.screen.live {
+            View::Bar
+        } else {
+            View::Silent
+        }
     }
 
     async fn items(&self, id: ScanId, filter: &str) -> Result<Vec<Item>, Failure> {
@@ -185,6 +193,7 @@ fn day(item: &Item) -> Option<CalendarDay> {
     Some(CalendarDay {
         date,
         value: cell_value(item),
+        note: None,
     })
 }
 
@@ -200,16 +209,12 @@ fn market(item: &Item) -> MarketRow {
                 .as_ref()
                 .and_then(|answer| answer.get("room_type")),
         ),
+        parity: None,
     }
 }
 
 fn cell_value(item: &Item) -> CellValue {
-    match (item.best_price, item.search_status) {
-        (Some(price), _) => CellValue::Price(price),
-        (None, None) => CellValue::Waiting,
-        (None, Some(SearchStatus::Ok | SearchStatus::Empty)) => CellValue::Nothing,
-        (None, Some(SearchStatus::Partial | SearchStatus::Degraded)) => CellValue::Unknown,
-    }
+    CellValue::of(item.best_price, item.state, item.search_status)
 }
 
 #[cfg(test)]

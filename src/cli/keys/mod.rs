@@ -9,8 +9,14 @@ use super::Failure;
 #[derive(Debug, clap::Subcommand)]
 pub enum KeysCommand {
     /// Generate a new entry for the master key, or with `--out` a new master key file
+    #[command(
+        after_help = "Examples:\n  farescan keys new --out master.key\n  farescan keys new --id 2027-05 >> master.key"
+    )]
     New(new::NewKeyArgs),
     /// Seal the stored keys anew under the master key's first entry, so that older entries can be removed
+    #[command(
+        after_help = "Examples:\n  farescan keys rewrap\n  farescan keys rewrap --master-key-file master.key"
+    )]
     Rewrap(rewrap::RewrapArgs),
 }
 

@@ -4,12 +4,23 @@
 //! found nothing, one that did not complete and one not yet made have different marks.
 
 mod calendar;
+mod list;
 mod markets;
+mod matrix;
+mod sparkline;
+mod tone;
 
 pub use calendar::{Calendar, CalendarDay};
+pub use list::{Column, ListTable};
 pub use markets::{MarketRow, MarketTable};
+pub use matrix::Matrix;
+pub use sparkline::sparkline;
+pub use tone::{Text, Tone};
 
 use rust_decimal::Decimal;
+
+use crate::contract::SearchStatus;
+use crate::contract::scans::ItemState;
 
 /// The result of one cell's search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,11 +31,54 @@ pub enum CellValue {
     Nothing,
     /// The search did not complete: whether there is a price is unknown.
     Unknown,
-    /// Not yet searched.
+    /// Not searched: not yet, or never.
     Waiting,
+    /// The marketplace refused the search as invalid.
+    Refused,
 }
 
 impl CellValue {
+    /// The value of an item or of a cell that shows one.
+    pub fn of(price: Option<Decimal>, state: ItemState, status: Option<SearchStatus>) -> Self {
+        match (price, state, status) {
+            (Some(price), ..) => Self::Price(price),
+            (None, ItemState::Failed, _) => Self::Refused,
+            (None, _, None) => Self::Waiting,
+            (None, _, Some(SearchStatus::Ok | SearchStatus::Empty)) => Self::Nothing,
+            (None, _, Some(SearchStatus::Partial | SearchStatus::Degraded)) => Self::Unknown,
+        }
+    }
+
+    /// The value of several searches without a price: empty only if all of them are, because one
+    /// that did not complete or has not run may have a price.
+    pub fn without_price(values: impl Iterator<Item = Self>) -> Self {
+        let rank = |value: &Self| match value {
+            Self::Nothing | Self::Price(_) => 0,
+            Self::Refused => 1,
+            Self::Unknown => 2,
+            Self::Waiting => 3,
+        };
+        values.max_by_key(rank).unwrap_or(Self::Waiting)
+    }
+
+    /// The text with the whole price, for a list.
+    pub fn exact_text(self) -> Text {
+        match self {
+            Self::Price(price) => price.normalize().to_string().into(),
+            other => Text::new(other.text(), other.tone()),
+        }
+    }
+
+    /// What the colour of the cell repeats.
+    fn tone(self) -> Tone {
+        match self {
+            Self::Price(_) => Tone::Plain,
+            Self::Unknown => Tone::Warning,
+            Self::Refused => Tone::Bad,
+            Self::Nothing | Self::Waiting => Tone::Quiet,
+        }
+    }
+
     /// The text of the cell: prices in whole units.
     fn text(self) -> String {
         match self {
@@ -32,20 +86,21 @@ impl CellValue {
             Self::Nothing => "–".to_owned(),
             Self::Unknown => "?".to_owned(),
             Self::Waiting => "·".to_owned(),
+            Self::Refused => "x".to_owned(),
         }
     }
 
     fn price(self) -> Option<Decimal> {
         match self {
             Self::Price(price) => Some(price),
-            Self::Nothing | Self::Unknown | Self::Waiting => None,
+            Self::Nothing | Self::Unknown | Self::Waiting | Self::Refused => None,
         }
     }
 }
 
 /// Explains the marks and, with `colour`, the colours. Each line fits 80 columns.
 pub fn legend(colour: bool) -> String {
-    let marks = "   * cheapest   – nothing offered   ? did not complete   · not searched yet";
+    let marks = "   * cheapest   – nothing offered   ? did not complete   · not searched";
     let colours = "\n   green: the cheapest fifth   red: the dearest fifth   yellow: incomplete";
     format!("{marks}{}", if colour { colours } else { "" })
 }

@@ -19,13 +19,14 @@ fn february() -> Calendar {
         .map(|day| CalendarDay {
             date: date(2027, 2, day),
             value: value(day),
+            note: None,
         })
         .collect()
 }
 
 #[test]
 fn a_month_reads_like_a_calendar() {
-    let months = february().months(false);
+    let months = february().months(false, 8);
     assert_eq!(months.len(), 1);
     insta::assert_snapshot!(format!("{}\n{}", months[0].0, months[0].1));
 }
@@ -35,9 +36,10 @@ fn a_range_over_the_year_has_a_table_for_each_month() {
     let days = [date(2026, 12, 31), date(2027, 1, 1)].map(|date| CalendarDay {
         date,
         value: price(100),
+        note: None,
     });
     let titles: Vec<_> = Calendar::from_iter(days)
-        .months(false)
+        .months(false, 8)
         .into_iter()
         .map(|(title, _)| title)
         .collect();
@@ -53,6 +55,7 @@ fn the_cheapest_is_the_earliest_of_equal_prices() {
     let equal = Calendar::from_iter([5, 4].map(|day| CalendarDay {
         date: date(2027, 2, day),
         value: price(9),
+        note: None,
     }));
     assert_eq!(
         equal.cheapest().map(|(date, _)| date),
@@ -61,6 +64,7 @@ fn the_cheapest_is_the_earliest_of_equal_prices() {
     let absent = Calendar::from_iter([CalendarDay {
         date: date(2027, 2, 1),
         value: CellValue::Unknown,
+        note: None,
     }]);
     assert_eq!(absent.cheapest(), None);
 }
@@ -79,9 +83,14 @@ fn the_legend_fits_80_columns() {
 
 #[test]
 fn tables_have_colour_only_on_request() {
-    let coloured = february().months(true)[0].1.to_string();
+    let coloured = february().months(true, 8)[0].1.to_string();
     assert!(coloured.contains("\u{1b}["), "{coloured}");
-    assert!(!february().months(false)[0].1.to_string().contains('\u{1b}'));
+    assert!(
+        !february().months(false, 8)[0]
+            .1
+            .to_string()
+            .contains('\u{1b}')
+    );
 }
 
 #[test]
@@ -90,6 +99,7 @@ fn markets_stand_beside_their_baseline() {
         country: country.into(),
         value,
         room: room.map(str::to_owned),
+        parity: None,
     };
     let markets = MarketTable {
         currency: "USD".into(),

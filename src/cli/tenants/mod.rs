@@ -10,6 +10,9 @@ use super::Failure;
 #[derive(Debug, clap::Subcommand)]
 pub enum TenantsCommand {
     /// Move a caller, with scans, history and monitors, to the database of another installation
+    #[command(
+        after_help = "Examples:\n  farescan tenants move --tenant ten_01a203c0e34277d8a336dcd2cb234bba --target-database-url postgres://other/farescan\n  farescan tenants move --tenant ten_01a203c0e34277d8a336dcd2cb234bba --target-database-url postgres://other/farescan --patience-seconds 600"
+    )]
     Move(relocate::MoveArgs),
     /// Undo a key rotation of the last 48 hours
     Restore(restore::RestoreArgs),

@@ -18,7 +18,8 @@ use crate::tenants::rotate::restore::restore;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Reads the keys from standard input, one per line, so that no process list shows them: first the key whose rotation \
-                        to undo, then optionally another key that takes over."
+                        to undo, then optionally another key that takes over.\n\nExamples:\n  farescan tenants restore < keys.txt\n  \
+                  farescan tenants restore --master-key-file master.key < keys.txt"
 )]
 pub struct RestoreArgs {
     #[command(flatten)]

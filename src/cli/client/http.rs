@@ -1,0 +1,246 @@
+//! An HTTP client of the service's own API.
+
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::{Method, Response, Url};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::error::{ClientError, root_cause};
+use crate::cli::Failure;
+use crate::contract::{ErrorBody, ErrorDetail, ErrorType, MAX_KEY_BYTES};
+
+/// Longer than the longest search that the service allows.
+const TIMEOUT: Duration = Duration::from_secs(200);
+/// Time to connect.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest error message of a foreign server that is shown, in characters.
+const MAX_MESSAGE_CHARS: usize = 300;
+const KEY_HEADER: &str = "x-api-key";
+
+/// Calls the service at one address with one key.
+#[derive(Debug, Clone)]
+pub struct ApiClient {
+    http: reqwest::Client,
+    base: String,
+    /// Marked as sensitive, so that `Debug` hides it.
+    key: HeaderValue,
+}
+
+/// A successful answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub headers: HeaderMap,
+    /// The body as it came.
+    pub text: String,
+    base: String,
+}
+
+impl Answer {
+    /// The body as a value.
+    ///
+    /// # Errors
+    /// It is not a `T`: the service has another version.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
+        serde_json::from_str(&self.text).map_err(|error| ClientError::Unexpected {
+            base: self.base.clone(),
+            what: format!("sent an answer that this version cannot read ({error})"),
+        })
+    }
+
+    /// A header's text; `None` when absent.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+impl ApiClient {
+    /// A client of the service at `base` (`http://127.0.0.1:8080`). It follows no redirects, which
+    /// could carry the key to another host, and uses no proxy for this machine.
+    pub fn new(base: &str, key: &str) -> Result<Self, Failure> {
+        let mut http = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .redirect(reqwest::redirect::Policy::none());
+        if Url::parse(base).is_ok_and(|url| is_this_machine(&url)) {
+            http = http.no_proxy();
+        }
+        let mut key = HeaderValue::from_str(key).map_err(|_| {
+            format!("the key is not valid: expected 1 to {MAX_KEY_BYTES} visible ASCII characters")
+        })?;
+        key.set_sensitive(true);
+        Ok(Self {
+            http: http.build()?,
+            base: base.trim_end_matches('/').to_owned(),
+            key,
+        })
+    }
+
+    /// The answer of `GET path`.
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.ask(path).await?.read()
+    }
+
+    /// The answer of `GET path`, unread.
+    pub async fn ask(&self, path: &str) -> Result<Answer, ClientError> {
+        self.send(Method::GET, path, None::<&()>, None).await
+    }
+
+    /// The answer of `POST path` with a body.
+    pub async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        self.send(Method::POST, path, Some(body), None)
+            .await?
+            .read()
+    }
+
+    /// The answer of `POST path` without a body: a command that may be repeated.
+    pub async fn command<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.send(Method::POST, path, None::<&()>, None)
+            .await?
+            .read()
+    }
+
+    /// Sends a request. With an idempotency key a request that got no answer is sent once more:
+    /// the service executes it once.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+        idempotency_key: Option<&str>,
+    ) -> Result<Answer, ClientError> {
+        let first = self
+            .send_once(method.clone(), path, body, idempotency_key)
+            .await;
+        match first {
+            Err(ClientError::Unreachable { .. }) if idempotency_key.is_some() => {
+                self.send_once(method, path, body, idempotency_key).await
+            }
+            other => other,
+        }
+    }
+
+    async fn send_once(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+        idempotency_key: Option<&str>,
+    ) -> Result<Answer, ClientError> {
+        let changes = method != Method::GET;
+        let mut request = self
+            .http
+            .request(method, format!("{}{path}", self.base))
+            .timeout(TIMEOUT)
+            .header(KEY_HEADER, self.key.clone());
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        if let Some(key) = idempotency_key {
+            request = request.header("idempotency-key", key);
+        }
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(&error, changes))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let text = response
+            .text()
+            .await
+            .map_err(|error| self.unreachable(&error, changes))?;
+        if status.is_success() {
+            return Ok(Answer {
+                headers,
+                text,
+                base: self.base.clone(),
+            });
+        }
+        Err(self.refused(status.as_u16(), &headers, &text))
+    }
+
+    /// The response of `GET path`, whose body the caller reads: a file of any length.
+    pub async fn download(&self, path: &str) -> Result<Response, ClientError> {
+        let response = self
+            .http
+            .get(format!("{}{path}", self.base))
+            .header(KEY_HEADER, self.key.clone())
+            .send()
+            .await
+            .map_err(|error| self.unreachable(&error, false))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let headers = response.headers().clone();
+        let text = response.text().await.unwrap_or_default();
+        Err(self.refused(status.as_u16(), &headers, &text))
+    }
+
+    /// A broken answer to a download.
+    pub fn broken(&self, error: &reqwest::Error) -> ClientError {
+        self.unreachable(error, false)
+    }
+
+    fn unreachable(&self, error: &reqwest::Error, changes: bool) -> ClientError {
+        ClientError::Unreachable {
+            base: self.base.clone(),
+            cause: root_cause(error),
+            may_have_arrived: changes && !error.is_connect(),
+        }
+    }
+
+    fn refused(&self, status: u16, headers: &HeaderMap, text: &str) -> ClientError {
+        let retry_after = headers
+            .get("retry-after")
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned);
+        if let Ok(body) = serde_json::from_str::<ErrorBody>(text) {
+            return ClientError::Service {
+                detail: Box::new(body.error),
+                retry_after,
+            };
+        }
+        let message = foreign_message(text);
+        match status {
+            429 => ClientError::PlanUsedUp {
+                message: message.unwrap_or_else(|| "429".to_owned()),
+                retry_after,
+            },
+            401 if text.contains("\"checks\"") => ClientError::Service {
+                detail: Box::new(ErrorDetail {
+                    error_type: ErrorType::InvalidApiKey,
+                    reason: None,
+                    message: "the key is subscribed to neither API".to_owned(),
+                    details: Vec::new(),
+                    request_id: None,
+                }),
+                retry_after,
+            },
+            _ => ClientError::Unexpected {
+                base: self.base.clone(),
+                what: format!("answered {status}, without an error of this API"),
+            },
+        }
+    }
+}
+
+/// Whether a URL leads to this machine.
+pub(super) fn is_this_machine(url: &Url) -> bool {
+    let Some(host) = url.host_str() else {
+        return false;
+    };
+    let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+}
+
+/// The `message` of another program's JSON, shortened.
+fn foreign_message(text: &str) -> Option<String> {
+    let json: serde_json::Value = serde_json::from_str(text).ok()?;
+    let message = json.get("message")?.as_str()?;
+    let shown = message.chars().filter(|c| !c.is_control());
+    Some(shown.take(MAX_MESSAGE_CHARS).collect())
+}

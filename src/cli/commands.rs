@@ -1,0 +1,153 @@
+//! The commands that call a running service, or need none.
+
+use super::Failure;
+use super::client::ClientArgs;
+use super::{
+    alerts, compare, completions, control, deliveries, export, history, login, man, monitors,
+    openapi, quota, retry, scan, scans, search, usage, verify, watch, why,
+};
+
+/// A command as a client.
+#[derive(Debug, clap::Subcommand)]
+pub enum ClientCommand {
+    /// Search once, at the price of one request
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  farescan search oneway TLV LHR 2027-02-04\n  farescan search hotels Barcelona --checkin 2027-02-04 --nights 3"
+    )]
+    Search(search::SearchCommand),
+    /// Scan dates, nights or markets: the cost first, then a calendar
+    #[command(
+        after_help = "Examples:\n  farescan scan oneway TLV LHR,CDG --depart 2027-02 --weekdays thu,fri --max-stops 0\n  farescan scan file.json --yes --detach"
+    )]
+    Scan(Box<scan::ScanArgs>),
+    /// List the stored scans, or show one
+    #[command(
+        after_help = "Examples:\n  farescan scans --status incomplete\n  farescan scans show @last"
+    )]
+    Scans(scans::ScansArgs),
+    /// Follow a scan to its end and show its results
+    #[command(
+        after_help = "Examples:\n  farescan watch @last\n  farescan watch scn_01a203c0e342 --csv > fares.csv"
+    )]
+    Watch(watch::WatchArgs),
+    /// Search the incomplete items of a scan again: the cost first
+    #[command(
+        after_help = "Examples:\n  farescan retry @last\n  farescan retry scn_01a203c0e342 --reasons blocked_page --yes"
+    )]
+    Retry(retry::RetryArgs),
+    /// Pause a scan: no new search begins
+    #[command(
+        after_help = "Examples:\n  farescan pause @last\n  farescan pause scn_01a203c0e342 --json"
+    )]
+    Pause(control::PauseArgs),
+    /// Continue a paused scan
+    #[command(
+        after_help = "Examples:\n  farescan resume @last\n  farescan resume scn_01a203c0e342 --max-requests 80 --yes"
+    )]
+    Resume(control::ResumeArgs),
+    /// Cancel a scan for good; what was searched stays
+    #[command(
+        after_help = "Examples:\n  farescan cancel @last\n  farescan cancel scn_01a203c0e342 --yes"
+    )]
+    Cancel(control::CancelArgs),
+    /// Compare two scans cell by cell
+    #[command(
+        after_help = "Examples:\n  farescan compare scn_01a203c0e342 @last\n  farescan compare scn_01a203c0e342 scn_01a2043c678c --all --json"
+    )]
+    Compare(compare::CompareArgs),
+    /// Tell the story of one search: each attempt with reason, headers and cost
+    #[command(
+        after_help = "Examples:\n  farescan why @last 2027-02-13\n  farescan why itm_01a1f9e6c4ba7208b43b19af227af764"
+    )]
+    Why(why::WhyArgs),
+    /// Write the items of a scan to a file
+    #[command(
+        after_help = "Examples:\n  farescan export @last -o fares.parquet\n  farescan export scn_01a203c0e342 --format ndjson | jq .best_price"
+    )]
+    Export(export::ExportArgs),
+    /// Show what is known about prices already, at no cost
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  farescan history oneway TLV LHR --depart 2027-02\n  farescan history series TLV LHR --depart 2027-02-04"
+    )]
+    History(history::HistoryCommand),
+    /// List monitors, create, show, pause, run or delete one
+    #[command(
+        after_help = "Examples:\n  farescan monitors\n  farescan monitors create oneway TLV LHR --depart 2027-02 --name February --cron \"0 6 * * *\" --alert new_low"
+    )]
+    Monitors(monitors::MonitorsArgs),
+    /// List the alerts of monitors, or show one
+    #[command(
+        after_help = "Examples:\n  farescan alerts --type price_below\n  farescan alerts show @last"
+    )]
+    Alerts(alerts::AlertsArgs),
+    /// List the deliveries to webhooks, show one, or send one again
+    #[command(
+        after_help = "Examples:\n  farescan deliveries --status failed\n  farescan deliveries resend @last"
+    )]
+    Deliveries(deliveries::DeliveriesArgs),
+    /// Show what is left of the plans, and the pace of scans
+    #[command(
+        after_help = "Examples:\n  farescan quota\n  farescan quota --json | jq .flights.plan_requests_remaining"
+    )]
+    Quota(ClientArgs),
+    /// Show what scans and monitors have spent
+    #[command(
+        after_help = "Examples:\n  farescan usage\n  farescan usage --by monitor --since 2027-01-01"
+    )]
+    Usage(usage::UsageArgs),
+    /// Check the key: one request to each API
+    #[command(after_help = "Examples:\n  farescan verify\n  farescan verify --api flights --json")]
+    Verify(verify::VerifyArgs),
+    /// Store the key for a service
+    #[command(
+        after_help = "Examples:\n  farescan login\n  farescan login --profile work --url https://fares.example.com\n\nThe key is asked for without echo, or read from a pipe. It is never an argument."
+    )]
+    Login(login::LoginArgs),
+    /// Print the completions for a shell
+    #[command(
+        after_help = "Examples:\n  farescan completions bash > ~/.local/share/bash-completion/completions/farescan\n  farescan completions zsh > ~/.zfunc/_farescan"
+    )]
+    Completions(completions::CompletionsArgs),
+    /// Print the manual page, or write all pages into a folder
+    #[command(
+        after_help = "Examples:\n  farescan man --out ~/.local/share/man/man1\n  farescan man | man -l -"
+    )]
+    Man(man::ManArgs),
+    /// Print the description of the API
+    #[command(
+        after_help = "Examples:\n  farescan openapi > openapi.json\n  farescan openapi | jq '.paths | keys'"
+    )]
+    Openapi,
+}
+
+impl ClientCommand {
+    /// Runs the command.
+    pub async fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Search(command) => search::run(command).await,
+            Self::Scan(args) => scan::run(*args).await,
+            Self::Scans(args) => scans::run(args).await,
+            Self::Watch(args) => watch::run(args).await,
+            Self::Retry(args) => retry::run(args).await,
+            Self::Pause(args) => control::pause(args).await,
+            Self::Resume(args) => control::resume(args).await,
+            Self::Cancel(args) => control::cancel(args).await,
+            Self::Compare(args) => compare::run(args).await,
+            Self::Why(args) => why::run(args).await,
+            Self::Export(args) => export::run(args).await,
+            Self::History(command) => history::run(command).await,
+            Self::Monitors(args) => monitors::run(args).await,
+            Self::Alerts(args) => alerts::run(args).await,
+            Self::Deliveries(args) => deliveries::run(args).await,
+            Self::Completions(args) => completions::run(&args),
+            Self::Man(args) => man::run(&args),
+            Self::Openapi => openapi::run(),
+            Self::Quota(args) => quota::run(args).await,
+            Self::Usage(args) => usage::run(args).await,
+            Self::Verify(args) => verify::run(args).await,
+            Self::Login(args) => login::run(&args),
+        }
+    }
+}

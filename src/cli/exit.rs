@@ -1,0 +1,85 @@
+//! Exit codes, and the errors that carry one.
+
+use std::process::ExitCode;
+
+use super::Failure;
+use super::client::ClientError;
+
+/// How a command ended, for scripts. 0 is success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitStatus {
+    /// It failed.
+    Failed = 1,
+    /// The arguments are invalid, or the service refused the request as invalid.
+    Usage = 2,
+    /// A search did not complete, or a scan ended or stopped without all of its answers.
+    Incomplete = 3,
+    /// Refused before anything was spent: a budget, a quota, or the answer to the question.
+    Refused = 4,
+    /// Ended by Ctrl-C.
+    Interrupted = 130,
+    /// A closed pipe, as of `farescan scans | head`: 128 and the number of SIGPIPE.
+    ClosedPipe = 141,
+}
+
+/// An end with its own exit code. Without a message nothing is printed.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct CommandEnd {
+    pub status: ExitStatus,
+    pub message: String,
+}
+
+impl CommandEnd {
+    /// An end whose output says everything already.
+    pub fn silent(status: ExitStatus) -> Self {
+        Self::new(status, "")
+    }
+
+    pub fn new(status: ExitStatus, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            message: message.into(),
+        }
+    }
+
+    /// Invalid arguments.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(ExitStatus::Usage, message)
+    }
+}
+
+/// A signal ended the command; the exit code shows it to the shell.
+#[derive(Debug, thiserror::Error)]
+#[error("ended by a signal")]
+pub struct EndedBySignal {
+    /// 130 for SIGINT, 143 for SIGTERM.
+    pub code: u8,
+}
+
+/// Prints a failure and returns its exit code. It prints nothing for a closed pipe, where SIGPIPE
+/// would have ended the process silently.
+pub fn exit_code(failure: &Failure) -> ExitCode {
+    if let Some(signal) = failure.downcast_ref::<EndedBySignal>() {
+        return ExitCode::from(signal.code);
+    }
+    let status = exit_status(failure);
+    let message = failure.to_string();
+    if !message.is_empty() && status != ExitStatus::ClosedPipe {
+        anstream::eprintln!("farescan: {message}");
+    }
+    ExitCode::from(status as u8)
+}
+
+fn exit_status(failure: &Failure) -> ExitStatus {
+    let io = failure.downcast_ref::<std::io::Error>();
+    if io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
+        return ExitStatus::ClosedPipe;
+    }
+    if let Some(end) = failure.downcast_ref::<CommandEnd>() {
+        return end.status;
+    }
+    failure
+        .downcast_ref::<ClientError>()
+        .map_or(ExitStatus::Failed, ClientError::exit_status)
+}

@@ -1,0 +1,118 @@
+//! Numbers, times and prices as text.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use rust_decimal::Decimal;
+
+/// A number with separators: `2,412`.
+pub fn count(number: impl Into<u64>) -> String {
+    let digits = number.into().to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 request`, `16 requests`.
+pub fn counted(number: impl Into<u64>, noun: &str) -> String {
+    let number = number.into();
+    let end = match (number, noun.ends_with("ch")) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{} {noun}{end}", count(number))
+}
+
+/// `16`, or `16 to 32`.
+pub fn range(least: u64, most: u64) -> String {
+    if least == most {
+        count(least)
+    } else {
+        format!("{} to {}", count(least), count(most))
+    }
+}
+
+/// A price without needless zeros: `173`, `199.5`.
+pub fn price(price: Decimal) -> String {
+    price.normalize().to_string()
+}
+
+/// A price that may be absent.
+pub fn price_or(value: Option<Decimal>, absent: &str) -> String {
+    value.map_or_else(|| absent.to_owned(), price)
+}
+
+/// A duration in its largest unit: `45 s`, `12 min`, `3 h`, `9 d`.
+pub fn duration(seconds: u64) -> String {
+    match seconds {
+        0..=89 => format!("{seconds} s"),
+        90..=5_399 => format!("{} min", seconds.div_ceil(60)),
+        5_400..=172_799 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// An age for a cell of a calendar: `3h`, `9d`.
+pub fn short_age(seconds: u64) -> String {
+    match seconds {
+        0..=3_599 => format!("{}m", seconds / 60),
+        3_600..=172_799 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// A time in the zone of this machine: `2026-11-22 20:04`.
+pub fn time(time: Timestamp) -> String {
+    time.to_zoned(TimeZone::system())
+        .strftime("%Y-%m-%d %H:%M")
+        .to_string()
+}
+
+/// A time with its seconds: `20:04:07.123`.
+pub fn clock(time: Timestamp) -> String {
+    time.to_zoned(TimeZone::system())
+        .strftime("%Y-%m-%d %H:%M:%S%.3f")
+        .to_string()
+}
+
+/// A time that may be absent.
+pub fn time_or(value: Option<Timestamp>, absent: &str) -> String {
+    value.map_or_else(|| absent.to_owned(), time)
+}
+
+/// The zone in which times are shown.
+pub fn zone() -> String {
+    TimeZone::system().iana_name().unwrap_or("UTC").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_separators_and_nouns_their_plural() {
+        assert_eq!(
+            [0_u64, 999, 1_000, 1_234_567].map(count),
+            ["0", "999", "1,000", "1,234,567"]
+        );
+        assert_eq!(counted(1_u64, "search"), "1 search");
+        assert_eq!(counted(2_000_u64, "search"), "2,000 searches");
+        assert_eq!(counted(0_u64, "request"), "0 requests");
+        assert_eq!(
+            (range(3, 3), range(3, 6_000)),
+            ("3".into(), "3 to 6,000".into())
+        );
+    }
+
+    #[test]
+    fn durations_have_one_unit() {
+        let shown = [0, 89, 90, 120, 5_400, 172_800].map(duration);
+        assert_eq!(shown, ["0 s", "89 s", "2 min", "2 min", "1 h", "2 d"]);
+        assert_eq!([59, 3_600, 172_800].map(short_age), ["0m", "1h", "2d"]);
+    }
+}

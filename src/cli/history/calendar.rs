@@ -1,0 +1,217 @@
+//! Last known prices as calendars and tables.
+
+use std::io::Write as _;
+
+use serde_json::Value;
+
+use super::{FlightHistory, HotelHistory, bounds};
+use crate::cli::Failure;
+use crate::cli::client::Session;
+use crate::cli::format::short_age;
+use crate::cli::pages::Query;
+use crate::cli::render::{Calendar, CalendarDay, CellValue, Matrix, legend};
+use crate::cli::scan::results::column_text;
+use crate::contract::history_grid::{HistoryCell, HistoryGrid, HistoryGrids};
+use crate::contract::scans::ItemState;
+use crate::contract::{Endpoint, SearchStatus};
+
+/// `history oneway`.
+pub(super) async fn oneway(args: FlightHistory) -> Result<(), Failure> {
+    flights(args, Endpoint::FlightsOneway, None).await
+}
+
+/// `history roundtrip`.
+pub(super) async fn roundtrip(args: FlightHistory) -> Result<(), Failure> {
+    flights(args, Endpoint::FlightsRoundtrip, Some("nights")).await
+}
+
+async fn flights(
+    args: FlightHistory,
+    endpoint: Endpoint,
+    columns: Option<&str>,
+) -> Result<(), Failure> {
+    let session = args.client.open()?;
+    let (first, last) = bounds(args.depart.as_ref())?;
+    let path = Query::new("/v1/history/flights/grid")
+        .with("from_airport", Some(args.from.to_ascii_uppercase()))
+        .with("to_airport", Some(args.to.to_ascii_uppercase()))
+        .with("departure_from", Some(first))
+        .with("departure_to", Some(last))
+        .with("rows", Some("departure_date"))
+        .with("columns", columns)
+        .with("currency", args.currency)
+        .path();
+    let scan = match endpoint {
+        Endpoint::FlightsRoundtrip => format!(
+            "farescan scan roundtrip {} {} --depart {first}..{last} --nights 7",
+            args.from, args.to
+        ),
+        _ => format!(
+            "farescan scan oneway {} {} --depart {first}..{last}",
+            args.from, args.to
+        ),
+    };
+    print(&session, &path, Some(endpoint), &scan).await
+}
+
+/// `history hotel`.
+pub(super) async fn hotel(args: HotelHistory) -> Result<(), Failure> {
+    let session = args.client.open()?;
+    let (first, last) = bounds(args.checkin.as_ref())?;
+    let columns = match (args.nights, args.markets) {
+        (None, _) => Some("nights"),
+        (Some(_), true) => Some("proxy_country"),
+        (Some(_), false) => None,
+    };
+    let path = Query::new("/v1/history/hotels/grid")
+        .with("hotel_name", Some(&args.hotel))
+        .with("checkin_from", Some(first))
+        .with("checkin_to", Some(last))
+        .with("rows", Some("checkin_date"))
+        .with("columns", columns)
+        .with("nights", args.nights)
+        .with("proxy_country", args.market)
+        .with("currency", args.currency)
+        .path();
+    let scan = format!(
+        "farescan scan hotel {:?} --checkin {first} --nights 3",
+        args.hotel
+    );
+    print(&session, &path, None, &scan).await
+}
+
+/// Prints a grid for each product; `scan` is the command that searches where there is none.
+async fn print(
+    session: &Session,
+    path: &str,
+    endpoint: Option<Endpoint>,
+    scan: &str,
+) -> Result<(), Failure> {
+    let answer = session.client.ask(path).await?;
+    let mut out = anstream::stdout();
+    if session.json {
+        writeln!(out, "{}", answer.text.trim_end())?;
+        return Ok(());
+    }
+    let grids: HistoryGrids = answer.read()?;
+    let shown: Vec<_> = grids
+        .data
+        .iter()
+        .filter(|grid| endpoint.is_none_or(|endpoint| grid.endpoint == endpoint))
+        .collect();
+    if shown.is_empty() {
+        anstream::eprintln!(
+            "Nothing is known about these dates yet.\n  next: `{scan}` shows the cost of a search"
+        );
+        return Ok(());
+    }
+    for grid in shown {
+        writeln!(out, "{}", title(grid))?;
+        let table = if grid.columns.is_some() {
+            matrix(grid).render(&session.screen)
+        } else {
+            calendar(grid).render(&session.screen)
+        };
+        writeln!(out, "{table}")?;
+    }
+    writeln!(out, "{}", legend(session.screen.colour))?;
+    // Only a calendar has room for ages.
+    if grids.data.iter().any(|grid| grid.columns.is_some()) {
+        anstream::eprintln!("The last known prices; `--json` has the age of each.");
+    } else {
+        anstream::eprintln!(
+            "Below each price its age: m minutes, h hours, d days. Nothing was spent."
+        );
+    }
+    if grids.truncated {
+        anstream::eprintln!("There are more products: narrow the dates, or name a currency.");
+    }
+    Ok(())
+}
+
+/// `TLV to LHR, flights/oneway, in USD (passengers [1])`.
+fn title(grid: &HistoryGrid) -> String {
+    let from = grid
+        .from_airport
+        .as_ref()
+        .map(|from| format!("{from} to "))
+        .unwrap_or_default();
+    let market = grid
+        .proxy_country
+        .as_ref()
+        .map(|country| format!(", market {}", country.to_uppercase()))
+        .unwrap_or_default();
+    let fields = grid.product.iter().filter(|(_, value)| !value.is_null());
+    let fields: Vec<_> = fields
+        .map(|(name, value)| format!("{name} {}", plain(value)))
+        .collect();
+    let fields = if fields.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", fields.join(", "))
+    };
+    format!(
+        "{from}{}, {}{market}, last known price in {}{fields}",
+        grid.place, grid.endpoint, grid.currency
+    )
+}
+
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The searched dates with the age of each price.
+fn calendar(grid: &HistoryGrid) -> Calendar {
+    let searched = grid.cells.iter().filter(|cell| cell.looked_at.is_some());
+    searched
+        .filter_map(|cell| {
+            Some(CalendarDay {
+                date: cell.row.as_str()?.parse().ok()?,
+                value: value(cell),
+                note: Some(cell.age_seconds.map(short_age).unwrap_or_default()),
+            })
+        })
+        .collect()
+}
+
+/// The searched dates against nights or markets.
+fn matrix(grid: &HistoryGrid) -> Matrix {
+    let axis = grid.columns.as_ref();
+    let columns = axis.map(|axis| axis.values.as_slice()).unwrap_or_default();
+    let field = axis.map_or("", |axis| axis.field.as_str());
+    let searched = |row: &&Value| {
+        grid.cells
+            .iter()
+            .any(|cell| cell.row == **row && cell.looked_at.is_some())
+    };
+    let rows: Vec<&Value> = grid.rows.values.iter().filter(searched).collect();
+    let cell = |row: &Value, column: &Value| {
+        let cell = grid
+            .cells
+            .iter()
+            .find(|cell| cell.row == *row && cell.column.as_ref() == Some(column));
+        cell.filter(|cell| cell.looked_at.is_some()).map(value)
+    };
+    Matrix {
+        rows: rows.iter().map(|row| plain(row)).collect(),
+        columns: columns
+            .iter()
+            .map(|column| column_text(field, column))
+            .collect(),
+        cells: rows
+            .iter()
+            .map(|row| columns.iter().map(|column| cell(row, column)).collect())
+            .collect(),
+    }
+}
+
+/// The last known price; without one, what the last search found.
+fn value(cell: &HistoryCell) -> CellValue {
+    // An empty last search is news: the old price is gone.
+    let price = cell
+        .price
+        .filter(|_| cell.search_status != Some(SearchStatus::Empty));
+    CellValue::of(price, ItemState::Done, cell.search_status)
+}

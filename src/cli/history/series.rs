@@ -1,0 +1,227 @@
+//! Prices over time: a sparkline, and a row for each day or week.
+
+use std::io::Write as _;
+
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+
+use super::SeriesArgs;
+use crate::cli::Failure;
+use crate::cli::dates::Dates;
+use crate::cli::format::price_or;
+use crate::cli::pages::Query;
+use crate::cli::render::{Column, ListTable, Text, Tone, sparkline};
+use crate::contract::series::{FlightSeries, HotelSeries};
+
+/// One row, of a flight or a hotel.
+struct Row {
+    /// What tells the products apart.
+    product: String,
+    bucket: Date,
+    minimum: Option<Decimal>,
+    median: Option<Decimal>,
+    maximum: Option<Decimal>,
+    band: Option<(Decimal, Decimal)>,
+    searches: u64,
+    degraded: u64,
+}
+
+/// `history series`.
+pub(super) async fn run(args: SeriesArgs) -> Result<(), Failure> {
+    let session = args.client.open()?;
+    let dates = args.depart.as_ref().or(args.checkin.as_ref());
+    let what = if args.hotel.is_some() {
+        "checkin"
+    } else {
+        "departure"
+    };
+    let one = dates.and_then(Dates::single);
+    let range = dates.filter(|_| one.is_none()).and_then(Dates::bounds);
+    let path = if args.hotel.is_some() {
+        "/v1/history/hotels/series"
+    } else {
+        "/v1/history/flights/series"
+    };
+    let path = Query::new(path)
+        .with(
+            "from_airport",
+            args.from.as_ref().map(|code| code.to_ascii_uppercase()),
+        )
+        .with(
+            "to_airport",
+            args.to.as_ref().map(|code| code.to_ascii_uppercase()),
+        )
+        .with("hotel_name", args.hotel.as_ref())
+        .with(&format!("{what}_date"), one)
+        .with(&format!("{what}_from"), range.map(|(first, _)| first))
+        .with(&format!("{what}_to"), range.map(|(_, last)| last))
+        .with("proxy_country", args.market.as_ref())
+        .with("currency", args.currency.as_ref())
+        .with("bucket", Some(args.bucket))
+        .path();
+    let answer = session.client.ask(&path).await?;
+    let mut out = anstream::stdout();
+    if session.json {
+        writeln!(out, "{}", answer.text.trim_end())?;
+        return Ok(());
+    }
+    let rows = if args.hotel.is_some() {
+        hotel_rows(answer.read()?)
+    } else {
+        flight_rows(answer.read()?)
+    };
+    if rows.is_empty() {
+        anstream::eprintln!(
+            "Nothing is known about it yet.\n  next: `farescan scan` searches it once, `farescan monitors create` again and again"
+        );
+        return Ok(());
+    }
+    let mut from = 0;
+    while from < rows.len() {
+        let same = |row: &&Row| row.product == rows[from].product;
+        let count = rows[from..].iter().take_while(same).count();
+        let product = &rows[from..from + count];
+        writeln!(out, "{}", rows[from].product)?;
+        writeln!(
+            out,
+            "{}\n{}",
+            line(product),
+            table(product, one).render(&session.screen)
+        )?;
+        from += count;
+    }
+    Ok(())
+}
+
+/// The sparkline of the lowest prices, with the lowest and the last.
+fn line(rows: &[Row]) -> String {
+    let prices: Vec<_> = rows.iter().map(|row| row.minimum).collect();
+    let lowest = rows
+        .iter()
+        .filter_map(|row| Some((row.minimum?, row.bucket)))
+        .min_by_key(|(price, _)| *price);
+    let last = rows
+        .iter()
+        .rev()
+        .find_map(|row| Some((row.minimum?, row.bucket)));
+    let text = |name: &str, found: Option<(Decimal, Date)>| {
+        found
+            .map(|(price, day)| format!("  {name} {} on {day}", price.normalize()))
+            .unwrap_or_default()
+    };
+    format!(
+        "{}{}{}",
+        sparkline(&prices),
+        text("lowest", lowest),
+        text("last", last)
+    )
+}
+
+fn table(rows: &[Row], date: Option<Date>) -> ListTable {
+    let mut columns = vec![Column::text("Searched")];
+    if date.is_some() {
+        columns.push(Column::number("Days before").rank(1));
+    }
+    columns.extend([
+        Column::number("Lowest"),
+        Column::number("Median").rank(2),
+        Column::number("Highest").rank(3),
+        Column::text("Usual range").rank(4),
+        Column::number("Searches").rank(5),
+        Column::number("Degraded").rank(6),
+    ]);
+    let mut table = ListTable::new(columns);
+    let lowest = rows.iter().filter_map(|row| row.minimum).min();
+    for row in rows {
+        let mut cells = vec![Text::from(row.bucket.to_string())];
+        if let Some(date) = date {
+            let days = row
+                .bucket
+                .until(date)
+                .map(|span| span.get_days().to_string());
+            cells.push(days.unwrap_or_default().into());
+        }
+        let is_lowest = row.minimum.is_some() && row.minimum == lowest;
+        let mark = if is_lowest { "*" } else { "" };
+        let tone = if is_lowest { Tone::Best } else { Tone::Plain };
+        let band = row
+            .band
+            .map(|(low, high)| format!("{}–{}", low.normalize(), high.normalize()));
+        cells.extend([
+            Text::new(format!("{mark}{}", price_or(row.minimum, "–")), tone),
+            price_or(row.median, "").into(),
+            price_or(row.maximum, "").into(),
+            band.unwrap_or_default().into(),
+            row.searches.to_string().into(),
+            Text::new(
+                row.degraded.to_string(),
+                if row.degraded > 0 {
+                    Tone::Warning
+                } else {
+                    Tone::Plain
+                },
+            ),
+        ]);
+        table.row(cells);
+    }
+    table
+}
+
+fn flight_rows(series: FlightSeries) -> Vec<Row> {
+    let row = |bucket: crate::contract::series::FlightBucket| Row {
+        product: format!(
+            "{} to {}, {}, in {} {}",
+            bucket.from_airport,
+            bucket.to_airport,
+            bucket.endpoint,
+            bucket.currency,
+            fields(&bucket.product)
+        ),
+        bucket: bucket.bucket,
+        minimum: bucket.minimum,
+        median: bucket.median,
+        maximum: bucket.maximum,
+        band: bucket.price_insights_low.zip(bucket.price_insights_high),
+        searches: bucket.observations,
+        degraded: bucket.degraded,
+    };
+    series.data.into_iter().map(row).collect()
+}
+
+fn hotel_rows(series: HotelSeries) -> Vec<Row> {
+    let row = |bucket: crate::contract::series::HotelBucket| {
+        let market = bucket
+            .proxy_country
+            .map(|country| format!(", market {}", country.to_uppercase()));
+        Row {
+            product: format!(
+                "{}, {}{}, in {} {}",
+                bucket.place,
+                bucket.endpoint,
+                market.unwrap_or_default(),
+                bucket.currency,
+                fields(&bucket.product)
+            ),
+            bucket: bucket.bucket,
+            minimum: bucket.minimum,
+            median: bucket.median,
+            maximum: bucket.maximum,
+            band: None,
+            searches: bucket.observations,
+            degraded: bucket.degraded,
+        }
+    };
+    series.data.into_iter().map(row).collect()
+}
+
+fn fields(product: &serde_json::Map<String, serde_json::Value>) -> String {
+    let fields = product.iter().filter(|(_, value)| !value.is_null());
+    let fields: Vec<_> = fields
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    if fields.is_empty() {
+        String::new()
+    } else {
+        format!("({})", fields.join(", "))
+    }
+}

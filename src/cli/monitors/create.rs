@@ -1,0 +1,273 @@
+//! `farescan monitors create`: the cost of a month, the question, the monitor.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value, json};
+
+use super::show::{describe, forecast_line};
+use crate::cli::Failure;
+use crate::cli::client::ClientArgs;
+use crate::cli::exit::CommandEnd;
+use crate::cli::format::{time, zone};
+use crate::cli::question::Confirmation;
+use crate::cli::request::{HotelArgs, OnewayArgs, RoundtripArgs};
+use crate::cli::scan::{cost, read_body};
+use crate::contract::FieldValue as _;
+use crate::contract::monitors::{Monitor, MonitorPreview, Rule, RuleType};
+
+/// A monitor by the kind of its scan, or the body of a file.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  farescan monitors create oneway TLV LHR --depart +7d..+13d --name \"a week in advance\" --cron \"0 6 * * *\" --alert price_below=150 --alert new_low\n  farescan monitors create monitor.json --yes"
+)]
+pub(super) struct CreateArgs {
+    #[command(subcommand)]
+    kind: Option<CreateKind>,
+    /// File with the body of `POST /v1/monitors`; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    confirmation: Confirmation,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// The scan of each run. Its dates may be days from the run: `+7d..+13d`.
+#[derive(Debug, clap::Subcommand)]
+enum CreateKind {
+    /// Watch one-way fares
+    #[command(
+        after_help = "Examples:\n  farescan monitors create oneway TLV LHR --depart 2027-02 --name February --cron \"0 6 * * *\" --alert price_below=150\n  farescan monitors create oneway TLV LHR --depart +7d..+13d --name \"a week ahead\" --cron \"30 7 * * mon-fri\" --max-requests-per-month 500 --yes"
+    )]
+    Oneway(Box<OnewayMonitor>),
+    /// Watch round-trip fares
+    #[command(
+        after_help = "Examples:\n  farescan monitors create roundtrip TLV LHR --depart 2027-02-04 --nights 7 --name trip --cron \"0 6 * * *\" --alert drop_percent=10\n  farescan monitors create roundtrip TLV LHR --depart +30d --nights 7,14 --name trips --cron \"0 6 * * 1\" --alert verdict"
+    )]
+    Roundtrip(Box<RoundtripMonitor>),
+    /// Watch the rates of a hotel
+    #[command(
+        after_help = "Examples:\n  farescan monitors create hotel \"Hotel Arts\" --checkin 2027-02-04 --nights 3 --name Arts --cron \"0 6 * * *\" --alert available\n  farescan monitors create hotel \"Hotel Arts\" --checkin +30d --nights 3 --markets us,de --samples 2 --name parity --cron \"0 6 * * *\" --alert parity_gap_percent=5,baseline=us"
+    )]
+    Hotel(Box<HotelMonitor>),
+}
+
+#[derive(Debug, clap::Args)]
+struct OnewayMonitor {
+    #[command(flatten)]
+    fields: OnewayArgs,
+    #[command(flatten)]
+    monitor: MonitorOptions,
+}
+
+#[derive(Debug, clap::Args)]
+struct RoundtripMonitor {
+    #[command(flatten)]
+    fields: RoundtripArgs,
+    #[command(flatten)]
+    monitor: MonitorOptions,
+}
+
+#[derive(Debug, clap::Args)]
+struct HotelMonitor {
+    #[command(flatten)]
+    fields: HotelArgs,
+    #[command(flatten)]
+    monitor: MonitorOptions,
+}
+
+/// When it runs, and when it alerts.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Monitor")]
+struct MonitorOptions {
+    /// Name of the monitor
+    #[arg(long, value_name = "TEXT")]
+    name: String,
+    /// Minute, hour, day of the month, month, day of the week: `0 6 * * *`
+    #[arg(long, value_name = "FIELDS")]
+    cron: String,
+    /// IANA time zone of --cron [default: this machine's]
+    #[arg(long, value_name = "ZONE")]
+    timezone: Option<String>,
+    /// Rule, such as `price_below=150`, `drop_percent=10,runs=7`, `new_low`, `verdict`, `available`,
+    /// `sold_out`, `stale=3`; may be repeated
+    #[arg(long = "alert", value_name = "RULE", value_parser = rule)]
+    alerts: Vec<Value>,
+    /// https address that gets the alerts
+    #[arg(long, value_name = "URL")]
+    webhook_url: Option<String>,
+    /// Most billed requests of a calendar month
+    #[arg(long, value_name = "NUMBER")]
+    max_requests_per_month: Option<u32>,
+    #[command(flatten)]
+    confirmation: Confirmation,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// `TYPE[=MAIN][,FIELD=VALUE]…` as a rule of the API.
+fn rule(text: &str) -> Result<Value, String> {
+    let mut parts = text.split(',');
+    let first = parts.next().unwrap_or_default();
+    let (word, main) = first
+        .split_once('=')
+        .map_or((first, None), |(word, main)| (word, Some(main)));
+    let rule_type: RuleType = word.parse().map_err(|error| format!("{error}"))?;
+    let mut body = Map::from_iter([("type".to_owned(), json!(word))]);
+    let main_field = match rule_type {
+        RuleType::PriceBelow => Some("amount"),
+        RuleType::DropPercent | RuleType::ParityGapPercent => Some("percent"),
+        RuleType::Stale => Some("runs"),
+        RuleType::Verdict | RuleType::NewLow | RuleType::Available | RuleType::SoldOut => None,
+    };
+    let scalar = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+    match (main_field, main) {
+        (Some(field), Some(main)) => _ = body.insert(field.to_owned(), scalar(main)),
+        (None, Some(_)) => {
+            return Err(format!(
+                "`{word}` has no value; expected {word}, or {word},scope=cell"
+            ));
+        }
+        (_, None) => {}
+    }
+    for part in parts {
+        let (name, value) = part
+            .split_once('=')
+            .ok_or_else(|| format!("found {part:?}; expected FIELD=VALUE"))?;
+        body.insert(name.to_owned(), scalar(value));
+    }
+    let body = Value::Object(body);
+    Rule::read(&body).map_err(|errors| errors.to_string())?;
+    Ok(body)
+}
+
+/// Previews, asks, creates.
+pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
+    let (body, confirmation, client) = match (args.kind, args.file) {
+        (Some(CreateKind::Oneway(create)), _) => {
+            create.monitor.body(create.fields.fields()?.into_scan())
+        }
+        (Some(CreateKind::Roundtrip(create)), _) => {
+            create.monitor.body(create.fields.fields()?.into_scan())
+        }
+        (Some(CreateKind::Hotel(create)), _) => {
+            create.monitor.body(create.fields.fields()?.into_scan())
+        }
+        (None, Some(file)) => (read_body(&file)?, args.confirmation, args.client),
+        (None, None) => return Err(CommandEnd::usage("a kind of scan or a file is missing").into()),
+    };
+    let session = client.open()?;
+    let preview: MonitorPreview = session.client.post("/v1/monitors/preview", &body).await?;
+    if !confirmation.yes || session.screen.interactive {
+        anstream::eprintln!("{}", forecast_line(&preview.forecast));
+        anstream::eprint!("{}", cost::plans(&preview.forecast.plans));
+        let slots: Vec<_> = preview
+            .next_slots
+            .iter()
+            .take(3)
+            .map(|slot| time(*slot))
+            .collect();
+        anstream::eprintln!("First runs: {} ({})", slots.join(", "), zone());
+        for warning in &preview.schedule_warnings {
+            anstream::eprintln!("Note: {warning}");
+        }
+    }
+    let month = cost::request_range(preview.forecast.requests_per_month);
+    confirmation
+        .ask(&session.screen, &format!("Create it, for {month} a month?"))
+        .await?;
+    let once = uuid::Uuid::now_v7().to_string();
+    let answer = session
+        .client
+        .send(
+            reqwest::Method::POST,
+            "/v1/monitors",
+            Some(&body),
+            Some(&once),
+        )
+        .await?;
+    let mut out = anstream::stdout();
+    if session.json {
+        writeln!(out, "{}", answer.text.trim_end())?;
+        return Ok(());
+    }
+    let monitor: Monitor = answer.read()?;
+    write!(out, "{}", describe(&monitor)?)?;
+    if let Some(secret) = &monitor.webhook_secret {
+        writeln!(out, "secret    {}", secret.0.as_str())?;
+        anstream::eprintln!(
+            "The secret signs the deliveries to the webhook. It is shown this once: keep it."
+        );
+    }
+    Ok(())
+}
+
+impl MonitorOptions {
+    /// The body of the API.
+    fn body(self, scan: Map<String, Value>) -> (Map<String, Value>, Confirmation, ClientArgs) {
+        let system = || TimeZone::system().iana_name().unwrap_or("UTC").to_owned();
+        let timezone = self.timezone.unwrap_or_else(system);
+        let mut body = Map::from_iter([
+            ("name".to_owned(), json!(self.name)),
+            (
+                "schedule".to_owned(),
+                json!({"cron": self.cron, "timezone": timezone}),
+            ),
+            ("scan".to_owned(), Value::Object(scan)),
+        ]);
+        if !self.alerts.is_empty() {
+            body.insert("alerts".to_owned(), Value::Array(self.alerts));
+        }
+        if let Some(url) = self.webhook_url {
+            body.insert("webhook_url".to_owned(), url.into());
+        }
+        if let Some(max) = self.max_requests_per_month {
+            body.insert("max_requests_per_month".to_owned(), max.into());
+        }
+        (body, self.confirmation, self.client)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_a_word_with_its_values() {
+        for (text, body) in [
+            ("new_low", json!({"type": "new_low"})),
+            (
+                "price_below=150",
+                json!({"type": "price_below", "amount": 150}),
+            ),
+            (
+                "drop_percent=10,runs=3",
+                json!({"type": "drop_percent", "percent": 10, "runs": 3}),
+            ),
+            (
+                "parity_gap_percent=5,baseline=us",
+                json!({"type": "parity_gap_percent", "percent": 5, "baseline": "us"}),
+            ),
+            (
+                "sold_out,scope=cell",
+                json!({"type": "sold_out", "scope": "cell"}),
+            ),
+        ] {
+            assert_eq!(rule(text), Ok(body), "{text}");
+        }
+        for (text, says) in [
+            ("cheap", "price_below"),
+            ("price_below", "amount"),
+            ("price_below=-1", "above 0"),
+            ("new_low=3", "no value"),
+            ("stale=3,x", "FIELD=VALUE"),
+        ] {
+            let error = rule(text).unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `farescan monitors`: scans on a schedule.
+
+mod control;
+mod create;
+mod list;
+mod show;
+
+use super::Failure;
+
+/// Lists monitors, or does something with one.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct MonitorsArgs {
+    #[command(subcommand)]
+    command: Option<MonitorsCommand>,
+    #[command(flatten)]
+    list: list::ListArgs,
+}
+
+/// The subcommands.
+#[derive(Debug, clap::Subcommand)]
+enum MonitorsCommand {
+    /// Create a monitor: its cost of a month first
+    Create(Box<create::CreateArgs>),
+    /// Show a monitor with its last runs
+    #[command(
+        after_help = "Examples:\n  farescan monitors show @last\n  farescan monitors show mon_01a203c0e342 --json | jq .forecast"
+    )]
+    Show(show::ShowArgs),
+    /// Pause a monitor; its stored key is destroyed
+    #[command(
+        after_help = "Examples:\n  farescan monitors pause @last\n  farescan monitors pause mon_01a203c0e342 --json"
+    )]
+    Pause(control::PauseArgs),
+    /// Continue a paused monitor
+    #[command(
+        after_help = "Examples:\n  farescan monitors resume @last\n  farescan monitors resume mon_01a203c0e342 --yes"
+    )]
+    Resume(control::CommandArgs),
+    /// Run a monitor now
+    #[command(
+        after_help = "Examples:\n  farescan monitors run @last\n  farescan monitors run mon_01a203c0e342 --yes && farescan watch @last"
+    )]
+    Run(control::CommandArgs),
+    /// Delete a monitor; its scans and prices stay
+    #[command(
+        after_help = "Examples:\n  farescan monitors delete mon_01a203c0e342\n  farescan monitors delete @last --yes"
+    )]
+    Delete(control::CommandArgs),
+}
+
+/// Runs a command on monitors.
+pub async fn run(args: MonitorsArgs) -> Result<(), Failure> {
+    match args.command {
+        None => list::run(args.list).await,
+        Some(MonitorsCommand::Create(args)) => create::run(*args).await,
+        Some(MonitorsCommand::Show(args)) => show::run(args).await,
+        Some(MonitorsCommand::Pause(args)) => control::pause(args).await,
+        Some(MonitorsCommand::Resume(args)) => control::resume(args).await,
+        Some(MonitorsCommand::Run(args)) => control::run_now(args).await,
+        Some(MonitorsCommand::Delete(args)) => control::delete(args).await,
+    }
+}

@@ -1,0 +1,161 @@
+//! `farescan monitors show`: one monitor, its rules and its last slots.
+
+use std::io::Write as _;
+
+use super::list::status;
+use crate::cli::Failure;
+use crate::cli::client::ClientArgs;
+use crate::cli::format::{counted, price, time, time_or, zone};
+use crate::cli::ids;
+use crate::cli::render::{Column, ListTable, Text, Tone};
+use crate::cli::scan::cost;
+use crate::contract::monitors::{Monitor, MonitorForecast, MonitorSlot, SlotOutcome, SlotPage};
+
+/// The shown slots.
+const SLOTS: u16 = 10;
+
+/// One monitor.
+#[derive(Debug, clap::Args)]
+pub(super) struct ShowArgs {
+    /// Monitor: its id, the beginning of it, or `@last`
+    #[arg(value_name = "MONITOR", default_value = "@last")]
+    monitor: String,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// Prints the monitor.
+pub(super) async fn run(args: ShowArgs) -> Result<(), Failure> {
+    let session = args.client.open()?;
+    let id = ids::monitor(&session.client, &args.monitor).await?;
+    let answer = session.client.ask(&format!("/v1/monitors/{id}")).await?;
+    let mut out = anstream::stdout();
+    if session.json {
+        writeln!(out, "{}", answer.text.trim_end())?;
+        return Ok(());
+    }
+    let monitor: Monitor = answer.read()?;
+    write!(out, "{}", describe(&monitor)?)?;
+    let slots: SlotPage = session
+        .client
+        .get(&format!("/v1/monitors/{id}/slots?limit={SLOTS}"))
+        .await?;
+    if !slots.data.is_empty() {
+        writeln!(out, "\n{}", slot_table(&slots.data).render(&session.screen))?;
+    }
+    anstream::eprintln!("Times in {}.", zone());
+    Ok(())
+}
+
+/// The monitor in lines.
+pub(super) fn describe(monitor: &Monitor) -> Result<String, Failure> {
+    let scan: serde_json::Value = monitor.scan.read()?;
+    let mut lines = vec![
+        format!("{}  {}", monitor.id, monitor.name),
+        format!(
+            "{}; next {}",
+            status(monitor).text,
+            time_or(monitor.next_slot, "–")
+        ),
+        format!(
+            "schedule  {} in {}",
+            monitor.schedule.cron, monitor.schedule.timezone
+        ),
+        format!("scan      {scan}"),
+    ];
+    lines.extend(
+        monitor
+            .schedule_warnings
+            .iter()
+            .map(|warning| format!("note      {warning}")),
+    );
+    for (place, rule) in monitor.alerts.iter().enumerate() {
+        let standing = monitor
+            .rule_standings
+            .as_ref()
+            .and_then(|standings| standings.get(place));
+        let state = match standing.and_then(|standing| standing.armed) {
+            Some(true) => ", can fire",
+            Some(false) => ", has fired and waits for a recovery",
+            None => "",
+        };
+        let fired = standing.and_then(|standing| {
+            let fired = standing.last_fired.as_ref()?;
+            Some(format!(
+                ", last at {} on {}",
+                price(fired.price),
+                time(fired.at)
+            ))
+        });
+        lines.push(format!(
+            "alert     {}{state}{}",
+            serde_json::to_string(rule)?,
+            fired.unwrap_or_default()
+        ));
+    }
+    if let Some(webhook) = &monitor.webhook {
+        let state = match (webhook.off_reason, webhook.failing_since) {
+            (Some(reason), _) => format!("disabled: {reason}"),
+            (None, Some(since)) => format!("failing since {}", time(since)),
+            (None, None) => webhook
+                .delivered_at
+                .map_or("nothing delivered yet".to_owned(), |at| {
+                    format!("last delivery {}", time(at))
+                }),
+        };
+        lines.push(format!("webhook   {} ({state})", webhook.url));
+    }
+    let limit = monitor
+        .requests
+        .max_per_month
+        .map(|max| format!(" of at most {max}"))
+        .unwrap_or_default();
+    lines.push(format!(
+        "spent     {} this month{limit}",
+        counted(monitor.requests.this_month, "request")
+    ));
+    if let Some(forecast) = &monitor.forecast {
+        lines.push(format!("forecast  {}", forecast_line(forecast)));
+    }
+    Ok(lines.join("\n") + "\n")
+}
+
+/// `30 runs of 31 to 62 requests: 930 to 1,860 requests a month`.
+pub(super) fn forecast_line(forecast: &MonitorForecast) -> String {
+    format!(
+        "{} of {}: {} a month",
+        counted(forecast.slots, "run"),
+        cost::request_range(forecast.requests_per_run),
+        cost::request_range(forecast.requests_per_month)
+    )
+}
+
+fn slot_table(slots: &[MonitorSlot]) -> ListTable {
+    let mut table = ListTable::new([
+        Column::text("Slot"),
+        Column::text("Outcome"),
+        Column::number("Alerts").rank(1),
+        Column::text("Scan").rank(2),
+        Column::text("Why").rank(3),
+    ]);
+    for slot in slots {
+        let tone = match slot.outcome {
+            SlotOutcome::Ran | SlotOutcome::Late => Tone::Plain,
+            _ => Tone::Warning,
+        };
+        table.row([
+            time(slot.slot).into(),
+            Text::new(slot.outcome.to_string(), tone),
+            slot.judged
+                .map(|judged| judged.alerts.to_string())
+                .unwrap_or_default()
+                .into(),
+            slot.scan_id
+                .map(|id| id.to_string())
+                .unwrap_or_default()
+                .into(),
+            slot.reason.clone().unwrap_or_default().into(),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,16 @@
+//! `farescan openapi`: the description of the API, as this version serves it at `/openapi.json`.
+
+use std::io::Write as _;
+
+use super::Failure;
+use crate::http::openapi_description;
+
+/// Prints it. No service is needed.
+pub fn run() -> Result<(), Failure> {
+    writeln!(
+        std::io::stdout(),
+        "{}",
+        openapi_description().to_pretty_json()?
+    )?;
+    Ok(())
+}

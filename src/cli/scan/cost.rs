@@ -1,0 +1,110 @@
+//! What a scan would cost, in words.
+
+use std::fmt::Write as _;
+
+use crate::cli::format::{count, counted, duration, price, range};
+use crate::contract::scans::{PlanCost, PlanFit, RequestRange, ScanPreview, WarningKind};
+
+/// Why a scan is not submitted.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The service would refuse it.
+    Limit(String),
+    /// The plan has fewer requests left than it needs.
+    OverQuota(String),
+}
+
+/// The lines before the question.
+pub fn describe(preview: &ScanPreview) -> String {
+    let mut text = format!(
+        "{}: {}, about {} at {:.0} searches a minute\n",
+        counted(preview.items, "search"),
+        requests(preview),
+        duration(preview.seconds),
+        preview.searches_per_minute
+    );
+    match preview.plan_requests_remaining {
+        Some(left) => {
+            let after = |spent: u64| left.saturating_sub(spent);
+            let RequestRange { least, most } = preview.requests;
+            _ = writeln!(
+                text,
+                "{} left of the plan; {} afterwards",
+                counted(left, "request"),
+                range(after(most), after(least))
+            );
+        }
+        None => text.push_str("What is left of the plan is not known yet: the marketplace reports it with the first search\n"),
+    }
+    text.push_str(&plans(&preview.plans));
+    for warning in &preview.warnings {
+        _ = writeln!(text, "Note: {}", warning.message);
+    }
+    text
+}
+
+/// `16 requests`, `16 to 32 requests`.
+pub fn requests(preview: &ScanPreview) -> String {
+    request_range(preview.requests)
+}
+
+/// A range of requests.
+pub fn request_range(requests: RequestRange) -> String {
+    if requests.least == requests.most {
+        counted(requests.most, "request")
+    } else {
+        format!("{} requests", range(requests.least, requests.most))
+    }
+}
+
+/// One line about each of the marketplace's plans.
+pub fn plans(plans: &[PlanCost]) -> String {
+    if plans.is_empty() {
+        return String::new();
+    }
+    let each: Vec<_> = plans.iter().map(plan).collect();
+    format!("By plan: {}\n", each.join(" · "))
+}
+
+fn plan(cost: &PlanCost) -> String {
+    let yours = if cost.current { " (yours)" } else { "" };
+    let fit = match (cost.fit, &cost.overage_usd) {
+        (PlanFit::Included, _) => "included".to_owned(),
+        (PlanFit::Overage, Some(usd)) if usd.least == usd.most => {
+            format!("{} USD beyond the quota", price(usd.most))
+        }
+        (PlanFit::Overage, Some(usd)) => {
+            format!(
+                "{} to {} USD beyond the quota",
+                price(usd.least),
+                price(usd.most)
+            )
+        }
+        (PlanFit::Overage, None) => "beyond the quota".to_owned(),
+        (PlanFit::MayStop, _) => "may stop at its quota".to_owned(),
+        (PlanFit::NotPossible, _) => "stops at its quota".to_owned(),
+    };
+    format!("{}{yours} {fit}", cost.plan)
+}
+
+/// Why the scan should not be submitted, if so.
+pub fn refusal(preview: &ScanPreview) -> Option<Refusal> {
+    let message = |kind: WarningKind| {
+        let warning = preview
+            .warnings
+            .iter()
+            .find(|warning| warning.kind == kind)?;
+        Some(warning.message.clone())
+    };
+    if let Some(message) = message(WarningKind::TooMuchUnderway) {
+        return Some(Refusal::Limit(message));
+    }
+    let left = preview.plan_requests_remaining?;
+    (preview.requests.least > left).then(|| {
+        Refusal::OverQuota(format!(
+            "the scan needs {} and the plan has {} left",
+            request_range(preview.requests),
+            count(left)
+        ))
+    })
+}

@@ -1,0 +1,48 @@
+//! Follows a scan to its end. Ctrl-C leaves it running.
+
+use std::time::Duration;
+
+use crate::cli::Failure;
+use crate::cli::client::Session;
+use crate::cli::exit::{CommandEnd, ExitStatus};
+use crate::cli::interrupt::Handler;
+use crate::cli::progress::{self, View};
+use crate::cli::question;
+use crate::contract::Scan;
+use crate::ids::ScanId;
+
+/// How long a second Ctrl-C is expected.
+const SECOND_SIGNAL: Duration = Duration::from_secs(3);
+
+/// Follows a scan until it has ended or waits for its caller.
+pub async fn follow(session: &Session, id: ScanId) -> Result<Scan, Failure> {
+    let _handler = Handler::new();
+    let following = progress::follow(&session.client, id, View::of(session));
+    tokio::select! {
+        scan = following => Ok(scan?),
+        interrupted = tokio::signal::ctrl_c() => {
+            interrupted?;
+            leave(session, id).await
+        }
+    }
+}
+
+/// Says how to come back. A second Ctrl-C asks whether to cancel the scan.
+async fn leave(session: &Session, id: ScanId) -> Result<Scan, Failure> {
+    anstream::eprintln!(
+        "\n{id} goes on without this command\n  `farescan watch {id}` shows it again, `farescan cancel {id}` ends it"
+    );
+    if session.screen.interactive {
+        anstream::eprintln!("  Ctrl-C again: cancel it?");
+        let second = tokio::time::timeout(SECOND_SIGNAL, tokio::signal::ctrl_c()).await;
+        if second.is_ok() {
+            anstream::eprintln!();
+            if question::answer("Cancel the scan? What was searched stays, and is billed.").await? {
+                let path = format!("/v1/scans/{id}/cancel");
+                let scan: Scan = session.client.command(&path).await?;
+                anstream::eprintln!("{id} is {}: {}", scan.status, progress::summary(&scan));
+            }
+        }
+    }
+    Err(CommandEnd::silent(ExitStatus::Interrupted).into())
+}

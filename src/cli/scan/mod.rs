@@ -1,0 +1,130 @@
+//! `farescan scan`: many searches as one request: its cost first, then its progress, then a calendar
+//! or a table.
+
+pub mod cost;
+pub mod follow;
+pub mod results;
+mod submit;
+
+pub use submit::read_body;
+
+use std::path::PathBuf;
+
+use super::Failure;
+use super::client::ClientArgs;
+use super::question::Confirmation;
+use super::request::{HotelArgs, OnewayArgs, RoundtripArgs};
+
+/// A scan by its kind, or the body of a file.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct ScanArgs {
+    #[command(subcommand)]
+    kind: Option<ScanKind>,
+    /// File with the body of `POST /v1/scans`; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    submit: SubmitArgs,
+}
+
+/// The subcommands.
+#[derive(Debug, clap::Subcommand)]
+enum ScanKind {
+    /// Scan one-way fares over dates and airports
+    #[command(
+        after_help = "Examples:\n  farescan scan oneway TLV LHR,CDG --depart 2027-02 --weekdays thu,fri --max-stops 0\n  farescan scan oneway TLV LHR --depart 2027-02-01..2027-03-15 --max-requests 60 --yes --csv > fares.csv"
+    )]
+    Oneway(Box<OnewayScan>),
+    /// Scan round-trip fares over dates and nights
+    #[command(
+        after_help = "Examples:\n  farescan scan roundtrip TLV LHR --depart 2027-02 --nights 7,10..14\n  farescan scan roundtrip TLV LHR,LGW --depart 2027-02-04 --nights 3..7 --detach --yes"
+    )]
+    Roundtrip(Box<RoundtripScan>),
+    /// Scan one hotel over dates, nights and markets
+    #[command(
+        after_help = "Examples:\n  farescan scan hotel \"Hotel Arts\" --area Barcelona --checkin 2027-02-04 --nights 3 --markets us,de,gb --samples 3\n  farescan scan hotel \"Hotel Arts\" --area Barcelona --checkin 2027-02 --nights 2,3"
+    )]
+    Hotel(Box<HotelScan>),
+}
+
+/// One way.
+#[derive(Debug, clap::Args)]
+struct OnewayScan {
+    #[command(flatten)]
+    fields: OnewayArgs,
+    #[command(flatten)]
+    submit: SubmitArgs,
+}
+
+/// Round trip.
+#[derive(Debug, clap::Args)]
+struct RoundtripScan {
+    #[command(flatten)]
+    fields: RoundtripArgs,
+    #[command(flatten)]
+    submit: SubmitArgs,
+}
+
+/// One hotel.
+#[derive(Debug, clap::Args)]
+struct HotelScan {
+    #[command(flatten)]
+    fields: HotelArgs,
+    #[command(flatten)]
+    submit: SubmitArgs,
+}
+
+/// How it is submitted and shown.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Scan")]
+struct SubmitArgs {
+    /// Hard limit of billed requests, retries included
+    #[arg(long, value_name = "NUMBER")]
+    max_requests: Option<u32>,
+    /// Most attempts of a search that does not complete [default: 1]
+    #[arg(long, value_name = "NUMBER")]
+    attempts: Option<u8>,
+    /// Search every n-th date first, then around the cheapest
+    #[arg(long, value_name = "DAYS")]
+    coarse_step: Option<u16>,
+    /// With --coarse-step: around how many of the cheapest dates
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        requires = "coarse_step",
+        default_value_if("coarse_step", clap::builder::ArgPredicate::IsPresent, "2")
+    )]
+    refine: Option<u16>,
+    /// Name of the scan
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    /// Tag for `farescan scans --tag`; may be repeated
+    #[arg(long = "tag", value_name = "TEXT")]
+    tags: Vec<String>,
+    /// With --yes: also if the plan has too few requests left
+    #[arg(long)]
+    allow_overage: bool,
+    /// Submit and do not wait for the end
+    #[arg(long, short)]
+    detach: bool,
+    /// Print the items as CSV
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    #[command(flatten)]
+    confirmation: Confirmation,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// Previews, asks, submits, follows, prints.
+pub async fn run(args: ScanArgs) -> Result<(), Failure> {
+    let (body, submit) = match (args.kind, args.file) {
+        (Some(ScanKind::Oneway(scan)), _) => (scan.fields.fields()?.into_scan(), scan.submit),
+        (Some(ScanKind::Roundtrip(scan)), _) => (scan.fields.fields()?.into_scan(), scan.submit),
+        (Some(ScanKind::Hotel(scan)), _) => (scan.fields.fields()?.into_scan(), scan.submit),
+        (None, Some(file)) => (submit::read_body(&file)?, args.submit),
+        (None, None) => return Err("a kind of scan or a file is missing".into()),
+    };
+    submit::run(body, submit).await
+}

@@ -1,0 +1,233 @@
+//! `farescan why`: the story of one search: when it was claimed, sent, answered and stored, what it
+//! cost, and why it has no price.
+
+use std::io::Write;
+
+use super::Failure;
+use super::client::{ClientArgs, Session};
+use super::exit::CommandEnd;
+use super::format::{clock, counted, price, zone};
+use super::ids;
+use super::pages::rows;
+use super::render::{CellValue, Column, ListTable, Text};
+use super::scan::results::cell_text;
+use crate::contract::scans::ItemState;
+use crate::contract::{Attempt, AttemptPage, Item, Scan, SearchStatus};
+use crate::ids::ItemId;
+
+/// Settings of `why`.
+#[derive(Debug, clap::Args)]
+pub struct WhyArgs {
+    /// Item: its id; or a scan: its id, the beginning of it, or `@last`
+    #[arg(value_name = "ITEM")]
+    item: String,
+    /// With a scan, values of the search: `2027-02-04 CDG` [default: every search without a
+    /// complete answer]
+    #[arg(value_name = "VALUE")]
+    values: Vec<String>,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// Prints the story of an item, or lists the items that it may mean.
+pub async fn run(args: WhyArgs) -> Result<(), Failure> {
+    let session = args.client.open()?;
+    if let Ok(id) = args.item.parse::<ItemId>() {
+        let answer = session.client.ask(&format!("/v1/items/{id}")).await?;
+        return story(&session, &answer.read()?).await;
+    }
+    if args.item.starts_with("itm_") {
+        return Err(CommandEnd::usage(format!(
+            "found {:?}; expected a whole item id, or a scan and values of the search, such as `@last 2027-02-04`",
+            args.item
+        ))
+        .into());
+    }
+    let id = ids::scan(&session.client, &args.item).await?;
+    let scan: Scan = session.client.get(&format!("/v1/scans/{id}")).await?;
+    let items: Vec<Item> = rows(
+        &session.client,
+        &format!("/v1/scans/{id}/items?limit=500"),
+        None,
+    )
+    .await?;
+    let found: Vec<&Item> = items
+        .iter()
+        .filter(|item| is_meant(item, &args.values))
+        .collect();
+    match found.as_slice() {
+        [] if args.values.is_empty() => {
+            anstream::eprintln!("Every search of {id} has a complete answer.");
+            Ok(())
+        }
+        [] => Err(format!("no search of {id} has {}", args.values.join(" and ")).into()),
+        [one] => story(&session, one).await,
+        several => list(&session, &scan, several),
+    }
+}
+
+/// Whether an item has all of the values, or without values, no complete answer.
+fn is_meant(item: &Item, values: &[String]) -> bool {
+    if values.is_empty() {
+        return item.state == ItemState::Failed
+            || matches!(
+                item.search_status,
+                Some(SearchStatus::Degraded | SearchStatus::Partial)
+            );
+    }
+    values.iter().all(|value| {
+        item.search.values().any(|field| match field.as_str() {
+            Some(text) => text.eq_ignore_ascii_case(value),
+            None => field.to_string() == *value,
+        })
+    })
+}
+
+fn list(session: &Session, scan: &Scan, items: &[&Item]) -> Result<(), Failure> {
+    let mut out = anstream::stdout();
+    if session.json {
+        for item in items {
+            writeln!(out, "{}", serde_json::to_string(item)?)?;
+        }
+        return Ok(());
+    }
+    let mut table = ListTable::new([
+        Column::text("Search"),
+        Column::number("Price").rank(1),
+        Column::text("Status"),
+        Column::text("Reason"),
+        Column::text("Item"),
+    ]);
+    for item in items {
+        let value = CellValue::of(item.best_price, item.state, item.search_status);
+        table.row([
+            Text::from(cell_text(scan, &item.search)),
+            value.exact_text(),
+            status(item).into(),
+            item.reason.clone().unwrap_or_default().into(),
+            item.id.to_string().into(),
+        ]);
+    }
+    writeln!(out, "{}", table.render(&session.screen))?;
+    anstream::eprintln!("`farescan why ITEM` tells the story of one of them.");
+    Ok(())
+}
+
+fn status(item: &Item) -> String {
+    item.search_status
+        .map_or_else(|| item.state.to_string(), |status| status.to_string())
+}
+
+async fn story(session: &Session, item: &Item) -> Result<(), Failure> {
+    let answer = session
+        .client
+        .ask(&format!("/v1/items/{}/attempts", item.id))
+        .await?;
+    let mut out = anstream::stdout();
+    if session.json {
+        writeln!(out, "{}", serde_json::to_string(item)?)?;
+        let attempts: serde_json::Value = answer.read()?;
+        for attempt in attempts["data"].as_array().into_iter().flatten() {
+            writeln!(out, "{attempt}")?;
+        }
+        return Ok(());
+    }
+    let attempts: AttemptPage = answer.read()?;
+    writeln!(out, "{} of {}", item.id, item.scan_id)?;
+    for (field, value) in &item.search {
+        writeln!(
+            out,
+            "  {field}: {}",
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned)
+        )?;
+    }
+    writeln!(out, "\n{}", verdict(item))?;
+    for attempt in &attempts.data {
+        print_attempt(&mut out, attempt)?;
+    }
+    if attempts.data.is_empty() {
+        writeln!(out, "\nNothing was sent for it, so it cost nothing.")?;
+    }
+    anstream::eprintln!("Times in {}.", zone());
+    Ok(())
+}
+
+/// What the item says about prices, in a sentence.
+fn verdict(item: &Item) -> String {
+    let reason = item
+        .reason
+        .as_deref()
+        .map(|reason| format!(" ({reason})"))
+        .unwrap_or_default();
+    let spent = counted(item.requests_spent, "request");
+    let found = item.best_price.map(|best| {
+        format!(
+            "{} {}",
+            price(best),
+            item.currency.as_deref().unwrap_or_default()
+        )
+    });
+    match (item.state, item.search_status, found) {
+        (ItemState::Pending, ..) => format!("It waits for its search. {spent} spent."),
+        (ItemState::Running, ..) => format!("It is being searched now. {spent} spent."),
+        (ItemState::Cancelled, ..) => format!("Its scan was cancelled before its search. {spent} spent."),
+        (ItemState::Skipped, ..) => "The coarse phase showed that its date is not among the cheapest, so it was not searched.".to_owned(),
+        (ItemState::Failed, ..) => format!(
+            "The marketplace refused the search{reason}: {}. {spent} spent.",
+            item.error.as_deref().unwrap_or("no message")
+        ),
+        (ItemState::Done, Some(SearchStatus::Degraded), _) => format!(
+            "The search did not complete{reason}, so nothing is known about its price. {spent} spent.\nnext: `farescan retry {}` shows the cost of asking again",
+            item.scan_id
+        ),
+        (ItemState::Done, Some(SearchStatus::Empty), _) => format!("The search completed, and nothing is on offer{reason}. {spent} spent."),
+        (ItemState::Done, Some(SearchStatus::Partial), found) => format!(
+            "A part of the search failed{reason}. Best of what there is: {}. {spent} spent.",
+            found.unwrap_or_else(|| "no price".to_owned())
+        ),
+        (ItemState::Done, _, Some(found)) => format!("Lowest price: {found}. {spent} spent."),
+        (ItemState::Done, _, None) => format!("No price{reason}. {spent} spent."),
+    }
+}
+
+fn print_attempt(out: &mut impl Write, attempt: &Attempt) -> Result<(), Failure> {
+    writeln!(out, "\nAttempt {}  {}", attempt.number, attempt.id)?;
+    writeln!(out, "  recorded and sent  {}", clock(attempt.started_at))?;
+    match attempt.ended_at {
+        Some(ended) => {
+            let latency = attempt
+                .latency_ms
+                .map(|ms| format!(" after {ms} ms"))
+                .unwrap_or_default();
+            writeln!(out, "  answered, stored   {}{latency}", clock(ended))?;
+        }
+        None => writeln!(out, "  not answered yet")?,
+    }
+    let http = attempt.http_status.map_or_else(
+        || "no HTTP answer".to_owned(),
+        |status| format!("HTTP {status}"),
+    );
+    let status = attempt
+        .search_status
+        .map(|status| format!(", search {status}"))
+        .unwrap_or_default();
+    let reason = attempt
+        .reason
+        .as_deref()
+        .map(|reason| format!(" ({reason})"))
+        .unwrap_or_default();
+    writeln!(
+        out,
+        "  {http}{status}{reason}; {} billed",
+        counted(attempt.requests_spent, "request")
+    )?;
+    for (name, value) in &attempt.search_headers {
+        writeln!(out, "  {name}: {value}")?;
+    }
+    if let Some(error) = &attempt.error {
+        writeln!(out, "  error: {error}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! Completions, manual pages and the description of the API: without a service, key or home.
+
+use serde_json::Value;
+
+use crate::operation::process::{farescan, program, run};
+
+fn out(args: &[&str]) -> String {
+    let done = run(&mut farescan(&program(), args));
+    assert_eq!((done.code, done.err.as_str()), (Some(0), ""), "{args:?}");
+    done.out
+}
+
+#[test]
+fn completions_know_every_command() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = out(&["completions", shell]);
+        for word in [
+            "search",
+            "roundtrip",
+            "monitors",
+            "max-requests",
+            "completions",
+        ] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+}
+
+#[test]
+fn there_is_a_manual_page_for_each_command() {
+    assert!(out(&["man"]).contains(".TH farescan 1"));
+    let place = tempfile::tempdir().unwrap();
+    let done = run(&mut farescan(
+        &program(),
+        &["man", "--out", place.path().to_str().unwrap()],
+    ));
+    assert_eq!(done.code, Some(0), "{done:?}");
+    for page in [
+        "farescan.1",
+        "farescan-scan-oneway.1",
+        "farescan-monitors-create-hotel.1",
+    ] {
+        let text = std::fs::read_to_string(place.path().join(page)).unwrap();
+        assert!(text.contains("Examples"), "{page}");
+    }
+}
+
+#[test]
+fn the_description_is_the_one_that_is_served() {
+    let printed: Value = serde_json::from_str(&out(&["openapi"])).unwrap();
+    let served = serde_json::to_value(farescan::http::openapi_description()).unwrap();
+    assert!(printed == served && printed["paths"]["/v1/scans"].is_object());
+}

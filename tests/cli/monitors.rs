@@ -1,0 +1,151 @@
+//! `monitors`, `alerts` and `deliveries`.
+
+use serde_json::{Value, json};
+
+use super::{bare_command, lines, stable};
+use crate::alerts::{AlertTest, fares, monitor};
+use crate::operation::process::{CommandResult, run};
+use crate::support::app::KEY;
+
+/// The program against the service of an alert test.
+fn cli(test: &AlertTest, args: &[&str]) -> CommandResult {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = bare_command(home.path(), args);
+    run(command
+        .env("FARESCAN_URL", test.url())
+        .env("FARESCAN_API_KEY", KEY))
+}
+
+#[track_caller]
+fn out(test: &AlertTest, args: &[&str]) -> String {
+    let done = cli(test, args);
+    assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
+    done.out
+}
+
+const CREATE: [&str; 17] = [
+    "monitors",
+    "create",
+    "oneway",
+    "TLV",
+    "LHR",
+    "--depart",
+    "+7d..+13d",
+    "--name",
+    "a week ahead",
+    "--cron",
+    "0 6 * * *",
+    "--timezone",
+    "Europe/London",
+    "--alert",
+    "price_below=150,rearm_percent=5",
+    "--alert",
+    "new_low",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn create_shows_the_forecast_and_asks() {
+    let test = AlertTest::open().await;
+    let refused = cli(&test, &CREATE);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    for words in ["of 7 to 14 requests", "a month", "First runs:", "--yes"] {
+        assert!(refused.err.contains(words), "{words}: {refused:?}");
+    }
+    assert_eq!(test.count("select count(*) from monitors").await, 0);
+    let created = out(&test, &[&CREATE[..], &["--yes"]].concat());
+    assert!(
+        created.contains("a week ahead") && created.contains("0 6 * * * in Europe/London"),
+        "{created}"
+    );
+    let stored: Value = serde_json::from_str(&out(&test, &["monitors", "show", "--json"])).unwrap();
+    assert_eq!(
+        (&stored["scan"]["sweep"], &stored["alerts"]),
+        (
+            &json!({"departure_date": {"from": "+7d", "to": "+13d"}}),
+            &json!([{"type": "price_below", "amount": 150, "rearm_percent": 5}, {"type": "new_low"}])
+        )
+    );
+    let wrong = cli(&test, &[&CREATE[..], &["--alert", "cheap=1"]].concat());
+    assert!(
+        wrong.code == Some(2) && wrong.err.contains("price_below"),
+        "{wrong:?}"
+    );
+    assert_eq!(test.upstream.count(), 0);
+    test.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_monitor_is_paused_resumed_run_and_deleted() {
+    let test = AlertTest::open().await;
+    out(&test, &[&CREATE[..], &["--yes"]].concat());
+    assert!(out(&test, &["monitors", "pause", "@last"]).contains("paused (by_caller); next –"));
+    assert_eq!(
+        lines(&out(&test, &["monitors", "--status", "paused", "--json"])).len(),
+        1
+    );
+    for command in ["resume", "run", "delete"] {
+        let refused = cli(&test, &["monitors", command, "@last"]);
+        assert!(
+            refused.code == Some(2) && refused.err.contains("Nothing was sent"),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(test.upstream.count(), 0);
+    assert!(out(&test, &["monitors", "resume", "@last", "--yes"]).contains("is active"));
+    assert!(out(&test, &["monitors", "run", "@last", "--yes"]).starts_with("scn_"));
+    test.all_ended().await;
+    assert_eq!(test.upstream.count(), 7);
+    let table = out(&test, &["monitors"]);
+    assert!(
+        table.contains("a week ahead") && table.contains("active"),
+        "{table}"
+    );
+    cli(&test, &["monitors", "delete", "@last", "--yes"]);
+    assert_eq!(out(&test, &["monitors", "--json"]), "");
+    test.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn alerts_and_deliveries_have_their_evidence() {
+    let test = AlertTest::open().await;
+    test.respond_with(|asked| fares(&[120], asked));
+    let id = test
+        .monitor(&monitor(
+            1,
+            &json!([{"type": "price_below", "amount": 150}]),
+        ))
+        .await;
+    test.run(&id).await;
+    let list = out(&test, &["alerts"]);
+    assert!(
+        list.contains("price_below") && list.contains("120 USD"),
+        "{list}"
+    );
+    assert_eq!(
+        lines(&out(&test, &["alerts", "--type", "new_low", "--json"])).len(),
+        0
+    );
+    let shown = out(&test, &["alerts", "show", "@last"]);
+    for words in [
+        "price_below",
+        "threshold  150",
+        "searched  {",
+        "state_after",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert!(
+        out(&test, &["monitors", "show", &id]).contains("has fired and waits"),
+        "its rule"
+    );
+    let deliveries = out(&test, &["deliveries"]);
+    assert!(deliveries.contains("pending"), "{deliveries}");
+    let delivery = out(&test, &["deliveries", "show"]);
+    assert!(delivery.contains("\"fired\": 1"), "{}", stable(&delivery));
+    let refused = cli(&test, &["deliveries", "resend", "@last"]);
+    assert!(
+        refused.code == Some(2) && refused.err.contains("may get it twice"),
+        "{refused:?}"
+    );
+    test.close().await;
+}
