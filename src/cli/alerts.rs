@@ -112,7 +112,7 @@ async fn list(args: ListArgs) -> Result<(), Failure> {
             alert.monitor_id.to_string().into(),
         ]);
     }
-    writeln!(anstream::stdout(), "{}", table.render(&session.screen))?;
+    writeln!(anstream::stdout(), "{}", table.render(session.screen))?;
     anstream::eprintln!("Times in {}.", zone());
     Ok(())
 }

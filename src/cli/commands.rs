@@ -4,7 +4,7 @@ use super::Failure;
 use super::client::ClientArgs;
 use super::{
     alerts, compare, completions, control, deliveries, export, history, login, man, monitors,
-    openapi, quota, retry, scan, scans, search, usage, verify, watch, why,
+    openapi, quota, retry, rotate_key, scan, scans, search, usage, verify, watch, why,
 };
 
 /// A command as a client.
@@ -105,6 +105,11 @@ pub enum ClientCommand {
         after_help = "Examples:\n  farescan login\n  farescan login --profile work --url https://fares.example.com\n\nThe key is asked for without echo, or read from a pipe. It is never an argument."
     )]
     Login(login::LoginArgs),
+    /// Move everything that the key owns to a new key
+    #[command(
+        after_help = "Examples:\n  farescan rotate-key\n  farescan rotate-key --yes < new.key\n\nThe new key is asked for without echo, or read from a pipe. It is never an argument."
+    )]
+    RotateKey(rotate_key::RotateKeyArgs),
     /// Print the completions for a shell
     #[command(
         after_help = "Examples:\n  farescan completions bash > ~/.local/share/bash-completion/completions/farescan\n  farescan completions zsh > ~/.zfunc/_farescan"
@@ -141,6 +146,7 @@ impl ClientCommand {
             Self::Monitors(args) => monitors::run(args).await,
             Self::Alerts(args) => alerts::run(args).await,
             Self::Deliveries(args) => deliveries::run(args).await,
+            Self::RotateKey(args) => rotate_key::run(args).await,
             Self::Completions(args) => completions::run(&args),
             Self::Man(args) => man::run(&args),
             Self::Openapi => openapi::run(),

@@ -47,7 +47,7 @@ pub async fn run(args: CompareArgs) -> Result<(), Failure> {
     };
     let cells: Vec<_> = comparison.cells.iter().filter(is_shown).collect();
     if !cells.is_empty() {
-        writeln!(out, "{}", table(&cells).render(&session.screen))?;
+        writeln!(out, "{}", table(&cells).render(session.screen))?;
     }
     let counts = comparison.counts;
     let parts = [

@@ -66,7 +66,7 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Failure> {
         "Continue {id} with {}, one request or more each?",
         counted(pending, "search")
     );
-    args.confirmation.ask(&session.screen, &question).await?;
+    args.confirmation.ask(session.screen, &question).await?;
     let body = args.max_requests.map(|max| json!({"max_requests": max}));
     send(&session, &format!("/v1/scans/{id}/resume"), body).await
 }
@@ -80,7 +80,7 @@ pub async fn cancel(args: CancelArgs) -> Result<(), Failure> {
         "Cancel {id} for good? {} not made yet; what was searched stays.",
         counted(scan.items.pending, "search")
     );
-    args.confirmation.ask(&session.screen, &question).await?;
+    args.confirmation.ask(session.screen, &question).await?;
     send(&session, &format!("/v1/scans/{id}/cancel"), None).await
 }
 

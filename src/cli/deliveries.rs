@@ -125,7 +125,7 @@ async fn list(args: ListArgs) -> Result<(), Failure> {
             time_or(delivery.ended_at, "–").into(),
         ]);
     }
-    writeln!(anstream::stdout(), "{}", table.render(&session.screen))?;
+    writeln!(anstream::stdout(), "{}", table.render(session.screen))?;
     anstream::eprintln!("Times in {}.", zone());
     Ok(())
 }
@@ -189,7 +189,7 @@ async fn send_again(args: ResendArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let id = ids::delivery(&session.client, &args.delivery).await?;
     let question = format!("Send {id} again? Its receiver may get it twice.");
-    args.confirmation.ask(&session.screen, &question).await?;
+    args.confirmation.ask(session.screen, &question).await?;
     let once = uuid::Uuid::now_v7().to_string();
     let path = format!("/v1/deliveries/{id}/resend");
     let answer = session

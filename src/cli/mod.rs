@@ -34,6 +34,7 @@ mod quota;
 mod render;
 mod request;
 mod retry;
+mod rotate_key;
 mod sandbox;
 mod scan;
 mod scans;
@@ -59,7 +60,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
     version,
     about,
     max_term_width = 110,
-    after_help = "Examples:\n  farescan demo\n  farescan scan oneway TLV LHR --depart 2027-02"
+    after_help = "Examples:\n  farescan demo\n  farescan scan oneway TLV LHR --depart 2027-02\n\nExit codes: 0; 1 failed; 2 invalid arguments; 3 incomplete; 4 refused before anything was spent; 130 Ctrl-C"
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -209,7 +210,6 @@ mod tests {
         for c in line.chars().chain([' ']) {
             match quote {
                 Some(end) if c == end => quote = None,
-                Some(_) => word.push(c),
                 None if matches!(c, '"' | '\'') => (quote, is_word) = (Some(c), true),
                 None if c == ' ' => {
                     if is_word || !word.is_empty() {
@@ -218,7 +218,7 @@ mod tests {
                     }
                 }
                 None if matches!(c, '|' | '<' | '>' | '&') => break,
-                None => word.push(c),
+                Some(_) | None => word.push(c),
             }
         }
         words

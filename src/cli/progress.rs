@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::client::{ApiClient, ClientError, Session};
 use super::format::{counted, duration, price};
-use super::scan::results::Layout;
+use super::scan::layout::Layout;
 use super::terminal::Screen;
 use crate::contract::scans::PauseReason;
 use crate::contract::{Scan, ScanStatus};
@@ -100,7 +100,7 @@ async fn poll(
             return Ok(scan);
         }
         if let View::Calendar(screen) = view {
-            calendar.update(client, &scan, &screen).await;
+            calendar.update(client, &scan, screen).await;
         }
         bar.set_message(format!("{}{}", calendar.text, line(&scan)));
         if wait == 0 {
@@ -146,7 +146,7 @@ struct LiveCalendar {
 
 impl LiveCalendar {
     /// Reads the grid again if an item has ended since. Without an answer the old one stays.
-    async fn update(&mut self, client: &ApiClient, scan: &Scan, screen: &Screen) {
+    async fn update(&mut self, client: &ApiClient, scan: &Scan, screen: Screen) {
         let ended = ended(scan);
         let layout = Layout::of(scan);
         if self.ended == Some(ended) || scan.items.total > MAX_LIVE_ITEMS || !layout.is_calendar() {

@@ -23,7 +23,7 @@ impl Confirmation {
     /// # Errors
     /// Exit code 2 if nobody can answer and `--yes` is absent, 4 if the answer is no, 130 after
     /// Ctrl-C. Nothing was sent then.
-    pub async fn ask(self, screen: &Screen, question: &str) -> Result<(), Failure> {
+    pub async fn ask(self, screen: Screen, question: &str) -> Result<(), Failure> {
         if self.yes {
             return Ok(());
         }

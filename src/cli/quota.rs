@@ -31,7 +31,7 @@ pub async fn run(args: ClientArgs) -> Result<(), Failure> {
     for (api, lane) in [("flights", &quota.flights), ("hotels", &quota.hotels)] {
         table.row(row(api, lane));
     }
-    writeln!(out, "{}", table.render(&session.screen))?;
+    writeln!(out, "{}", table.render(session.screen))?;
     let seen = [&quota.flights, &quota.hotels].map(|lane| lane.plan_seen_at);
     let note = match seen.into_iter().flatten().max() {
         Some(seen) => format!(

@@ -78,7 +78,7 @@ pub async fn run(args: RetryArgs) -> Result<(), Failure> {
         counted(items, "item"),
         range(items, most)
     );
-    args.confirmation.ask(&session.screen, &question).await?;
+    args.confirmation.ask(session.screen, &question).await?;
     let mut body = json!({"search_status": args.status});
     if !args.reasons.is_empty() {
         body["reasons"] = json!(args.reasons);

@@ -9,7 +9,8 @@ use super::ids;
 use super::pages::{Query, page_limit, print_lines, rows};
 use super::progress::summary;
 use super::render::{Column, ListTable, Text, Tone};
-use super::scan::results::{Layout, next_step};
+use super::scan::layout::Layout;
+use super::scan::results::next_step;
 use crate::contract::scans::ScanEndpoint;
 use crate::contract::{FieldValue as _, Scan, ScanStatus};
 
@@ -102,7 +103,7 @@ async fn list(args: ListArgs) -> Result<(), Failure> {
         );
         return Ok(());
     }
-    writeln!(out, "{}", table(&scans).render(&session.screen))?;
+    writeln!(out, "{}", table(&scans).render(session.screen))?;
     anstream::eprintln!("Times in {}.", zone());
     Ok(())
 }
@@ -223,7 +224,7 @@ async fn print(session: &Session, scan: &Scan) -> Result<(), Failure> {
         zone()
     )?;
     let text = Layout::of(scan)
-        .render(&session.client, scan, &session.screen)
+        .render(&session.client, scan, session.screen)
         .await?;
     writeln!(out, "{text}")?;
     if let Some(next) = next_step(scan) {

@@ -69,7 +69,7 @@ pub async fn run(args: UsageArgs) -> Result<(), Failure> {
     );
     table.row(row.map(|text| Text::new(text.text, Tone::Best)));
     let mut out = anstream::stdout();
-    writeln!(out, "{}", table.render(&session.screen))?;
+    writeln!(out, "{}", table.render(session.screen))?;
     anstream::eprintln!(
         "Scans and monitors from {} to {} (UTC); synchronous searches are not stored. `farescan quota` shows what is left.",
         first.since,

@@ -51,7 +51,7 @@ pub async fn run(args: VerifyArgs) -> Result<(), Failure> {
             left.map_or_else(|| "–".to_owned(), count).into(),
         ]);
     }
-    writeln!(out, "{}", table.render(&session.screen))?;
+    writeln!(out, "{}", table.render(session.screen))?;
     if verified.valid {
         Ok(())
     } else {

@@ -10,7 +10,7 @@ use super::format::{clock, counted, price, zone};
 use super::ids;
 use super::pages::rows;
 use super::render::{CellValue, Column, ListTable, Text};
-use super::scan::results::cell_text;
+use super::scan::layout::cell_text;
 use crate::contract::scans::ItemState;
 use crate::contract::{Attempt, AttemptPage, Item, Scan, SearchStatus};
 use crate::ids::ItemId;
@@ -78,7 +78,9 @@ fn is_meant(item: &Item, values: &[String]) -> bool {
     values.iter().all(|value| {
         item.search.values().any(|field| match field.as_str() {
             Some(text) => text.eq_ignore_ascii_case(value),
-            None => field.to_string() == *value,
+            None => {
+                serde_json::from_str::<serde_json::Value>(value).is_ok_and(|value| value == *field)
+            }
         })
     })
 }
@@ -108,7 +110,7 @@ fn list(session: &Session, scan: &Scan, items: &[&Item]) -> Result<(), Failure> 
             item.id.to_string().into(),
         ]);
     }
-    writeln!(out, "{}", table.render(&session.screen))?;
+    writeln!(out, "{}", table.render(session.screen))?;
     anstream::eprintln!("`farescan why ITEM` tells the story of one of them.");
     Ok(())
 }

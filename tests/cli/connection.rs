@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::json;
 
 use super::terminal::Terminal;
-use super::{Client, bare_command};
+use super::{Client, bare_command, lines};
 use crate::operation::process::{CommandResult, run};
 use crate::support::app::KEY;
 use crate::support::reply::Reply;
@@ -213,4 +213,49 @@ async fn a_rejected_key_fails_with_the_next_step() {
             "{refused:?}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rotate_key_moves_everything_to_the_new_key() {
+    let client = Client::start().await;
+    let home = client.home.path();
+    let url = client.url().to_owned();
+    let login = ["login", "--url", url.as_str()];
+    run_with_input(&mut bare_command(home, &login), &format!("{KEY}\n"));
+    let worker = client.start_worker(2);
+    let scan = [
+        "scan",
+        "oneway",
+        "TLV",
+        "LHR",
+        "--depart",
+        "2030-03-01",
+        "--yes",
+    ];
+    assert_eq!(run(&mut bare_command(home, &scan)).code, Some(0));
+    worker.stop().await;
+    let refused = run_with_input(&mut bare_command(home, &["rotate-key"]), "canary-new-key\n");
+    assert!(
+        refused.code == Some(2) && refused.err.contains("--yes"),
+        "{refused:?}"
+    );
+    let rotated = run_with_input(
+        &mut bare_command(home, &["rotate-key", "--yes"]),
+        "canary-new-key\n",
+    );
+    assert_eq!(rotated.code, Some(0), "{rotated:?}");
+    let all = format!(
+        "{}{}{}{}",
+        rotated.out, rotated.err, refused.out, refused.err
+    );
+    assert!(!all.contains("canary") && !all.contains(KEY), "{all}");
+    let stored = std::fs::read_to_string(home.join(".config/farescan/keys/default")).unwrap();
+    assert_eq!(stored, "canary-new-key\n");
+    let scans = run(&mut bare_command(home, &["scans", "--json"]));
+    assert_eq!(lines(&scans.out).len(), 1, "{scans:?}");
+    assert_eq!(
+        client.out(&["scans", "--json"]),
+        "",
+        "the old key owns nothing"
+    );
 }

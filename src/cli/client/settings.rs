@@ -44,6 +44,8 @@ pub struct Connection {
     /// Name of the profile in use.
     pub profile: String,
     pub key: Option<SecretString>,
+    /// Whether the key is that of the profile.
+    pub is_stored: bool,
 }
 
 impl ConnectionArgs {
@@ -89,6 +91,7 @@ impl ConnectionArgs {
                 url: checked_url(url, &variable)?,
                 profile: DEFAULT_PROFILE.to_owned(),
                 key: key_of_environment,
+                is_stored: false,
             });
         }
         let profiles = match load() {
@@ -98,6 +101,7 @@ impl ConnectionArgs {
                     url: checked_url(&url_given.unwrap_or(DEFAULT_URL.to_owned()), &variable)?,
                     profile: DEFAULT_PROFILE.to_owned(),
                     key: key_of_environment,
+                    is_stored: false,
                 });
             }
             Err(error) => return Err(error),
@@ -125,15 +129,18 @@ impl ConnectionArgs {
         } else {
             None
         };
-        let key = if self.profile.is_some() {
-            stored.or(key_of_environment)
+        let is_stored =
+            stored.is_some() && (self.profile.is_some() || key_of_environment.is_none());
+        let key = if is_stored {
+            stored
         } else {
-            key_of_environment.or(stored)
+            key_of_environment
         };
         Ok(Connection {
             url,
             profile: name,
             key,
+            is_stored,
         })
     }
 }

@@ -153,7 +153,7 @@ impl<W: Write> Walkthrough<'_, W> {
         writeln!(
             self.out,
             "   Cheapest one-way fare in USD\n{}",
-            calendar.render(&self.screen)
+            calendar.render(self.screen)
         )?;
         writeln!(self.out, "{}", legend(self.screen.colour))?;
         Ok(())

@@ -9,8 +9,8 @@ use crate::cli::Failure;
 use crate::cli::client::Session;
 use crate::cli::format::short_age;
 use crate::cli::pages::Query;
-use crate::cli::render::{Calendar, CalendarDay, CellValue, Matrix, legend};
-use crate::cli::scan::results::column_text;
+use crate::cli::render::{Axis, Calendar, CalendarDay, CellValue, Matrix, legend};
+use crate::cli::scan::layout::{axis_text, column_axis};
 use crate::contract::history_grid::{HistoryCell, HistoryGrid, HistoryGrids};
 use crate::contract::scans::ItemState;
 use crate::contract::{Endpoint, SearchStatus};
@@ -108,9 +108,9 @@ async fn print(
     for grid in shown {
         writeln!(out, "{}", title(grid))?;
         let table = if grid.columns.is_some() {
-            matrix(grid).render(&session.screen)
+            matrix(grid).render(session.screen)
         } else {
-            calendar(grid).render(&session.screen)
+            calendar(grid).render(session.screen)
         };
         writeln!(out, "{table}")?;
     }
@@ -178,33 +178,16 @@ fn calendar(grid: &HistoryGrid) -> Calendar {
 
 /// The searched dates against nights or markets.
 fn matrix(grid: &HistoryGrid) -> Matrix {
-    let axis = grid.columns.as_ref();
-    let columns = axis.map(|axis| axis.values.as_slice()).unwrap_or_default();
-    let field = axis.map_or("", |axis| axis.field.as_str());
-    let searched = |row: &&Value| {
-        grid.cells
-            .iter()
-            .any(|cell| cell.row == **row && cell.looked_at.is_some())
+    let rows = Axis {
+        values: &grid.rows.values,
+        labels: grid.rows.values.iter().map(axis_text).collect(),
     };
-    let rows: Vec<&Value> = grid.rows.values.iter().filter(searched).collect();
-    let cell = |row: &Value, column: &Value| {
-        let cell = grid
-            .cells
-            .iter()
-            .find(|cell| cell.row == *row && cell.column.as_ref() == Some(column));
-        cell.filter(|cell| cell.looked_at.is_some()).map(value)
-    };
-    Matrix {
-        rows: rows.iter().map(|row| plain(row)).collect(),
-        columns: columns
-            .iter()
-            .map(|column| column_text(field, column))
-            .collect(),
-        cells: rows
-            .iter()
-            .map(|row| columns.iter().map(|column| cell(row, column)).collect())
-            .collect(),
-    }
+    let cells = grid.cells.iter().filter(|cell| cell.looked_at.is_some());
+    Matrix::new(
+        rows,
+        column_axis(grid.columns.as_ref()),
+        cells.filter_map(|cell| Some((&cell.row, cell.column.as_ref()?, value(cell)))),
+    )
 }
 
 /// The last known price; without one, what the last search found.

@@ -86,7 +86,7 @@ pub(super) async fn run(args: SeriesArgs) -> Result<(), Failure> {
             out,
             "{}\n{}",
             line(product),
-            table(product, one).render(&session.screen)
+            table(product, one).render(session.screen)
         )?;
         from += count;
     }

@@ -52,7 +52,7 @@ pub(super) async fn resume(args: CommandArgs) -> Result<(), Failure> {
         .as_ref()
         .map_or("its runs spend requests again".to_owned(), forecast_line);
     let question = format!("Continue {:?}? {forecast}.", monitor.name);
-    args.confirmation.ask(&session.screen, &question).await?;
+    args.confirmation.ask(session.screen, &question).await?;
     print_monitor(&session, &format!("/v1/monitors/{}/resume", monitor.id)).await
 }
 
@@ -65,7 +65,7 @@ pub(super) async fn run_now(args: CommandArgs) -> Result<(), Failure> {
             cost::request_range(forecast.requests_per_run)
         });
     let question = format!("Run {:?} now, for {cost}?", monitor.name);
-    args.confirmation.ask(&session.screen, &question).await?;
+    args.confirmation.ask(session.screen, &question).await?;
     let once = uuid::Uuid::now_v7().to_string();
     let path = format!("/v1/monitors/{}/run", monitor.id);
     let answer = session
@@ -92,7 +92,7 @@ pub(super) async fn delete(args: CommandArgs) -> Result<(), Failure> {
         "Delete {:?} for good? Its scans and prices stay.",
         monitor.name
     );
-    args.confirmation.ask(&session.screen, &question).await?;
+    args.confirmation.ask(session.screen, &question).await?;
     let path = format!("/v1/monitors/{}", monitor.id);
     session
         .client

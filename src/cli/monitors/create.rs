@@ -178,7 +178,7 @@ pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
     }
     let month = cost::request_range(preview.forecast.requests_per_month);
     confirmation
-        .ask(&session.screen, &format!("Create it, for {month} a month?"))
+        .ask(session.screen, &format!("Create it, for {month} a month?"))
         .await?;
     let once = uuid::Uuid::now_v7().to_string();
     let answer = session

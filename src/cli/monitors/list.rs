@@ -68,7 +68,7 @@ pub(super) async fn run(args: ListArgs) -> Result<(), Failure> {
             format!("{}{limit}", count(month.this_month)).into(),
         ]);
     }
-    writeln!(anstream::stdout(), "{}", table.render(&session.screen))?;
+    writeln!(anstream::stdout(), "{}", table.render(session.screen))?;
     anstream::eprintln!("Times in {}.", zone());
     Ok(())
 }

@@ -41,7 +41,7 @@ pub(super) async fn run(args: ShowArgs) -> Result<(), Failure> {
         .get(&format!("/v1/monitors/{id}/slots?limit={SLOTS}"))
         .await?;
     if !slots.data.is_empty() {
-        writeln!(out, "\n{}", slot_table(&slots.data).render(&session.screen))?;
+        writeln!(out, "\n{}", slot_table(&slots.data).render(session.screen))?;
     }
     anstream::eprintln!("Times in {}.", zone());
     Ok(())

@@ -47,7 +47,7 @@ impl FromIterator<CalendarDay> for Calendar {
 impl Calendar {
     /// All months with their names, side by side where the screen is wide enough.
     #[must_use]
-    pub fn render(&self, screen: &Screen) -> String {
+    pub fn render(&self, screen: Screen) -> String {
         let day_width = if screen.width < FULL_WIDTH {
             NARROW_DAY_WIDTH
         } else {
@@ -118,7 +118,7 @@ impl Calendar {
         let mut text = format!("{}\n{shown:>width$}", date.day());
         if self.days.values().any(|day| day.note.is_some()) {
             let note = day.note.as_deref().unwrap_or_default();
-            text.push_str(&format!("\n{note:>width$.width$}"));
+            text = format!("{text}\n{note:>width$.width$}");
         }
         let tone = match day.value {
             CellValue::Price(_) if cheapest => Tone::Best,

@@ -66,7 +66,7 @@ impl ListTable {
     }
 
     /// The table as text, at most as wide as the screen.
-    pub fn render(&self, screen: &Screen) -> String {
+    pub fn render(&self, screen: Screen) -> String {
         let shown = self.shown_columns(usize::from(screen.width));
         let mut table = Table::new();
         table.load_style(STYLE).set_width(screen.width);

@@ -1,99 +1,125 @@
 //! Dates against nights, markets or airports: the lowest price of each combination.
 
+use std::collections::HashMap;
+
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, Table};
+use serde_json::Value;
 
-use super::{CellValue, Tone, set_styling};
+use super::{CellValue, Text, Tone, set_styling};
 use crate::cli::terminal::Screen;
 
-/// A table of cells. `None`: the scan has no such combination.
+/// The blanks and the line of a column.
+const COLUMN_EXTRA: usize = 3;
+
+/// A table of cells. `None`: there is no such combination.
 #[derive(Debug, Clone)]
 pub struct Matrix {
-    pub rows: Vec<String>,
-    pub columns: Vec<String>,
+    rows: Vec<String>,
+    columns: Vec<String>,
     /// By row.
-    pub cells: Vec<Vec<Option<CellValue>>>,
+    cells: Vec<Vec<Option<CellValue>>>,
+}
+
+/// One axis: its values, and a label for each.
+pub struct Axis<'a> {
+    pub values: &'a [Value],
+    pub labels: Vec<String>,
+}
+
+impl Axis<'_> {
+    /// The position of each value.
+    fn places(&self) -> HashMap<String, usize> {
+        let values = self.values.iter().enumerate();
+        values
+            .map(|(place, value)| (value.to_string(), place))
+            .collect()
+    }
 }
 
 impl Matrix {
-    /// The table; several below each other if the columns do not fit.
-    pub fn render(&self, screen: &Screen) -> String {
-        let label_width = widest(self.rows.iter());
-        let width = usize::from(screen.width).saturating_sub(label_width + 4);
-        let mut blocks = Vec::new();
-        let mut from = 0;
+    /// Places each cell by the values of its row and column.
+    pub fn new<'a>(
+        rows: Axis<'_>,
+        columns: Axis<'_>,
+        cells: impl Iterator<Item = (&'a Value, &'a Value, CellValue)>,
+    ) -> Self {
+        let (row_places, column_places) = (rows.places(), columns.places());
+        let mut placed = vec![vec![None; columns.labels.len()]; rows.labels.len()];
+        for (row, column, value) in cells {
+            let row = row_places.get(&row.to_string());
+            let column = column_places.get(&column.to_string());
+            if let Some((row, column)) = row.zip(column) {
+                placed[*row][*column] = Some(value);
+            }
+        }
+        Self {
+            rows: rows.labels,
+            columns: columns.labels,
+            cells: placed,
+        }
+    }
+
+    /// The table; several below each other if the columns do not fit. Rows without a cell are left
+    /// out.
+    pub fn render(&self, screen: Screen) -> String {
+        let texts = self.texts();
+        let width = |column: usize| {
+            let cells = texts.iter().map(|row| row[column].text.chars().count());
+            let title = self.columns[column].chars().count();
+            cells.max().unwrap_or_default().max(title) + COLUMN_EXTRA
+        };
+        let labels = self.rows.iter().map(|label| label.chars().count());
+        let room = usize::from(screen.width)
+            .saturating_sub(labels.max().unwrap_or_default() + COLUMN_EXTRA + 1);
+        let (mut blocks, mut from) = (Vec::new(), 0);
         while from < self.columns.len() {
-            let mut to = from + 1;
-            while to < self.columns.len()
-                && (from..=to)
-                    .map(|column| self.column_width(column))
-                    .sum::<usize>()
-                    <= width
-            {
+            let (mut to, mut used) = (from + 1, width(from));
+            while to < self.columns.len() && used + width(to) <= room {
+                used += width(to);
                 to += 1;
             }
-            blocks.push(self.block(from, to, screen.colour));
+            blocks.push(self.block(&texts, from..to, screen.colour));
             from = to;
         }
         blocks.join("\n")
     }
 
-    /// With its blanks and its line.
-    fn column_width(&self, column: usize) -> usize {
-        let cells = self.cells.iter().map(|row| self.text(row[column]));
-        let cells: Vec<_> = cells.chain([self.columns[column].clone()]).collect();
-        widest(cells.iter()) + 3
+    /// The text and tone of each cell, the cheapest marked.
+    fn texts(&self) -> Vec<Vec<Text>> {
+        let prices = self.cells.iter().flatten().flatten();
+        let best = prices.filter_map(|value| value.price()).min();
+        let text = |value: &Option<CellValue>| match value {
+            None => Text::default(),
+            Some(CellValue::Price(price)) if Some(*price) == best => {
+                Text::new(format!("*{}", CellValue::Price(*price).text()), Tone::Best)
+            }
+            Some(value) => Text::new(value.text(), value.tone()),
+        };
+        let rows = self.cells.iter();
+        rows.map(|row| row.iter().map(text).collect()).collect()
     }
 
-    fn block(&self, from: usize, to: usize, colour: bool) -> String {
+    fn block(&self, texts: &[Vec<Text>], columns: std::ops::Range<usize>, colour: bool) -> String {
         let mut table = Table::new();
         table.load_style(UTF8_FULL_CONDENSED);
         set_styling(&mut table, colour);
-        let right = |text: &str| Cell::new(text).set_alignment(CellAlignment::Right);
-        let titles = self.columns[from..to].iter().map(|title| right(title));
-        table.set_header(
-            std::iter::once(Cell::new(""))
-                .chain(titles)
-                .collect::<Vec<_>>(),
-        );
-        for (label, row) in self.rows.iter().zip(&self.cells) {
-            let cells = row[from..to]
+        let mut titles = vec![Cell::new("")];
+        titles.extend(
+            self.columns[columns.clone()]
                 .iter()
-                .map(|value| self.tone(*value).apply(right(&self.text(*value))));
-            table.add_row(
-                std::iter::once(Cell::new(label))
-                    .chain(cells)
-                    .collect::<Vec<_>>(),
-            );
+                .map(|title| Cell::new(title).set_alignment(CellAlignment::Right)),
+        );
+        table.set_header(titles);
+        for ((label, texts), cells) in self.rows.iter().zip(texts).zip(&self.cells) {
+            if cells.iter().all(Option::is_none) {
+                continue;
+            }
+            let mut row = vec![Cell::new(label)];
+            let texts = texts[columns.clone()].iter();
+            row.extend(texts.map(|text| text.cell(CellAlignment::Right)));
+            table.add_row(row);
         }
         table.to_string()
     }
-
-    fn cheapest(&self) -> Option<rust_decimal::Decimal> {
-        let cells = self.cells.iter().flatten().flatten();
-        cells.filter_map(|value| value.price()).min()
-    }
-
-    fn text(&self, value: Option<CellValue>) -> String {
-        let is_cheapest = value
-            .and_then(CellValue::price)
-            .is_some_and(|price| Some(price) == self.cheapest());
-        let mark = if is_cheapest { "*" } else { "" };
-        value.map_or_else(String::new, |value| format!("{mark}{}", value.text()))
-    }
-
-    fn tone(&self, value: Option<CellValue>) -> Tone {
-        match value {
-            Some(CellValue::Price(price)) if Some(price) == self.cheapest() => Tone::Best,
-            Some(value) => value.tone(),
-            None => Tone::Plain,
-        }
-    }
-}
-
-fn widest<'a>(texts: impl Iterator<Item = &'a String>) -> usize {
-    texts
-        .map(|text| text.chars().count())
-        .max()
-        .unwrap_or_default()
 }

@@ -3,6 +3,7 @@
 
 pub mod cost;
 pub mod follow;
+pub mod layout;
 pub mod results;
 mod submit;
 

@@ -1,28 +1,16 @@
-//! The results of a scan: a calendar, a table of dates against nights or markets, a table of
-//! markets, or a list.
+//! The results of a scan, how it ended, and what to do next.
 
 use std::io::Write as _;
 
-use serde_json::{Map, Value};
-
+use super::layout::{Layout, cell_text};
 use crate::cli::Failure;
-use crate::cli::client::{ApiClient, ClientError, Session};
+use crate::cli::client::Session;
 use crate::cli::exit::{CommandEnd, ExitStatus};
+use crate::cli::export;
 use crate::cli::format::{counted, price};
-use crate::cli::pages::{Query, page_limit, rows};
 use crate::cli::progress::summary;
-use crate::cli::render::{
-    Calendar, CalendarDay, CellValue, Column, ListTable, MarketRow, MarketTable, Matrix, Text,
-    legend,
-};
-use crate::cli::terminal::Screen;
-use crate::contract::scans::{Grid, GridCell, PauseReason};
-use crate::contract::{Endpoint, Item, Scan, ScanStatus, offers};
-
-/// The rows of a list of items.
-const LIST_ROWS: usize = 50;
-const MARKET: &str = "proxy_country";
-const NIGHTS: &str = "nights";
+use crate::contract::scans::PauseReason;
+use crate::contract::{Item, Scan, ScanStatus, offers};
 
 /// The form of the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,134 +31,13 @@ impl Form {
     }
 }
 
-/// Which table suits a scan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Layout {
-    /// Dates as a calendar; the cheapest of a second field is named in each cell.
-    Calendar {
-        dates: String,
-        other: Option<String>,
-    },
-    /// Dates against nights or markets.
-    Matrix { rows: String, columns: String },
-    /// One stay from several markets; `nights` is an axis if the scan sweeps it.
-    Markets {
-        has_nights: bool,
-        baseline: Option<String>,
-    },
-    /// Every item.
-    List,
-}
-
-impl Layout {
-    pub fn of(scan: &Scan) -> Self {
-        let swept: Vec<&str> = swept_fields(&scan.sweep).collect();
-        let several: Vec<&str> = swept
-            .iter()
-            .copied()
-            .filter(|name| has_several(&scan.sweep[*name]))
-            .collect();
-        if several.contains(&"currency") {
-            return Self::List;
-        }
-        let dates = several
-            .iter()
-            .copied()
-            .find(|name| ["departure_date", "checkin_date"].contains(name));
-        let has = |name: &str| several.contains(&name);
-        match dates {
-            Some(dates) if has(NIGHTS) || has(MARKET) => Self::Matrix {
-                rows: dates.to_owned(),
-                columns: if has(MARKET) { MARKET } else { NIGHTS }.to_owned(),
-            },
-            Some(dates) => Self::Calendar {
-                dates: dates.to_owned(),
-                other: several
-                    .iter()
-                    .find(|name| **name != dates)
-                    .map(|name| (*name).to_owned()),
-            },
-            None if several == [MARKET] => Self::Markets {
-                has_nights: swept.contains(&NIGHTS),
-                baseline: scan.sweep[MARKET][0].as_str().map(str::to_owned),
-            },
-            None => Self::List,
-        }
-    }
-
-    pub fn is_calendar(&self) -> bool {
-        matches!(self, Self::Calendar { .. })
-    }
-
-    /// The tables as text.
-    pub async fn render(
-        &self,
-        client: &ApiClient,
-        scan: &Scan,
-        screen: &Screen,
-    ) -> Result<String, ClientError> {
-        let grid = |rows: &str, columns: Option<&str>, baseline: Option<&str>| {
-            Query::new(format!("/v1/scans/{}/grid", scan.id))
-                .with("rows", Some(rows))
-                .with("columns", columns)
-                .with("baseline", baseline)
-                .path()
-        };
-        match self {
-            Self::Calendar { dates, other } => {
-                let grid: Grid = client.get(&grid(dates, other.as_deref(), None)).await?;
-                Ok(calendar_text(scan, &grid, screen))
-            }
-            Self::Matrix { rows, columns } => {
-                let grid: Grid = client.get(&grid(rows, Some(columns), None)).await?;
-                let title = format!(
-                    "{}, by {} and {}",
-                    title(scan, &grid),
-                    words(rows),
-                    words(columns)
-                );
-                Ok(format!(
-                    "{title}\n{}\n{}",
-                    matrix(&grid).render(screen),
-                    legend(screen.colour)
-                ))
-            }
-            Self::Markets {
-                has_nights,
-                baseline,
-            } => {
-                let is_comparable = matches!(
-                    scan.endpoint,
-                    Endpoint::HotelsByName | Endpoint::HotelsRooms
-                );
-                let baseline = baseline.as_deref().filter(|_| is_comparable);
-                let columns = has_nights.then_some(NIGHTS);
-                let grid: Grid = client.get(&grid(MARKET, columns, baseline)).await?;
-                Ok(format!(
-                    "{}\n{}",
-                    title(scan, &grid),
-                    markets(&grid).table(screen.colour)
-                ))
-            }
-            Self::List => {
-                let path = Query::new(format!("/v1/scans/{}/items", scan.id))
-                    .with("sort", Some("price"))
-                    .with("limit", Some(page_limit(Some(LIST_ROWS))))
-                    .path();
-                let items: Vec<Item> = rows(client, &path, Some(LIST_ROWS)).await?;
-                Ok(list(scan, &items, screen))
-            }
-        }
-    }
-}
-
 /// Prints the results and how the scan ended; ends with 3 unless it is completed.
 pub async fn print(session: &Session, scan: &Scan, form: Form) -> Result<(), Failure> {
     let mut out = anstream::stdout();
     match form {
         Form::Tables => {
             let text = Layout::of(scan)
-                .render(&session.client, scan, &session.screen)
+                .render(&session.client, scan, session.screen)
                 .await?;
             writeln!(out, "{text}")?;
             if let Some(cheapest) = cheapest(session, scan).await? {
@@ -180,7 +47,7 @@ pub async fn print(session: &Session, scan: &Scan, form: Form) -> Result<(), Fai
         Form::Lines | Form::Csv => {
             let format = if form == Form::Csv { "csv" } else { "ndjson" };
             let path = format!("/v1/scans/{}/items?format={format}", scan.id);
-            crate::cli::export::stream(&session.client, &path, &mut out).await?;
+            export::stream(&session.client, &path, &mut out).await?;
         }
     }
     let (id, spent) = (scan.id, scan.requests.spent);
@@ -205,7 +72,7 @@ pub fn next_step(scan: &Scan) -> Option<String> {
             let again = scan.items.degraded + scan.items.partial + scan.items.failed;
             let are = if again == 1 { "is" } else { "are" };
             Some(format!(
-                "{} {are} not complete: nothing is known about what is missing\n  next: `farescan retry {id}` shows the cost of asking again, `farescan why {id}` the reasons",
+                "{} {are} not complete: nothing is known about what is missing\n  next: `farescan why {id}` shows the reasons\n        `farescan retry {id}` shows the cost of asking again",
                 counted(again, "search")
             ))
         }
@@ -262,220 +129,7 @@ async fn cheapest(session: &Session, scan: &Scan) -> Result<Option<String>, Fail
     parts.retain(|part| !part.is_empty());
     let mut text = format!("Cheapest: {}", parts.join(", "));
     if let Some(link) = offer.and_then(|offer| offer.link) {
-        text.push_str(&format!("\n  {link}"));
+        text = format!("{text}\n  {link}");
     }
     Ok(Some(text))
-}
-
-/// The swept values of an item: `2027-02-04, CDG`.
-pub fn cell_text(scan: &Scan, search: &Map<String, Value>) -> String {
-    let values = swept_fields(&scan.sweep).filter_map(|name| match name {
-        NIGHTS => nights_of(search).map(|nights| format!("{nights} nights")),
-        name => search.get(name).map(|value| {
-            value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned)
-        }),
-    });
-    values.collect::<Vec<_>>().join(", ")
-}
-
-/// The nights between the two dates of a search.
-fn nights_of(search: &Map<String, Value>) -> Option<i32> {
-    let date = |names: [&str; 2]| {
-        let text = names.iter().find_map(|name| search.get(*name))?.as_str()?;
-        text.parse::<jiff::civil::Date>().ok()
-    };
-    let first = date(["departure_date", "checkin_date"])?;
-    let last = date(["return_date", "checkout_date"])?;
-    first.until(last).ok().map(|span| span.get_days())
-}
-
-fn swept_fields(sweep: &Map<String, Value>) -> impl Iterator<Item = &str> {
-    let swept = sweep
-        .iter()
-        .filter(|(name, value)| !value.is_null() && *name != "samples");
-    swept.map(|(name, _)| name.as_str())
-}
-
-fn has_several(values: &Value) -> bool {
-    values.as_array().is_none_or(|values| values.len() > 1)
-}
-
-fn words(field: &str) -> &str {
-    match field {
-        "departure_date" => "departure",
-        "checkin_date" => "check-in",
-        MARKET => "market",
-        other => other,
-    }
-}
-
-/// `TLV to LHR, cheapest one-way fare in USD`.
-fn title(scan: &Scan, grid: &Grid) -> String {
-    let given = |name: &str| scan.request.get(name).and_then(Value::as_str);
-    let currency = grid.cells.iter().find_map(|cell| cell.currency.as_deref());
-    let swept = |name: &str| match scan.sweep.get(name) {
-        Some(Value::Array(values)) => values
-            .iter()
-            .filter_map(Value::as_str)
-            .collect::<Vec<_>>()
-            .join("/"),
-        _ => String::new(),
-    };
-    let place = |name: &str| given(name).map_or_else(|| swept(name), str::to_owned);
-    let what = match scan.endpoint {
-        Endpoint::FlightsOneway => "cheapest one-way fare",
-        Endpoint::FlightsRoundtrip => "cheapest round trip",
-        _ => "lowest price of the stay",
-    };
-    let subject = match scan.endpoint {
-        Endpoint::FlightsOneway | Endpoint::FlightsRoundtrip => {
-            format!("{} to {}", place("from_airport"), place("to_airport"))
-        }
-        _ => ["hotel_name", "destination", "hotel_booking_id"]
-            .into_iter()
-            .map(place)
-            .find(|text| !text.is_empty())
-            .unwrap_or_default(),
-    };
-    let currency = currency.or_else(|| given("currency")).unwrap_or("USD");
-    format!("{subject}: {what} in {currency}")
-}
-
-/// The value of a cell.
-pub fn cell_value(cell: &GridCell) -> CellValue {
-    CellValue::of(cell.price, cell.state, cell.search_status)
-}
-
-fn calendar_text(scan: &Scan, grid: &Grid, screen: &Screen) -> String {
-    let days = grid.rows.values.iter().filter_map(|row| {
-        let date = row.as_str()?.parse().ok()?;
-        let cells: Vec<&GridCell> = grid.cells.iter().filter(|cell| cell.row == *row).collect();
-        Some(day(date, &cells))
-    });
-    let calendar: Calendar = days.collect();
-    format!(
-        "{}\n{}\n{}",
-        title(scan, grid),
-        calendar.render(screen),
-        legend(screen.colour)
-    )
-}
-
-/// One date: the cheapest of its cells. It is only `empty` if all of them are.
-fn day(date: jiff::civil::Date, cells: &[&GridCell]) -> CalendarDay {
-    let cheapest = cells
-        .iter()
-        .filter_map(|cell| Some((cell.price?, *cell)))
-        .min_by_key(|(price, _)| *price);
-    let value = match cheapest {
-        Some((_, cell)) => cell_value(cell),
-        None => CellValue::without_price(cells.iter().map(|cell| cell_value(cell))),
-    };
-    let note = cheapest.and_then(|(_, cell)| cell.column.as_ref()?.as_str().map(str::to_owned));
-    CalendarDay { date, value, note }
-}
-
-fn matrix(grid: &Grid) -> Matrix {
-    let columns = grid
-        .columns
-        .as_ref()
-        .map(|axis| axis.values.as_slice())
-        .unwrap_or_default();
-    let field = grid.columns.as_ref().map_or("", |axis| axis.field.as_str());
-    Matrix {
-        rows: grid.rows.values.iter().map(axis_text).collect(),
-        columns: columns
-            .iter()
-            .map(|value| column_text(field, value))
-            .collect(),
-        cells: grid
-            .rows
-            .values
-            .iter()
-            .map(|row| {
-                let cell = |column: &Value| {
-                    grid.cells
-                        .iter()
-                        .find(|cell| cell.row == *row && cell.column.as_ref() == Some(column))
-                };
-                columns
-                    .iter()
-                    .map(|column| cell(column).map(cell_value))
-                    .collect()
-            })
-            .collect(),
-    }
-}
-
-fn axis_text(value: &Value) -> String {
-    let text = value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned);
-    match text.parse::<jiff::civil::Date>() {
-        Ok(date) => date.strftime("%Y-%m-%d %a").to_string(),
-        Err(_) => text,
-    }
-}
-
-/// `7 nights`, `DE`.
-pub fn column_text(field: &str, value: &Value) -> String {
-    match (field, value.as_str()) {
-        (NIGHTS, _) => format!("{value} n"),
-        (MARKET, Some(country)) => country.to_uppercase(),
-        (_, Some(text)) => text.to_owned(),
-        (_, None) => value.to_string(),
-    }
-}
-
-fn markets(grid: &Grid) -> MarketTable {
-    MarketTable {
-        currency: grid
-            .cells
-            .iter()
-            .find_map(|cell| cell.currency.clone())
-            .unwrap_or_default(),
-        markets: grid
-            .cells
-            .iter()
-            .map(|cell| MarketRow {
-                country: cell.row.as_str().unwrap_or("–").to_owned(),
-                value: cell_value(cell),
-                room: cell.room.clone(),
-                parity: cell.parity.as_ref().map(|parity| parity.verdict),
-            })
-            .collect(),
-    }
-}
-
-fn list(scan: &Scan, items: &[Item], screen: &Screen) -> String {
-    let currency = items
-        .iter()
-        .find_map(|item| item.currency.as_deref())
-        .unwrap_or("Price");
-    let mut table = ListTable::new([
-        Column::text("Search"),
-        Column::number(currency),
-        Column::text("Status"),
-        Column::text("Reason").rank(1),
-        Column::text("Item").rank(2),
-    ]);
-    for item in items {
-        let value = CellValue::of(item.best_price, item.state, item.search_status);
-        let cell = match cell_text(scan, &item.search) {
-            cell if cell.is_empty() => format!("{}", item.position),
-            cell => cell,
-        };
-        table.row([
-            Text::from(cell),
-            value.exact_text(),
-            item.search_status
-                .map_or_else(|| item.state.to_string(), |status| status.to_string())
-                .into(),
-            item.reason.clone().unwrap_or_default().into(),
-            item.id.to_string().into(),
-        ]);
-    }
-    table.render(screen)
 }

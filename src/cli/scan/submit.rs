@@ -64,7 +64,7 @@ pub(super) async fn run(mut body: Map<String, Value>, args: SubmitArgs) -> Resul
         Some(Refusal::OverQuota(_)) | None => {}
     }
     let question = format!("Spend {}?", cost::requests(&preview));
-    args.confirmation.ask(&session.screen, &question).await?;
+    args.confirmation.ask(session.screen, &question).await?;
     let scan = submit(&session, &body).await?;
     if args.detach {
         let mut out = anstream::stdout();

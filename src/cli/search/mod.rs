@@ -193,7 +193,7 @@ async fn search<T: DeserializeOwned>(
         writeln!(out, "{}", answer.text.trim_end())?;
     } else if let Ok(rows) = answer.read::<T>() {
         match table(&rows, &currency) {
-            Some(table) => writeln!(out, "{}", table.render(&session.screen))?,
+            Some(table) => writeln!(out, "{}", table.render(session.screen))?,
             None => writeln!(out, "{}", nothing(fields.endpoint))?,
         }
     } else {
