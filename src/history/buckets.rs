@@ -15,7 +15,7 @@ use super::daily_pack::midnight;
 use super::filter::Filter;
 use super::presenter::ProductPresenter;
 use super::product::Product;
-use super::sample::unpack;
+use super::sample::{Sample, unpack};
 use super::store::daily_pack;
 use super::store::products::{ProductRow, products};
 use crate::contract::Endpoint;
@@ -25,7 +25,7 @@ use crate::ids::TenantId;
 use crate::paging::{self, PageError};
 
 /// Products in one answer: with daily buckets over the longest range, about 5,000 rows.
-const MAX_PRODUCTS: usize = 12;
+pub(super) const MAX_PRODUCTS: usize = 12;
 
 /// Products that an export aggregates at a time.
 const PRODUCTS_PER_EXPORT_PAGE: usize = 2;
@@ -165,39 +165,56 @@ async fn aggregate(
     spec: &BucketSpec,
 ) -> sqlx::Result<Vec<BucketStats>> {
     let mut buckets = BucketAggregator::new(spec);
+    for_each_sample(conn, tenant, product, spec.since, spec.until, |sample| {
+        buckets.add(sample);
+    })
+    .await?;
+    Ok(buckets.finish())
+}
+
+/// Reads the samples of a product in chronological order, and perhaps some before and after the
+/// range.
+pub(super) async fn for_each_sample(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    product: &ProductRow,
+    since: Timestamp,
+    until: Timestamp,
+    mut take: impl FnMut(&Sample),
+) -> sqlx::Result<()> {
     let unpacked_since = product
         .unpacked_since
-        .map_or(spec.until, |since| since.to_jiff());
+        .map_or(until, |since| since.to_jiff());
     {
         let packed = daily_pack::packed(
             conn,
             tenant,
             &product.series,
-            midnight(spec.since),
-            unpacked_since.min(spec.until),
+            midnight(since),
+            unpacked_since.min(until),
         );
         pin_mut!(packed);
         while let Some(day) = packed.try_next().await? {
             for sample in unpack(&day) {
-                buckets.add(&sample.map_err(|error| sqlx::Error::Decode(error.into()))?);
+                take(&sample.map_err(|error| sqlx::Error::Decode(error.into()))?);
             }
         }
     }
-    if unpacked_since < spec.until {
+    if unpacked_since < until {
         let samples = daily_pack::samples(
             conn,
             tenant,
             &product.series,
-            unpacked_since.max(spec.since),
-            spec.until,
+            unpacked_since.max(since),
+            until,
             i64::MAX,
         );
         pin_mut!(samples);
         while let Some(sample) = samples.try_next().await? {
-            buckets.add(&sample);
+            take(&sample);
         }
     }
-    Ok(buckets.finish())
+    Ok(())
 }
 
 fn rows<P: Product>(

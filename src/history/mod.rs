@@ -3,7 +3,8 @@
 //!
 //! [`Subject`] identifies the product of a search. [`mod@insert`] stores observations in the
 //! transaction of the answer; [`mod@delete`] removes those of a scan. Queries: [`query`] (single
-//! observations), [`buckets`] (by day or week), [`latest`] (last price of each date), [`grid`]. They
+//! observations), [`buckets`] (by day or week), [`mod@lead_times`] (by days before departure),
+//! [`latest`] (last price of each date), [`grid`], [`mod@places`] (what there is a history of). They
 //! are written once for any [`Product`]: [`Flights`] or [`Hotels`]. [`daily_pack`] packs past days,
 //! so that long ranges are quick to read.
 //!
@@ -17,7 +18,9 @@ mod filter;
 pub mod grid;
 pub mod insert;
 pub mod latest;
+pub mod lead_times;
 mod observation;
+pub mod places;
 mod presenter;
 mod price;
 mod product;

@@ -99,6 +99,16 @@ impl Sample {
         Timestamp::from_microsecond(self.at - self.at.rem_euclid(DAY)).unwrap_or(Timestamp::MIN)
     }
 
+    /// Departure or check-in, in days since 1970.
+    pub(super) fn first_date(&self) -> i32 {
+        self.first_date
+    }
+
+    /// Days from departure or check-in to return or check-out, if any.
+    pub(super) fn nights(&self) -> Option<i32> {
+        Some(self.last_date? - self.first_date)
+    }
+
     pub(super) fn matches(&self, dates: DateFilter) -> bool {
         dates.first_from.is_none_or(|from| self.first_date >= from)
             && dates.first_to.is_none_or(|to| self.first_date <= to)
@@ -116,7 +126,8 @@ impl DateFilter {
     }
 }
 
-fn day(date: Date) -> i32 {
+/// A date in days since 1970.
+pub(super) fn day(date: Date) -> i32 {
     i32::try_from(date.duration_since(EPOCH).as_hours() / 24)
         .expect("the calendar has four million days")
 }

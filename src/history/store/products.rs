@@ -55,3 +55,31 @@ pub(in crate::history) async fn products(
     .fetch_all(conn)
     .await
 }
+
+/// A route or place with the number of its series.
+pub(in crate::history) struct PlaceRow {
+    pub(in crate::history) endpoint: Endpoint,
+    pub(in crate::history) origin: Option<String>,
+    pub(in crate::history) place: String,
+    pub(in crate::history) products: i64,
+}
+
+/// Routes and places, ordered by endpoint and name.
+pub(in crate::history) async fn places(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    limit: i64,
+) -> sqlx::Result<Vec<PlaceRow>> {
+    sqlx::query_as!(
+        PlaceRow,
+        r#"select s.endpoint, s.origin, min(s.place) as "place!", count(*) as "products!"
+           from series s
+           where s.tenant_id = $1
+           group by s.endpoint, s.origin, place_key(s.endpoint, s.place)
+           order by s.endpoint collate "C", s.origin collate "C", min(s.place) collate "C" limit $2"#,
+        tenant.uuid(),
+        limit,
+    )
+    .fetch_all(conn)
+    .await
+}

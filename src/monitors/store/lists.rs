@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
+use rust_decimal::Decimal;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -139,6 +140,42 @@ pub(in crate::monitors) async fn slot_rows(
         before.map(|(_, kind)| kind.as_str()),
         query.outcome.map(|outcome| outcome.as_str()),
         limit,
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// The lowest price of an ended run.
+pub(in crate::monitors) struct RunPriceRow {
+    pub(in crate::monitors) monitor_id: Uuid,
+    pub(in crate::monitors) slot: SqlTimestamp,
+    pub(in crate::monitors) scan_id: Uuid,
+    pub(in crate::monitors) price: Option<Decimal>,
+    pub(in crate::monitors) currency: Option<String>,
+}
+
+/// The newest ended runs of each monitor, the oldest first.
+pub(in crate::monitors) async fn run_prices(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    monitors: &[MonitorId],
+    runs: i64,
+) -> sqlx::Result<Vec<RunPriceRow>> {
+    let ids: Vec<_> = monitors.iter().map(|id| id.uuid()).collect();
+    sqlx::query_as!(
+        RunPriceRow,
+        r#"select m.id as "monitor_id!", r.slot, r.scan_id, r.best_price as price, r.best_currency as currency
+           from unnest($2::uuid[]) as m (id)
+           cross join lateral (
+               select s.slot, c.scan_id, c.best_price, c.best_currency
+               from monitor_slots s join scans c on c.tenant_id = s.tenant_id and c.scan_id = s.scan_id
+               where s.tenant_id = $1 and s.monitor_id = m.id and c.finished_at is not null
+               order by s.slot desc limit $3
+           ) r
+           order by m.id, r.slot"#,
+        tenant.uuid(),
+        &ids,
+        runs,
     )
     .fetch_all(conn)
     .await

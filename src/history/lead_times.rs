@@ -1,0 +1,263 @@
+//! Prices by the days that were left until departure or check-in. The samples of many departures
+//! are put together, so this shows when a product is cheap, not what one departure costs.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use jiff::ToSpan as _;
+use jiff::tz::TimeZone;
+use rust_decimal::Decimal;
+use sqlx::Postgres;
+use sqlx::pool::PoolConnection;
+
+use super::buckets::{BucketRange, MAX_PRODUCTS, for_each_sample};
+use super::presenter::ProductPresenter;
+use super::price::PriceAccumulator;
+use super::product::Product;
+use super::sample::{DateFilter, Sample, day};
+use super::store::products::products;
+use crate::contract::Endpoint;
+use crate::contract::history::ProductFields;
+use crate::db;
+use crate::ids::TenantId;
+use crate::paging;
+
+/// The longest time before departure that is counted, in days.
+const MAX_LEAD: i32 = 400;
+
+/// The prices of one product by days before departure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeadTimes {
+    /// The endpoint of the searches.
+    pub endpoint: Endpoint,
+    /// The other fields of the product.
+    pub product: ProductFields,
+    /// ISO currency code.
+    pub currency: String,
+    /// Hotels: the market.
+    pub market: Option<String>,
+    /// The days that have a price, the last one before departure first.
+    pub days: Vec<LeadDay>,
+}
+
+/// The prices of one number of days before departure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeadDay {
+    /// Days left until departure or check-in, counted by dates.
+    pub days: i32,
+    /// Number of prices.
+    pub prices: u64,
+    /// The lowest price, in major units.
+    pub lowest: Decimal,
+    /// The median price.
+    pub median: Decimal,
+    /// The highest price.
+    pub highest: Decimal,
+}
+
+/// The prices of each product that a query selects, by days before departure. `nights`: only stays
+/// of this length, because the prices of others do not compare.
+///
+/// # Errors
+/// When the database fails.
+pub async fn lead_times<P: Product>(
+    conn: PoolConnection<Postgres>,
+    tenant: TenantId,
+    query: &P::SeriesQuery,
+    range: &BucketRange,
+    nights: Option<i32>,
+) -> sqlx::Result<Vec<LeadTimes>> {
+    let mut snapshot = db::snapshot(conn).await?;
+    let filter = P::series_filter(query);
+    let limit = paging::limit_plus_one(MAX_PRODUCTS) - 1;
+    let found = products(&mut *snapshot, tenant, &filter, None, limit).await?;
+    let mut presenter = ProductPresenter::<P>::default();
+    let mut all = Vec::new();
+    for product in found {
+        let mut leads = LeadAggregator::new(range, filter.dates(), nights);
+        for_each_sample(
+            &mut snapshot,
+            tenant,
+            &product,
+            range.since,
+            range.until,
+            |sample| leads.add(sample),
+        )
+        .await?;
+        all.push(LeadTimes {
+            endpoint: product.endpoint,
+            product: presenter.product(product.endpoint, &product.product),
+            currency: product.currency,
+            market: product.market,
+            days: leads.finish(),
+        });
+    }
+    Ok(all)
+}
+
+/// Collects the prices of one product. Samples must arrive in chronological order.
+struct LeadAggregator {
+    since: i64,
+    until: i64,
+    dates: DateFilter,
+    nights: Option<i32>,
+    zone: TimeZone,
+    /// The date of the last sample, in days since 1970, and its end in microseconds.
+    today: i32,
+    ends_at: i64,
+    prices: BTreeMap<i32, PriceAccumulator>,
+}
+
+impl LeadAggregator {
+    fn new(range: &BucketRange, dates: DateFilter, nights: Option<i32>) -> Self {
+        Self {
+            since: range.since.as_microsecond(),
+            until: range.until.as_microsecond(),
+            dates,
+            nights,
+            // The contract accepts only zones of the time zone database.
+            zone: TimeZone::get(&range.zone).unwrap_or(TimeZone::UTC),
+            today: 0,
+            ends_at: i64::MIN,
+            prices: BTreeMap::new(),
+        }
+    }
+
+    /// Adds the price of a sample that matches the requested range, dates and length.
+    fn add(&mut self, sample: &Sample) {
+        let is_asked = sample.at >= self.since && sample.at < self.until;
+        let is_length = self
+            .nights
+            .is_none_or(|nights| sample.nights() == Some(nights));
+        let Some(price) = sample.price else {
+            return;
+        };
+        if !is_asked || !is_length || !sample.matches(self.dates) {
+            return;
+        }
+        if sample.at >= self.ends_at {
+            self.begin_day(sample.at);
+        }
+        let lead = sample.first_date() - self.today;
+        if (0..=MAX_LEAD).contains(&lead) {
+            self.prices.entry(lead).or_default().push(price);
+        }
+    }
+
+    fn begin_day(&mut self, at: i64) {
+        let Ok(time) = Timestamp::from_microsecond(at) else {
+            return;
+        };
+        let date = time.to_zoned(self.zone.clone()).date();
+        self.today = day(date);
+        let next = date
+            .checked_add(1.day())
+            .and_then(|next| next.to_zoned(self.zone.clone()));
+        self.ends_at = next.map_or(i64::MAX, |next| next.timestamp().as_microsecond());
+    }
+
+    fn finish(self) -> Vec<LeadDay> {
+        let lead = |(days, mut prices): (i32, PriceAccumulator)| {
+            let count = prices.len() as u64;
+            let range = prices.take_range()?;
+            Some(LeadDay {
+                days,
+                prices: count,
+                lowest: range.lowest,
+                median: range.middle,
+                highest: range.highest,
+            })
+        };
+        self.prices.into_iter().filter_map(lead).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::{Date, date};
+
+    use super::*;
+    use crate::contract::SearchStatus;
+    use crate::contract::series::Bucket;
+    use crate::history::sample::RawSample;
+
+    fn sample(at: &str, first: Date, nights: Option<i64>, price: Option<i64>) -> Sample {
+        Sample::of(&RawSample {
+            observed_at: at.parse().unwrap(),
+            first_date: first,
+            last_date: nights.map(|nights| first.saturating_add(nights.days())),
+            status: SearchStatus::Ok,
+            price: price.map(Decimal::from),
+            band_low: None,
+            band_high: None,
+        })
+    }
+
+    fn leads(
+        zone: &str,
+        dates: DateFilter,
+        nights: Option<i32>,
+        samples: &[Sample],
+    ) -> Vec<(i32, u64, String)> {
+        let range = BucketRange {
+            since: "2026-11-01T00:00:00Z".parse().unwrap(),
+            until: "2026-12-01T00:00:00Z".parse().unwrap(),
+            bucket: Bucket::Day,
+            zone: zone.to_owned(),
+        };
+        let mut all = LeadAggregator::new(&range, dates, nights);
+        samples.iter().for_each(|sample| all.add(sample));
+        all.finish()
+            .into_iter()
+            .map(|lead| {
+                (
+                    lead.days,
+                    lead.prices,
+                    format!("{} {} {}", lead.lowest, lead.median, lead.highest),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn departures_meet_at_the_same_number_of_days_left() {
+        let samples = [
+            sample("2026-11-10T08:00:00Z", date(2026, 11, 20), None, Some(100)),
+            sample("2026-11-10T09:00:00Z", date(2026, 11, 10), None, Some(300)),
+            sample("2026-11-10T23:30:00Z", date(2026, 11, 20), None, Some(110)),
+            sample("2026-11-11T08:00:00Z", date(2026, 11, 21), None, Some(130)),
+            sample("2026-11-11T09:00:00Z", date(2026, 11, 21), None, None),
+        ];
+        assert_eq!(
+            leads("UTC", DateFilter::default(), None, &samples),
+            [
+                (0, 1, "300 300 300".to_owned()),
+                (10, 3, "100 110 130".to_owned())
+            ]
+        );
+        // In Tokyo the sample of 23:30 is of the next day.
+        assert_eq!(
+            leads("Asia/Tokyo", DateFilter::default(), None, &samples)[1],
+            (9, 1, "110 110 110".to_owned())
+        );
+    }
+
+    #[test]
+    fn only_the_requested_range_dates_and_length_count() {
+        let first = date(2026, 11, 20);
+        let samples = [
+            sample("2026-10-31T23:59:59Z", first, Some(3), Some(1)),
+            sample("2026-11-10T08:00:00Z", first, Some(3), Some(2)),
+            sample("2026-11-10T08:00:00Z", first, Some(4), Some(3)),
+            sample("2026-11-10T08:00:00Z", date(2026, 11, 21), Some(3), Some(4)),
+            // After its date: a late answer.
+            sample("2026-11-22T08:00:00Z", first, Some(3), Some(5)),
+            sample("2026-12-01T00:00:00Z", date(2026, 12, 5), Some(3), Some(6)),
+        ];
+        let one = DateFilter::of(Some(first), Some(first), None);
+        assert_eq!(
+            leads("UTC", one, Some(3), &samples),
+            [(10, 1, "2 2 2".to_owned())]
+        );
+    }
+}

@@ -1,0 +1,46 @@
+//! The lowest price of each run of a monitor, for a small chart.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use rust_decimal::Decimal;
+use sqlx::PgConnection;
+
+use super::store;
+use crate::ids::{MonitorId, ScanId, TenantId};
+
+/// An ended run and its lowest price.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunPrice {
+    /// The slot of the run.
+    pub slot: Timestamp,
+    /// Its scan.
+    pub scan: ScanId,
+    /// The lowest price, in major units, with its ISO currency code; `None` if it found none.
+    pub best: Option<(Decimal, String)>,
+}
+
+/// The newest `runs` ended runs of each monitor whose scan still exists, the oldest first. A
+/// monitor without any is absent.
+///
+/// # Errors
+/// When the database fails.
+pub async fn run_prices(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    monitors: &[MonitorId],
+    runs: u16,
+) -> sqlx::Result<HashMap<MonitorId, Vec<RunPrice>>> {
+    let mut prices = HashMap::<_, Vec<_>>::new();
+    for row in store::run_prices(conn, tenant, monitors, runs.into()).await? {
+        prices
+            .entry(row.monitor_id.into())
+            .or_default()
+            .push(RunPrice {
+                slot: row.slot.to_jiff(),
+                scan: row.scan_id.into(),
+                best: row.price.map(|price| price.normalize()).zip(row.currency),
+            });
+    }
+    Ok(prices)
+}
