@@ -71,7 +71,7 @@ impl BarChart<'_> {
             svg class="chart-plot chart-plot-low" role="img" aria-labelledby=(format!("{title} {description}")) {
                 title id=(title) { (self.title) }
                 desc id=(description) { (self.description()) }
-                (value_lines(&scale, &unit))
+                (value_lines(&scale, unit))
                 @for tick in date_ticks(first, last, MOST_TICKS) {
                     text class="chart-label chart-label-x" x=(percent(left(tick.at) + day / 2.0)) y="100%" dy="1.6em" { (tick.text) }
                 }

@@ -244,7 +244,7 @@ impl Plot<'_> {
             svg class="chart-plot" role="img" aria-labelledby=(format!("{title} {description}")) {
                 title id=(title) { (chart.title) }
                 desc id=(description) { (self.description()) }
-                (value_lines(&self.scale, &chart.unit))
+                (value_lines(&self.scale, chart.unit))
                 (self.axis_labels())
                 svg width="100%" height="100%" viewBox=(side) preserveAspectRatio="none" {
                     @for band in self.bands() {
@@ -463,10 +463,10 @@ mod tests {
         .markup()
         .into_string();
         assert!(page.contains(
-            "Lowest fare: 1 point with a price; lowest €300 (Sun 1 Nov 2026), highest €300 (Sun 1 Nov 2026)"
+            "Lowest fare: 1 point with a price; lowest 300 EUR (Sun 1 Nov 2026), highest 300 EUR (Sun 1 Nov 2026)"
         ));
         assert!(page.contains(
-            r#"<tr><th scope="row">Sun 1 Nov 2026</th><td class="num">€300</td><td class="num">€250</td><td class="num">€400</td></tr>"#
+            r#"<tr><th scope="row">Sun 1 Nov 2026</th><td class="num">300 EUR</td><td class="num">250 EUR</td><td class="num">400 EUR</td></tr>"#
         ));
         assert!(page.contains(
             r#"<tr><th scope="row">Mon 2 Nov 2026</th><td class="num">–</td><td class="num">–</td><td class="num">–</td></tr>"#

@@ -14,11 +14,13 @@ mod unit;
 
 use maud::{Markup, html};
 
+use crate::web::parts;
+
 pub use bars::{Bar, BarChart};
 pub use line::{Axis, LineChart, LineNames, Point};
 pub use segments::{Segment, segments};
 pub use sparkline::sparkline;
-pub use unit::{Unit, money};
+pub use unit::Unit;
 
 /// A percentage of the width or height of a plot, as an attribute.
 fn percent(share: f64) -> String {
@@ -85,12 +87,15 @@ impl ChartTable<'_> {
 }
 
 /// The horizontal lines of a plot with their values on the left.
-fn value_lines(scale: &scale::ValueScale, unit: &Unit<'_>) -> Markup {
+fn value_lines(scale: &scale::ValueScale, unit: Unit<'_>) -> Markup {
     html! {
+        @if let Some(name) = unit.name() {
+            text class="chart-label chart-label-y" x="-8" y="0" dy="-1em" { (name) }
+        }
         @for tick in scale.ticks() {
             @let height = percent(1.0 - scale.share(tick));
             line class="chart-grid" x1="0" x2="100%" y1=(height) y2=(height) {}
-            text class="chart-label chart-label-y" x="-8" y=(height) dy="0.32em" { (unit.label(tick)) }
+            text class="chart-label chart-label-y" x="-8" y=(height) dy="0.32em" { (parts::amount(tick)) }
         }
     }
 }
