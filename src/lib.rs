@@ -102,5 +102,6 @@ pub mod http;
 pub mod logging;
 pub mod sandbox;
 pub mod service;
+pub mod web;
 
 pub mod cli;

@@ -36,6 +36,7 @@ use crate::scans::watch::{ScanWatch, WatchSettings};
 use crate::tenants::store::{RingCheckError, check_ring};
 use crate::tenants::{Keyring, KeyringError};
 use crate::upstream::{Client, Marketplace, UpstreamConfigError};
+use crate::web;
 use crate::webhooks::{self, Guard, Sender};
 use crate::worker::{self, WorkerDeps, WorkerError};
 
@@ -539,7 +540,11 @@ async fn listen(
 ) -> Result<SocketAddr, ServiceError> {
     let listener = bind(config.listen).await?;
     let address = listener.local_addr()?;
-    parts.spawn(serve(listener, http::router(app), stop.clone()));
+    parts.spawn(serve(
+        listener,
+        http::router(app, web::routes()),
+        stop.clone(),
+    ));
     Ok(address)
 }
 

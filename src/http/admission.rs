@@ -73,8 +73,8 @@ impl AppState {
     }
 
     /// Whether the database knows the key as accepted. Called only where the request would be
-    /// refused otherwise; an unavailable database counts as no.
-    async fn is_accepted(&self, key: &CallerKey) -> bool {
+    /// refused otherwise, and by pages; an unavailable database counts as no.
+    pub(super) async fn is_accepted(&self, key: &CallerKey) -> bool {
         let (Some(pools), Some(custody), Ok(now)) = (&self.pools, &self.custody, self.now()) else {
             return false;
         };

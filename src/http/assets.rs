@@ -19,14 +19,17 @@ use super::middleware;
 
 /// How long clients cache. Short, because a new version of the service has the same paths.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("public, max-age=300");
+/// For a path that changes with its content.
+const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
 /// The encodings, the smallest first.
 const ENCODINGS: [&str; 3] = ["br", "zstd", "gzip"];
 
 /// A body that does not change while the process runs.
 #[derive(Debug)]
-pub(super) struct Asset {
+pub(crate) struct Asset {
     content_type: HeaderValue,
+    caching: HeaderValue,
     /// Weak, because all encodings share it.
     tag: HeaderValue,
     plain: Bytes,
@@ -35,7 +38,7 @@ pub(super) struct Asset {
 }
 
 impl Asset {
-    pub(super) fn new(content_type: &str, plain: impl Into<Bytes>) -> Self {
+    pub(crate) fn new(content_type: &str, plain: impl Into<Bytes>) -> Self {
         let plain = plain.into();
         let digest = Sha256::digest(&plain);
         let tag: String = digest[..8]
@@ -46,17 +49,33 @@ impl Asset {
             |text: &str| HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static("*/*"));
         Self {
             content_type: text(content_type),
+            caching: MAX_AGE,
             tag: text(&format!("W/\"{tag}\"")),
             plain,
             packed: [const { OnceCell::const_new() }; 3],
         }
     }
 
+    /// The same for a path that names [`Asset::digest`]: clients never ask again.
+    #[must_use]
+    pub(crate) fn immutable(self) -> Self {
+        Self {
+            caching: IMMUTABLE,
+            ..self
+        }
+    }
+
+    /// The beginning of the content's SHA-256 in hexadecimal digits.
+    pub(crate) fn digest(&self) -> &str {
+        let tag = self.tag.to_str().unwrap_or_default();
+        tag.trim_start_matches("W/").trim_matches('"')
+    }
+
     /// The response to a request with these headers.
-    pub(super) async fn answer(&self, headers: &HeaderMap) -> Response {
+    pub(crate) async fn answer(&self, headers: &HeaderMap) -> Response {
         let caching = [
             (ETAG, self.tag.clone()),
-            (CACHE_CONTROL, MAX_AGE),
+            (CACHE_CONTROL, self.caching.clone()),
             (VARY, HeaderValue::from_static("accept-encoding")),
         ];
         if self.is_known(headers) {

@@ -48,7 +48,7 @@ const RETRY: Duration = Duration::from_secs(1);
 const CLEANUP_THRESHOLD: usize = 1_024;
 
 /// Released on drop.
-pub(super) type Permit = OwnedSemaphorePermit;
+pub(crate) type Permit = OwnedSemaphorePermit;
 
 #[derive(Debug, Clone, Copy)]
 struct PermitCounts {

@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::request_id;
 use crate::commands::CommandError;
-use crate::contract::{Api, ErrorBody, ErrorType, ValidationError, ValidationErrors};
+use crate::contract::{Api, ErrorBody, ErrorType, FieldError, ValidationError, ValidationErrors};
 use crate::db;
 use crate::paging::PageError;
 use crate::scans::watch::WatchError;
@@ -202,6 +202,21 @@ impl ApiError {
             retry_after: Some(wait),
             ..self
         }
+    }
+
+    /// What happened and what to do, in words.
+    pub fn message(&self) -> &str {
+        &self.body.error.message
+    }
+
+    /// Each invalid field; empty for other errors.
+    pub fn details(&self) -> &[FieldError] {
+        &self.body.error.details
+    }
+
+    /// When to try again.
+    pub fn wait(&self) -> Option<Duration> {
+        self.retry_after
     }
 
     /// The kind of error.

@@ -172,7 +172,7 @@ pub(super) async fn read_json_object(
 }
 
 /// Reads a body whose text no error message may show.
-pub(super) async fn read_bytes(body: Body, limit: usize) -> Result<Bytes, ApiError> {
+pub(crate) async fn read_bytes(body: Body, limit: usize) -> Result<Bytes, ApiError> {
     read_body(body, limit, BODY_TIMEOUT).await
 }
 

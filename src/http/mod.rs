@@ -9,9 +9,9 @@ mod account;
 mod admin;
 mod admission;
 mod alerts;
-mod assets;
+pub(crate) mod assets;
 pub mod auth;
-mod concurrency;
+pub(crate) mod concurrency;
 mod connections;
 mod deliveries;
 pub mod error;
@@ -59,10 +59,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::admission::{MAX_LOOKUPS, MAX_SEARCHES};
-use self::concurrency::ConcurrencyLimits;
+use self::auth::ApiKey;
+use self::concurrency::{ConcurrencyLimits, Permit};
 use self::error::ApiError;
 use self::key_guessing::UnknownKeys;
 use self::rate_limit::RateLimits;
+pub(crate) use self::scans::{find_tenant, request_context, submit_context};
 pub use self::serve::{serve, serve_admin};
 use crate::charges::{CallUsage, ChargeRecorder};
 use crate::config::{PaceConfig, RateLimitConfig, WebhookConfig};
@@ -228,7 +230,7 @@ impl AppState {
     ///
     /// # Errors
     /// 503 `unavailable` while this process's clock is wrong.
-    fn now(&self) -> Result<Timestamp, ApiError> {
+    pub(crate) fn now(&self) -> Result<Timestamp, ApiError> {
         self.clock
             .now()
             .map_err(|apart| ApiError::new(ErrorType::Unavailable, apart.to_string()))
@@ -252,6 +254,50 @@ impl AppState {
                 wait,
             )
         })
+    }
+
+    /// Admits a request of the dashboard as if it carried `key` itself: under the caller's rate
+    /// limit and concurrency.
+    ///
+    /// # Errors
+    /// 429 when the caller has reached a limit.
+    pub(crate) async fn admit_caller(
+        &self,
+        key: CallerKey,
+        is_write: bool,
+    ) -> Result<ApiKey, ApiError> {
+        self.check_rate_limit(&key)?;
+        let mut caller = ApiKey::without_permits(key, "session");
+        caller.is_write = is_write;
+        caller.acquire_permits(self).await?;
+        Ok(caller)
+    }
+
+    /// The permits of a read of many rows, such as a grid. Hold them until it ends.
+    ///
+    /// # Errors
+    /// 429 or 503 while all are taken.
+    pub(crate) async fn heavy_read_permits(
+        &self,
+        key: &CallerKey,
+    ) -> Result<[Permit; 2], ApiError> {
+        self.concurrency.heavy(key).await
+    }
+
+    /// The permits of a submission or its preview. Hold them until it is stored.
+    ///
+    /// # Errors
+    /// 429 or 503 while all are taken.
+    pub(crate) async fn submission_permits(
+        &self,
+        key: &CallerKey,
+    ) -> Result<[Permit; 2], ApiError> {
+        self.concurrency.submission(key).await
+    }
+
+    /// Whether searches go to this process's own sandbox.
+    pub(crate) fn is_sandbox(&self) -> bool {
+        self.upstream.marketplace().is_sandbox()
     }
 
     /// The dependencies of stored work.
@@ -378,12 +424,12 @@ pub fn openapi_description() -> OpenApi {
     openapi::complete_description(routes().into_openapi())
 }
 
-/// The API on its public listener.
-pub fn router(app: AppState) -> Router {
+/// The API on its public listener, with the pages of the dashboard (`web::routes`).
+pub fn router(app: AppState, pages: Router<AppState>) -> Router {
     let (router, _) = routes().split_for_parts();
     let router = router
         .merge(openapi::swagger_ui_routes())
-        .route("/", get(openapi::redirect_to_docs))
+        .merge(pages)
         .fallback(middleware::unknown_path);
     with_middleware(router, app, Level::INFO).layer(from_fn(middleware::record_metrics))
 }

@@ -11,7 +11,7 @@ mod webhooks;
 use std::sync::LazyLock;
 
 use axum::http::HeaderMap;
-use axum::response::{Redirect, Response};
+use axum::response::Response;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{self, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi as _};
@@ -108,9 +108,4 @@ pub(super) async fn openapi_json(headers: HeaderMap) -> Response {
         Asset::new("application/json", description)
     });
     DESCRIPTION.answer(&headers).await
-}
-
-/// The root path redirects to the documentation.
-pub(super) async fn redirect_to_docs() -> Redirect {
-    Redirect::to("/docs")
 }

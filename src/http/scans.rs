@@ -26,7 +26,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// The context of a request for stored work.
-pub(super) fn request_context<'a>(
+pub(crate) fn request_context<'a>(
     app: &'a AppState,
     caller: &'a ApiKey,
 ) -> Result<RequestContext<'a>, ApiError> {
@@ -47,7 +47,7 @@ pub(super) fn request_context<'a>(
 
 /// The context of a submission. It first stores that the marketplace accepted the key, if this
 /// process knows that.
-pub(super) async fn submit_context<'a>(
+pub(crate) async fn submit_context<'a>(
     app: &'a AppState,
     caller: &'a ApiKey,
 ) -> Result<RequestContext<'a>, ApiError> {
@@ -57,7 +57,7 @@ pub(super) async fn submit_context<'a>(
 }
 
 /// The caller's tenant; `None` if nothing was ever submitted with this key.
-pub(super) async fn find_tenant(context: RequestContext<'_>) -> Result<Option<TenantId>, ApiError> {
+pub(crate) async fn find_tenant(context: RequestContext<'_>) -> Result<Option<TenantId>, ApiError> {
     Ok(
         tenants::store::find_with_connection(context.pool, context.ring, context.key, context.now)
             .await?

@@ -13,13 +13,13 @@ use super::extract::QueryPairs;
 use super::key_guessing::KeyVerdict;
 use super::openapi::VerifyErrors;
 use super::outcome_response::{forward, upstream_failed};
-use super::request_id::request_id;
+use super::request_id::{current_request_id, request_id};
 use crate::charges::CallUsage;
 use crate::contract::verify::{
     ApiUsage, PlanUsage, VerifyCheck, VerifyReason, VerifyResponse, VerifyScope,
 };
 use crate::contract::{Api, ValidationError};
-use crate::search::PlanQuota;
+use crate::search::{CallerKey, PlanQuota};
 use crate::upstream::{Probe, probe_endpoint};
 
 /// Verify the caller's key
@@ -43,6 +43,35 @@ pub(super) async fn verify(
     permit.record_verdict(verification.verdict());
     verification.charge(&app, &caller);
     Ok(verification.into_response(caller.key_source))
+}
+
+impl AppState {
+    /// Asks the marketplace whether it accepts `key`, as `GET /v1/verify` does, unless the database
+    /// knows it as accepted.
+    ///
+    /// # Errors
+    /// 401 for a key that the marketplace does not know or that has no subscription; 502, 503 or
+    /// 504 when it cannot be asked; 429 while too many unknown keys are tried.
+    pub(crate) async fn check_key(&self, key: &CallerKey) -> Result<(), ApiError> {
+        if self.is_accepted(key).await {
+            return Ok(());
+        }
+        let caller = ApiKey::without_permits(key.clone(), "session");
+        let permit = self.admit_search(key).await?;
+        let id = current_request_id().unwrap_or_default();
+        let mut verification = probe_apis(self, &caller, None, &id).await;
+        permit.record_verdict(verification.verdict());
+        verification.charge(self, &caller);
+        if verification.is_valid() {
+            self.record_acceptance(key).await;
+            return Ok(());
+        }
+        Err(verification.take_failure().unwrap_or_else(|| {
+            ApiError::invalid_api_key(
+                "the marketplace does not know this key, or it has no subscription to flights or hotels",
+            )
+        }))
+    }
 }
 
 /// Probes the APIs of a scope.

@@ -54,6 +54,9 @@ mod tests;
 
 pub use server::{router, serve};
 
+/// The key of demos: of both APIs, without a limit.
+pub const DEMO_KEY: &str = "sandbox-demo";
+
 /// How a sandbox behaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SandboxOptions {

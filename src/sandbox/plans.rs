@@ -127,7 +127,7 @@ pub(super) const KEYS: [(&str, Subscriptions, &str); 8] = [
         "both APIs, a billion requests a month, no rate window",
     ),
     (
-        "sandbox-demo",
+        super::DEMO_KEY,
         Subscriptions {
             degrades_13ths: true,
             ..both(SandboxPlan::Unlimited)

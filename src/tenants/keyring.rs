@@ -40,6 +40,7 @@ pub(super) struct RingKey {
     pub(super) id: String,
     pub(super) sealing: Zeroizing<[u8; 32]>,
     pub(super) fingerprints: Zeroizing<[u8; 32]>,
+    pub(super) sessions: Zeroizing<[u8; 32]>,
 }
 
 /// Why a ring cannot be used. The message never shows a key.
@@ -247,6 +248,7 @@ impl RingKey {
             id: id.to_owned(),
             sealing: derived("farescan/1/sealing"),
             fingerprints: derived("farescan/1/fingerprints"),
+            sessions: derived("farescan/1/sessions"),
         }
     }
 }
@@ -360,6 +362,8 @@ mod tests {
         let ring = Keyring::parse(&format!("a:{A}")).unwrap();
         let key = ring.primary();
         assert_ne!(key.sealing, key.fingerprints);
+        assert_ne!(key.sealing, key.sessions);
+        assert_ne!(key.fingerprints, key.sessions);
         assert_ne!(Some(key.sealing.clone()), decode_hex(A));
         assert_eq!(format!("{ring:?}"), r#"["a"]"#);
     }

@@ -5,8 +5,9 @@
 //! work ends. Digest and seal use the master key, a ring of keys with a primary ([`keyring`]). A
 //! key that no marketplace has accepted yet may do little ([`acceptance`]). [`store`] reads and
 //! writes tenants and grants. [`rewrap`] seals grants under a new primary, [`rotate`] under another
-//! key of the caller; [`relocate`] moves a caller to another installation. `http` finds the key in
-//! a request; `upstream` sends it.
+//! key of the caller; [`relocate`] moves a caller to another installation. [`BrowserSession`] is the
+//! key sealed for a cookie of the dashboard, which no table stores. `http` finds the key in a
+//! request; `upstream` sends it.
 
 pub mod acceptance;
 mod fingerprint;
@@ -15,9 +16,11 @@ pub mod keyring;
 pub mod relocate;
 pub mod rewrap;
 pub mod rotate;
+mod session;
 pub mod store;
 
 pub use fingerprint::Fingerprint;
 pub use grant::{GrantTerms, Purpose, SealedKey};
 pub use keyring::{Keyring, KeyringError};
+pub use session::{BrowserSession, SessionError};
 pub use store::{GrantError, OpenedSecret, open_grant, open_secrets};

@@ -106,7 +106,7 @@ async fn calls_without_a_body_refuse_one() {
 /// Every path of the router, which lists them only in its `Debug`, as `RouteId(7): "/path"`.
 fn served_routes(app: &TestApp) -> BTreeSet<String> {
     let state = AppState::new(Client::new(&app.upstream.config()).unwrap(), None);
-    let debug = format!("{:?}", router(state));
+    let debug = format!("{:?}", router(state, axum::Router::new()));
     let (routes, _fallbacks) = debug.split_once("fallback_router").unwrap();
     let paths = routes
         .split("RouteId(")

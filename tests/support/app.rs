@@ -182,7 +182,7 @@ impl TestAppBuilder {
         if let Some(change) = self.state {
             app = change(app);
         }
-        let (url, server) = serve(router(app.clone())).await;
+        let (url, server) = serve(router(app.clone(), farescan::web::routes())).await;
         let (admin_url, admin) = serve(admin_router(app)).await;
         let http = reqwest::Client::builder()
             .no_proxy()

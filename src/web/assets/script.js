@@ -1,0 +1,103 @@
+// Improves pages that work without it: times in the viewer's zone, live progress, panels that close.
+"use strict";
+
+(() => {
+  const format = new Intl.DateTimeFormat("en-GB", {
+    day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short",
+  });
+
+  function localTimes(root) {
+    for (const element of root.querySelectorAll("time[datetime]:not([data-zone])")) {
+      const at = new Date(element.dateTime);
+      if (!Number.isNaN(at.getTime())) {
+        element.title = element.textContent;
+        element.textContent = format.format(at);
+      }
+    }
+  }
+
+  // Replaces every element with `data-live` by the one of the same id in the page as it is now, unless a person is using it.
+  async function refresh() {
+    const response = await fetch(location.href, { headers: { accept: "text/html" } });
+    if (!response.ok || response.redirected) {
+      location.reload();
+      return;
+    }
+    const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+    localTimes(fresh);
+    for (const element of document.querySelectorAll("[data-live]")) {
+      const next = fresh.getElementById(element.id);
+      const inUse = element.contains(document.activeElement) && document.activeElement !== document.body
+        || element.querySelector("details[open]");
+      if (next && !inUse) {
+        element.replaceWith(next);
+      }
+    }
+  }
+
+  // Follows the events of the path in `data-events`; at most one refresh a second, and none while one runs.
+  function follow(element) {
+    const events = new EventSource(element.dataset.events);
+    let running = false, changed = false;
+    const update = async () => {
+      changed = true;
+      if (running) {
+        return;
+      }
+      running = true;
+      while (changed) {
+        changed = false;
+        const begun = performance.now();
+        try {
+          await refresh();
+        } catch {
+          // The next event tries again.
+        }
+        const pause = Math.max(1000, 3 * (performance.now() - begun));
+        await new Promise((resolve) => setTimeout(resolve, pause));
+      }
+      running = false;
+    };
+    events.addEventListener("item", update);
+    events.addEventListener("scan", (event) => {
+      update();
+      if (JSON.parse(event.data).finished_at) {
+        events.close();
+      }
+    });
+  }
+
+  // A panel closes with Escape and by a click outside.
+  document.addEventListener("keydown", (event) => {
+    const panel = event.key === "Escape" && document.querySelector("details.confirm[open]");
+    if (panel) {
+      panel.open = false;
+      panel.querySelector("summary").focus();
+    }
+  });
+  document.addEventListener("click", (event) => {
+    for (const panel of document.querySelectorAll("details.confirm[open]")) {
+      if (!panel.contains(event.target)) {
+        panel.open = false;
+      }
+    }
+  });
+  // The same form is not sent twice.
+  document.addEventListener("submit", (event) => {
+    const button = event.submitter;
+    if (event.target.method === "post" && button) {
+      setTimeout(() => { button.disabled = true; });
+    }
+  });
+  window.addEventListener("pageshow", () => {
+    for (const button of document.querySelectorAll("form button:disabled:not([data-off])")) {
+      button.disabled = false;
+    }
+  });
+
+  document.documentElement.classList.add("script");
+  localTimes(document);
+  for (const element of document.querySelectorAll("[data-events]")) {
+    follow(element);
+  }
+})();

@@ -1,0 +1,133 @@
+//! Forms: their fields, and the proof that a page of the same session sent them.
+//!
+//! A request that may change something must come from a page of this service (`Sec-Fetch-Site`, or
+//! `Origin` where the browser sends no such header) and carry the session's form token. Either one
+//! would do; both are checked.
+
+use std::convert::Infallible;
+
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName};
+use maud::{Markup, html};
+
+use super::failure::PageFailure;
+use super::session::Session;
+use crate::http::AppState;
+use crate::http::extract::{SEARCH_BODY, read_bytes};
+
+/// The field with the session's form token.
+const TOKEN_FIELD: &str = "form_token";
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The fields of a form in their order. A name may occur more than once.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FormFields(Vec<(String, String)>);
+
+impl FormFields {
+    /// Parses `application/x-www-form-urlencoded`: a form's body or a query string.
+    pub(super) fn parse(encoded: &[u8]) -> Self {
+        Self(form_urlencoded::parse(encoded).into_owned().collect())
+    }
+
+    /// The trimmed text of a field; `None` if it is absent or blank.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.all(name).next()
+    }
+
+    /// The trimmed texts of every field of this name that is not blank.
+    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0
+            .iter()
+            .filter(move |(found, _)| found == name)
+            .map(|(_, text)| text.trim())
+            .filter(|text| !text.is_empty())
+    }
+
+    /// Names and texts in their order, without the form token.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .filter(|(name, _)| name != TOKEN_FIELD)
+            .map(|(name, text)| (name.as_str(), text.as_str()))
+    }
+}
+
+/// The query of a page.
+impl<S: Sync> FromRequestParts<S> for FormFields {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::parse(
+            parts.uri.query().unwrap_or_default().as_bytes(),
+        ))
+    }
+}
+
+/// A form that a page of this session sent: what every handler of a POST takes.
+#[derive(Debug)]
+pub(super) struct SessionForm {
+    pub(super) session: Session,
+    pub(super) fields: FormFields,
+}
+
+impl FromRequest<AppState> for SessionForm {
+    type Rejection = PageFailure;
+
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, PageFailure> {
+        let (parts, body) = request.into_parts();
+        check_same_origin(&parts.headers)?;
+        let session = Session::open(&parts, app, true).await?;
+        let fields = FormFields::parse(&read_bytes(body, SEARCH_BODY).await?);
+        let sent = fields.text(TOKEN_FIELD).unwrap_or_default();
+        if is_equal(sent.as_bytes(), session.form_token().as_bytes()) {
+            Ok(Self { session, fields })
+        } else {
+            Err(PageFailure::ForeignForm)
+        }
+    }
+}
+
+/// The hidden field that every form of a session has.
+pub(super) fn token_field(session: &Session) -> Markup {
+    html! { input type="hidden" name=(TOKEN_FIELD) value=(session.form_token()); }
+}
+
+/// Checks that a page of this service sent the request.
+///
+/// # Errors
+/// [`PageFailure::ForeignForm`] otherwise, also if the request says nothing about its origin: every
+/// browser does.
+pub(super) fn check_same_origin(headers: &HeaderMap) -> Result<(), PageFailure> {
+    let is_own = match headers.get(FETCH_SITE) {
+        Some(site) => site == "same-origin",
+        None => is_own_origin(headers),
+    };
+    if is_own {
+        Ok(())
+    } else {
+        Err(PageFailure::ForeignForm)
+    }
+}
+
+fn is_own_origin(headers: &HeaderMap) -> bool {
+    let text = |name: HeaderName| headers.get(name)?.to_str().ok();
+    let (Some(origin), Some(host)) = (text(ORIGIN), text(HOST)) else {
+        return false;
+    };
+    let authority = origin
+        .strip_prefix("https://")
+        .or_else(|| origin.strip_prefix("http://"));
+    authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
+}
+
+/// Compares without revealing by its duration where the two differ.
+fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len()
+        && one
+            .iter()
+            .zip(other)
+            .fold(0, |differ, (a, b)| differ | (a ^ b))
+            == 0
+}

@@ -1,0 +1,52 @@
+//! `/`: the overview for a browser, a short index of the API for a program.
+
+use axum::http::header::{ACCEPT, VARY};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::json;
+
+use super::overview;
+use crate::http::AppState;
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new().route("/", get(front_page))
+}
+
+async fn front_page(headers: HeaderMap) -> Response {
+    let response = if accepts_html(&headers) {
+        Redirect::to(overview::PATH).into_response()
+    } else {
+        index().into_response()
+    };
+    ([(VARY, HeaderValue::from_static("accept"))], response).into_response()
+}
+
+/// Browsers name `text/html` when a person opens an address; programs do not.
+fn accepts_html(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .any(|accepted| accepted.contains("text/html"))
+}
+
+fn index() -> Json<serde_json::Value> {
+    Json(json!({
+        "service": "farescan",
+        "version": env!("CARGO_PKG_VERSION"),
+        "key": "send your marketplace key in the header `x-api-key`",
+        "description": "/openapi.json",
+        "documentation": "/docs/",
+        "dashboard": overview::PATH,
+        "search": [
+            "POST /v1/flights/oneway", "POST /v1/flights/roundtrip",
+            "POST /v1/hotels/search", "POST /v1/hotels/by-name", "POST /v1/hotels/rooms"
+        ],
+        "scans": "POST /v1/scans",
+        "monitors": "POST /v1/monitors",
+        "history": ["GET /v1/history/flights", "GET /v1/history/hotels"],
+        "account": ["GET /v1/verify", "GET /v1/quota", "GET /v1/usage"]
+    }))
+}

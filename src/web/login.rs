@@ -1,0 +1,146 @@
+//! `/login` and `/logout`.
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::{LOCATION, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{AppendHeaders, IntoResponse, Response};
+use axum::routing::{get, post};
+use maud::{Markup, html};
+
+use super::failure::PageFailure;
+use super::form::{FormFields, SessionForm, check_same_origin};
+use super::{layout, overview, session};
+use crate::contract::{KeyFormatError, MAX_KEY_BYTES, parse_key};
+use crate::http::AppState;
+use crate::http::extract::{SEARCH_BODY, read_bytes};
+use crate::sandbox;
+use crate::search::CallerKey;
+
+pub(super) const PATH: &str = "/login";
+pub(super) const LOGOUT_PATH: &str = "/logout";
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new()
+        .route(PATH, get(show).post(submit))
+        .route(LOGOUT_PATH, post(sign_out))
+}
+
+/// The login page that returns to `path` afterwards.
+pub(super) fn path_with_return(path: &str) -> String {
+    let query = form_urlencoded::Serializer::new(String::new())
+        .append_pair("next", path)
+        .finish();
+    format!("{PATH}?{query}")
+}
+
+async fn show(
+    State(app): State<AppState>,
+    query: FormFields,
+    headers: HeaderMap,
+) -> Result<Response, PageFailure> {
+    let next = own_path(query.text("next"));
+    if session::session_of(&headers, &app)?.is_some() {
+        return Ok(redirect(next).into_response());
+    }
+    Ok(login_page(&app, StatusCode::OK, next, None))
+}
+
+async fn submit(State(app): State<AppState>, request: Request) -> Result<Response, PageFailure> {
+    let (parts, body) = request.into_parts();
+    check_same_origin(&parts.headers)?;
+    let fields = FormFields::parse(&read_bytes(body, SEARCH_BODY).await?);
+    let next = own_path(fields.text("next"));
+    let use_sandbox = app.is_sandbox() && fields.text("sandbox").is_some();
+    let given = if use_sandbox {
+        sandbox::DEMO_KEY
+    } else {
+        fields.text("key").unwrap_or_default()
+    };
+    let key = match parse_key(given.as_bytes()) {
+        Ok(key) => CallerKey::new(key),
+        Err(wrong) => {
+            let message = format_error(wrong);
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            return Ok(login_page(&app, status, next, Some(&message)));
+        }
+    };
+    if let Err(refused) = app.check_key(&key).await {
+        let message = refused.message();
+        return Ok(login_page(&app, refused.status(), next, Some(message)));
+    }
+    let cookie = session::sign_in(&parts.headers, &app, key)?;
+    Ok(([(SET_COOKIE, cookie)], redirect(next)).into_response())
+}
+
+async fn sign_out(_: SessionForm) -> Response {
+    let cookies = session::sign_out().map(|cookie| (SET_COOKIE, cookie));
+    (AppendHeaders(cookies), redirect(PATH)).into_response()
+}
+
+fn redirect(path: &str) -> impl IntoResponse + use<> {
+    let target = HeaderValue::try_from(path).unwrap_or(HeaderValue::from_static(overview::PATH));
+    (StatusCode::SEE_OTHER, [(LOCATION, target)])
+}
+
+/// A path of this service to continue at; never another host, which `//` and `/\` would name.
+fn own_path(next: Option<&str>) -> &str {
+    next.filter(|path| {
+        path.starts_with('/')
+            && !path.starts_with("//")
+            && !path.contains('\\')
+            && !path.starts_with(PATH)
+            && path.bytes().all(|byte| byte.is_ascii_graphic())
+    })
+    .unwrap_or(overview::PATH)
+}
+
+/// Never shows the key, except for a placeholder of the documentation.
+fn format_error(wrong: KeyFormatError) -> String {
+    match wrong {
+        KeyFormatError::Malformed => format!(
+            "This is not a key: expected 1 to {MAX_KEY_BYTES} visible ASCII characters without white space."
+        ),
+        KeyFormatError::Placeholder(text) => {
+            format!("`{text}` is a placeholder: enter your own marketplace key.")
+        }
+    }
+}
+
+fn login_page(app: &AppState, status: StatusCode, next: &str, error: Option<&str>) -> Response {
+    layout::bare_page(
+        status,
+        "Sign in",
+        html! {
+            h1 { "Sign in" }
+            @if app.is_sandbox() { (sandbox_form(next)) }
+            form method="post" action=(PATH) class="stack" {
+                input type="hidden" name="next" value=(next);
+                label for="key" { "Marketplace key" }
+                input id="key" name="key" type="password" autocomplete="current-password" required
+                    autofocus[!app.is_sandbox()] maxlength=(MAX_KEY_BYTES) spellcheck="false" autocapitalize="none"
+                    aria-invalid=[error.map(|_| "true")] aria-describedby="key-error key-help";
+                @if let Some(error) = error {
+                    p id="key-error" class="error" role="alert" { (error) }
+                }
+                p id="key-help" class="hint" {
+                    "The key stays in this browser, sealed in a cookie for 12 hours. A key that this service does not know yet is "
+                    "checked with the marketplace: one request of your plan."
+                }
+                button class="primary" type="submit" { "Sign in" }
+            }
+        },
+    )
+}
+
+fn sandbox_form(next: &str) -> Markup {
+    html! {
+        form method="post" action=(PATH) class="stack" {
+            input type="hidden" name="next" value=(next);
+            input type="hidden" name="sandbox" value="true";
+            button class="primary" type="submit" autofocus { "Continue with the sandbox key" }
+            p class="hint" { "This service uses its sandbox: prices are invented and nothing is billed." }
+        }
+        p class="or" { "or" }
+    }
+}

@@ -1,0 +1,224 @@
+//! Small parts of pages: times, prices, counts, states, and buttons that ask before they act.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+use rust_decimal::Decimal;
+
+use super::form::token_field;
+use super::session::Session;
+use crate::contract::{ScanStatus, SearchStatus};
+
+/// A time with its zone: UTC, which the script replaces with the viewer's zone.
+pub(super) fn time(at: Timestamp) -> Markup {
+    let utc = at.to_zoned(TimeZone::UTC);
+    html! {
+        time datetime=(at.strftime("%Y-%m-%dT%H:%M:%SZ")) { (utc.strftime("%-d %b %Y, %H:%M UTC")) }
+    }
+}
+
+/// A price in whole units where it has no fraction, with thousands separated: `1,234.50`.
+pub(super) fn amount(price: Decimal) -> String {
+    let places = if price.is_integer() { 0 } else { 2 };
+    let text = format!("{price:.places$}");
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let (sign, digits) = whole
+        .strip_prefix('-')
+        .map_or(("", whole), |digits| ("-", digits));
+    let grouped = group_digits(digits);
+    if fraction.is_empty() {
+        format!("{sign}{grouped}")
+    } else {
+        format!("{sign}{grouped}.{fraction}")
+    }
+}
+
+/// A price with its currency: `1,234 USD`.
+pub(super) fn price(price: Decimal, currency: &str) -> String {
+    format!("{} {currency}", amount(price))
+}
+
+/// A number with thousands separated.
+pub(super) fn count(number: u64) -> String {
+    group_digits(&number.to_string())
+}
+
+/// `1 request`, `2 requests`.
+pub(super) fn counted(number: u64, singular: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {singular}{ending}", count(number))
+}
+
+fn group_digits(digits: &str) -> String {
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A duration in its two largest units: `1 h 5 min`.
+pub(super) fn duration(seconds: u64) -> String {
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) if minutes < 5 && seconds % 60 > 0 => {
+            format!("{minutes} min {} s", seconds % 60)
+        }
+        (0, 0, minutes) => format!("{minutes} min"),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}
+
+/// The colour of a chip; its text says the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    Plain,
+    Info,
+    Good,
+    Warn,
+    Bad,
+}
+
+/// A short state in a coloured frame.
+pub(super) fn chip(tone: Tone, text: &str) -> Markup {
+    let class = match tone {
+        Tone::Plain => "chip",
+        Tone::Info => "chip info",
+        Tone::Good => "chip good",
+        Tone::Warn => "chip warn",
+        Tone::Bad => "chip bad",
+    };
+    html! { span class=(class) { (text) } }
+}
+
+/// The status of a scan.
+pub(super) fn scan_status(status: ScanStatus) -> Markup {
+    let (tone, text) = match status {
+        ScanStatus::Queued => (Tone::Plain, "Queued"),
+        ScanStatus::Running => (Tone::Info, "Running"),
+        ScanStatus::Paused => (Tone::Warn, "Paused"),
+        ScanStatus::Completed => (Tone::Good, "Completed"),
+        ScanStatus::Incomplete => (Tone::Warn, "Incomplete"),
+        ScanStatus::Cancelled => (Tone::Plain, "Cancelled"),
+    };
+    chip(tone, text)
+}
+
+/// The status of a search.
+pub(super) fn search_status(status: SearchStatus) -> Markup {
+    let (tone, text) = match status {
+        SearchStatus::Ok => (Tone::Good, "ok"),
+        SearchStatus::Empty => (Tone::Plain, "empty"),
+        SearchStatus::Partial => (Tone::Warn, "partial"),
+        SearchStatus::Degraded => (Tone::Bad, "degraded"),
+    };
+    chip(tone, text)
+}
+
+/// A reason or a word of the API for people: `blocked page`.
+pub(super) fn words(word: &str) -> String {
+    word.replace('_', " ")
+}
+
+/// The link to the next page of a list; `path` has its filters, without a cursor.
+pub(super) fn next_page(path: &str, cursor: Option<&str>) -> Markup {
+    html! {
+        @if let Some(cursor) = cursor {
+            nav class="pager" aria-label="More" {
+                a class="button" rel="next" href=(with_query(path, "cursor", cursor)) { "Next page" }
+            }
+        }
+    }
+}
+
+/// `path` with one more field in its query.
+pub(super) fn with_query(path: &str, name: &str, value: &str) -> String {
+    let pair = form_urlencoded::Serializer::new(String::new())
+        .append_pair(name, value)
+        .finish();
+    let separator = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{separator}{pair}")
+}
+
+/// What a list shows while it is empty: what to do next.
+pub(super) fn empty_state(text: &Markup) -> Markup {
+    html! { div class="empty" { (text) } }
+}
+
+/// A button that asks once before it spends or destroys. It opens a panel with the question; only
+/// the button in the panel sends the form.
+pub(super) struct Confirmation<'a> {
+    /// The path of the POST.
+    pub(super) action: &'a str,
+    /// The text of the button that opens the panel.
+    pub(super) label: &'a str,
+    /// What will happen and what it costs.
+    pub(super) question: Markup,
+    /// The text of the button that does it. It names the cost.
+    pub(super) confirm: &'a str,
+    /// Whether something is lost.
+    pub(super) is_destructive: bool,
+    /// Hidden or visible fields of the form.
+    pub(super) fields: Markup,
+}
+
+impl Confirmation<'_> {
+    /// The button with its panel.
+    pub(super) fn render(&self, session: &Session) -> Markup {
+        let class = if self.is_destructive {
+            "danger"
+        } else {
+            "primary"
+        };
+        html! {
+            details class="confirm" {
+                summary class="button" { (self.label) }
+                form class="panel" method="post" action=(self.action) {
+                    (token_field(session))
+                    div class="question" { (self.question) }
+                    (self.fields)
+                    button class=(class) type="submit" { (self.confirm) }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_have_separated_thousands_and_two_places() {
+        for (given, shown) in [
+            ("305", "305"),
+            ("305.00", "305"),
+            ("1234.5", "1,234.50"),
+            ("-1234567", "-1,234,567"),
+            ("0.5", "0.50"),
+        ] {
+            assert_eq!(amount(given.parse().unwrap()), shown);
+        }
+        assert_eq!(counted(1, "request"), "1 request");
+        assert_eq!(counted(12_000, "request"), "12,000 requests");
+    }
+
+    #[test]
+    fn durations_have_two_units() {
+        for (seconds, shown) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (61, "1 min 1 s"),
+            (600, "10 min"),
+            (3_700, "1 h 1 min"),
+            (90_000, "1 d 1 h"),
+        ] {
+            assert_eq!(duration(seconds), shown);
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Every route of the dashboard: one `routes()` for each page file.
+
+use axum::Router;
+
+use super::{assets, front_page, login, overview};
+use crate::http::AppState;
+
+/// Every page, to be merged into the router of the API (`http::router`).
+pub fn routes() -> Router<AppState> {
+    Router::new()
+        .merge(assets::routes())
+        .merge(front_page::routes())
+        .merge(login::routes())
+        .merge(overview::routes())
+}

@@ -1,0 +1,198 @@
+//! The session of a page: who is signed in, and the caller's tenant.
+//!
+//! The cookie holds the caller's key, sealed (`tenants::BrowserSession`). It is `HttpOnly`, so no
+//! script reads it, and `SameSite=Strict`, so no other site's request carries it. A browser that
+//! came by https gets it with `Secure` and the prefix `__Host-`, under which no other host and no
+//! plain http can set it.
+
+use axum::extract::FromRequestParts;
+use axum::http::header::{COOKIE, ORIGIN};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use sqlx::PgPool;
+
+use super::failure::PageFailure;
+use crate::commands::RequestContext;
+use crate::http::auth::ApiKey;
+use crate::http::concurrency::Permit;
+use crate::http::error::ApiError;
+use crate::http::{self, AppState, Custody};
+use crate::ids::TenantId;
+use crate::search::CallerKey;
+use crate::tenants::BrowserSession;
+
+/// The cookie of a browser that came by plain http, as on this machine.
+const COOKIE_NAME: &str = "farescan_session";
+/// The cookie of a browser that came by https.
+const SECURE_COOKIE_NAME: &str = "__Host-farescan_session";
+/// Set by the proxy that ends TLS.
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// A signed-in caller, for a page that changes nothing. A handler of a form takes
+/// [`super::form::SessionForm`].
+///
+/// It counts against the caller's rate limit and holds its concurrency permits until it is dropped.
+#[derive(Debug)]
+pub(super) struct Session {
+    app: AppState,
+    caller: ApiKey,
+    form_token: String,
+    tenant: Option<TenantId>,
+}
+
+impl Session {
+    /// The session of a request. `is_write`: the request may change data.
+    pub(super) async fn open(
+        parts: &Parts,
+        app: &AppState,
+        is_write: bool,
+    ) -> Result<Self, PageFailure> {
+        let opened = session_of(&parts.headers, app)?;
+        let session = opened.ok_or_else(|| PageFailure::SignedOut(return_path(&parts.uri)))?;
+        let caller = app.admit_caller(session.key, is_write).await?;
+        let tenant = http::find_tenant(http::request_context(app, &caller)?).await?;
+        Ok(Self {
+            app: app.clone(),
+            caller,
+            form_token: session.form_token,
+            tenant,
+        })
+    }
+
+    /// The service.
+    pub(super) fn app(&self) -> &AppState {
+        &self.app
+    }
+
+    /// The context of the caller's requests, as the handlers of `http` have it.
+    pub(super) fn context(&self) -> Result<RequestContext<'_>, ApiError> {
+        http::request_context(&self.app, &self.caller)
+    }
+
+    /// The context of a submission: of a scan or monitor.
+    pub(super) async fn submit_context(&self) -> Result<RequestContext<'_>, ApiError> {
+        http::submit_context(&self.app, &self.caller).await
+    }
+
+    /// The pool for reads.
+    pub(super) fn pool(&self) -> Result<&PgPool, ApiError> {
+        self.app.read_pool()
+    }
+
+    /// The pool for reads of the history.
+    pub(super) fn history_pool(&self) -> Result<&PgPool, ApiError> {
+        self.app.history_pool()
+    }
+
+    /// Keyring, pace and watch of stored work.
+    pub(super) fn custody(&self) -> Result<&Custody, ApiError> {
+        self.app.custody()
+    }
+
+    /// The caller's tenant. `None`: nothing was ever submitted with this key, so every list is
+    /// empty and every id is unknown.
+    pub(super) fn tenant(&self) -> Option<TenantId> {
+        self.tenant
+    }
+
+    /// The permits of a read of many rows. Hold them until it ends.
+    pub(super) async fn heavy_read_permits(&self) -> Result<[Permit; 2], ApiError> {
+        self.app.heavy_read_permits(&self.caller.key).await
+    }
+
+    /// The permits of a submission or its preview. Hold them until it is stored.
+    pub(super) async fn submission_permits(&self) -> Result<[Permit; 2], ApiError> {
+        self.app.submission_permits(&self.caller.key).await
+    }
+
+    /// What each form of this session sends back.
+    pub(super) fn form_token(&self) -> &str {
+        &self.form_token
+    }
+}
+
+impl FromRequestParts<AppState> for Session {
+    type Rejection = PageFailure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageFailure> {
+        if !parts.method.is_safe() {
+            // Only `SessionForm` checks that a form of this session sent the request.
+            return Err(ApiError::internal("a form's handler takes no SessionForm").into());
+        }
+        Self::open(parts, app, false).await
+    }
+}
+
+/// The valid session of a request's cookies; `None` for none, a changed or an expired one.
+///
+/// # Errors
+/// 503 when this service has no master keys or its clock is wrong.
+pub(super) fn session_of(
+    headers: &HeaderMap,
+    app: &AppState,
+) -> Result<Option<BrowserSession>, ApiError> {
+    let (ring, now) = (&app.custody()?.ring, app.now()?);
+    let sealed = cookie(headers, SECURE_COOKIE_NAME).or_else(|| cookie(headers, COOKIE_NAME));
+    Ok(sealed.and_then(|text| BrowserSession::open(ring, text, now).ok()))
+}
+
+/// The `Set-Cookie` that signs `key` in.
+///
+/// # Errors
+/// 503 when this service has no master keys or its clock is wrong.
+pub(super) fn sign_in(
+    headers: &HeaderMap,
+    app: &AppState,
+    key: CallerKey,
+) -> Result<HeaderValue, ApiError> {
+    let sealed = BrowserSession::begin(key, app.now()?).seal(&app.custody()?.ring);
+    let seconds = BrowserSession::LIFETIME.as_secs();
+    Ok(set_cookie(is_https(headers), &sealed, seconds))
+}
+
+/// The `Set-Cookie`s that remove the session from the browser, under both names.
+pub(super) fn sign_out() -> [HeaderValue; 2] {
+    [true, false].map(|secure| set_cookie(secure, "", 0))
+}
+
+fn set_cookie(secure: bool, value: &str, seconds: i64) -> HeaderValue {
+    let (name, attribute) = if secure {
+        (SECURE_COOKIE_NAME, "; Secure")
+    } else {
+        (COOKIE_NAME, "")
+    };
+    let text =
+        format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{attribute}");
+    let mut header =
+        HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("farescan_session="));
+    header.set_sensitive(true);
+    header
+}
+
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers
+        .get_all(COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .find_map(|pair| {
+            let (found, value) = pair.trim().split_once('=')?;
+            (found == name && !value.is_empty()).then_some(value)
+        })
+}
+
+/// Whether the browser came by https: its own word in `Origin`, or the proxy's.
+fn is_https(headers: &HeaderMap) -> bool {
+    let begins_with = |name: HeaderName, scheme: &str| {
+        headers
+            .get(name)
+            .is_some_and(|value| value.as_bytes().starts_with(scheme.as_bytes()))
+    };
+    begins_with(ORIGIN, "https://") || begins_with(FORWARDED_PROTO, "https")
+}
+
+/// The page to return to after signing in.
+fn return_path(uri: &Uri) -> String {
+    uri.path_and_query()
+        .map_or_else(|| "/".to_owned(), |path| path.as_str().to_owned())
+}
