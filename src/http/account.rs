@@ -11,7 +11,7 @@ use super::error::ApiError;
 use super::extract::{QueryPairs, SEARCH_BODY, read_bytes};
 use super::key_guessing::KeyVerdict;
 use super::openapi::{ListErrors, RotationErrors};
-use super::request_id::request_id;
+use super::request_id::{current_request_id, request_id};
 use super::scans::{find_tenant, next_page_link, replayed_header, request_context};
 use super::verify::{self, KeyVerification};
 use crate::account::usage;
@@ -66,45 +66,56 @@ pub(super) async fn rotate_key(
     caller: ApiKey,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
+    request_context(&app, &caller)?;
     let extensions = request.extensions().clone();
     let new_key =
         RotateKeyRequest::from_bytes(&read_bytes(request.into_body(), SEARCH_BODY).await?)?.new_key;
-    if new_key.expose() == caller.key.expose() {
-        let expected = format!("{}, other than the key of this request", NewKey::expected());
-        return Err(ValidationError::secret("new_key", expected).into());
-    }
-    let new = ApiKey::without_permits(CallerKey::new(new_key.expose()), "new_key");
-    let rotation = match check_rotation(
-        context.pool,
-        context.ring,
-        context.key,
-        &new.key,
-        context.now,
-    )
-    .await?
-    {
-        Some(before) => before,
-        None => {
-            let verification = check_new_key(&app, &new, request_id(&extensions)).await?;
-            let rotation = rotate(
-                context.pool,
-                context.ring,
-                context.key,
-                &new.key,
-                context.now,
-            )
-            .await?;
-            verification.charge(&app, &new);
-            app.record_acceptance(&new.key).await;
-            rotation
-        }
-    };
+    let rotation = app
+        .rotate_caller(&caller, &new_key, request_id(&extensions))
+        .await?;
     Ok((
         replayed_header(rotation.repeated),
         Json(KeyRotation::from(rotation)),
     )
         .into_response())
+}
+
+impl AppState {
+    /// Moves the caller to a new key, for the dashboard. As `POST /v1/account/rotate-key`.
+    ///
+    /// # Errors
+    /// As of the API.
+    pub(crate) async fn rotate_key(
+        &self,
+        caller: &ApiKey,
+        new_key: &NewKey,
+    ) -> Result<Rotation, ApiError> {
+        let id = current_request_id().unwrap_or_default();
+        self.rotate_caller(caller, new_key, &id).await
+    }
+
+    async fn rotate_caller(
+        &self,
+        caller: &ApiKey,
+        new_key: &NewKey,
+        request_id: &str,
+    ) -> Result<Rotation, ApiError> {
+        if new_key.expose() == caller.key.expose() {
+            let expected = format!("{}, other than the key of this request", NewKey::expected());
+            return Err(ValidationError::secret("new_key", expected).into());
+        }
+        let context = request_context(self, caller)?;
+        let (pool, ring, old, now) = (context.pool, context.ring, context.key, context.now);
+        let new = ApiKey::without_permits(CallerKey::new(new_key.expose()), "new_key");
+        if let Some(before) = check_rotation(pool, ring, old, &new.key, now).await? {
+            return Ok(before);
+        }
+        let verification = check_new_key(self, &new, request_id).await?;
+        let rotation = rotate(pool, ring, old, &new.key, now).await?;
+        verification.charge(self, &new);
+        self.record_acceptance(&new.key).await;
+        Ok(rotation)
+    }
 }
 
 /// Has the marketplace check the new key: a key that it rejects would lock its owner out.

@@ -8,8 +8,9 @@ pub(super) mod grid;
 pub(super) mod series;
 
 use axum::Json;
-use axum::extract::State;
-use axum::response::Response;
+use axum::extract::{FromRequestParts as _, State};
+use axum::http::{Request, Uri};
+use axum::response::{IntoResponse as _, Response};
 use futures::{Stream, StreamExt as _, stream};
 use serde::Serialize;
 use sqlx::pool::PoolConnection;
@@ -24,7 +25,6 @@ use super::extract::QueryPairs;
 use super::openapi::{ListErrors, NotAcceptable};
 use super::scans::{find_tenant, next_page_link, request_context};
 use crate::commands::RequestContext;
-use crate::contract::HistoryQuery as _;
 use crate::contract::history::{
     FlightHistoryPage, FlightHistoryQuery, FlightObservation, HotelHistoryPage, HotelHistoryQuery,
     HotelObservation,
@@ -32,6 +32,7 @@ use crate::contract::history::{
 use crate::contract::latest::{
     FlightCalendar, FlightLatest, FlightLatestQuery, HotelCalendar, HotelLatest, HotelLatestQuery,
 };
+use crate::contract::{Api, HistoryQuery as _};
 use crate::history::{Flights, Hotels, Product, latest, product_field_names, query};
 use crate::ids::TenantId;
 use crate::paging::PageError;
@@ -132,6 +133,62 @@ async fn latest_prices<P: Product>(
         None => P::calendar(Vec::new(), false),
     };
     Ok(vary_on_accept(Json(calendar)))
+}
+
+/// A file of the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HistoryFile {
+    /// Single observations.
+    Observations,
+    /// The last known price of each date.
+    Latest,
+    /// Aggregates by day or week.
+    Series,
+}
+
+impl AppState {
+    /// The response to `GET /v1/history/…` with the query of `uri`, for a caller of the dashboard.
+    ///
+    /// # Errors
+    /// As of the API.
+    pub(crate) async fn history_file(
+        &self,
+        caller: &ApiKey,
+        api: Api,
+        file: HistoryFile,
+        uri: &Uri,
+    ) -> Result<Response, ApiError> {
+        let (mut parts, ()) = Request::new(()).into_parts();
+        parts.uri = uri.clone();
+        let pairs = match QueryPairs::from_request_parts(&mut parts, self).await {
+            Ok(pairs) => pairs,
+            Err(never) => match never {},
+        };
+        let requested = match RequestedFormat::from_request_parts(&mut parts, self).await {
+            Ok(requested) => requested,
+            Err(refused) => return Ok(refused.into_response()),
+        };
+        match (api, file) {
+            (Api::Flights, HistoryFile::Observations) => {
+                list::<Flights>(self, caller, requested, &pairs).await
+            }
+            (Api::Flights, HistoryFile::Latest) => {
+                latest_prices::<Flights>(self, caller, requested, &pairs).await
+            }
+            (Api::Flights, HistoryFile::Series) => {
+                series::series::<Flights>(self, caller, requested, &pairs).await
+            }
+            (Api::Hotels, HistoryFile::Observations) => {
+                list::<Hotels>(self, caller, requested, &pairs).await
+            }
+            (Api::Hotels, HistoryFile::Latest) => {
+                latest_prices::<Hotels>(self, caller, requested, &pairs).await
+            }
+            (Api::Hotels, HistoryFile::Series) => {
+                series::series::<Hotels>(self, caller, requested, &pairs).await
+            }
+        }
+    }
 }
 
 /// List the observations of a route

@@ -62,6 +62,7 @@ use self::admission::{MAX_LOOKUPS, MAX_SEARCHES};
 use self::auth::ApiKey;
 use self::concurrency::{ConcurrencyLimits, Permit};
 use self::error::ApiError;
+pub(crate) use self::history::HistoryFile;
 use self::key_guessing::UnknownKeys;
 use self::rate_limit::RateLimits;
 pub(crate) use self::scans::{find_tenant, request_context, submit_context};

@@ -22,7 +22,11 @@ static STYLE: LazyLock<File> = LazyLock::new(|| {
     File::new(
         "css",
         "text/css; charset=utf-8",
-        include_str!("assets/style.css"),
+        concat!(
+            include_str!("assets/style.css"),
+            include_str!("assets/charts.css"),
+            include_str!("assets/prices.css"),
+        ),
     )
 });
 static SCRIPT: LazyLock<File> = LazyLock::new(|| {

@@ -8,6 +8,7 @@ use rust_decimal::Decimal;
 use super::form::token_field;
 use super::session::Session;
 use crate::contract::{ScanStatus, SearchStatus};
+use crate::ids::{ItemId, ScanId};
 
 /// A time with its zone: UTC, which the script replaces with the viewer's zone.
 pub(super) fn time(at: Timestamp) -> Markup {
@@ -134,6 +135,16 @@ pub(super) fn next_page(path: &str, cursor: Option<&str>) -> Markup {
             }
         }
     }
+}
+
+/// The page of an item.
+pub(super) fn item_path(item: ItemId) -> String {
+    format!("/items/{item}")
+}
+
+/// The page of a scan.
+pub(super) fn scan_path(scan: ScanId) -> String {
+    format!("/scans/{scan}")
 }
 
 /// `path` with one more field in its query.

@@ -18,7 +18,7 @@ use crate::http::extract::QueryPairs;
 use crate::http::openapi::{ListErrors, NotAcceptable};
 use crate::http::scans::request_context;
 
-async fn series<P: Product>(
+pub(super) async fn series<P: Product>(
     app: &AppState,
     caller: &ApiKey,
     requested: RequestedFormat,

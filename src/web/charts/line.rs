@@ -26,7 +26,8 @@ pub enum Axis {
 /// One place of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
-    at: i32,
+    /// Days since 1970, or days before departure: see [`Point::on`] and [`Point::before`].
+    pub at: i32,
     /// The line; `None`: searched without a price, the line has a gap.
     pub value: Option<Decimal>,
     /// The dashed line.

@@ -92,7 +92,9 @@ mod tests {
             "{page}"
         );
         assert!(page.contains(r#"cx="116.0" cy="14.0""#));
-        assert!(page.contains("Lowest fare of each run: lowest 10 USD, highest 20 USD, last 15 USD"));
+        assert!(
+            page.contains("Lowest fare of each run: lowest 10 USD, highest 20 USD, last 15 USD")
+        );
     }
 
     #[test]

@@ -1,0 +1,219 @@
+//! The last known prices as months: the number first, its colour second, and how old it is.
+
+use jiff::ToSpan as _;
+use jiff::civil::Date;
+use maud::{Markup, html};
+use rust_decimal::Decimal;
+
+use crate::contract::SearchStatus;
+use crate::contract::history_grid::HistoryCell;
+use crate::web::parts;
+
+const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
+/// The dates of a product, each with a link.
+pub(super) struct Calendar<'a> {
+    pub(super) currency: &'a str,
+    /// One cell for each date at most, in order.
+    pub(super) cells: &'a [(Date, &'a HistoryCell)],
+    /// The date that the page shows more of.
+    pub(super) chosen: Option<Date>,
+    /// Where a date leads.
+    pub(super) link: &'a dyn Fn(Date) -> String,
+}
+
+impl Calendar<'_> {
+    /// A table for each month that has a searched date.
+    pub(super) fn markup(&self) -> Markup {
+        let searched = |date: &Date| {
+            self.cells
+                .iter()
+                .any(|(day, cell)| day == date && cell.looked_at.is_some())
+        };
+        let mut months: Vec<Date> = self
+            .cells
+            .iter()
+            .map(|(date, _)| *date)
+            .filter(searched)
+            .map(Date::first_of_month)
+            .collect();
+        months.dedup();
+        html! {
+            div class="price-months" {
+                @for month in months {
+                    (self.month(month))
+                }
+            }
+            ul class="chart-legend" {
+                li { "Cheap " span class="price-key q1" {} span class="price-key q2" {} span class="price-key q3" {} span class="price-key q4" {} span class="price-key q5" {} " dear, by fifths of the dates shown" }
+                li { span class="price-key empty-cell" {} "nothing on sale" }
+                li { span class="price-key degraded-cell" {} "last search incomplete" }
+                li { "Outlined: cheapest. Below each price: its age." }
+            }
+        }
+    }
+
+    fn month(&self, month: Date) -> Markup {
+        let blanks = usize::try_from(month.weekday().to_monday_zero_offset()).unwrap_or_default();
+        let days = month
+            .series(1.day())
+            .take_while(|date| date.month() == month.month());
+        let mut weeks: Vec<Option<Date>> = std::iter::repeat_n(None, blanks)
+            .chain(days.map(Some))
+            .collect();
+        weeks.resize(weeks.len().next_multiple_of(WEEKDAYS.len()), None);
+        let title = month.strftime("%B %Y").to_string();
+        html! {
+            table class="price-month" {
+                caption { (title) }
+                thead { tr { @for day in WEEKDAYS { th scope="col" { (day) } } } }
+                tbody {
+                    @for week in weeks.chunks(WEEKDAYS.len()) {
+                        tr { @for day in week { (self.day(*day)) } }
+                    }
+                }
+            }
+        }
+    }
+
+    fn day(&self, day: Option<Date>) -> Markup {
+        let Some(date) = day else {
+            return html! { td class="blank" {} };
+        };
+        let cell = self.cells.iter().find(|(day, _)| *day == date);
+        let Some((_, cell)) = cell.filter(|(_, cell)| cell.looked_at.is_some()) else {
+            return html! { td class="unsearched" { span class="day" { (date.day()) } } };
+        };
+        let class = self.class(date, cell);
+        html! {
+            td class=(class) {
+                a href=((self.link)(date)) title=(self.sentence(date, cell)) aria-current=[(self.chosen == Some(date)).then_some("date")] {
+                    span class="day" { (date.day()) }
+                    @if let Some(price) = cell.price {
+                        span class="price" { (parts::amount(price.round())) }
+                        @if let Some(age) = cell.age_seconds { span class="age" { (short_age(age)) } }
+                    } @else {
+                        span class="price" { "–" }
+                    }
+                }
+            }
+        }
+    }
+
+    fn class(&self, date: Date, cell: &HistoryCell) -> String {
+        let mut classes = Vec::new();
+        match cell.price {
+            Some(price) => classes.push(["q1", "q2", "q3", "q4", "q5"][self.fifth(price)]),
+            None if cell.search_status == Some(SearchStatus::Empty) => classes.push("empty-cell"),
+            None => classes.push("degraded-cell"),
+        }
+        if cell.price.is_some() && cell.search_status == Some(SearchStatus::Degraded) {
+            classes.push("stale-cell");
+        }
+        if self.cheapest().is_some_and(|(best, _)| best == date) {
+            classes.push("cheapest");
+        }
+        if self.chosen == Some(date) {
+            classes.push("chosen");
+        }
+        classes.join(" ")
+    }
+
+    /// 0 for the cheapest fifth of the prices, 4 for the dearest.
+    fn fifth(&self, price: Decimal) -> usize {
+        let prices = self.cells.iter().filter_map(|(_, cell)| cell.price);
+        let (below, all) = prices.fold((0, 0), |(below, all), other| {
+            (below + usize::from(other < price), all + 1)
+        });
+        (below * 5 / all.max(1)).min(4)
+    }
+
+    /// The lowest price and its earliest date.
+    pub(super) fn cheapest(&self) -> Option<(Date, Decimal)> {
+        self.cells
+            .iter()
+            .filter_map(|(date, cell)| Some((*date, cell.price?)))
+            .min_by_key(|(_, price)| *price)
+    }
+
+    fn sentence(&self, date: Date, cell: &HistoryCell) -> String {
+        let day = date.strftime("%a %-d %b %Y");
+        let price = match (cell.price, cell.age_seconds) {
+            (Some(price), Some(age)) => format!(
+                "{}, found {} ago",
+                parts::price(price, self.currency),
+                parts::duration(age)
+            ),
+            _ => "no price".to_owned(),
+        };
+        let last = match cell.search_status {
+            Some(SearchStatus::Empty) => "; the last search found nothing on sale",
+            Some(SearchStatus::Degraded) => "; the last search did not complete",
+            _ => "",
+        };
+        format!("{day}: {price}{last}")
+    }
+}
+
+/// An age in its largest unit: `3 d`.
+pub(super) fn short_age(seconds: u64) -> String {
+    match (seconds / 86_400, seconds / 3_600, seconds / 60) {
+        (0, 0, 0) => "now".to_owned(),
+        (0, 0, minutes) => format!("{minutes} min"),
+        (0, hours, _) => format!("{hours} h"),
+        (days, ..) => format!("{days} d"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+
+    use super::*;
+
+    fn cell(price: Option<i64>, status: SearchStatus, age: u64) -> HistoryCell {
+        serde_json::from_value(serde_json::json!({
+            "row": "2027-01-01", "column": null, "price": price, "first_date": null, "last_date": null, "seller": null,
+            "observed_at": null, "age_seconds": price.map(|_| age), "item_id": null,
+            "looked_at": "2026-12-01T09:00:02Z", "search_status": status.as_str(), "reason": null
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_month_shows_price_age_and_what_is_missing() {
+        let cells = [
+            cell(Some(300), SearchStatus::Ok, 7_300),
+            cell(None, SearchStatus::Empty, 0),
+            cell(Some(100), SearchStatus::Degraded, 90_000),
+            cell(None, SearchStatus::Degraded, 0),
+        ];
+        let days: Vec<_> = (1..).map(|day| date(2027, 1, day)).zip(&cells).collect();
+        let calendar = Calendar {
+            currency: "USD",
+            cells: &days,
+            chosen: Some(date(2027, 1, 1)),
+            link: &|date| format!("?date={date}"),
+        };
+        let page = calendar.markup().into_string();
+        assert_eq!(calendar.cheapest(), Some((date(2027, 1, 3), 100.into())));
+        for expected in [
+            "<caption>January 2027</caption>",
+            r#"<td class="q3 chosen"><a href="?date=2027-01-01" title="Fri 1 Jan 2027: 300 USD, found 2 h 1 min ago" aria-current="date">"#,
+            r#"<td class="empty-cell"><a href="?date=2027-01-02" title="Sat 2 Jan 2027: no price; the last search found nothing on sale">"#,
+            r#"<td class="q1 stale-cell cheapest">"#,
+            r#"<span class="age">1 d</span>"#,
+            r#"<td class="degraded-cell">"#,
+            r#"<td class="unsearched"><span class="day">5</span></td>"#,
+        ] {
+            assert!(page.contains(expected), "{expected}\n{page}");
+        }
+    }
+
+    #[test]
+    fn an_age_has_one_unit() {
+        for (seconds, written) in [(59, "now"), (60, "1 min"), (7_199, "1 h"), (90_000, "1 d")] {
+            assert_eq!(short_age(seconds), written);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The last known prices as a table, with the room or carrier and the item that found each.
+
+use jiff::civil::Date;
+use maud::{Markup, html};
+
+use super::product::ProductName;
+use crate::contract::history_grid::HistoryCell;
+use crate::web::parts;
+
+/// Rows on the page; the files have all of them.
+const MOST_ROWS: usize = 120;
+
+pub(super) fn markup(product: &ProductName, cells: &[(Date, &HistoryCell)], first: &str) -> Markup {
+    let searched: Vec<_> = cells
+        .iter()
+        .filter(|(_, cell)| cell.looked_at.is_some())
+        .collect();
+    let has_return = searched.iter().any(|(_, cell)| cell.last_date.is_some());
+    html! {
+        section class="card" {
+            div class="card-head" { h2 { "As a table" } span class="muted" { (searched.len()) " searched dates" } }
+            details class="fold" {
+                summary { "Show the table" }
+                div class="scroll" tabindex="0" role="region" aria-label="Last known prices" {
+                    table class="rows" {
+                        thead {
+                            tr {
+                                th scope="col" { (first) }
+                                @if has_return { th scope="col" { "Until" } }
+                                th scope="col" class="num" { "Price" }
+                                th scope="col" { "Seller" }
+                                th scope="col" class="num" { "Usual range" }
+                                th scope="col" { "Found" }
+                                th scope="col" { "Last search" }
+                            }
+                        }
+                        tbody {
+                            @for (date, cell) in searched.iter().take(MOST_ROWS) {
+                                (row(product, *date, cell, has_return))
+                            }
+                        }
+                    }
+                }
+                @if searched.len() > MOST_ROWS {
+                    p class="hint" { "The first " (MOST_ROWS) " dates. The files have all of them." }
+                }
+            }
+        }
+    }
+}
+
+fn row(product: &ProductName, date: Date, cell: &HistoryCell, has_return: bool) -> Markup {
+    let band = cell.price_insights_low.zip(cell.price_insights_high);
+    html! {
+        tr {
+            td class="nowrap" { (date.strftime("%a %-d %b %Y")) }
+            @if has_return {
+                td class="nowrap" { @if let Some(last) = cell.last_date { (last.strftime("%a %-d %b %Y")) } }
+            }
+            td class="num" {
+                @match cell.price {
+                    Some(price) => {
+                        @let shown = parts::price(price, &product.currency);
+                        @match cell.item_id {
+                            Some(item) => a href=(parts::item_path(item)) { (shown) },
+                            None => (shown),
+                        }
+                    }
+                    None => "–"
+                }
+            }
+            td { (cell.seller.as_deref().unwrap_or_default()) }
+            td class="num" { @if let Some((low, high)) = band { (parts::amount(low)) "–" (parts::amount(high)) } }
+            td class="nowrap" { @if let Some(age) = cell.age_seconds { (parts::duration(age)) " ago" } }
+            td {
+                @if let Some(status) = cell.search_status { (parts::search_status(status)) }
+                @if let Some(reason) = &cell.reason { " " span class="muted" { (parts::words(reason)) } }
+            }
+        }
+    }
+}
