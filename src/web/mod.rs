@@ -8,15 +8,22 @@
 //! Shared by the pages: the frame (`layout`), sessions (`session`), forms (`form`), errors
 //! (`failure`), and small parts such as times and prices (`parts`).
 
+mod alerts;
 mod assets;
+mod charts;
+mod deliveries;
 mod failure;
 mod form;
 mod front_page;
 mod layout;
 mod login;
+mod monitors;
+mod once;
 mod overview;
 mod parts;
+mod prices;
 mod router;
 mod session;
+mod usage;
 
 pub use self::router::routes;

@@ -1,0 +1,284 @@
+//! `/deliveries`: events sent to webhooks, each with its tries.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::routing::{get, post};
+use maud::{Markup, html};
+
+use super::failure::PageFailure;
+use super::form::{FormFields, SessionForm};
+use super::layout::{NavItem, page};
+use super::monitors;
+use super::once::{once_field, once_key};
+use super::parts::{self, Confirmation, Tone};
+use super::session::Session;
+use crate::contract::webhooks::{
+    DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, DeliveryReason, DeliveryStatus,
+    DeliveryTry, TryError,
+};
+use crate::http::AppState;
+use crate::ids::DeliveryId;
+use crate::monitors::deliveries::resend_delivery;
+use crate::webhooks::read;
+
+pub(super) const PATH: &str = "/deliveries";
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new()
+        .route(PATH, get(list))
+        .route("/deliveries/{id}", get(one))
+        .route("/deliveries/{id}/resend", post(resend))
+}
+
+/// The page of a delivery.
+pub(super) fn path(id: DeliveryId) -> String {
+    format!("{PATH}/{id}")
+}
+
+async fn list(session: Session, query: FormFields) -> Result<Response, PageFailure> {
+    let given = || query.pairs().filter(|(_, text)| !text.is_empty());
+    let filter = DeliveriesQuery::from_query(given())?;
+    let deliveries = match session.tenant() {
+        Some(tenant) => read::deliveries(session.pool()?, tenant, &filter)
+            .await?
+            .ok_or_else(|| PageFailure::not_found("monitor"))?,
+        None => DeliveryPage {
+            data: Vec::new(),
+            next_cursor: None,
+        },
+    };
+    let is_filtered = filter.monitor_id.is_some() || filter.status.is_some();
+    let here = given()
+        .filter(|(name, _)| *name != "cursor")
+        .fold(PATH.to_owned(), |path, (name, text)| {
+            parts::with_query(&path, name, text)
+        });
+    let body = html! {
+        div class="head" {
+            div {
+                h1 { "Deliveries" }
+                p class="sub" {
+                    "Events sent to the webhooks of your monitors, kept for 90 days after their end."
+                    @if let Some(monitor) = filter.monitor_id {
+                        " Of one " a href=(monitors::path(monitor)) { "monitor" } "; " a href=(PATH) { "show all" } "."
+                    }
+                }
+            }
+            div class="actions" { a class="button" href=(super::alerts::PATH) { "Alerts" } }
+        }
+        (status_filter(&filter))
+        section class="card" {
+            @if deliveries.data.is_empty() {
+                (empty(is_filtered))
+            } @else {
+                div class="scroll" { (table(&deliveries.data, true)) }
+                (parts::next_page(&here, deliveries.next_cursor.as_deref()))
+            }
+        }
+    };
+    Ok(page(&session, "Deliveries", NavItem::Alerts, body))
+}
+
+fn status_filter(filter: &DeliveriesQuery) -> Markup {
+    let base = filter.monitor_id.map_or_else(
+        || PATH.to_owned(),
+        |monitor| parts::with_query(PATH, "monitor_id", &monitor.to_string()),
+    );
+    html! {
+        nav class="tabs" aria-label="Status" {
+            a href=(base) aria-current=[filter.status.is_none().then_some("true")] { "All" }
+            @for status in DeliveryStatus::ALL {
+                a href=(parts::with_query(&base, "status", status.as_str())) aria-current=[(filter.status == Some(*status)).then_some("true")] { (status_name(*status)) }
+            }
+        }
+    }
+}
+
+fn empty(is_filtered: bool) -> Markup {
+    parts::empty_state(&html! {
+        @if is_filtered {
+            p { "No delivery is in this state." }
+            a class="button" href=(PATH) { "All deliveries" }
+        } @else {
+            p { "Nothing was sent yet. A monitor with a webhook sends its alerts; a test on its page shows whether the receiver answers." }
+            a class="button primary" href=(monitors::PATH) { "Monitors" }
+        }
+    })
+}
+
+/// Deliveries as rows; `with_monitor` adds a link to each one's monitor.
+pub(super) fn table(deliveries: &[Delivery], with_monitor: bool) -> Markup {
+    html! {
+        table class="rows" {
+            thead {
+                tr {
+                    th scope="col" { "Event" }
+                    th scope="col" { "Occurred" }
+                    th scope="col" { "Status" }
+                    th scope="col" class="num" { "Tries" }
+                    th scope="col" { "Next try" }
+                    @if with_monitor { th scope="col" { "Monitor" } }
+                }
+            }
+            tbody {
+                @for delivery in deliveries {
+                    tr {
+                        td { a href=(path(delivery.id)) { (delivery.event_type) } }
+                        td class="nowrap" { (parts::time(delivery.created_at)) }
+                        td { (status(delivery)) }
+                        td class="num" { (delivery.try_count) }
+                        td class="nowrap" { @match delivery.next_try_at { Some(at) => { (parts::time(at)) } None => { span class="muted" { "–" } } } }
+                        @if with_monitor { td { a href=(monitors::path(delivery.monitor_id)) { "Monitor" } } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+const fn status_name(status: DeliveryStatus) -> &'static str {
+    match status {
+        DeliveryStatus::Pending => "Pending",
+        DeliveryStatus::Delivered => "Delivered",
+        DeliveryStatus::Failed => "Failed",
+    }
+}
+
+fn status(delivery: &Delivery) -> Markup {
+    let tone = match delivery.status {
+        DeliveryStatus::Pending => Tone::Info,
+        DeliveryStatus::Delivered => Tone::Good,
+        DeliveryStatus::Failed => Tone::Bad,
+    };
+    html! {
+        (parts::chip(tone, status_name(delivery.status)))
+        @if let Some(reason) = delivery.reason { " " span class="muted" { (reason_words(reason)) } }
+    }
+}
+
+const fn reason_words(reason: DeliveryReason) -> &'static str {
+    match reason {
+        DeliveryReason::TriesSpent => "all tries failed",
+        DeliveryReason::TestFailed => "the test's only try failed",
+        DeliveryReason::Gone => "the receiver answered 410",
+        DeliveryReason::EndpointOff => "the webhook was switched off",
+        DeliveryReason::EndpointClosed => "the webhook was removed",
+        DeliveryReason::WorkerLost => "the processes of its tries died",
+    }
+}
+
+const fn error_words(error: TryError) -> &'static str {
+    match error {
+        TryError::HttpStatus => "not answered with 2xx",
+        TryError::Timeout => "no answer within 10 seconds",
+        TryError::Unresolved => "the host has no public address; nothing was sent",
+        TryError::AddressRefused => "the URL is not allowed any more; nothing was sent",
+        TryError::Unconnected => "the connection or TLS failed",
+        TryError::Broken => "the connection closed before the answer",
+        TryError::SecretUnreadable => "the signing secret cannot be read; nothing was sent",
+        TryError::WorkerLost => "the process died; it may have arrived",
+    }
+}
+
+async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageFailure> {
+    let unknown = || PageFailure::not_found("delivery");
+    let id: DeliveryId = id.parse().map_err(|_| unknown())?;
+    let tenant = session.tenant().ok_or_else(unknown)?;
+    let detail = read::detail(session.pool()?, tenant, id)
+        .await?
+        .ok_or_else(unknown)?;
+    let payload = serde_json::to_string_pretty(&detail.payload).unwrap_or_default();
+    let delivery = &detail.delivery;
+    let body = html! {
+        div class="head" {
+            div {
+                p class="sub" { a href=(PATH) { "Deliveries" } }
+                h1 { (delivery.event_type) " " (status(delivery)) }
+                p class="sub" { "Occurred " (parts::time(delivery.created_at)) @if let Some(ended) = delivery.ended_at { ", ended " (parts::time(ended)) } }
+            }
+            div class="actions" {
+                a class="button" href=(monitors::path(delivery.monitor_id)) { "The monitor" }
+                (send_again(&session, delivery))
+            }
+        }
+        (tries(&detail))
+        section class="card" {
+            h2 { "What is sent" }
+            p class="sub" { "Each try has the header " code { "webhook-id: " (delivery.id) } ", by which the receiver detects a repetition." }
+            pre tabindex="0" { (payload) }
+        }
+    };
+    Ok(page(&session, &delivery.event_type, NavItem::Alerts, body))
+}
+
+fn send_again(session: &Session, delivery: &Delivery) -> Markup {
+    Confirmation {
+        action: &format!("{}/resend", path(delivery.id)),
+        label: "Send again",
+        question: html! {
+            p { "The same event is sent now, with the same retries as the first time. It keeps its id, so a receiver that has it can ignore it." }
+            p { "No search is made and nothing is billed." }
+        },
+        confirm: "Send again now",
+        is_destructive: false,
+        fields: once_field(),
+    }
+    .render(session)
+}
+
+fn tries(detail: &DeliveryDetail) -> Markup {
+    html! {
+        section class="card" {
+            h2 { "Tries" }
+            @if detail.tries.is_empty() {
+                (parts::empty_state(&html! {
+                    p { "Not tried yet." @if let Some(at) = detail.delivery.next_try_at { " The first try is due " (parts::time(at)) "." } }
+                }))
+            } @else {
+                div class="scroll" {
+                    table class="rows" {
+                        thead {
+                            tr {
+                                th scope="col" class="num" { "Try" }
+                                th scope="col" { "Began" }
+                                th scope="col" class="num" { "Took" }
+                                th scope="col" { "Result" }
+                                th scope="col" { "The receiver's answer" }
+                            }
+                        }
+                        tbody { @for one in &detail.tries { (try_row(one)) } }
+                    }
+                }
+                @if let Some(at) = detail.delivery.next_try_at { p class="hint" { "Next try: " (parts::time(at)) "." } }
+            }
+        }
+    }
+}
+
+fn try_row(one: &DeliveryTry) -> Markup {
+    html! {
+        tr {
+            td class="num" { (one.number) }
+            td class="nowrap" { (parts::time(one.started_at)) }
+            td class="num" { @match one.latency_ms { Some(ms) => { (parts::count(ms.into())) " ms" } None => { "–" } } }
+            td {
+                @match (one.error, one.ended_at) {
+                    (Some(error), _) => { (parts::chip(Tone::Bad, "failed")) " " (error_words(error)) }
+                    (None, Some(_)) => { (parts::chip(Tone::Good, "delivered")) }
+                    (None, None) => { (parts::chip(Tone::Info, "running")) }
+                }
+                @if let Some(status) = one.http_status { " " span class="muted" { "HTTP " (status) } }
+            }
+            td { @if let Some(text) = one.response.as_deref().filter(|text| !text.is_empty()) { code { (text) } } @else { span class="muted" { "–" } } }
+        }
+    }
+}
+
+async fn resend(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
+    let unknown = || PageFailure::not_found("delivery");
+    let id: DeliveryId = id.parse().map_err(|_| unknown())?;
+    let key = once_key(&form.fields)?;
+    let sent = resend_delivery(form.session.context()?, id, key.as_ref()).await?;
+    Ok(Redirect::to(&path(sent.response.id)).into_response())
+}

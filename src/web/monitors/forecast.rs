@@ -1,0 +1,90 @@
+//! What a month of a monitor costs.
+
+use maud::{Markup, html};
+
+use crate::contract::monitors::MonitorForecast;
+use crate::contract::scans::{PlanCost, PlanFit, RequestRange};
+use crate::web::parts::{self, Tone};
+
+/// `30 requests`, or `30 to 60 requests` with retries.
+pub(super) fn requests(range: RequestRange) -> String {
+    if range.least == range.most {
+        parts::counted(range.least, "request")
+    } else {
+        format!(
+            "{} to {}",
+            parts::count(range.least),
+            parts::counted(range.most, "request")
+        )
+    }
+}
+
+/// The forecast with its limit and the price on each plan.
+pub(super) fn card(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {
+    html! {
+        section class="card" {
+            h2 { "Cost of a month" }
+            p class="sub" { "The month that begins with the next slot." }
+            dl class="kv" {
+                dt { "Runs" } dd { (parts::count(forecast.slots.into())) }
+                dt { "Each run" } dd { (requests(forecast.requests_per_run)) }
+                dt { "The month" } dd { b { (requests(forecast.requests_per_month)) } }
+                dt { "Your limit" }
+                dd {
+                    @match limit {
+                        Some(limit) => {
+                            (parts::count(limit.into())) " requests a month. A slot whose run does not fit is skipped."
+                        }
+                        None => { span class="warn-text" { "none" } }
+                    }
+                }
+            }
+            (plans(&forecast.plans))
+        }
+    }
+}
+
+fn plans(plans: &[PlanCost]) -> Markup {
+    html! {
+        div class="scroll" {
+            table class="rows" {
+                thead {
+                    tr {
+                        th scope="col" { "Plan" }
+                        th scope="col" class="num" { "USD a month" }
+                        th scope="col" class="num" { "Requests left" }
+                        th scope="col" { "Fits" }
+                        th scope="col" class="num" { "Beyond the quota" }
+                    }
+                }
+                tbody {
+                    @for plan in plans {
+                        tr {
+                            td { (plan.plan) @if plan.current { " " (parts::chip(Tone::Info, "yours")) } }
+                            td class="num" { (plan.usd_per_month) }
+                            td class="num" { (parts::count(plan.requests_left)) }
+                            td { (fit(plan.fit)) }
+                            td class="num" {
+                                @match &plan.overage_usd {
+                                    Some(usd) if plan.overage_requests.most > 0 => {
+                                        (parts::count(plan.overage_requests.most)) " for at most " (parts::price(usd.most, "USD"))
+                                    }
+                                    _ => { "–" }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn fit(fit: PlanFit) -> Markup {
+    match fit {
+        PlanFit::Included => parts::chip(Tone::Good, "included"),
+        PlanFit::Overage => parts::chip(Tone::Warn, "billed beyond the quota"),
+        PlanFit::MayStop => parts::chip(Tone::Warn, "may stop"),
+        PlanFit::NotPossible => parts::chip(Tone::Bad, "stops before the end"),
+    }
+}

@@ -1,0 +1,200 @@
+//! `/monitors/new`: a form, then its cost, then the monitor. Only the last step stores something.
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, HeaderValue};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::routing::{get, post};
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+use super::{NEW_PATH, PATH, forecast, new_form, webhook, words};
+use crate::contract::monitors::{Monitor, MonitorPreview};
+use crate::contract::{FieldError, RawJson};
+use crate::http::AppState;
+use crate::http::error::ApiError;
+use crate::monitors::{create, preview};
+use crate::web::failure::PageFailure;
+use crate::web::form::{FormFields, SessionForm, token_field};
+use crate::web::layout::{NavItem, page, page_with_status};
+use crate::web::once::{once_field, once_key};
+use crate::web::session::Session;
+use crate::web::{monitors, parts};
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new()
+        .route(NEW_PATH, get(show).post(check))
+        .route(PATH, post(store))
+}
+
+async fn show(session: Session, query: FormFields) -> Response {
+    form_page(&session, StatusCode::OK, &query, None)
+}
+
+/// Shows what the monitor would cost, or the form again with what is wrong.
+async fn check(form: SessionForm) -> Result<Response, PageFailure> {
+    let SessionForm { session, fields } = form;
+    if fields.text("step") == Some("edit") {
+        return Ok(form_page(&session, StatusCode::OK, &fields, None));
+    }
+    let previewed = match new_form::body(&fields) {
+        Ok(body) => previewed(&session, &body)
+            .await
+            .map(|previewed| (body, previewed)),
+        Err(errors) => Err(errors.into()),
+    };
+    match previewed {
+        Ok((body, previewed)) => Ok(cost_page(&session, &fields, &body, &previewed)),
+        Err(error) if !error.details().is_empty() => Ok(form_page(
+            &session,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            &fields,
+            Some(&error),
+        )),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn previewed(
+    session: &Session,
+    body: &Map<String, Value>,
+) -> Result<MonitorPreview, ApiError> {
+    let _permits = session.submission_permits().await?;
+    let guard = session.app().webhook_guard();
+    Ok(preview::preview(session.context()?, guard, body).await?)
+}
+
+fn form_page(
+    session: &Session,
+    status: StatusCode,
+    fields: &FormFields,
+    error: Option<&ApiError>,
+) -> Response {
+    let errors = error.map_or(&[][..], ApiError::details);
+    let body = html! {
+        div class="head" {
+            div {
+                p class="sub" { a href=(PATH) { "Monitors" } }
+                h1 { "New monitor" }
+                p class="sub" { "A scan that repeats. The next step shows what a month costs." }
+            }
+        }
+        (error_notice(errors))
+        (new_form::markup(fields, errors, token_field(session)))
+    };
+    page_with_status(status, session, "New monitor", NavItem::Monitors, body)
+}
+
+fn error_notice(errors: &[FieldError]) -> Markup {
+    html! {
+        @if !errors.is_empty() {
+            div class="notice bad" role="alert" {
+                "Please correct:"
+                ul {
+                    @for error in errors {
+                        li { code { (error.field) } @if let Some(found) = &error.found { ": found " (found) } ", expected " (error.expected) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn cost_page(
+    session: &Session,
+    fields: &FormFields,
+    body: &Map<String, Value>,
+    previewed: &MonitorPreview,
+) -> Response {
+    let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
+    let zone = body
+        .get("schedule")
+        .and_then(|schedule| schedule.get("timezone"))
+        .and_then(Value::as_str)
+        .unwrap_or("UTC");
+    let scan = serde_json::value::to_raw_value(&body.get("scan")).map(RawJson::from);
+    let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
+    let forecast = &previewed.forecast;
+    let month = forecast::requests(forecast.requests_per_month);
+    let request = serde_json::to_string(body).unwrap_or_default();
+    let pretty = serde_json::to_string_pretty(body).unwrap_or_default();
+    let body = html! {
+        div class="head" {
+            div {
+                p class="sub" { a href=(PATH) { "Monitors" } " · step 2 of 2" }
+                h1 { (text("name")) }
+                @if let Ok(scan) = &scan { p class="sub" { (words::scan(scan)) } }
+            }
+        }
+        @for warning in &previewed.schedule_warnings {
+            p class="notice warn" { (warning) }
+        }
+        div class="grid2" {
+            (forecast::card(forecast, limit.and_then(|limit| u32::try_from(limit).ok())))
+            section class="card" {
+                h2 { "First slots" }
+                ol class="plain-list" { @for slot in &previewed.next_slots { li { (words::zoned(*slot, zone)) } } }
+                details class="fold" {
+                    summary { "The request as JSON" }
+                    pre tabindex="0" { (pretty) }
+                }
+            }
+        }
+        section class="card" {
+            h2 { "Create this monitor?" }
+            p class="sub" { "Its runs bill " b { (month) } " in a month. Your key is stored, sealed, until you pause or delete the monitor." }
+            div class="actions" {
+                form method="post" action=(PATH) {
+                    (token_field(session))
+                    (once_field())
+                    input type="hidden" name="request" value=(request);
+                    button class="primary" type="submit" { "Create for " (month) " a month" }
+                }
+                form method="post" action=(NEW_PATH) {
+                    (token_field(session))
+                    @for (name, text) in fields.pairs().filter(|(name, _)| *name != "step") {
+                        input type="hidden" name=(name) value=(text);
+                    }
+                    button type="submit" name="step" value="edit" { "Change it" }
+                }
+            }
+        }
+    };
+    page(session, "New monitor", NavItem::Monitors, body)
+}
+
+async fn store(form: SessionForm) -> Result<Response, PageFailure> {
+    let SessionForm { session, fields } = form;
+    let body = new_form::read_checked(&fields)?;
+    let key = once_key(&fields)?;
+    let _permits = session.submission_permits().await?;
+    let context = session.submit_context().await?;
+    let guard = session.app().webhook_guard();
+    let created = create::create(context, guard, &body, key.as_ref()).await?;
+    Ok(created_page(&session, &created.response))
+}
+
+/// The new monitor; with a webhook first its secret, which no later page shows.
+fn created_page(session: &Session, monitor: &Monitor) -> Response {
+    let path = monitors::path(monitor.id);
+    let Some(secret) = &monitor.webhook_secret else {
+        return Redirect::to(&path).into_response();
+    };
+    let body = html! {
+        div class="head" { h1 { (monitor.name) " is created" } }
+        (webhook::secret_notice(secret))
+        p { "Next: " a href=(path) { "open the monitor" } " and send a test to the webhook." }
+        @if let Some(slot) = monitor.next_slot { p { "First run: " (parts::time(slot)) "." } }
+    };
+    let mut response = page_with_status(
+        StatusCode::CREATED,
+        session,
+        &monitor.name,
+        NavItem::Monitors,
+        body,
+    );
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

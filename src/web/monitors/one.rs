@@ -1,0 +1,368 @@
+//! `/monitors/{id}`: one monitor.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::get;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+
+use super::{RUNS, forecast, price_line, rules, slots, state, webhook, words};
+use crate::contract::monitors::{AlertsQuery, Monitor, MonitorStatus, SlotPage, SlotsQuery};
+use crate::contract::webhooks::{DeliveriesQuery, Delivery};
+use crate::http::AppState;
+use crate::ids::{MonitorId, TenantId};
+use crate::monitors::alerts::read as alerts;
+use crate::monitors::read;
+use crate::monitors::run_prices::{RunPrice, run_prices};
+use crate::web::charts::{Axis, LineChart, LineNames, Point, Unit};
+use crate::web::failure::PageFailure;
+use crate::web::form::FormFields;
+use crate::web::layout::{NavItem, page_with_status};
+use crate::web::once::once_field;
+use crate::web::parts::{self, Confirmation};
+use crate::web::session::Session;
+use crate::web::{alerts as alert_pages, monitors};
+use crate::webhooks::read as deliveries;
+
+/// Alerts and deliveries on the page; the lists have all.
+const RECENT: &str = "5";
+const SLOTS: &str = "20";
+/// Runs of the chart.
+const CHART_RUNS: u16 = 90;
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new().route("/monitors/{id}", get(show))
+}
+
+async fn show(
+    session: Session,
+    Path(id): Path<String>,
+    query: FormFields,
+) -> Result<Response, PageFailure> {
+    let (tenant, id) = own_monitor(&session, &id)?;
+    render(&session, tenant, id, query.text("cursor"), None).await
+}
+
+/// The caller's tenant and the id of a path. Another caller's id gets the same page as an unknown
+/// or malformed one.
+pub(super) fn own_monitor(
+    session: &Session,
+    id: &str,
+) -> Result<(TenantId, MonitorId), PageFailure> {
+    let unknown = || PageFailure::not_found("monitor");
+    let id = id.parse().map_err(|_| unknown())?;
+    Ok((session.tenant().ok_or_else(unknown)?, id))
+}
+
+/// What is read for the page.
+struct Shown {
+    monitor: Monitor,
+    slots: SlotPage,
+    runs: Vec<RunPrice>,
+    alerts: Vec<serde_json::Value>,
+    deliveries: Vec<Delivery>,
+}
+
+/// The page, with a notice of what was not possible.
+pub(super) async fn render(
+    session: &Session,
+    tenant: TenantId,
+    id: MonitorId,
+    cursor: Option<&str>,
+    refused: Option<(StatusCode, &str)>,
+) -> Result<Response, PageFailure> {
+    let context = session.context()?;
+    let shown = load(session, tenant, id, cursor, context.now).await?;
+    let monitor = &shown.monitor;
+    let title = monitor.name.clone();
+    let body = html! {
+        (head(session, monitor))
+        @if let Some((_, message)) = refused {
+            p class="notice bad" role="alert" { "Nothing was done: " (message) "." }
+        }
+        (stats(monitor, &shown.runs))
+        div class="grid2 wide-left" {
+            (chart(monitor, &shown.runs))
+            (slots::coming(monitor, context.now))
+        }
+        (rules::card(monitor))
+        div class="grid2" {
+            (recent_alerts(monitor, &shown.alerts))
+            (webhook::card(session, monitor, &shown.deliveries))
+        }
+        (slots::past(monitor, &shown.slots.data, parts::next_page(&monitors::path(id), shown.slots.next_cursor.as_deref())))
+        @match &monitor.forecast {
+            Some(forecast) => { (forecast::card(forecast, monitor.requests.max_per_month)) }
+            None => {
+                section class="card" {
+                    h2 { "Cost of a month" }
+                    p class="notice warn" { "The scan of the next run is not valid any more, usually because its dates have passed. Create a monitor with dates relative to its runs, such as " code { "+7d" } "." }
+                }
+            }
+        }
+        (definition(monitor))
+    };
+    let status = refused.map_or(StatusCode::OK, |(status, _)| status);
+    Ok(page_with_status(
+        status,
+        session,
+        &title,
+        NavItem::Monitors,
+        body,
+    ))
+}
+
+async fn load(
+    session: &Session,
+    tenant: TenantId,
+    id: MonitorId,
+    cursor: Option<&str>,
+    now: Timestamp,
+) -> Result<Shown, PageFailure> {
+    let unknown = || PageFailure::not_found("monitor");
+    let pool = session.pool()?;
+    let ring = session.context()?.ring;
+    let monitor = read::monitor(pool, ring, tenant, id, now)
+        .await?
+        .ok_or_else(unknown)?;
+    let pairs = [("limit", SLOTS)]
+        .into_iter()
+        .chain(cursor.map(|cursor| ("cursor", cursor)));
+    let slots = read::slots(pool, tenant, id, &SlotsQuery::from_query(pairs)?)
+        .await?
+        .ok_or_else(unknown)?;
+    let runs = {
+        let mut conn = pool.acquire().await?;
+        run_prices(&mut conn, tenant, &[id], CHART_RUNS)
+            .await?
+            .remove(&id)
+            .unwrap_or_default()
+    };
+    let of_monitor = id.to_string();
+    let recent = [("monitor_id", of_monitor.as_str()), ("limit", RECENT)];
+    let alerts = alerts::alerts(pool, tenant, &AlertsQuery::from_query(recent)?)
+        .await?
+        .ok_or_else(unknown)?
+        .data;
+    let deliveries = deliveries::deliveries(pool, tenant, &DeliveriesQuery::from_query(recent)?)
+        .await?
+        .ok_or_else(unknown)?
+        .data;
+    Ok(Shown {
+        monitor,
+        slots,
+        runs,
+        alerts,
+        deliveries,
+    })
+}
+
+fn head(session: &Session, monitor: &Monitor) -> Markup {
+    html! {
+        div class="head" {
+            div {
+                p class="sub" { a href=(monitors::PATH) { "Monitors" } }
+                h1 { (monitor.name) " " (state(monitor)) }
+                p class="sub" { (words::scan(&monitor.scan)) }
+            }
+            div class="actions" { (actions(session, monitor)) }
+        }
+    }
+}
+
+fn actions(session: &Session, monitor: &Monitor) -> Markup {
+    let path = monitors::path(monitor.id);
+    let run = monitor
+        .forecast
+        .as_ref()
+        .map(|forecast| forecast::requests(forecast.requests_per_run));
+    let cost = run
+        .clone()
+        .unwrap_or_else(|| "an unknown number of requests".to_owned());
+    let run_now = Confirmation {
+        action: &format!("{path}/run"),
+        label: "Run now",
+        question: html! {
+            p { "One run costs " b { (cost) } ", billed to your plan. The schedule stays as it is." }
+            @if let Some(most) = monitor.requests.max_per_month {
+                p { (parts::count(monitor.requests.this_month)) " of " (parts::count(most.into())) " requests of this month are used." }
+            }
+        },
+        confirm: &format!("Run now for {cost}"),
+        is_destructive: false,
+        fields: once_field(),
+    };
+    let month = monitor.forecast.as_ref().map_or_else(
+        || "what its runs need".to_owned(),
+        |forecast| forecast::requests(forecast.requests_per_month),
+    );
+    html! {
+        @if run.is_some() { (run_now.render(session)) }
+        @if monitor.status == MonitorStatus::Active {
+            (Confirmation {
+                action: &format!("{path}/pause"),
+                label: "Pause",
+                question: html! { p { "No slot starts a run until you resume, and the stored key is destroyed. A run that goes on ends as planned. This costs nothing." } },
+                confirm: "Pause the monitor",
+                is_destructive: false,
+                fields: html! {},
+            }.render(session))
+        } @else {
+            (Confirmation {
+                action: &format!("{path}/resume"),
+                label: "Resume",
+                question: html! { p { "The monitor goes on from its next slot with the key of your session. A month costs " b { (month) } "." } },
+                confirm: "Resume the monitor",
+                is_destructive: false,
+                fields: once_field(),
+            }.render(session))
+        }
+        (Confirmation {
+            action: &format!("{path}/delete"),
+            label: "Delete",
+            question: html! { p { "The monitor goes with its slots, alerts and deliveries; nothing brings them back. Its scans and prices stay. This costs nothing." } },
+            confirm: "Delete for good",
+            is_destructive: true,
+            fields: html! {},
+        }.render(session))
+    }
+}
+
+fn stats(monitor: &Monitor, runs: &[RunPrice]) -> Markup {
+    let requests = monitor.requests;
+    let last = runs
+        .iter()
+        .rev()
+        .find_map(|run| Some((run, run.best.as_ref()?)));
+    let recent = &runs[runs.len().saturating_sub(usize::from(RUNS))..];
+    html! {
+        div class="stats" {
+            div class="stat" {
+                div class="label" { "Last lowest price" }
+                @match last {
+                    Some((run, (price, currency))) => {
+                        div class="value" { (parts::amount(*price)) " " small { (currency) } }
+                        div class="note" { a href=(parts::scan_path(run.scan)) { (parts::time(run.slot)) } }
+                    }
+                    None => { div class="value" { "–" } div class="note" { "no run with a price yet" } }
+                }
+            }
+            div class="stat" {
+                div class="label" { "Last " (recent.len()) " runs" }
+                (price_line(&monitor.name, recent))
+            }
+            div class="stat" {
+                div class="label" { "Next slot" }
+                @match monitor.next_slot {
+                    Some(slot) => { div class="stat-line" { (words::zoned(slot, &monitor.schedule.timezone)) } }
+                    None => { div class="stat-line muted" { "none" } }
+                }
+            }
+            div class="stat" {
+                div class="label" { "Requests this month" }
+                @match requests.max_per_month {
+                    Some(most) => {
+                        div class="value" { (parts::count(requests.this_month)) " " small { "of " (parts::count(most.into())) } }
+                        progress max=(most) value=(requests.this_month.min(most.into())) aria-label="Requests of this month against the limit" {}
+                    }
+                    None => {
+                        div class="value" { (parts::count(requests.this_month)) }
+                        div class="note" { "no limit set" }
+                    }
+                }
+                @if let Some(forecast) = &monitor.forecast {
+                    div class="note" { "forecast of a month: " (forecast::requests(forecast.requests_per_month)) }
+                }
+            }
+        }
+    }
+}
+
+/// The lowest price of each run; of several runs on one day the last one.
+fn chart(monitor: &Monitor, runs: &[RunPrice]) -> Markup {
+    let zone = TimeZone::get(&monitor.schedule.timezone).unwrap_or(TimeZone::UTC);
+    let currency = runs
+        .iter()
+        .rev()
+        .find_map(|run| run.best.as_ref().map(|(_, currency)| currency.clone()));
+    let mut points: Vec<Point> = Vec::new();
+    for run in runs {
+        let best = run
+            .best
+            .as_ref()
+            .filter(|(_, of)| Some(of) == currency.as_ref());
+        let point = Point {
+            value: best.map(|(price, _)| *price),
+            ..Point::on(run.slot.to_zoned(zone.clone()).date())
+        };
+        match points.last_mut().filter(|last| last.at == point.at) {
+            Some(last) => *last = point,
+            None => points.push(point),
+        }
+    }
+    html! {
+        section class="card" {
+            h2 { "Lowest price of each run" }
+            p class="sub" { "By day in " (monitor.schedule.timezone) @if runs.len() > points.len() { ", the last run of each" } "." }
+            @match currency {
+                Some(currency) => {
+                    (LineChart {
+                        id: "runs",
+                        title: "Lowest price of each run",
+                        unit: Unit::Money(&currency),
+                        axis: Axis::Dates,
+                        names: LineNames { value: "Lowest price", reference: "", band: "" },
+                        points,
+                    }.markup())
+                }
+                None => { (parts::empty_state(&html! { p { "No run has found a price yet." } })) }
+            }
+        }
+    }
+}
+
+fn recent_alerts(monitor: &Monitor, alerts: &[serde_json::Value]) -> Markup {
+    let all = parts::with_query(alert_pages::PATH, "monitor_id", &monitor.id.to_string());
+    html! {
+        section class="card" {
+            div class="card-head" {
+                h2 { "Alerts" }
+                @if !alerts.is_empty() { a href=(all) { "All alerts" } }
+            }
+            @if alerts.is_empty() {
+                (parts::empty_state(&html! { p { "No rule has fired yet." } }))
+            } @else {
+                ul class="plain-list" {
+                    @for alert in alerts { li { (alert_pages::line(alert)) } }
+                }
+            }
+        }
+    }
+}
+
+fn definition(monitor: &Monitor) -> Markup {
+    let scan = monitor
+        .scan
+        .read::<serde_json::Value>()
+        .and_then(|scan| serde_json::to_string_pretty(&scan))
+        .unwrap_or_default();
+    html! {
+        section class="card" {
+            h2 { "Definition" }
+            p class="sub" { "Created " (parts::time(monitor.created_at)) ", changed " (parts::time(monitor.updated_at)) ". "
+                @if monitor.key_custody.is_some() { "Your key is stored, sealed, until you pause or delete the monitor." } @else { "No key is stored while the monitor is paused." }
+            }
+            details class="fold" {
+                summary { "The scan of each run as JSON" }
+                pre tabindex="0" { (scan) }
+            }
+            details class="fold" {
+                summary { "The same with curl" }
+                pre tabindex="0" { "curl -H \"x-api-key: $FARESCAN_API_KEY\" \"$FARESCAN_URL/v1/monitors/" (monitor.id) "\"" }
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The webhook of a monitor with its last deliveries.
+
+use maud::{Markup, html};
+
+use crate::contract::monitors::{Monitor, OffReason, ShownSecret};
+use crate::contract::webhooks::Delivery;
+use crate::web::once::once_field;
+use crate::web::parts::{self, Confirmation, Tone};
+use crate::web::session::Session;
+use crate::web::{deliveries, monitors};
+
+pub(super) fn card(session: &Session, monitor: &Monitor, recent: &[Delivery]) -> Markup {
+    let all = parts::with_query(deliveries::PATH, "monitor_id", &monitor.id.to_string());
+    html! {
+        section class="card" {
+            div class="card-head" {
+                h2 { "Webhook" }
+                @if !recent.is_empty() { a href=(all) { "All deliveries" } }
+            }
+            @match &monitor.webhook {
+                None => {
+                    (parts::empty_state(&html! {
+                        p { "No webhook: alerts are only shown here." }
+                        p { "Set one with " code { "PATCH /v1/monitors/" (monitor.id) } " and " code { "webhook_url" } "." }
+                    }))
+                }
+                Some(webhook) => {
+                    dl class="kv" {
+                        dt { "URL" } dd { code { (webhook.url) } }
+                        dt { "State" }
+                        dd {
+                            @match (webhook.off_at, webhook.failing_since) {
+                                (Some(off), _) => {
+                                    (parts::chip(Tone::Bad, "off")) " since " (parts::time(off)) ": "
+                                    (match webhook.off_reason {
+                                        Some(OffReason::Gone) => "the receiver answered 410",
+                                        Some(OffReason::Failing) => "it failed for five days",
+                                        None => "switched off",
+                                    })
+                                }
+                                (None, Some(since)) => { (parts::chip(Tone::Warn, "failing")) " since " (parts::time(since)) }
+                                (None, None) => { (parts::chip(Tone::Good, "on")) }
+                            }
+                        }
+                        dt { "Last delivered" }
+                        dd { @match webhook.delivered_at { Some(at) => { (parts::time(at)) } None => { "never" } } }
+                    }
+                    div class="actions" { (actions(session, monitor, webhook.off_at.is_some())) }
+                    @if recent.is_empty() {
+                        (parts::empty_state(&html! { p { "Nothing was sent yet. Send a test to see whether the receiver answers." } }))
+                    } @else {
+                        div class="scroll" { (deliveries::table(recent, false)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn actions(session: &Session, monitor: &Monitor, is_off: bool) -> Markup {
+    let path = monitors::path(monitor.id);
+    html! {
+        @if is_off {
+            (Confirmation {
+                action: &format!("{path}/enable-webhook"),
+                label: "Switch on",
+                question: html! { p { "New alerts are sent again. Failed deliveries are sent again only one by one, on their pages. This costs nothing." } },
+                confirm: "Switch the webhook on",
+                is_destructive: false,
+                fields: html! {},
+            }.render(session))
+        } @else {
+            (Confirmation {
+                action: &format!("{path}/test"),
+                label: "Send a test",
+                question: html! { p { "One event " code { "monitor.test" } " is sent to the URL, without retries. No search is made and nothing is billed." } },
+                confirm: "Send the test",
+                is_destructive: false,
+                fields: once_field(),
+            }.render(session))
+        }
+        (Confirmation {
+            action: &format!("{path}/rotate-secret"),
+            label: "New secret",
+            question: html! { p { "The new signing secret is shown once. For 24 hours each try is also signed with the old one. This costs nothing." } },
+            confirm: "Make a new secret",
+            is_destructive: true,
+            fields: html! {},
+        }.render(session))
+    }
+}
+
+/// A secret that no later page shows.
+pub(super) fn secret_notice(secret: &ShownSecret) -> Markup {
+    html! {
+        div class="notice warn" {
+            p { b { "The signing secret of the webhook. " } "It is shown only now: copy it to the receiver." }
+            pre tabindex="0" { (secret.0.as_str()) }
+        }
+    }
+}

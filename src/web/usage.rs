@@ -1,0 +1,174 @@
+//! `/usage`: what the plans have left, what scans have cost, and the caller's own limits.
+//!
+//! Here: the page. Not here: its forms (`limits`, `key`).
+
+mod key;
+mod limits;
+mod spend;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::get;
+use jiff::Timestamp;
+use maud::{Markup, html};
+
+use super::charts::{Segment, segments};
+use super::failure::PageFailure;
+use super::form::FormFields;
+use super::layout::{NavItem, page_with_status};
+use super::parts::{self, Tone};
+use super::session::Session;
+use crate::account::quota;
+use crate::contract::Api;
+use crate::contract::quota::{LaneQuota, PaceSource};
+use crate::contract::scans::PauseReason;
+use crate::http::AppState;
+
+pub(super) const PATH: &str = "/usage";
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new()
+        .route(PATH, get(show))
+        .merge(limits::routes())
+        .merge(key::routes())
+}
+
+async fn show(session: Session, query: FormFields) -> Result<Response, PageFailure> {
+    render(&session, StatusCode::OK, &query, &html! {}).await
+}
+
+/// The page, with a notice above.
+async fn render(
+    session: &Session,
+    status: StatusCode,
+    query: &FormFields,
+    notice: &Markup,
+) -> Result<Response, PageFailure> {
+    let context = session.context()?;
+    let pace = &session.custody()?.pace;
+    let quota = quota::quota(session.pool()?, session.tenant(), pace).await?;
+    let spend = spend::markup(session, query, context.now).await?;
+    let lanes = [(Api::Flights, &quota.flights), (Api::Hotels, &quota.hotels)];
+    let body = html! {
+        div class="head" {
+            div {
+                h1 { "Usage" }
+                p class="sub" { "Each billed request is one of your plan at the marketplace. This page costs none." }
+            }
+        }
+        (notice)
+        div class="grid2" { @for (api, lane) in lanes { (lane_card(api, lane, context.now)) } }
+        (spend)
+        div class="grid2" { @for (api, lane) in lanes { (limits::form(session, api, lane)) } }
+        (key::form(session))
+    };
+    Ok(page_with_status(
+        status,
+        session,
+        "Usage",
+        NavItem::Usage,
+        body,
+    ))
+}
+
+/// The name of an API for people.
+fn api_name(api: Api) -> &'static str {
+    match api {
+        Api::Flights => "Flights",
+        Api::Hotels => "Hotels",
+    }
+}
+
+fn lane_card(api: Api, lane: &LaneQuota, now: Timestamp) -> Markup {
+    let plan = lane.plan_requests_limit.zip(lane.plan_requests_remaining);
+    html! {
+        section class="card" {
+            div class="card-head" {
+                h2 { (api_name(api)) " plan" }
+                @match &lane.paused {
+                    Some(paused) => { (parts::chip(Tone::Warn, &format!("paused: {}", pause_words(paused.reason)))) }
+                    None => { (parts::chip(Tone::Good, "open")) }
+                }
+            }
+            @match plan {
+                Some((limit, left)) => { (plan_bar(lane, limit, left, now)) }
+                None => {
+                    p class="notice" {
+                        "The marketplace has not reported this plan yet. It does with the first answer to a search; "
+                        "until then you can name your plan below."
+                    }
+                }
+            }
+            dl class="kv" {
+                dt { "Pace of scans" } dd { (pace_words(lane)) }
+                dt { "In flight" } dd { (lane.in_flight) " of at most " (lane.max_in_flight) }
+                dt { "Reserve" } dd { (reserve_words(lane)) }
+                @if let Some(seen) = lane.plan_seen_at { dt { "Last reported" } dd { (parts::time(seen)) } }
+                @if let Some(paused) = &lane.paused {
+                    dt { "Paused until" }
+                    dd { @match paused.until { Some(until) => { (parts::time(until)) } None => { (mend_words(paused.reason)) } } }
+                }
+            }
+        }
+    }
+}
+
+fn plan_bar(lane: &LaneQuota, limit: u64, left: u64, now: Timestamp) -> Markup {
+    let reserve = lane.bounds.keep_in_reserve.min(left);
+    let used = limit.saturating_sub(left);
+    let is_old = lane.plan_resets_at.is_some_and(|resets| resets <= now);
+    html! {
+        p { b class="big" { (parts::count(left)) } " of " (parts::count(limit)) " requests left" }
+        (segments("Plan", limit, &[
+            Segment { name: "used", class: "used", count: used },
+            Segment { name: "kept in reserve", class: "reserve", count: reserve },
+            Segment { name: "left for scans", class: "rest", count: left - reserve },
+        ]))
+        @if let Some(resets) = lane.plan_resets_at {
+            @if is_old {
+                p class="hint" { "A new period began " (parts::time(resets)) "; the numbers are of the one before." }
+            } @else {
+                p class="hint" { "The next period begins " (parts::time(resets)) "." }
+            }
+        }
+    }
+}
+
+fn pace_words(lane: &LaneQuota) -> String {
+    let source = match lane.pace_source {
+        PaceSource::Start => "the start value: the plan is not known yet",
+        PaceSource::Headers => "as the marketplace reports",
+        PaceSource::After429 => "reduced after a 429; it grows again by itself",
+        PaceSource::Caller => "your own limit or plan",
+    };
+    format!("{} searches a minute, {source}", lane.searches_per_minute)
+}
+
+fn reserve_words(lane: &LaneQuota) -> String {
+    match lane.bounds.keep_in_reserve {
+        0 => "none: scans may use the whole plan".to_owned(),
+        kept => format!("{} requests stay for your own calls", parts::count(kept)),
+    }
+}
+
+/// Why a lane waits.
+fn pause_words(reason: PauseReason) -> String {
+    match reason {
+        PauseReason::RateLimited => "rate window full".to_owned(),
+        PauseReason::QuotaExhausted => "plan used up".to_owned(),
+        PauseReason::ReserveReached => "reserve reached".to_owned(),
+        other => parts::words(other.as_str()),
+    }
+}
+
+/// What ends a pause that has no end of its own.
+fn mend_words(reason: PauseReason) -> &'static str {
+    match reason {
+        PauseReason::KeyRejected | PauseReason::NotSubscribed => {
+            "you resume a scan or monitor with a good key, or change the key below"
+        }
+        PauseReason::ReserveReached => "you lower the reserve below, or a new period begins",
+        _ => "a scan of it is resumed",
+    }
+}
