@@ -1,12 +1,15 @@
 //! `/prices`: the stored prices of a route, hotel or place. Nothing here sends a search.
 //!
 //! Here: the choice of a route or hotel. Not here: its page (`show`), the calendar (`calendar`),
-//! files (`export`).
+//! charts (`over_time`), files (`export`).
 
 mod calendar;
+mod chosen;
 mod export;
+mod over_time;
 mod product;
 mod show;
+mod stats;
 mod subject;
 mod table;
 

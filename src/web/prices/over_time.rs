@@ -1,0 +1,102 @@
+//! The charts of one product: its price over time, and by days before departure.
+
+use maud::{Markup, html};
+
+use super::chosen::{MOST_DAILY, RANGES, Shown};
+use super::product::{PriceBucket, PricePage, ProductName};
+use crate::history::lead_times::LeadTimes;
+use crate::web::charts::{Axis, LineChart, LineNames, Point, Unit};
+use crate::web::parts;
+
+impl Shown<'_> {
+    pub(super) fn over_time<P: PricePage>(&self, found: Vec<PriceBucket>) -> Markup {
+        let date = self.date::<P>();
+        let points: Vec<_> = found
+            .into_iter()
+            .filter(|bucket| bucket.product == self.product)
+            .map(|bucket| Point {
+                value: bucket.lowest,
+                reference: bucket.median.filter(|_| date.is_none()),
+                band: bucket.band,
+                ..Point::on(bucket.day)
+            })
+            .collect();
+        let of = date.map_or_else(
+            || format!("all {} dates together", P::FIRST_WORD.to_lowercase()),
+            |date| {
+                format!(
+                    "{} {}",
+                    P::FIRST_WORD.to_lowercase(),
+                    date.strftime("%a %-d %b %Y")
+                )
+            },
+        );
+        let unit = if self.choice.range > MOST_DAILY {
+            "week (UTC)"
+        } else {
+            "day (UTC)"
+        };
+        let title = format!("{} found each {unit}: {of}", P::PRICE);
+        html! {
+            section class="card" id="over-time" {
+                div class="card-head" {
+                    h2 { (title) }
+                    nav class="tabs" aria-label="Range" {
+                        @for days in RANGES {
+                            a href=(format!("{}#over-time", self.link(&[("days", days.to_string())]))) aria-current=[(days == self.choice.range).then_some("true")] { (days) " days" }
+                        }
+                    }
+                }
+                @if self.choice.date.is_some() {
+                    p class="sub" { a href=(format!("{}#over-time", self.link(&[("date", String::new())]))) { "Back to all dates" } }
+                }
+                @if points.iter().any(|point| point.value.is_some()) {
+                    (LineChart {
+                        id: "over-time-chart",
+                        title: &title,
+                        unit: Unit::Money(&self.product.currency),
+                        axis: Axis::Dates,
+                        names: LineNames { value: P::PRICE, reference: "Median of the dates searched", band: "Provider's usual range" },
+                        points,
+                    }.markup())
+                } @else {
+                    (parts::empty_state(&html! { p { "Nothing was found in these " (self.choice.range) " days. Choose a longer range, or watch this to collect prices." } }))
+                }
+            }
+        }
+    }
+
+    pub(super) fn by_lead_time<P: PricePage>(&self, leads: &[LeadTimes]) -> Markup {
+        let own = leads
+            .iter()
+            .find(|leads| ProductName::from(*leads) == self.product);
+        let points: Vec<_> = own
+            .into_iter()
+            .flat_map(|leads| &leads.days)
+            .map(|lead| Point {
+                value: Some(lead.median),
+                band: (lead.prices > 1).then_some((lead.lowest, lead.highest)),
+                ..Point::before(lead.days)
+            })
+            .collect();
+        let title = format!("Price by days before {}", P::FIRST_WORD.to_lowercase());
+        html! {
+            section class="card" {
+                h2 { (title) }
+                p class="sub" { "The median of everything found so many days ahead in the last " (self.choice.range) " days. It compares different dates, so read it as a tendency." }
+                @if points.len() > 1 {
+                    (LineChart {
+                        id: "lead-chart",
+                        title: &title,
+                        unit: Unit::Money(&self.product.currency),
+                        axis: Axis::DaysBefore,
+                        names: LineNames { value: "Median", reference: "", band: "Lowest to highest" },
+                        points,
+                    }.markup())
+                } @else {
+                    (parts::empty_state(&html! { p { "This needs prices of at least two days ahead. A monitor collects them." } a class="button" href=(self.watch_link()) { "Watch this" } }))
+                }
+            }
+        }
+    }
+}

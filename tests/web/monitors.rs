@@ -1,0 +1,308 @@
+//! `/monitors`, `/alerts` and `/deliveries`: what they show, what their buttons do, and that each
+//! asks before it spends.
+
+use serde_json::{Value, json};
+
+use super::{Browser, Form, encoded, form, redirect};
+use crate::alerts::AlertTest;
+use crate::monitors::{monitor, with};
+use crate::support::TestService;
+use crate::support::app::KEY;
+use crate::support::reply::Reply;
+use crate::support::upstream::fare;
+
+const OTHER: &str = "another-key-0123456789";
+
+async fn monitors(service: &TestService) -> Vec<Value> {
+    service.page("/v1/monitors").await
+}
+
+/// The form of a new monitor, filled in as a person does.
+fn filled(page: &str, more: &[(&str, &str)]) -> Form {
+    let mut form = form(page, "/monitors/new");
+    let given = [
+        ("step", "check"),
+        ("name", "January fares"),
+        ("endpoint", "flights/oneway"),
+        ("from_airport", "TLV"),
+        ("to_airport", "LHR"),
+        ("first", "+7d"),
+        ("last", "+9d"),
+        ("repeat", "daily"),
+        ("time", "06:00"),
+        ("timezone", "Europe/London"),
+        ("price_below", "200"),
+    ];
+    for (name, value) in given.iter().chain(more) {
+        form.fields.retain(|(known, _)| known != name);
+        form.fields.push(((*name).to_owned(), (*value).to_owned()));
+    }
+    form
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_monitor_is_stored_after_its_cost_was_shown() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(2);
+    service.accept_key().await;
+    worker.stop().await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let new = browser.page("/monitors/new").await;
+    let cost = browser.send(&filled(&new, &[])).await.expect(200).text();
+    // Three dates, one request each, or two with the retry of a server error.
+    assert!(cost.contains("3 to 6 requests"), "{cost}");
+    assert!(cost.contains("TLV → LHR, one way, +7d to +9d"), "{cost}");
+    assert!(monitors(&service).await.is_empty(), "nothing is stored yet");
+
+    let create = form(&cost, "/monitors");
+    let path = redirect(browser.send(&create).await);
+    assert_eq!(
+        redirect(browser.send(&create).await),
+        path,
+        "a second press creates no second monitor"
+    );
+    let stored = monitors(&service).await;
+    assert_eq!(stored.len(), 1);
+    assert_eq!(
+        (&stored[0]["schedule"], &stored[0]["alerts"]),
+        (
+            &json!({"cron": "0 6 * * *", "timezone": "Europe/London"}),
+            &json!([{"type": "price_below", "amount": 200}])
+        )
+    );
+    let page = browser.page(&path).await;
+    for expected in [
+        "January fares",
+        "Price below 200",
+        "Run now for 3 to 6 requests",
+        "London",
+    ] {
+        assert!(page.contains(expected), "{expected}\n{page}");
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_field_of_a_new_monitor_is_named() {
+    let service = TestService::start().await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let new = browser.page("/monitors/new").await;
+    let wrong = filled(
+        &new,
+        &[
+            ("from_airport", "Tel Aviv"),
+            ("timezone", "Mars"),
+            ("max_requests_per_month", "many"),
+        ],
+    );
+    let page = browser.send(&wrong).await.expect(422).text();
+    for expected in [
+        "scan.request.from_airport",
+        "schedule.timezone",
+        "max_requests_per_month",
+        r#"value="Tel Aviv" aria-invalid="true""#,
+    ] {
+        assert!(page.contains(expected), "{expected}\n{page}");
+    }
+    // What was entered stays.
+    assert!(page.contains(r#"value="January fares""#));
+}
+
+#[tokio::test]
+async fn a_watched_route_fills_the_form() {
+    let service = TestService::start().await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let page = browser
+        .page("/monitors/new?endpoint=flights%2Foneway&from_airport=TLV&to_airport=LHR&currency=USD&first=2030-01-01&last=2030-01-09&fields=%7B%22passengers%22%3A%5B1%5D%7D")
+        .await;
+    for expected in [
+        r#"name="from_airport" value="TLV""#,
+        r#"name="first" value="2030-01-01""#,
+        "{&quot;passengers&quot;:[1]}",
+    ] {
+        assert!(page.contains(expected), "{expected}\n{page}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_buttons_of_a_monitor_do_what_they_say() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(2);
+    service.accept_key().await;
+    let id = service.create_monitor(&monitor()).await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let path = format!("/monitors/{id}");
+
+    let run = form(&browser.page(&path).await, &format!("{path}/run"));
+    let scan = redirect(browser.send(&run).await);
+    let scan = scan.strip_prefix("/scans/").unwrap().to_owned();
+    service.wait_until_ended(&scan).await;
+    assert_eq!(
+        redirect(browser.send(&run).await),
+        format!("/scans/{scan}"),
+        "a second press of one form starts no second run"
+    );
+    assert_eq!(service.call_count("TLV"), 1);
+
+    assert_eq!(
+        redirect(browser.press(&path, &format!("{path}/pause")).await),
+        path
+    );
+    assert_eq!(service.monitor(&id).await["status_reason"], "by_caller");
+    let page = browser.page(&path).await;
+    assert!(
+        page.contains("Paused") && page.contains("by hand"),
+        "{page}"
+    );
+    assert_eq!(
+        redirect(browser.press(&path, &format!("{path}/resume")).await),
+        path
+    );
+    assert_eq!(service.monitor(&id).await["status"], "active");
+
+    assert_eq!(
+        redirect(browser.press(&path, &format!("{path}/delete")).await),
+        "/monitors"
+    );
+    browser.get(&path).await.expect(404);
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_not_possible_says_why_on_the_page() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(2);
+    service.accept_key().await;
+    worker.stop().await;
+    let id = service.create_monitor(&monitor()).await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let path = format!("/monitors/{id}");
+    redirect(browser.press(&path, &format!("{path}/run")).await);
+    let refused = browser
+        .press(&path, &format!("{path}/run"))
+        .await
+        .expect(409);
+    let page = refused.text();
+    assert!(
+        page.contains("Nothing was done: the previous run has not ended"),
+        "{page}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhooks_secret_is_shown_once_by_its_pages() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(2);
+    service.accept_key().await;
+    worker.stop().await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let new = browser.page("/monitors/new").await;
+    let with_hook = filled(&new, &[("webhook_url", "https://hooks.example.com/fares")]);
+    let cost = browser.send(&with_hook).await.expect(200).text();
+    let create = form(&cost, "/monitors");
+    let created = browser.send(&create).await.expect(201);
+    assert_eq!(created.header("cache-control"), "no-store");
+    assert!(created.text().contains("whsec_"));
+    let path = redirect(browser.send(&create).await);
+    let page = browser.page(&path).await;
+    assert!(!page.contains("whsec_"), "{page}");
+    let rotated = browser
+        .press(&path, &format!("{path}/rotate-secret"))
+        .await
+        .expect(200);
+    assert_eq!(rotated.header("cache-control"), "no-store");
+    assert!(rotated.text().contains("whsec_"));
+    assert!(!browser.page(&path).await.contains("whsec_"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alert_opens_with_its_evidence_and_is_sent_again() {
+    let test = AlertTest::open().await;
+    let id = test
+        .monitor(&with(
+            &json!({"alerts": [{"type": "price_below", "amount": 200}]}),
+        ))
+        .await;
+    test.respond_with(|body| Reply::json(json!([fare(150, body)])));
+    test.run(&id).await;
+    let browser = Browser::sign_in(&test, KEY).await;
+    let alert = test.page("/v1/alerts").await[0].clone();
+    let alert = alert["id"].as_str().unwrap().to_owned();
+
+    let list = browser.page("/alerts").await;
+    assert!(
+        list.contains(&format!("/alerts/{alert}")) && list.contains("150 USD"),
+        "{list}"
+    );
+    let page = browser.page(&format!("/alerts/{alert}")).await;
+    for expected in [
+        "Price below 200",
+        "150 USD",
+        "200 USD",
+        "1 of 1 complete",
+        "/items/itm_",
+    ] {
+        assert!(page.contains(expected), "{expected}\n{page}");
+    }
+    let shown = browser.page(&format!("/monitors/{id}")).await;
+    assert!(
+        shown.contains("fired, not armed") && shown.contains("150"),
+        "{shown}"
+    );
+
+    let delivery = test.page("/v1/deliveries").await[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let path = format!("/deliveries/{delivery}");
+    assert!(browser.page("/deliveries").await.contains(&path));
+    let page = browser.page(&path).await;
+    assert!(
+        page.contains("monitor.alerts") && page.contains("Not tried yet"),
+        "{page}"
+    );
+    let again = form(&page, &format!("{path}/resend"));
+    assert_eq!(redirect(browser.send(&again).await), path);
+
+    let other = Browser::sign_in(&test, OTHER).await;
+    for path in [
+        format!("/monitors/{id}"),
+        format!("/alerts/{alert}"),
+        path.clone(),
+        format!("/alerts?monitor_id={id}"),
+    ] {
+        other.get(&path).await.expect(404);
+    }
+    // The other caller's own form token opens nothing of this caller.
+    let token = form(&other.page("/usage").await, "/logout").fields;
+    for command in ["run", "pause", "resume", "delete", "test", "rotate-secret"] {
+        let path = format!("/monitors/{id}/{command}");
+        let response = other.request("POST", &path, Some(encoded(&token))).await;
+        assert_eq!(response.status, 404, "{command}");
+    }
+    let response = other
+        .request("POST", &format!("{path}/resend"), Some(encoded(&token)))
+        .await;
+    assert_eq!(response.status, 404);
+    assert_eq!(
+        test.get(&format!("/v1/monitors/{id}")).await["status"],
+        "active"
+    );
+    test.close().await;
+}
+
+#[tokio::test]
+async fn empty_lists_say_what_to_do_next() {
+    let service = TestService::start().await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    for (path, next) in [
+        ("/monitors", "/monitors/new"),
+        ("/monitors?status=paused", "href=\"/monitors\""),
+        ("/alerts", "/monitors/new"),
+        ("/deliveries", "/monitors"),
+        ("/deliveries?status=failed", "href=\"/deliveries\""),
+    ] {
+        let page = browser.page(path).await;
+        let empty = page.split("class=\"empty\"").nth(1).unwrap_or_default();
+        assert!(empty.contains(next), "{path}\n{page}");
+    }
+}

@@ -1,0 +1,199 @@
+//! `/prices`: the stored prices of a route or hotel, without a search.
+
+use serde_json::json;
+
+use super::Browser;
+use crate::history::fixture::HistoryFixture;
+use crate::support::TestService;
+use crate::support::app::KEY;
+
+const DAY: i64 = 24 * 60;
+
+/// Three dates of a route: two prices and a gap; one of them a day older too.
+async fn history() -> (HistoryFixture, [String; 3]) {
+    let fixture = HistoryFixture::open().await;
+    let today = fixture.now.to_zoned(jiff::tz::TimeZone::UTC).date();
+    let day = |days: i64| {
+        today
+            .saturating_add(jiff::Span::new().days(days))
+            .to_string()
+    };
+    let days = [day(20), day(21), day(22)];
+    fixture
+        .insert(&[
+            fixture.fare(&days[0], -DAY - 5, Some(260)),
+            fixture.fare(&days[0], -125, Some(240)),
+            fixture.fare(&days[1], -125, Some(170)),
+            fixture.fare(&days[2], -125, None),
+        ])
+        .await;
+    (fixture, days)
+}
+
+#[tokio::test]
+async fn a_route_shows_its_prices_with_their_age() {
+    let (fixture, days) = history().await;
+    let browser = Browser::sign_in(&fixture, KEY).await;
+    let calls = fixture.upstream.count();
+    let choice = browser.page("/prices").await;
+    let path = "/prices/flights?from_airport=TLV&to_airport=LHR";
+    assert!(choice.contains(&path.replace('&', "&amp;")), "{choice}");
+    let page = browser.page(path).await;
+    for expected in [
+        "TLV → LHR",
+        r#"<span class="price">170</span><span class="age">2 h</span>"#,
+        r#"class="q1 cheapest""#,
+        r#"class="degraded-cell""#,
+        "usually 180 to 320 USD",
+        "one way, 1 adult, USD",
+        // The series: the lowest fare of each day of search.
+        "Lowest fare: 2 points with a price; lowest 170 USD",
+        "Show as a table",
+        "/monitors/new?endpoint=flights%2Foneway&amp;from_airport=TLV&amp;to_airport=LHR&amp;currency=USD",
+    ] {
+        assert!(page.contains(expected), "{expected}\n{page}");
+    }
+    let one = browser.page(&format!("{path}&date={}", days[0])).await;
+    assert!(
+        one.contains("Lowest fare: 2 points with a price; lowest 240 USD"),
+        "the series of the chosen date\n{one}"
+    );
+    assert!(one.contains("20 days before"), "by days before departure");
+    assert_eq!(fixture.upstream.count(), calls, "a page sends no search");
+}
+
+#[tokio::test]
+async fn products_of_a_route_are_never_mixed() {
+    let (fixture, days) = history().await;
+    let other = fixture.observation(
+        "flights/oneway",
+        json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": days[0], "currency": "EUR"}),
+        -60,
+        Some(11),
+    );
+    fixture.insert(&[other]).await;
+    let browser = Browser::sign_in(&fixture, KEY).await;
+    let path = "/prices/flights?from_airport=TLV&to_airport=LHR";
+    let page = browser.page(path).await;
+    assert!(page.contains("one way, 1 adult, EUR"), "its link");
+    assert!(
+        page.contains(">170<") && !page.contains(">11<"),
+        "the product with the most prices"
+    );
+    let link = page
+        .split("href=\"")
+        .filter_map(|rest| rest.split('"').next())
+        .find(|link| link.contains("product="))
+        .unwrap()
+        .replace("&amp;", "&");
+    let links: Vec<_> = page.matches("product=").collect();
+    assert!(links.len() >= 2);
+    let one = browser.page(&link).await;
+    assert!(
+        one.contains(">11<") != one.contains(">170<"),
+        "one product alone"
+    );
+}
+
+#[tokio::test]
+async fn stays_of_other_lengths_have_their_own_page() {
+    let fixture = HistoryFixture::open().await;
+    let today = fixture.now.to_zoned(jiff::tz::TimeZone::UTC).date();
+    let day = |days: i64| {
+        today
+            .saturating_add(jiff::Span::new().days(days))
+            .to_string()
+    };
+    let stay = |nights: i64, price: i64| {
+        fixture.observation(
+            "hotels/by-name",
+            json!({"hotel_name": "Grand Hotel", "checkin_date": day(20), "checkout_date": day(20 + nights), "proxy_country": "de"}),
+            -30,
+            Some(price),
+        )
+    };
+    fixture.insert(&[stay(3, 333), stay(7, 777)]).await;
+    let browser = Browser::sign_in(&fixture, KEY).await;
+    let path = "/prices/hotels?hotel_name=grand+hotel";
+    for (nights, own, other) in [(3, ">333<", ">777<"), (7, ">777<", ">333<")] {
+        let page = browser.page(&format!("{path}&nights={nights}")).await;
+        assert!(
+            page.contains(own) && !page.contains(other),
+            "{nights}\n{page}"
+        );
+        assert!(
+            page.contains("market DE") && page.contains("3 nights") && page.contains("7 nights")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_session_downloads_the_history_as_files() {
+    let (fixture, days) = history().await;
+    let browser = Browser::sign_in(&fixture, KEY).await;
+    let page = browser
+        .page("/prices/flights?from_airport=TLV&to_airport=LHR")
+        .await;
+    for file in ["latest", "series", "observations"] {
+        let start = page
+            .find(&format!("/prices/flights/files/{file}?"))
+            .unwrap();
+        let link = page[start..]
+            .split('"')
+            .next()
+            .unwrap()
+            .replace("&amp;", "&");
+        assert!(link.ends_with("format=csv"), "{link}");
+        let response = browser.get(&link).await.expect(200);
+        assert!(response.header("content-type").starts_with("text/csv"));
+        assert!(
+            response.text().lines().count() >= 2,
+            "{file}: {}",
+            response.text()
+        );
+    }
+    let all = browser
+        .get("/prices/flights/files/observations?from_airport=TLV&to_airport=LHR&format=ndjson")
+        .await
+        .expect(200)
+        .text();
+    assert_eq!(all.lines().count(), 4);
+    assert!(all.contains(&days[2]));
+    browser
+        .get("/prices/flights/files/other?from_airport=TLV&to_airport=LHR")
+        .await
+        .expect(404);
+}
+
+#[tokio::test]
+async fn another_caller_sees_no_prices() {
+    let (fixture, _) = history().await;
+    let other = Browser::sign_in(&fixture, "another-key-0123456789").await;
+    let page = other.page("/prices").await;
+    assert!(
+        page.contains("No prices yet") && !page.contains("LHR\""),
+        "{page}"
+    );
+    let page = other
+        .page("/prices/flights?from_airport=TLV&to_airport=LHR")
+        .await;
+    assert!(page.contains("No searched date"), "{page}");
+}
+
+#[tokio::test]
+async fn a_wrong_route_is_named_with_what_is_expected() {
+    let service = TestService::start().await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let response = browser
+        .get("/prices/flights?from_airport=T1&to_airport=LHR")
+        .await
+        .expect(400);
+    let page = response.text();
+    assert!(
+        page.contains("from_airport") && page.contains("T1"),
+        "{page}"
+    );
+    let path = "/prices/flights?from_airport=TLV&to_airport=LHR&from=soon";
+    let page = browser.get(path).await.expect(400).text();
+    assert!(page.contains("a date such as"), "{page}");
+}

@@ -1,0 +1,124 @@
+//! `/usage`: plans, spend, own limits, and the change of the key.
+
+use serde_json::json;
+
+use super::{Browser, Form, form, session_cookie};
+use crate::account::rotate::NEW_KEY;
+use crate::support::app::KEY;
+use crate::support::reply::Reply;
+use crate::support::upstream::fare;
+use crate::support::{SearchOutcome, TestService, fares};
+
+async fn with_spend() -> TestService {
+    let service = TestService::start().await;
+    service
+        .submit_and_complete(&fares(3), |position| match position {
+            2 => SearchOutcome::Degraded("blocked_page"),
+            _ => SearchOutcome::Ok(200),
+        })
+        .await;
+    service
+}
+
+fn set(form: &mut Form, name: &str, value: &str) {
+    form.fields.retain(|(known, _)| known != name);
+    form.fields.push((name.to_owned(), value.to_owned()));
+}
+
+#[tokio::test]
+async fn spend_is_shown_by_day_endpoint_scan_and_monitor() {
+    let service = with_spend().await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let scan = service.page("/v1/scans").await[0]["id"].clone();
+    let scan = scan.as_str().unwrap();
+    for (group, expected) in [
+        ("day", "Billed requests by day (UTC)"),
+        ("endpoint", "flights/oneway"),
+        ("scan", scan),
+        ("monitor", "scans without a monitor"),
+    ] {
+        let page = browser.page(&format!("/usage?group={group}")).await;
+        assert!(page.contains(expected), "{group}\n{page}");
+        assert!(
+            page.contains("3 billed requests, 3 searches sent, 1 degraded"),
+            "{group}\n{page}"
+        );
+    }
+    browser.get("/usage?since=tomorrow").await.expect(400);
+}
+
+#[tokio::test]
+async fn own_limits_are_a_form_that_names_what_is_wrong() {
+    let service = with_spend().await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let mut limits = form(&browser.page("/usage").await, "/usage/limits/flights");
+    set(&mut limits, "plan", "pro");
+    set(&mut limits, "requests_per_minute", "90");
+    set(&mut limits, "keep_in_reserve", "200");
+    browser.send(&limits).await.expect(303);
+    let stored = || async { service.get("/v1/quota").await["flights"]["bounds"].clone() };
+    let saved = json!({"plan": "pro", "requests_per_minute": 90, "max_in_flight": null, "keep_in_reserve": 200});
+    assert_eq!(stored().await, saved);
+    let page = browser.page("/usage").await;
+    assert!(
+        page.contains("200 requests stay for your own calls"),
+        "{page}"
+    );
+    assert!(page.contains(r#"<option value="pro" selected>"#), "{page}");
+
+    set(&mut limits, "requests_per_minute", "fast");
+    let page = browser.send(&limits).await.expect(422).text();
+    assert!(
+        page.contains("requests_per_minute") && page.contains("fast"),
+        "{page}"
+    );
+    assert_eq!(stored().await, saved, "nothing changed");
+
+    set(&mut limits, "plan", "");
+    set(&mut limits, "requests_per_minute", "");
+    set(&mut limits, "keep_in_reserve", "");
+    browser.send(&limits).await.expect(303);
+    assert_eq!(
+        stored().await["keep_in_reserve"],
+        0,
+        "empty fields remove limits"
+    );
+}
+
+#[tokio::test]
+async fn the_key_changes_and_the_session_stays() {
+    let service = with_spend().await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    service.upstream.answer(|call| match call.key.as_str() {
+        "refused-key-0123456789" => {
+            Reply::status(401).with_json(json!({"message": "Invalid API key"}))
+        }
+        _ => Reply::json(json!([fare(120, &call.body)])),
+    });
+    let mut change = form(&browser.page("/usage").await, "/usage/key");
+    set(&mut change, "new_key", NEW_KEY);
+    let page = browser.send(&change).await.expect(422).text();
+    assert!(
+        page.contains("The key was not changed"),
+        "without the confirmation\n{page}"
+    );
+
+    set(&mut change, "sure", "yes");
+    set(&mut change, "new_key", "refused-key-0123456789");
+    let page = browser.send(&change).await.expect(422).text();
+    assert!(
+        page.contains("The key was not changed") && !page.contains("refused-key"),
+        "{page}"
+    );
+
+    set(&mut change, "new_key", NEW_KEY);
+    let done = browser.send(&change).await.expect(200);
+    let cookie = session_cookie(&done);
+    assert!(!done.text().contains(NEW_KEY) && !cookie.contains(NEW_KEY));
+    let moved = Browser { cookie, ..browser };
+    let page = moved.page("/usage?group=endpoint").await;
+    assert!(
+        page.contains("flights/oneway"),
+        "the spend is the new key's\n{page}"
+    );
+}
