@@ -31,5 +31,6 @@ mod queue;
 mod scaling;
 mod scans;
 mod tenants;
+mod web;
 mod webhooks;
 mod worker;

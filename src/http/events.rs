@@ -25,7 +25,7 @@ use super::openapi::WatchErrors;
 use super::scans::{find_tenant, no_such_scan, request_context, scan_id};
 use crate::contract::scans::{EventId, EventsQuery};
 use crate::contract::{FieldValue as _, ValidationError, ValidationErrors};
-use crate::ids::ScanId;
+use crate::ids::{ScanId, TenantId};
 use crate::scans::watch::Follower;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -70,6 +70,16 @@ pub(super) async fn events(
     let after = last_event_id(&headers)?.or(query.last_event_id);
     let id = scan_id(&id)?;
     let tenant = find_tenant(context).await?.ok_or_else(no_such_scan)?;
+    follow(&app, tenant, id, after).await
+}
+
+/// The events of a scan after one of them; 204 if that was the last.
+pub(crate) async fn follow(
+    app: &AppState,
+    tenant: TenantId,
+    id: ScanId,
+    after: Option<EventId>,
+) -> Result<Response, ApiError> {
     let watch = &app.custody()?.watch;
     Ok(match watch.follow(tenant, id, after).await? {
         Some(follower) => event_stream(follower, watch.keep_alive_interval()),
@@ -78,7 +88,7 @@ pub(super) async fn events(
 }
 
 /// The header of a reconnecting client. It is newer than the URL, which stays the same.
-fn last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, ValidationErrors> {
+pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, ValidationErrors> {
     let Some(value) = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty()) else {
         return Ok(None);
     };

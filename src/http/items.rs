@@ -8,13 +8,15 @@ use super::AppState;
 use super::auth::ApiKey;
 use super::concurrency::Permit;
 use super::error::ApiError;
-use super::export::{CsvColumns, RequestedFormat, export, vary_on_accept};
+use super::export::{
+    CsvColumns, ExportFormat, RequestedFormat, export, export_format, vary_on_accept,
+};
 use super::extract::{self, QueryPairs};
 use super::openapi::{NotAcceptable, ReadErrors};
 use super::scans::{find_tenant, next_page_link, no_such_scan, request_context, scan_id};
 use crate::contract::Endpoint;
 use crate::contract::scans::{AttemptPage, Expand, Item, ItemPage, ItemQuery, ItemsQuery};
-use crate::ids::{ItemId, ScanId};
+use crate::ids::{ItemId, ScanId, TenantId};
 use crate::scans::read;
 
 fn no_such_item() -> ApiError {
@@ -58,18 +60,7 @@ pub(super) async fn list(
     let id = scan_id(&id)?;
     let tenant = find_tenant(context).await?.ok_or_else(no_such_scan)?;
     if let Some(format) = requested.0 {
-        let permits = app.concurrency.export(&caller.key).await?;
-        let (endpoint, items) = read::all_items(context.pool, tenant, id, &query)
-            .await?
-            .ok_or_else(no_such_scan)?;
-        return export(
-            format,
-            &id.to_string(),
-            columns(endpoint, &query),
-            items,
-            permits,
-        )
-        .await;
+        return export_items(&app, &caller, (tenant, id), &query, format).await;
     }
     let _permits = answer_permits(&app, &caller, query.expand).await?;
     let page = read::items(context.pool, tenant, id, &query)
@@ -81,6 +72,35 @@ pub(super) async fn list(
         page.next_cursor.as_deref(),
     );
     Ok(vary_on_accept((next, Json(page))))
+}
+
+/// All matching items as a file, in the format of the query.
+pub(crate) async fn export_file(
+    app: &AppState,
+    caller: &ApiKey,
+    scan: (TenantId, ScanId),
+    query: &ItemsQuery,
+) -> Result<Response, ApiError> {
+    let format = query.format.and_then(export_format).ok_or_else(|| {
+        ApiError::invalid_request("`format`: expected one of `csv`, `ndjson`, `parquet`")
+    })?;
+    export_items(app, caller, scan, query, format).await
+}
+
+async fn export_items(
+    app: &AppState,
+    caller: &ApiKey,
+    (tenant, id): (TenantId, ScanId),
+    query: &ItemsQuery,
+    format: ExportFormat,
+) -> Result<Response, ApiError> {
+    let pool = request_context(app, caller)?.pool;
+    let permits = app.concurrency.export(&caller.key).await?;
+    let (endpoint, items) = read::all_items(pool, tenant, id, query)
+        .await?
+        .ok_or_else(no_such_scan)?;
+    let columns = columns(endpoint, query);
+    export(format, &id.to_string(), columns, items, permits).await
 }
 
 /// The permits of a read with whole answers, which may have megabytes each.

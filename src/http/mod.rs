@@ -15,7 +15,7 @@ pub(crate) mod concurrency;
 mod connections;
 mod deliveries;
 pub mod error;
-mod events;
+pub(crate) mod events;
 mod export;
 pub mod extract;
 mod flights;
@@ -24,7 +24,7 @@ mod grid;
 mod health;
 mod history;
 mod hotels;
-mod items;
+pub(crate) mod items;
 mod key_guessing;
 mod middleware;
 mod monitors;
@@ -538,7 +538,10 @@ mod tests {
                 .header("x-api-key", "hunter2-hunter2")
                 .body(Body::empty())
                 .unwrap();
-            let response = router(app.clone()).oneshot(request).await.unwrap();
+            let response = router(app.clone(), Router::new())
+                .oneshot(request)
+                .await
+                .unwrap();
             assert!(response.status().is_client_error() || response.status().is_server_error());
         }
         drop(guard);

@@ -8,7 +8,7 @@ use maud::html;
 use super::layout;
 use super::login;
 use crate::commands::CommandError;
-use crate::contract::ValidationErrors;
+use crate::contract::{ValidationError, ValidationErrors};
 use crate::http::error::ApiError;
 use crate::paging::PageError;
 use crate::scans::watch::WatchError;
@@ -101,6 +101,12 @@ impl From<PageError> for PageFailure {
 impl From<ValidationErrors> for PageFailure {
     fn from(errors: ValidationErrors) -> Self {
         Self::Api(errors.into())
+    }
+}
+
+impl From<ValidationError> for PageFailure {
+    fn from(error: ValidationError) -> Self {
+        Self::Api(error.into())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Forms: their fields, and the proof that a page of the same session sent them.
+//! Forms: their fields, and the proof that a page of the same session sent them (security.md, rule 31).
 //!
 //! A request that may change something must come from a page of this service (`Sec-Fetch-Site`, or
 //! `Origin` where the browser sends no such header) and carry the session's form token. Either one
@@ -29,6 +29,11 @@ impl FormFields {
     /// Parses `application/x-www-form-urlencoded`: a form's body or a query string.
     pub(super) fn parse(encoded: &[u8]) -> Self {
         Self(form_urlencoded::parse(encoded).into_owned().collect())
+    }
+
+    /// These fields.
+    pub(super) fn from_pairs(pairs: Vec<(String, String)>) -> Self {
+        Self(pairs)
     }
 
     /// The trimmed text of a field; `None` if it is absent or blank.

@@ -15,6 +15,7 @@ mod deliveries;
 mod failure;
 mod form;
 mod front_page;
+mod item;
 mod layout;
 mod login;
 mod monitors;
@@ -23,6 +24,7 @@ mod overview;
 mod parts;
 mod prices;
 mod router;
+mod scans;
 mod session;
 mod usage;
 

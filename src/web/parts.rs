@@ -44,6 +44,16 @@ pub(super) fn count(number: u64) -> String {
     group_digits(&number.to_string())
 }
 
+/// A rate with at most one place: `1,200`, `2.5`.
+pub(super) fn rate(number: f64) -> String {
+    let text = format!("{number:.1}");
+    let (whole, place) = text.split_once('.').unwrap_or((&text, "0"));
+    match place {
+        "0" => group_digits(whole),
+        _ => format!("{}.{place}", group_digits(whole)),
+    }
+}
+
 /// `1 request`, `2 requests`.
 pub(super) fn counted(number: u64, singular: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
@@ -215,6 +225,7 @@ mod tests {
         ] {
             assert_eq!(amount(given.parse().unwrap()), shown);
         }
+        assert_eq!([rate(1_200.0), rate(2.54)], ["1,200", "2.5"]);
         assert_eq!(counted(1, "request"), "1 request");
         assert_eq!(counted(12_000, "request"), "12,000 requests");
     }

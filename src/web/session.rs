@@ -1,4 +1,4 @@
-//! The session of a page: who is signed in, and the caller's tenant.
+//! The session of a page: who is signed in, and the caller's tenant (security.md, rule 30).
 //!
 //! The cookie holds the caller's key, sealed (`tenants::BrowserSession`). It is `HttpOnly`, so no
 //! script reads it, and `SameSite=Strict`, so no other site's request carries it. A browser that
@@ -62,6 +62,11 @@ impl Session {
     /// The service.
     pub(super) fn app(&self) -> &AppState {
         &self.app
+    }
+
+    /// The caller as the handlers of `http` know it.
+    pub(super) fn caller(&self) -> &ApiKey {
+        &self.caller
     }
 
     /// The context of the caller's requests, as the handlers of `http` have it.

@@ -26,7 +26,7 @@ request_body! {
             /// The swept field of the columns. Without it the grid has one column.
             columns: SweptField;
             /// The market with which the others are compared; only for by-name and rooms scans with
-            /// `proxy_country` as rows or columns and every swept field as an axis.
+            /// `proxy_country` as rows or columns and every field with several values as an axis.
             baseline: CountryCode;
         }
         example { "rows": "departure_date", "columns": "nights" }

@@ -179,7 +179,7 @@ fn format_parameter(query: &str) -> Option<ListFormat> {
         .and_then(|(_, word)| ListFormat::parse(&word))
 }
 
-const fn export_format(format: ListFormat) -> Option<ExportFormat> {
+pub(in crate::http) const fn export_format(format: ListFormat) -> Option<ExportFormat> {
     match format {
         ListFormat::Json => None,
         ListFormat::Csv => Some(ExportFormat::Csv),

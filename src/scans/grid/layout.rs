@@ -185,6 +185,7 @@ impl GridLayout {
                 .0
                 .iter()
                 .filter(off_grid)
+                .filter(|name| !has_one_value(scan, &name.key))
                 .map(|name| name.key.as_str())
                 .collect();
             if let Some(expected) = baseline_fault(baseline, scan, &axes, &off_grid) {
@@ -203,6 +204,12 @@ impl GridLayout {
             })
         })
     }
+}
+
+/// Whether a field is swept over a list of one value, so that all stays have it in common.
+fn has_one_value(scan: &Scan, key: &str) -> bool {
+    let values = scan.sweep.get(key).and_then(Value::as_array);
+    values.is_some_and(|values| values.len() == 1)
 }
 
 /// The `expected` text of a fault, if this baseline is invalid.
@@ -228,7 +235,7 @@ fn baseline_fault(
     }
     if !off_grid.is_empty() {
         return Some(format!(
-            "a baseline only if all swept fields are rows or columns, so that the same stays are compared; missing: `{}`",
+            "a baseline only if all fields swept over several values are rows or columns, so that the same stays are compared; missing: `{}`",
             off_grid.join("`, `")
         ));
     }

@@ -1,0 +1,386 @@
+//! `/items/{id}`: one search with its story: what was asked, each call, what came back.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::failure::PageFailure;
+use super::layout::{NavItem, page};
+use super::parts::{self, counted};
+use super::scans::{self as scan_pages, search_title};
+use super::session::Session;
+use crate::contract::scans::{Attempt, Expand, Item, ItemState, Scan};
+use crate::contract::{Endpoint, KnownReason, Offer, RawJson, SearchStatus, offers};
+use crate::http::AppState;
+use crate::ids::{ItemId, TenantId};
+use crate::scans;
+
+/// Offers of one page; the raw answer has all.
+const MAX_OFFERS: usize = 100;
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/items/{id}", get(show))
+        .route("/items/{id}/answer", get(answer))
+}
+
+fn no_such_item() -> PageFailure {
+    PageFailure::not_found("search")
+}
+
+/// The caller's tenant and the item of a path.
+async fn own_item(session: &Session, id: &str) -> Result<(TenantId, Item), PageFailure> {
+    let id: ItemId = id.parse().map_err(|_| no_such_item())?;
+    let tenant = session.tenant().ok_or_else(no_such_item)?;
+    let _permits = session.heavy_read_permits().await?;
+    let item = scans::read::item(session.pool()?, tenant, id, Some(Expand::Answer)).await?;
+    Ok((tenant, item.ok_or_else(no_such_item)?))
+}
+
+/// The answer as the marketplace sent it.
+async fn answer(session: Session, Path(id): Path<String>) -> Result<Response, PageFailure> {
+    let (_, item) = own_item(&session, &id).await?;
+    let answer = item
+        .answer
+        .ok_or_else(|| PageFailure::not_found("answer: it was not stored, or was removed"))?;
+    let json = HeaderValue::from_static("application/json");
+    Ok(([(CONTENT_TYPE, json)], answer.as_str().to_owned()).into_response())
+}
+
+async fn show(session: Session, Path(id): Path<String>) -> Result<Response, PageFailure> {
+    let (tenant, item) = own_item(&session, &id).await?;
+    let pool = session.pool()?;
+    let scan = scans::read::scan(pool, tenant, item.scan_id)
+        .await?
+        .ok_or_else(no_such_item)?;
+    let attempts = scans::read::attempts(pool, tenant, item.id)
+        .await?
+        .ok_or_else(no_such_item)?;
+    let title = search_title(scan.endpoint, &item.search);
+    let body = html! {
+        div class="head" {
+            div {
+                p class="sub" {
+                    a href=(scan_pages::path(scan.id)) { (scan_pages::title(scan.endpoint, &scan.request, &scan.sweep)) }
+                    " · search " (item.position + 1) " of " (scan.items.total)
+                }
+                h1 { (title) " " (scan_pages::item_state(&item)) }
+                p class="sub mono" { (item.id) }
+            }
+        }
+        (result_notice(&item))
+        (figures(&item))
+        (timeline(&scan, &attempts.data))
+        (offer_table(scan.endpoint, &item))
+        (search_fields(&item))
+    };
+    Ok(page(&session, &title, NavItem::Scans, body))
+}
+
+/// What the result means, in a sentence.
+fn result_notice(item: &Item) -> Markup {
+    let explained = item.reason.as_deref().and_then(explain);
+    let (tone, text) = match (item.state, item.search_status) {
+        (ItemState::Done, Some(SearchStatus::Degraded)) => (
+            "warn",
+            "The search did not complete, so it says nothing about prices.",
+        ),
+        (ItemState::Done, Some(SearchStatus::Partial)) => (
+            "warn",
+            "A part of the search failed: what is here is true, and more may exist.",
+        ),
+        (ItemState::Done, Some(SearchStatus::Empty)) => {
+            ("", "The search completed, and nothing is on offer.")
+        }
+        (ItemState::Failed, _) => (
+            "bad",
+            "The marketplace refused the request. Asking again does not help.",
+        ),
+        (ItemState::Skipped, _) => ("", "Not searched: the scan's strategy left it out."),
+        (ItemState::Cancelled, _) => ("", "Not searched: the scan was cancelled before."),
+        _ => return html! {},
+    };
+    html! {
+        div class={ "notice " (tone) } {
+            p {
+                (text)
+                @if let Some(reason) = &item.reason { " Reason: " b { (parts::words(reason)) } "." }
+                @if let Some(explained) = explained { " " (explained) }
+            }
+            @if let Some(error) = &item.error { p class="sub" { "The marketplace's message: " (error) } }
+        }
+    }
+}
+
+/// A reason for people.
+fn explain(reason: &str) -> Option<&'static str> {
+    Some(match KnownReason::parse(reason)? {
+        KnownReason::UpstreamTimeout => "The marketplace did not answer in time.",
+        KnownReason::UpstreamStatus => "The marketplace answered with a server error twice.",
+        KnownReason::UpstreamConnection => {
+            "The marketplace could not be reached, or the connection broke."
+        }
+        KnownReason::UnreadableResponse => "The marketplace's response could not be read.",
+        KnownReason::NotStated => "The marketplace did not say whether the search completed.",
+        KnownReason::BlockedPage => "The searched site blocked the marketplace.",
+        KnownReason::RateLimited => "Your plan's rate window was full.",
+        KnownReason::QuotaExhausted => "Your plan's quota was used up.",
+        KnownReason::KeyRejected => "The marketplace does not know the key.",
+        KnownReason::NotSubscribed => "The key has no subscription to this API.",
+        KnownReason::InvalidRequest => "The marketplace refused the request as invalid.",
+        KnownReason::DatePassed => "The date had passed when its turn came; nothing was sent.",
+        KnownReason::WorkerLost => {
+            "The process died during the call. It may have been billed and is not repeated by itself."
+        }
+        KnownReason::FilteredOut => "The filters of the request removed all results.",
+        KnownReason::NoProperty => "The place has no property for the stay.",
+        KnownReason::NoMatch => "No hotel matched the name.",
+        KnownReason::NoRooms => "The hotel has no room for the stay.",
+        KnownReason::SoldOut => "The hotel is sold out for the stay.",
+    })
+}
+
+fn figures(item: &Item) -> Markup {
+    html! {
+        dl class="stats" {
+            div class="stat" {
+                dt { "Cheapest" }
+                @match (item.best_price, &item.currency) {
+                    (Some(price), Some(currency)) => { dd class="value" { (parts::amount(price)) " " small { (currency) } } }
+                    _ => { dd class="value muted" { "–" } }
+                }
+                @if let Some(results) = item.results { dd class="note" { (counted(results.into(), "offer")) } }
+            }
+            div class="stat" {
+                dt { "Cost" }
+                dd class="value" { (counted(item.requests_spent.into(), "request")) }
+                dd class="note" { "in " (counted(item.attempts.into(), "attempt")) }
+            }
+            div class="stat" {
+                dt { "Answer took" }
+                dd class="value" { @match item.latency_ms { Some(ms) => { (latency(ms)) } None => { span class="muted" { "–" } } } }
+                @if let Some(at) = item.observed_at { dd class="note" { "answered " (parts::time(at)) } }
+            }
+        }
+    }
+}
+
+/// `1.61 s`, `240 ms`.
+fn latency(milliseconds: u32) -> String {
+    if milliseconds < 1_000 {
+        format!("{milliseconds} ms")
+    } else {
+        format!("{:.2} s", f64::from(milliseconds) / 1_000.0)
+    }
+}
+
+/// Each call, oldest first.
+fn timeline(scan: &Scan, attempts: &[Attempt]) -> Markup {
+    html! {
+        section class="card" {
+            h2 { "Attempts" }
+            p class="sub" { "Each call to the marketplace, oldest first. It is recorded before its first byte is sent." }
+            ol class="timeline" {
+                li {
+                    span class="dot" {}
+                    div { b { "Submitted" } " " span class="muted" { (parts::time(scan.created_at)) } }
+                }
+                @for attempt in attempts { (attempt_entry(attempt)) }
+                @if attempts.is_empty() {
+                    li { span class="dot wait" {} div class="muted" { "No call was made yet." } }
+                }
+            }
+        }
+    }
+}
+
+fn attempt_entry(attempt: &Attempt) -> Markup {
+    let tone = match attempt.search_status {
+        Some(SearchStatus::Ok | SearchStatus::Empty) => "good",
+        Some(SearchStatus::Partial) => "warn",
+        Some(SearchStatus::Degraded) => "bad",
+        None if attempt.ended_at.is_none() => "busy",
+        None => "bad",
+    };
+    html! {
+        li {
+            span class={ "dot " (tone) } {}
+            div {
+                b { "Attempt " (attempt.number) } " "
+                @if let Some(status) = attempt.search_status { (parts::search_status(status)) " " }
+                span class="muted" {
+                    "sent " (parts::time(attempt.started_at))
+                    @match (attempt.ended_at, attempt.latency_ms) {
+                        (Some(_), Some(ms)) => { ", answered after " (latency(ms)) }
+                        (Some(ended), None) => { ", ended " (parts::time(ended)) }
+                        (None, _) => { ", in flight" }
+                    }
+                    ", " (counted(attempt.requests_spent.into(), "request"))
+                    @if let Some(status) = attempt.http_status { ", HTTP " (status) }
+                    @if let Some(reason) = &attempt.reason { ", " (parts::words(reason)) }
+                }
+                @if let Some(error) = &attempt.error { p class="sub" { (error) } }
+                @if !attempt.search_headers.is_empty() {
+                    details class="fold" {
+                        summary { "Headers" }
+                        pre { @for (name, value) in &attempt.search_headers { (name) ": " (value) "\n" } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn offer_table(endpoint: Endpoint, item: &Item) -> Markup {
+    let Some(answer) = &item.answer else {
+        return no_answer(item);
+    };
+    let mut offers = offers(endpoint, answer.as_str().as_bytes());
+    offers.sort_by(|one, other| one.price.cmp(&other.price));
+    let currency = item.currency.as_deref().unwrap_or_default();
+    html! {
+        section class="card" {
+            div class="card-head" {
+                h2 { "Offers" }
+                a href={ "/items/" (item.id) "/answer" } { "Raw answer as JSON" }
+            }
+            @if offers.is_empty() { div class="empty" { "The answer has no price." } }
+            @else { (offer_rows(endpoint, &offers, currency)) }
+            @if offers.len() > MAX_OFFERS {
+                p class="hint" { "The cheapest " (MAX_OFFERS) " of " (offers.len()) "; the raw answer has all." }
+            }
+            (raw_answer(answer))
+        }
+    }
+}
+
+fn no_answer(item: &Item) -> Markup {
+    let had_answer = matches!(
+        item.search_status,
+        Some(SearchStatus::Ok | SearchStatus::Partial)
+    );
+    html! {
+        @if had_answer {
+            section class="card" {
+                h2 { "Offers" }
+                p class="sub" { "The answer is older than answers are kept. Its best price stays in the history." }
+            }
+        }
+    }
+}
+
+fn offer_rows(endpoint: Endpoint, offers: &[Offer], currency: &str) -> Markup {
+    let is_flight = endpoint.api() == crate::contract::Api::Flights;
+    html! {
+        div class="scroll" {
+            table class="rows" {
+                thead {
+                    tr {
+                        th scope="col" class="num tight" { "Price" }
+                        @if is_flight {
+                            th scope="col" { "Airline" } th scope="col" { "Stops" } th scope="col" { "Against usual prices" }
+                        } @else {
+                            th scope="col" { "Hotel" } th scope="col" { "Room" } th scope="col" { "Board" }
+                        }
+                        th scope="col" {}
+                    }
+                }
+                tbody {
+                    @for offer in offers.iter().take(MAX_OFFERS) {
+                        tr {
+                            td class="num" { b { (parts::price(offer.price, offer.currency.as_deref().unwrap_or(currency))) } }
+                            @if is_flight { (flight_cells(offer)) } @else {
+                                td { (offer.hotel.as_deref().unwrap_or_default()) }
+                                td { (offer.carrier_or_room.as_deref().unwrap_or_default()) }
+                                td { (offer.board.as_deref().unwrap_or_default()) }
+                            }
+                            td {
+                                @if let Some(link) = offer.link.as_deref().filter(|link| is_web_link(link)) {
+                                    a href=(link) rel="noreferrer noopener" target="_blank" { "Open" }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn flight_cells(offer: &Offer) -> Markup {
+    html! {
+        td { (offer.carrier_or_room.as_deref().unwrap_or_default()) }
+        td { @match offer.stops { Some(0) => { "non-stop" } Some(stops) => { (stops) } None => { "" } } }
+        td {
+            @if let Some(verdict) = offer.verdict { (verdict.as_str()) }
+            @if let (Some(low), Some(high)) = (offer.band_low, offer.band_high) {
+                " " span class="muted" { "usual " (parts::amount(low)) " – " (parts::amount(high)) }
+            }
+        }
+    }
+}
+
+/// A link of an answer may be anything; only http and https lead to a page.
+fn is_web_link(link: &str) -> bool {
+    link.starts_with("https://") || link.starts_with("http://")
+}
+
+/// The beginning of the answer, indented.
+fn raw_answer(answer: &RawJson) -> Markup {
+    const MAX_CHARS: usize = 6_000;
+    let value: Value = serde_json::from_str(answer.as_str()).unwrap_or_default();
+    let text = serde_json::to_string_pretty(&value).unwrap_or_default();
+    let shown: String = text.chars().take(MAX_CHARS).collect();
+    let is_cut = shown.len() < text.len();
+    html! {
+        details class="fold" {
+            summary { "Raw answer" }
+            pre { code { (shown) @if is_cut { "\n…" } } }
+        }
+    }
+}
+
+fn search_fields(item: &Item) -> Markup {
+    html! {
+        section class="card" {
+            h2 { "Search" }
+            p class="sub" { "The complete body of the request." }
+            dl class="kv" {
+                @for (name, value) in &item.search {
+                    dt { code { (name) } }
+                    dd { @match value { Value::String(text) => { (text) } other => { (other) } } }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_web_links_are_followed() {
+        for (link, followed) in [
+            ("https://example.com/fare", true),
+            ("http://example.com", true),
+            ("javascript:alert(1)", false),
+            ("//example.com", false),
+            ("data:text/html,x", false),
+        ] {
+            assert_eq!(is_web_link(link), followed, "{link}");
+        }
+    }
+
+    #[test]
+    fn every_known_reason_is_explained() {
+        for reason in KnownReason::ALL {
+            assert!(explain(reason.as_str()).is_some(), "{reason}");
+        }
+    }
+}

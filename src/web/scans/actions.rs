@@ -1,0 +1,258 @@
+//! What a person can do with a scan: pause, resume, cancel, retry, delete. Each button that spends
+//! or destroys says what it costs and asks once.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::routing::post;
+use maud::{Markup, html};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::own_scan;
+use crate::commands::IdempotencyKey;
+use crate::contract::ValidationError;
+use crate::contract::scans::{PauseReason, Scan, ScanStatus};
+use crate::http::AppState;
+use crate::scans;
+use crate::scans::control;
+use crate::web::failure::PageFailure;
+use crate::web::form::{FormFields, SessionForm, token_field};
+use crate::web::parts::{Confirmation, count, counted};
+use crate::web::session::Session;
+
+/// The field whose value makes a form that is sent twice act once.
+pub(super) const ONCE_FIELD: &str = "once";
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/scans/{id}/pause", post(pause))
+        .route("/scans/{id}/resume", post(resume))
+        .route("/scans/{id}/cancel", post(cancel))
+        .route("/scans/{id}/retry", post(retry))
+        .route("/scans/{id}/delete", post(delete))
+}
+
+/// A hidden field with a new `Idempotency-Key`.
+pub(super) fn once_field() -> Markup {
+    html! { input type="hidden" name=(ONCE_FIELD) value=(Uuid::now_v7()); }
+}
+
+/// The `Idempotency-Key` of a form.
+pub(super) fn idempotency_key(fields: &FormFields) -> Result<IdempotencyKey, PageFailure> {
+    let given = fields.text(ONCE_FIELD).unwrap_or_default();
+    Ok(IdempotencyKey::parse(given.as_bytes())?)
+}
+
+/// The buttons that the scan's status allows.
+pub(super) fn buttons(session: &Session, scan: &Scan) -> Markup {
+    let path = super::path(scan.id);
+    let is_paused_by_caller = scan.status_reason == Some(PauseReason::ByCaller);
+    html! {
+        @if scan.status.is_ended() {
+            @if scan.status != ScanStatus::Incomplete { (retry_button(session, scan)) }
+            a class="button" href={ "/scans/new?like=" (scan.id) } { "New scan like this" }
+            (delete_button(session, &path))
+        } @else {
+            @if !is_paused_by_caller && scan.status != ScanStatus::Paused {
+                form method="post" action={ (path) "/pause" } {
+                    (token_field(session))
+                    button type="submit" { "Pause" }
+                }
+            }
+            @if scan.status == ScanStatus::Paused { (resume_button(session, scan, &path)) }
+            (cancel_button(session, scan, &path))
+        }
+    }
+}
+
+fn resume_button(session: &Session, scan: &Scan, path: &str) -> Markup {
+    let left = scan.items.pending;
+    let needs_budget = scan.status_reason == Some(PauseReason::BudgetSpent);
+    let suggested = scan.requests.spent.saturating_add(left);
+    Confirmation {
+        action: &format!("{path}/resume"),
+        label: "Resume",
+        question: html! {
+            p {
+                "The scan continues with " (searches(left)) " to make, each one request of your plan, two after a server error."
+                @if let Some(max) = scan.requests.max.filter(|_| !needs_budget) {
+                    " Its limit is " (counted(max.into(), "request")) " in all."
+                }
+            }
+        },
+        confirm: &format!("Resume {}", searches(left)),
+        is_destructive: false,
+        fields: html! {
+            (once_field())
+            @if needs_budget {
+                div class="field" {
+                    label for="max_requests" { "New limit of requests (" (count(scan.requests.spent.into())) " are spent)" }
+                    input id="max_requests" name="max_requests" type="number" required
+                        min=(scan.requests.spent.saturating_add(1)) value=(suggested);
+                }
+            }
+        },
+    }
+    .render(session)
+}
+
+fn cancel_button(session: &Session, scan: &Scan, path: &str) -> Markup {
+    let left = scan.items.pending;
+    Confirmation {
+        action: &format!("{path}/cancel"),
+        label: "Cancel",
+        question: html! {
+            p {
+                (searches(left)) " will not be made. This costs nothing and cannot be undone. "
+                @if scan.items.running > 0 {
+                    (searches(scan.items.running)) " in flight end and are billed."
+                }
+            }
+        },
+        confirm: &format!("Cancel {}", searches(left)),
+        is_destructive: true,
+        fields: html! {},
+    }
+    .render(session)
+}
+
+fn delete_button(session: &Session, path: &str) -> Markup {
+    Confirmation {
+        action: &format!("{path}/delete"),
+        label: "Delete",
+        question: html! {
+            p { "Deletes the scan with its searches and answers. It cannot be undone." }
+        },
+        confirm: "Delete the scan",
+        is_destructive: true,
+        fields: html! {
+            label { input type="checkbox" name="history" value="true"; " Also delete its prices from the history" }
+        },
+    }
+    .render(session)
+}
+
+/// The button that asks again what did not complete; nothing if there is no such search.
+///
+/// The form sets a limit of requests, so that the retry cannot cost more than the button says.
+pub(super) fn retry_button(session: &Session, scan: &Scan) -> Markup {
+    let statuses = retriable(scan);
+    let items: u32 = statuses.iter().map(|(_, count)| count).sum();
+    if items == 0 || scan.status == ScanStatus::Cancelled {
+        return html! {};
+    }
+    let most = items.saturating_mul(2);
+    Confirmation {
+        action: &format!("{}/retry", super::path(scan.id)),
+        label: &format!("Ask again: {}", searches(items)),
+        question: html! {
+            p {
+                "Makes " (searches(items)) " again and nothing else: " (requests(items, most))
+                " of your plan. A second request is made only after a server error. Dates that have passed are skipped."
+            }
+        },
+        confirm: &format!("Ask again for {}", requests(items, most)),
+        is_destructive: false,
+        fields: html! {
+            (once_field())
+            input type="hidden" name="max_requests" value=(scan.requests.spent.saturating_add(most));
+            div class="choices" {
+                @for (status, count) in &statuses {
+                    @if statuses.len() > 1 {
+                        label { input type="checkbox" name="search_status" value=(status) checked; (status) " " (count) }
+                    } @else {
+                        input type="hidden" name="search_status" value=(status);
+                    }
+                }
+            }
+        },
+    }
+    .render(session)
+}
+
+/// The results that can be asked again, with their numbers. Failed searches are left out: the
+/// marketplace refused them as invalid, and would again.
+fn retriable(scan: &Scan) -> Vec<(&'static str, u32)> {
+    [
+        ("degraded", scan.items.degraded),
+        ("partial", scan.items.partial),
+    ]
+    .into_iter()
+    .filter(|(_, count)| *count > 0)
+    .collect()
+}
+
+/// `1 search`, `3 searches`.
+pub(super) fn searches(number: u32) -> String {
+    let ending = if number == 1 { "" } else { "es" };
+    format!("{} search{ending}", count(number.into()))
+}
+
+/// `3 to 6 requests`.
+pub(super) fn requests(least: u32, most: u32) -> String {
+    if least == most {
+        counted(least.into(), "request")
+    } else {
+        format!(
+            "{} to {}",
+            count(least.into()),
+            counted(most.into(), "request")
+        )
+    }
+}
+
+async fn pause(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
+    let (_, id) = own_scan(&form.session, &id)?;
+    control::pause::pause(form.session.context()?, id).await?;
+    Ok(Redirect::to(&super::path(id)).into_response())
+}
+
+async fn cancel(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
+    let (_, id) = own_scan(&form.session, &id)?;
+    scans::cancel::cancel(form.session.context()?, id).await?;
+    Ok(Redirect::to(&super::path(id)).into_response())
+}
+
+async fn resume(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
+    let (_, id) = own_scan(&form.session, &id)?;
+    let mut body = Map::new();
+    if let Some(max) = max_requests(&form.fields)? {
+        body.insert("max_requests".to_owned(), max);
+    }
+    let key = idempotency_key(&form.fields)?;
+    control::resume::resume(form.session.context()?, id, &body, Some(&key)).await?;
+    Ok(Redirect::to(&super::path(id)).into_response())
+}
+
+async fn retry(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
+    let (_, id) = own_scan(&form.session, &id)?;
+    let statuses: Vec<_> = form.fields.all("search_status").collect();
+    let mut body = Map::new();
+    body.insert("search_status".to_owned(), json!(statuses));
+    // Required here: without a limit the retry could cost more than the button said.
+    let max = max_requests(&form.fields)?
+        .ok_or_else(|| ValidationError::missing("max_requests", "the limit that the page shows"))?;
+    body.insert("max_requests".to_owned(), max);
+    let key = idempotency_key(&form.fields)?;
+    scans::retry::retry(form.session.context()?, id, &body, Some(&key)).await?;
+    Ok(Redirect::to(&super::path(id)).into_response())
+}
+
+async fn delete(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
+    let (_, id) = own_scan(&form.session, &id)?;
+    let with_history = form.fields.text("history") == Some("true");
+    control::delete::delete(form.session.context()?, id, with_history).await?;
+    Ok(Redirect::to(super::PATH).into_response())
+}
+
+/// A number of requests as the API takes it; the API checks its range.
+fn max_requests(fields: &FormFields) -> Result<Option<Value>, PageFailure> {
+    let Some(text) = fields.text("max_requests") else {
+        return Ok(None);
+    };
+    let number: u64 = text
+        .parse()
+        .map_err(|_| ValidationError::new("max_requests", &text.into(), "a whole number"))?;
+    Ok(Some(number.into()))
+}

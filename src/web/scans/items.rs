@@ -1,0 +1,176 @@
+//! The searches of a scan: a page of them with filters, and the links to all of them as files.
+
+use maud::{Markup, html};
+
+use super::describe::value_text;
+use crate::contract::scans::{Item, ItemPage, ItemState, ItemsQuery, Scan};
+use crate::ids::TenantId;
+use crate::scans;
+use crate::web::failure::PageFailure;
+use crate::web::form::FormFields;
+use crate::web::parts::{self, Tone};
+use crate::web::session::Session;
+
+/// The formats of the exports with their names.
+const FORMATS: [(&str, &str); 3] = [("csv", "CSV"), ("ndjson", "NDJSON"), ("parquet", "Parquet")];
+
+/// Rows of a page: enough to look around; the exports have all.
+const ROWS: &str = "25";
+
+/// The section with one page of items.
+pub(super) async fn section(
+    session: &Session,
+    tenant: TenantId,
+    scan: &Scan,
+    filters: &FormFields,
+) -> Result<Markup, PageFailure> {
+    let given = filters
+        .pairs()
+        .filter(|(name, _)| ["state", "search_status", "reason", "sort", "cursor"].contains(name));
+    let query = ItemsQuery::from_query(given.chain([("limit", ROWS)]))?;
+    let items = scans::read::items(session.pool()?, tenant, scan.id, &query)
+        .await?
+        .ok_or_else(|| PageFailure::not_found("scan"))?;
+    Ok(render(scan, &items, filters))
+}
+
+fn render(scan: &Scan, items: &ItemPage, filters: &FormFields) -> Markup {
+    let path = super::path(scan.id);
+    let swept: Vec<_> = scan.sweep.keys().map(String::as_str).collect();
+    html! {
+        section id="items" data-live class="card" {
+            div class="card-head" {
+                h2 { "Searches" }
+                div class="actions" {
+                    span class="muted" { "All as" }
+                    @for (format, name) in FORMATS {
+                        a href={ (path) "/export?format=" (format) } download { (name) }
+                    }
+                }
+            }
+            (filter_links(scan, &path, filters))
+            @if items.data.is_empty() {
+                div class="empty" { "No search has these properties." }
+            } @else {
+                div class="scroll" {
+                    table class="rows" {
+                        thead {
+                            tr {
+                                th scope="col" { "Search" } th scope="col" { "Result" }
+                                th scope="col" class="num" { "Cheapest" } th scope="col" class="num" { "Offers" }
+                                th scope="col" class="num" { "Requests" } th scope="col" { "Answered" }
+                            }
+                        }
+                        tbody { @for item in &items.data { (row(item, &swept)) } }
+                    }
+                }
+                (parts::next_page(&filtered_path(&path, filters), items.next_cursor.as_deref()))
+            }
+        }
+    }
+}
+
+/// The scan's path with the filters but the cursor.
+fn filtered_path(path: &str, filters: &FormFields) -> String {
+    filters
+        .pairs()
+        .filter(|(name, text)| *name != "cursor" && !text.is_empty())
+        .fold(path.to_owned(), |path, (name, text)| {
+            parts::with_query(&path, name, text)
+        })
+}
+
+fn filter_links(scan: &Scan, path: &str, filters: &FormFields) -> Markup {
+    let counts = &scan.items;
+    let views = [
+        ("All", None, counts.total),
+        ("ok", Some(("search_status", "ok")), counts.ok),
+        ("empty", Some(("search_status", "empty")), counts.empty),
+        (
+            "partial",
+            Some(("search_status", "partial")),
+            counts.partial,
+        ),
+        (
+            "degraded",
+            Some(("search_status", "degraded")),
+            counts.degraded,
+        ),
+        ("failed", Some(("state", "failed")), counts.failed),
+        ("pending", Some(("state", "pending")), counts.pending),
+        ("cancelled", Some(("state", "cancelled")), counts.cancelled),
+    ];
+    let active = ["search_status", "state"]
+        .iter()
+        .find_map(|name| filters.text(name).map(|text| (*name, text)));
+    let sort = filters.text("sort").unwrap_or("position");
+    html! {
+        nav class="tabs" aria-label="Filter" {
+            @for (name, field, count) in views {
+                @if count > 0 || field == active {
+                    @let sorted = if sort == "price" { parts::with_query(path, "sort", "price") } else { path.to_owned() };
+                    @let target = field.map_or(sorted.clone(), |(field, value)| parts::with_query(&sorted, field, value));
+                    a href={ (target) "#items" } aria-current=[(field == active).then_some("true")] {
+                        (name) " " span class="muted" { (parts::count(count.into())) }
+                    }
+                }
+            }
+            span class="spacer" {}
+            @for (name, value) in [("In order", "position"), ("Cheapest first", "price")] {
+                @let base = active.map_or(path.to_owned(), |(field, value)| parts::with_query(path, field, value));
+                a href={ (parts::with_query(&base, "sort", value)) "#items" } aria-current=[(sort == value).then_some("true")] { (name) }
+            }
+        }
+    }
+}
+
+fn row(item: &Item, swept: &[&str]) -> Markup {
+    html! {
+        tr {
+            td { a href={ "/items/" (item.id) } { (what(item, swept)) } }
+            td {
+                (state(item))
+                @if let Some(reason) = &item.reason { " " span class="muted" { (parts::words(reason)) } }
+            }
+            td class="num" {
+                @match (item.best_price, &item.currency) {
+                    (Some(price), Some(currency)) => { (parts::price(price, currency)) }
+                    _ => { span class="muted" { "–" } }
+                }
+            }
+            td class="num" { (item.results.map_or_else(String::new, |results| parts::count(results.into()))) }
+            td class="num" { (parts::count(item.requests_spent.into())) }
+            td class="nowrap" { @if let Some(at) = item.observed_at { (parts::time(at)) } }
+        }
+    }
+}
+
+/// The swept fields of a search; `nights` and `samples` show as the dates that they make.
+fn what(item: &Item, swept: &[&str]) -> String {
+    let stay = swept
+        .contains(&"nights")
+        .then_some(["return_date", "checkout_date"]);
+    let names = swept.iter().copied().chain(stay.into_iter().flatten());
+    let values: Vec<_> = names
+        .filter_map(|name| Some((name, item.search.get(name)?)))
+        .map(|(name, value)| match name {
+            "proxy_country" => value_text(value).to_uppercase(),
+            _ => value_text(value),
+        })
+        .collect();
+    if values.is_empty() {
+        format!("Search {}", item.position + 1)
+    } else {
+        values.join(" · ")
+    }
+}
+
+/// The state of an item, or its search status once it is done.
+pub(in crate::web) fn state(item: &Item) -> Markup {
+    match (item.state, item.search_status) {
+        (ItemState::Done, Some(status)) => parts::search_status(status),
+        (ItemState::Running, _) => parts::chip(Tone::Info, "running"),
+        (ItemState::Failed, _) => parts::chip(Tone::Bad, "failed"),
+        (state, _) => parts::chip(Tone::Plain, state.as_str()),
+    }
+}

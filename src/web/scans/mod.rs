@@ -1,0 +1,52 @@
+//! The pages of scans: list, one scan, new scan, and what their forms do.
+
+mod actions;
+mod calendar;
+mod cell;
+mod describe;
+mod grid;
+mod items;
+mod list;
+mod matrix;
+mod new;
+mod new_form;
+mod preview;
+mod same_as;
+mod show;
+mod streams;
+
+use axum::Router;
+
+use crate::http::AppState;
+use crate::http::error::ApiError;
+use crate::ids::{ScanId, TenantId};
+
+pub(super) use self::describe::{search_title, title};
+pub(super) use self::items::state as item_state;
+pub(super) use self::list::table;
+use super::failure::PageFailure;
+use super::session::Session;
+
+pub(super) const PATH: &str = "/scans";
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new()
+        .merge(list::routes())
+        .merge(new::routes())
+        .merge(show::routes())
+        .merge(streams::routes())
+        .merge(actions::routes())
+}
+
+/// The path of a scan's page.
+pub(super) fn path(id: ScanId) -> String {
+    format!("{PATH}/{id}")
+}
+
+/// The caller's tenant and the id of a path. Another caller's id gets the same page as an unknown
+/// or malformed one.
+fn own_scan(session: &Session, id: &str) -> Result<(TenantId, ScanId), PageFailure> {
+    let unknown = || PageFailure::from(ApiError::not_found("There is no such scan."));
+    let id = id.parse().map_err(|_| unknown())?;
+    Ok((session.tenant().ok_or_else(unknown)?, id))
+}

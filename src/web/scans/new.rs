@@ -1,0 +1,380 @@
+//! `/scans/new`: a form for each endpoint, then a preview with its cost, then the submission.
+
+use std::collections::BTreeSet;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::routing::{get, post};
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+use super::actions::idempotency_key;
+use super::{new_form, own_scan, preview};
+use crate::contract::scans::{ScansQuery, Weekday};
+use crate::contract::{Endpoint, FieldKind, FieldSpec, MAX_DEPTH, read_object};
+use crate::http::AppState;
+use crate::http::error::ApiError;
+use crate::scans;
+use crate::web::failure::PageFailure;
+use crate::web::form::{FormFields, SessionForm};
+use crate::web::layout::{NavItem, page_with_status};
+use crate::web::parts::words;
+use crate::web::session::Session;
+
+const PATH: &str = "/scans/new";
+/// The field with the previewed body.
+pub(super) const BODY_FIELD: &str = "body";
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new()
+        .route(PATH, get(show))
+        .route("/scans/submit", post(submit))
+}
+
+/// The fields of each form that most people need, in their order; the others are folded.
+const MAIN_FIELDS: [&str; 11] = [
+    "from_airport",
+    "to_airport",
+    "destination",
+    "hotel_name",
+    "hotel_booking_id",
+    "departure_date",
+    "checkin_date",
+    "proxy_country",
+    "max_stops",
+    "adults",
+    "currency",
+];
+
+/// `like` fills the form from an earlier scan; `preview` shows the cost below it.
+async fn show(session: Session, fields: FormFields) -> Result<Response, PageFailure> {
+    let fields = match fields.text("like") {
+        None => fields,
+        Some(id) => {
+            let (tenant, id) = own_scan(&session, id)?;
+            let scan = scans::read::scan(session.pool()?, tenant, id)
+                .await?
+                .ok_or_else(|| PageFailure::not_found("scan"))?;
+            new_form::fields_of(&scan)
+        }
+    };
+    let endpoint = fields
+        .text("endpoint")
+        .and_then(Endpoint::parse)
+        .filter(|endpoint| Endpoint::SEARCHES.contains(endpoint))
+        .unwrap_or(Endpoint::FlightsOneway);
+    let (mut status, mut errors, mut shown) = (StatusCode::OK, None, None);
+    if fields.text("preview").is_some() {
+        let body = new_form::body(endpoint, &fields);
+        match preview::section(&session, &body).await {
+            Ok(section) => shown = Some(section),
+            Err(error) if error.details().is_empty() => return Err(error.into()),
+            Err(error) => {
+                status = StatusCode::UNPROCESSABLE_ENTITY;
+                errors = Some(error);
+            }
+        }
+    }
+    let suggestions = airports(&session, endpoint).await?;
+    let body = html! {
+        div class="head" {
+            div {
+                h1 { "New scan" }
+                p class="sub" { "Nothing is searched before you have seen what it costs." }
+            }
+        }
+        @if let Some(error) = &errors { (error_list(error)) }
+        @if let Some(section) = shown {
+            (section)
+            details class="card fold" { summary { "Change the scan" } (form(endpoint, &fields, errors.as_ref(), &suggestions)) }
+        } @else {
+            div class="card" {
+                (endpoint_links(endpoint))
+                (form(endpoint, &fields, errors.as_ref(), &suggestions))
+            }
+        }
+    };
+    Ok(page_with_status(
+        status,
+        &session,
+        "New scan",
+        NavItem::Scans,
+        body,
+    ))
+}
+
+/// Submits the previewed body. The form carries an `Idempotency-Key`, so a double click is one
+/// scan.
+async fn submit(form: SessionForm) -> Result<Response, PageFailure> {
+    let text = form.fields.text(BODY_FIELD).unwrap_or_default();
+    let body: Map<String, Value> = read_object(text.as_bytes(), MAX_DEPTH)?;
+    let key = idempotency_key(&form.fields)?;
+    let session = &form.session;
+    let _permits = session.submission_permits().await?;
+    let context = session.submit_context().await?;
+    let pace = &session.custody()?.pace;
+    let submitted = scans::submit::submit(context, pace, &body, Some(&key)).await?;
+    Ok(Redirect::to(&super::path(submitted.response.id)).into_response())
+}
+
+fn error_list(error: &ApiError) -> Markup {
+    html! {
+        div class="notice bad" role="alert" {
+            b { "Nothing was searched. Please correct:" }
+            ul {
+                @for detail in error.details() {
+                    li {
+                        code { (detail.field) } ": "
+                        @if let Some(found) = &detail.found { "found " (found) "; " }
+                        "expected " (detail.expected)
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn endpoint_links(active: Endpoint) -> Markup {
+    let name = |endpoint| match endpoint {
+        Endpoint::FlightsOneway => "One way",
+        Endpoint::FlightsRoundtrip => "Round trip",
+        Endpoint::HotelsSearch => "Hotels of a place",
+        Endpoint::HotelsByName => "One hotel",
+        Endpoint::HotelsRooms => "Rooms",
+        Endpoint::HotelsResolve => "",
+    };
+    html! {
+        nav class="tabs form-tabs" aria-label="Kind of search" {
+            @for endpoint in Endpoint::SEARCHES {
+                a href={ (PATH) "?endpoint=" (endpoint.as_str()) } aria-current=[(*endpoint == active).then_some("true")] {
+                    (name(*endpoint))
+                }
+            }
+        }
+    }
+}
+
+fn form(
+    endpoint: Endpoint,
+    fields: &FormFields,
+    error: Option<&ApiError>,
+    suggestions: &BTreeSet<String>,
+) -> Markup {
+    let (main, others): (Vec<&FieldSpec>, Vec<&FieldSpec>) =
+        new_form::search_fields(endpoint).partition(|field| MAIN_FIELDS.contains(&field.name));
+    let is_wrong = |name: &str| {
+        error.is_some_and(|error| {
+            error
+                .details()
+                .iter()
+                .any(|detail| detail.field.split(['.', '[']).any(|part| part == name))
+        })
+    };
+    let is_open = others.iter().any(|field| fields.text(field.name).is_some());
+    html! {
+        form method="get" action=(PATH) class="stack" {
+            input type="hidden" name="endpoint" value=(endpoint.as_str());
+            datalist id="airports" { @for code in suggestions { option value=(code) {} } }
+            div class="fields" {
+                @for field in main {
+                    @if field.kind == FieldKind::Date { (date_fields(field, endpoint, fields, is_wrong(field.name))) }
+                    @else { (text_field(field, fields, is_wrong(field.name))) }
+                }
+                @if endpoint.api() == crate::contract::Api::Hotels {
+                    (plain_field("samples", "Samples of each", "1", fields, "to tell a price gap from chance"))
+                }
+            }
+            details class="fold" open[is_open] {
+                summary { "More fields of the search" }
+                div class="fields" { @for field in others { (text_field(field, fields, is_wrong(field.name))) } }
+            }
+            (options(fields))
+            div class="actions" { button class="primary" type="submit" name="preview" value="true" { "Show what it costs" } }
+        }
+    }
+}
+
+fn options(fields: &FormFields) -> Markup {
+    html! {
+        details class="fold" open[["label", "tags", "max_requests", "coarse_step"].iter().any(|name| fields.text(name).is_some())] {
+            summary { "Name, limit and strategy" }
+            div class="fields" {
+                (plain_field("label", "Label", "", fields, "a name for lists"))
+                (plain_field("tags", "Tags", "", fields, "separated by commas"))
+                (plain_field("max_requests", "Limit of requests", "", fields, "at least one for each search"))
+                div class="field" {
+                    label for="max_attempts" { "If a search does not complete" }
+                    select id="max_attempts" name="max_attempts" {
+                        @for (value, text) in [("1", "leave it; decide later"), ("2", "ask once more"), ("3", "ask up to twice more")] {
+                            option value=(value) selected[fields.text("max_attempts") == Some(value)] { (text) }
+                        }
+                    }
+                }
+                (plain_field("coarse_step", "First every n-th date", "", fields, "searches fewer dates; empty: all of them"))
+                (plain_field("refine", "then around the cheapest", "2", fields, "only with every n-th date"))
+            }
+        }
+    }
+}
+
+fn plain_field(
+    name: &str,
+    label: &str,
+    placeholder: &str,
+    fields: &FormFields,
+    hint: &str,
+) -> Markup {
+    html! {
+        div class="field" {
+            label for=(name) { (label) }
+            input id=(name) name=(name) placeholder=(placeholder) value=[fields.text(name)] aria-describedby={ (name) "-hint" };
+            span class="hint" id={ (name) "-hint" } { (hint) }
+        }
+    }
+}
+
+/// A date field as a range, with the days of the week and, for a stay, the nights.
+fn date_fields(field: &FieldSpec, endpoint: Endpoint, fields: &FormFields, wrong: bool) -> Markup {
+    let (from, to) = (format!("{}.from", field.name), format!("{}.to", field.name));
+    let invalid = wrong.then_some("true");
+    html! {
+        div class="field" {
+            label for=(from) { (label(field.name)) " from" }
+            input id=(from) name=(from) type="date" required value=[fields.text(&from)] aria-invalid=[invalid];
+        }
+        div class="field" {
+            label for=(to) { "to" }
+            input id=(to) name=(to) type="date" value=[fields.text(&to)] aria-invalid=[invalid];
+            span class="hint" { "empty: only that day" }
+        }
+        @if new_form::end_of_stay(endpoint).is_some() {
+            div class="field" {
+                label for=(new_form::NIGHTS) { "Nights" }
+                input id=(new_form::NIGHTS) name=(new_form::NIGHTS) required placeholder="7, 10-14" value=[fields.text(new_form::NIGHTS)];
+            }
+        }
+        fieldset class="field wide" {
+            legend { "Only on these days of the week" }
+            div class="choices" {
+                @for day in Weekday::ALL {
+                    label {
+                        input type="checkbox" name=(new_form::WEEKDAYS) value=(day.as_str())
+                            checked[fields.all(new_form::WEEKDAYS).any(|chosen| chosen == day.as_str())];
+                        (day.as_str())
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn text_field(field: &FieldSpec, fields: &FormFields, wrong: bool) -> Markup {
+    let name = field.name;
+    let is_airport = matches!(name, "from_airport" | "to_airport");
+    let hint = format!("{name}-hint");
+    let choices = choices(field);
+    html! {
+        div class="field" {
+            label for=(name) { (label(name)) }
+            @if choices.is_empty() {
+                input id=(name) name=(name) required[field.required] list=[is_airport.then_some("airports")]
+                    placeholder=(placeholder(field)) value=[fields.text(name)] autocapitalize="none" spellcheck="false"
+                    aria-invalid=[wrong.then_some("true")] aria-describedby=(hint);
+            } @else {
+                select id=(name) name=(name) aria-invalid=[wrong.then_some("true")] aria-describedby=(hint) {
+                    option value="" { "default" }
+                    @for choice in choices { option value=(choice) selected[fields.text(name) == Some(choice.as_str())] { (choice) } }
+                }
+            }
+            span class="hint" id=(hint) { (field_hint(field)) }
+        }
+    }
+}
+
+/// The values of a field that has few: booleans and enums.
+fn choices(field: &FieldSpec) -> Vec<String> {
+    let schema = serde_json::to_value((field.schema)()).unwrap_or_default();
+    if schema["type"] == "boolean" {
+        return ["true", "false"].map(str::to_owned).to_vec();
+    }
+    let words = schema["enum"].as_array().into_iter().flatten();
+    words
+        .filter_map(|word| word.as_str().map(str::to_owned))
+        .collect()
+}
+
+fn label(name: &str) -> String {
+    match name {
+        "from_airport" => "From".to_owned(),
+        "to_airport" => "To".to_owned(),
+        "departure_date" => "Departure".to_owned(),
+        "checkin_date" => "Check-in".to_owned(),
+        "proxy_country" => "Market".to_owned(),
+        "hotel_booking_id" => "Booking id".to_owned(),
+        other => {
+            let text = words(other);
+            let mut letters = text.chars();
+            let first = letters.next().map(|first| first.to_ascii_uppercase());
+            first.into_iter().chain(letters).collect()
+        }
+    }
+}
+
+fn placeholder(field: &FieldSpec) -> String {
+    match field.name {
+        "from_airport" => "TLV".to_owned(),
+        "to_airport" => "LHR, CDG".to_owned(),
+        "proxy_country" => "us, de, gb".to_owned(),
+        _ => field
+            .default_value()
+            .map(|default| {
+                default
+                    .as_str()
+                    .map_or_else(|| default.to_string(), str::to_owned)
+            })
+            .filter(|default| !matches!(default.as_str(), "[]" | "{}"))
+            .unwrap_or_default(),
+    }
+}
+
+fn field_hint(field: &FieldSpec) -> String {
+    match field.name {
+        "from_airport" | "to_airport" => "IATA codes; several are searched each".to_owned(),
+        "proxy_country" => "country codes; several compare markets".to_owned(),
+        _ => first_sentence(field.doc),
+    }
+}
+
+fn first_sentence(doc: &str) -> String {
+    let text = doc.split_whitespace().collect::<Vec<_>>().join(" ");
+    let end = text.find(". ").map_or(text.len(), |end| end + 1);
+    text[..end].trim_end_matches('.').to_owned()
+}
+
+/// Airports of the caller's last scans.
+async fn airports(session: &Session, endpoint: Endpoint) -> Result<BTreeSet<String>, PageFailure> {
+    let Some(tenant) = session
+        .tenant()
+        .filter(|_| endpoint.api() == crate::contract::Api::Flights)
+    else {
+        return Ok(BTreeSet::new());
+    };
+    let query = ScansQuery::from_query([])?;
+    let page = scans::read::scans(session.pool()?, tenant, &query).await?;
+    let values = page.data.iter().flat_map(|scan| {
+        ["from_airport", "to_airport"]
+            .into_iter()
+            .flat_map(|name| [scan.request.get(name), scan.sweep.get(name)])
+            .flatten()
+            .flat_map(|value| {
+                value
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_else(|| vec![value.clone()])
+            })
+            .filter_map(|value| value.as_str().map(str::to_owned))
+            .collect::<Vec<_>>()
+    });
+    Ok(values.collect())
+}

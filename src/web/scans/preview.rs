@@ -1,0 +1,170 @@
+//! The second step of a new scan: what it would search, how long it takes and what it costs, and
+//! the button that submits exactly that.
+
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+use super::actions::{once_field, searches};
+use super::describe::{facts, search_title, title};
+use super::new::BODY_FIELD;
+use super::same_as;
+use crate::contract::scans::{PlanCost, PlanFit, RequestRange, ScanPreview, WarningKind};
+use crate::http::error::ApiError;
+use crate::scans;
+use crate::web::form::token_field;
+use crate::web::parts::{self, Tone, chip, count, duration};
+use crate::web::session::Session;
+
+/// The preview of a body.
+///
+/// # Errors
+/// Those of the API's preview, with every invalid field.
+pub(super) async fn section(
+    session: &Session,
+    body: &Map<String, Value>,
+) -> Result<Markup, ApiError> {
+    let _permits = session.submission_permits().await?;
+    let pace = &session.custody()?.pace;
+    let preview = scans::preview::preview(session.context()?, pace, body).await?;
+    Ok(render(session, body, &preview))
+}
+
+fn render(session: &Session, body: &Map<String, Value>, preview: &ScanPreview) -> Markup {
+    let object = |name: &str| {
+        body.get(name)
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default()
+    };
+    let (request, sweep) = (object("request"), object("sweep"));
+    let json = Value::Object(body.clone()).to_string();
+    html! {
+        section class="card preview" {
+            h2 { (title(preview.endpoint, &request, &sweep)) }
+            p class="sub" { (facts(preview.endpoint, &request, &sweep).join(" · ")) }
+            dl class="stats" {
+                div class="stat" {
+                    dt { "Searches" }
+                    dd class="value" { (count(preview.items.into())) }
+                    dd class="note" { "from " (search_title(preview.endpoint, &preview.first)) }
+                }
+                div class="stat" {
+                    dt { "Requests of your plan" }
+                    dd class="value" { (range(preview.requests)) }
+                    dd class="note" { "the most only after server errors and retries" }
+                }
+                div class="stat" {
+                    dt { "Duration" }
+                    dd class="value" { "about " (duration(preview.seconds)) }
+                    dd class="note" { (parts::rate(preview.searches_per_minute)) " searches a minute" }
+                }
+                div class="stat" {
+                    dt { "Left of your plan" }
+                    dd class="value" {
+                        @match preview.plan_requests_remaining {
+                            Some(left) => { (count(left)) }
+                            None => { span class="muted" { "unknown" } }
+                        }
+                    }
+                    dd class="note" {
+                        @match preview.plan_requests_remaining {
+                            Some(left) => { (count(left.saturating_sub(preview.requests.least))) " after this scan" }
+                            None => { "the marketplace has not reported it yet" }
+                        }
+                    }
+                }
+            }
+            @if !preview.warnings.is_empty() {
+                div class="notice warn" {
+                    b { "Before you submit" }
+                    ul { @for warning in &preview.warnings { li { (warning.message) } } }
+                }
+            }
+            (submit_form(session, &json, preview))
+        }
+        section class="card" {
+            h2 { "On each plan of the marketplace" }
+            p class="sub" { "Requests beyond a plan's quota are billed at its price, or the plan stops." }
+            (plan_table(&preview.plans))
+        }
+        section class="card" {
+            details class="fold" {
+                summary { "The same as JSON and curl" }
+                div class="stack" { (same_as::submission(body)) }
+            }
+        }
+    }
+}
+
+fn submit_form(session: &Session, body: &str, preview: &ScanPreview) -> Markup {
+    let is_refused = preview
+        .warnings
+        .iter()
+        .any(|warning| warning.kind == WarningKind::TooMuchUnderway);
+    html! {
+        form method="post" action="/scans/submit" class="actions" {
+            (token_field(session))
+            (once_field())
+            input type="hidden" name=(BODY_FIELD) value=(body);
+            button class="primary" type="submit" disabled[is_refused] data-off[is_refused] {
+                "Submit " (searches(preview.items)) " for " (range(preview.requests)) " requests"
+            }
+            @if session.app().is_sandbox() { span class="hint" { "Sandbox: nothing is billed." } }
+        }
+    }
+}
+
+/// `31 to 62`, with what both ends mean named beside it.
+fn range(requests: RequestRange) -> String {
+    if requests.least == requests.most {
+        count(requests.least)
+    } else {
+        format!("{} to {}", count(requests.least), count(requests.most))
+    }
+}
+
+fn plan_table(plans: &[PlanCost]) -> Markup {
+    html! {
+        div class="scroll" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { "Plan" } th scope="col" class="num" { "USD a month" }
+                        th scope="col" class="num" { "Requests left" } th scope="col" { "This scan" }
+                        th scope="col" class="num" { "Beyond the quota" } th scope="col" class="num" { "USD for them" }
+                    }
+                }
+                tbody {
+                    @for plan in plans {
+                        tr {
+                            td {
+                                (plan.plan.as_str())
+                                @if plan.current { " " (chip(Tone::Info, "yours")) }
+                            }
+                            td class="num" { (plan.usd_per_month) }
+                            td class="num" { (count(plan.requests_left)) }
+                            td { (fit(plan.fit)) }
+                            td class="num" { (range(plan.overage_requests)) }
+                            td class="num" {
+                                @match &plan.overage_usd {
+                                    Some(usd) if usd.least == usd.most => { (parts::amount(usd.least)) }
+                                    Some(usd) => { (parts::amount(usd.least)) " to " (parts::amount(usd.most)) }
+                                    None => { span class="muted" { "stops" } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn fit(fit: PlanFit) -> Markup {
+    match fit {
+        PlanFit::Included => chip(Tone::Good, "included"),
+        PlanFit::Overage => chip(Tone::Warn, "partly beyond the quota"),
+        PlanFit::MayStop => chip(Tone::Warn, "may stop before the end"),
+        PlanFit::NotPossible => chip(Tone::Bad, "stops before the end"),
+    }
+}

@@ -1,0 +1,250 @@
+//! `/scans/{id}`: one scan with its progress, grid, items and what can be done with it.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::Response;
+use axum::routing::get;
+use maud::{Markup, html};
+
+use super::cell::PriceScale;
+use super::describe::{facts, title};
+use super::grid::{self, ScanGrid};
+use super::matrix::against_median;
+use super::{actions, items, own_scan, same_as};
+use crate::contract::scans::{PauseReason, Scan, ScanStatus};
+use crate::http::AppState;
+use crate::scans;
+use crate::web::failure::PageFailure;
+use crate::web::form::FormFields;
+use crate::web::layout::{NavItem, page};
+use crate::web::parts;
+use crate::web::session::Session;
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new().route("/scans/{id}", get(show))
+}
+
+async fn show(
+    session: Session,
+    Path(id): Path<String>,
+    filters: FormFields,
+) -> Result<Response, PageFailure> {
+    let (tenant, id) = own_scan(&session, &id)?;
+    let scan = scans::read::scan(session.pool()?, tenant, id)
+        .await?
+        .ok_or_else(|| PageFailure::not_found("scan"))?;
+    let grid = grid::read(&session, tenant, &scan).await?;
+    let items = items::section(&session, tenant, &scan, &filters).await?;
+    let name = title(scan.endpoint, &scan.request, &scan.sweep);
+    let body = html! {
+        (head(&session, &scan, &name))
+        div id="scan-state" data-live class="stack-16" {
+            (state_notice(&session, &scan))
+            (figures(&scan, grid.as_ref()))
+            (progress(&scan))
+        }
+        @if let Some(grid) = &grid {
+            section id="scan-grid" data-live class="card" { (grid.render()) }
+        }
+        (items)
+        (same_as::section(&scan))
+    };
+    Ok(page(&session, &name, NavItem::Scans, body))
+}
+
+fn head(session: &Session, scan: &Scan, name: &str) -> Markup {
+    html! {
+        div id="scan-head" data-live class="head" {
+            div {
+                h1 { (name) " " (parts::scan_status(scan.status)) }
+                p class="sub" {
+                    @if let Some(label) = &scan.label { b { (label) } " · " }
+                    (facts(scan.endpoint, &scan.request, &scan.sweep).join(" · "))
+                    @for tag in &scan.tags { " " a class="chip" href={ "/scans?tag=" (percent(tag)) } { (tag) } }
+                }
+                p class="sub mono" { (scan.id) }
+            }
+            div class="actions" { (actions::buttons(session, scan)) }
+        }
+        @if !scan.status.is_ended() {
+            div data-events={ (super::path(scan.id)) "/events" } {}
+            p class="hint without-script" {
+                "Without JavaScript this page does not update itself. "
+                a href=(super::path(scan.id)) { "Reload" }
+            }
+        }
+    }
+}
+
+fn percent(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+/// What stops the scan or asks for a decision.
+fn state_notice(session: &Session, scan: &Scan) -> Markup {
+    let undone = scan.items.partial + scan.items.degraded + scan.items.failed;
+    html! {
+        @if let Some(reason) = scan.status_reason {
+            div class="notice warn" {
+                b { "Paused: " (parts::words(reason.as_str())) ". " }
+                (pause_words(reason))
+            }
+        } @else if scan.status == ScanStatus::Incomplete && undone > 0 {
+            div class="notice warn notice-action" {
+                p {
+                    b { (parts::count(undone.into())) " of " (parts::count(scan.items.total.into())) " searches did not complete. " }
+                    "They say nothing about prices: whether there is a cheaper one is unknown. Nothing is asked again unless you decide so."
+                }
+                (actions::retry_button(session, scan))
+            }
+        } @else if scan.status == ScanStatus::Queued {
+            div class="notice" { "Stored. It begins as soon as your plan's pace allows." }
+        }
+    }
+}
+
+/// What a pause means and what ends it.
+const fn pause_words(reason: PauseReason) -> &'static str {
+    match reason {
+        PauseReason::ByCaller => "You paused it; Resume continues it.",
+        PauseReason::RateLimited => {
+            "Your plan's rate window is full. It continues by itself when the window ends."
+        }
+        PauseReason::QuotaExhausted => {
+            "Your plan's quota is used up. It continues when the plan's next month begins; after an upgrade, resume it."
+        }
+        PauseReason::KeyRejected => {
+            "The marketplace does not know the key. Rotate to a valid key, then resume."
+        }
+        PauseReason::NotSubscribed => {
+            "The key has no subscription to this API. Subscribe on the marketplace, then resume."
+        }
+        PauseReason::BudgetSpent => {
+            "Its limit of requests is reached. Resume it with a higher limit."
+        }
+        PauseReason::ReserveReached => {
+            "Only the requests that you keep in reserve are left. Lower the reserve, or wait for the plan's next month."
+        }
+        PauseReason::KeyExpired => {
+            "The key was stored for its maximum time and is destroyed. Resume seals it again."
+        }
+        PauseReason::UpstreamDown => {
+            "The marketplace fails every call. It continues by itself when a probe succeeds."
+        }
+        PauseReason::Moving => {
+            "The operator moves your work to another installation, where it continues."
+        }
+    }
+}
+
+fn figures(scan: &Scan, grid: Option<&ScanGrid>) -> Markup {
+    let scale = grid.map(|grid| PriceScale::of(grid.grid.cells.iter()));
+    let priced = scan.items.ok + scan.items.partial;
+    html! {
+        dl class="stats" {
+            div class="stat" {
+                dt { "Cheapest" }
+                @match &scan.best {
+                    Some(best) => {
+                        dd class="value" {
+                            a href={ "/items/" (best.item) } { (parts::amount(best.price)) } " " small { (best.currency) }
+                        }
+                        dd class="note" {
+                            (scale.as_ref().and_then(against_median).unwrap_or_else(|| "lowest price seen".to_owned()))
+                        }
+                    }
+                    None => { dd class="value muted" { "–" } dd class="note" { "no price yet" } }
+                }
+            }
+            div class="stat" {
+                dt { "Searches with a price" }
+                dd class="value" { (parts::count(priced.into())) " " small { "/ " (parts::count(scan.items.total.into())) } }
+                dd class="note" { (outcome_note(scan)) }
+            }
+            div class="stat" {
+                dt { "Requests spent" }
+                dd class="value" {
+                    (parts::count(scan.requests.spent.into()))
+                    @if let Some(max) = scan.requests.max { " " small { "/ " (parts::count(max.into())) } }
+                }
+                dd class="note" {
+                    @match scan.requests.max {
+                        Some(max) => { "limit " (parts::count(max.into())) ", " (parts::count(scan.requests.planned.into())) " planned" }
+                        None => { (parts::count(scan.requests.planned.into())) " planned, no limit set" }
+                    }
+                }
+            }
+            (time_figure(scan))
+        }
+    }
+}
+
+fn outcome_note(scan: &Scan) -> String {
+    let items = &scan.items;
+    let parts: Vec<_> = [
+        (items.empty, "empty"),
+        (items.partial, "partial"),
+        (items.degraded, "degraded"),
+        (items.failed, "failed"),
+        (items.cancelled, "cancelled"),
+        (items.pending + items.running, "to do"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, name)| format!("{} {name}", parts::count(count.into())))
+    .collect();
+    if parts.is_empty() {
+        "all completed".to_owned()
+    } else {
+        parts.join(", ")
+    }
+}
+
+fn time_figure(scan: &Scan) -> Markup {
+    let (label, value) = match (scan.started_at, scan.finished_at, scan.eta_seconds) {
+        (Some(started), Some(finished), _) => {
+            let seconds = finished.duration_since(started).as_secs();
+            ("Took", parts::duration(seconds.unsigned_abs()))
+        }
+        (_, None, Some(eta)) => ("Time left", format!("about {}", parts::duration(eta))),
+        (..) => ("Time left", "unknown".to_owned()),
+    };
+    html! {
+        div class="stat" {
+            dt { (label) }
+            dd class="value" { (value) }
+            dd class="note" {
+                @match (scan.finished_at, scan.started_at) {
+                    (Some(finished), _) => { "ended " (parts::time(finished)) }
+                    (None, Some(started)) => { "started " (parts::time(started)) }
+                    (None, None) => { "created " (parts::time(scan.created_at)) }
+                }
+            }
+        }
+    }
+}
+
+/// The progress of a live scan, and of a strategy.
+fn progress(scan: &Scan) -> Markup {
+    let ended = scan.items.total - scan.items.pending - scan.items.running;
+    html! {
+        @if !scan.status.is_ended() {
+            div class="card progress" {
+                progress max="1" value=(scan.progress) aria-label="Share of the searches that have ended" {}
+                p {
+                    (parts::count(ended.into())) " of " (parts::count(scan.items.total.into())) " searches"
+                    @if scan.items.running > 0 { ", " (parts::count(scan.items.running.into())) " in flight" }
+                    @if let Some(custody) = scan.key_custody {
+                        span class="muted" { " · your key is stored, sealed, until the end, at most until " (parts::time(custody.until)) }
+                    }
+                }
+            }
+        }
+        @if let Some(strategy) = &scan.strategy {
+            p class="hint" {
+                "In two phases: every " (strategy.coarse_step) ". date, then around the " (strategy.refine) " cheapest. "
+                (parts::counted(strategy.requests_saved.into(), "request")) " saved."
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The pages of scans and what their forms do.
+
+use serde_json::{Value, json};
+
+use super::{Browser, calls, fare_fields, form, key, redirect, scan_ids, service_with_scan};
+use crate::support::{SearchOutcome, TestService, fares, fares_with};
+
+#[tokio::test]
+async fn a_calendar_marks_each_kind_of_result() {
+    let (service, id) = service_with_scan().await;
+    let page = Browser::sign_in(&service, key())
+        .await
+        .page(&format!("/scans/{id}"))
+        .await;
+    assert!(page.contains("January 2030"), "{page}");
+    for cell in [
+        "Tue 1 Jan 2030: 300 USD",
+        "Wed 2 Jan 2030: nothing offered",
+        "Thu 3 Jan 2030: did not complete: blocked page",
+        "Fri 4 Jan 2030: 200 USD",
+    ] {
+        assert!(page.contains(cell), "{cell}: {page}");
+    }
+    let cheapest = page.split("<td class=\"q1 best\"").nth(1).unwrap();
+    assert!(cheapest.contains("Fri 4 Jan 2030"), "{cheapest}");
+    assert!(page.contains("class=\"none\"") && page.contains("class=\"degraded\""));
+}
+
+#[tokio::test]
+async fn the_list_filters_by_its_url_and_pages() {
+    let (service, incomplete) = service_with_scan().await;
+    let tagged = service
+        .submit(&fares_with(1, &json!({"tags": ["a b"]})))
+        .await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let has = async |path: &str| {
+        let page = browser.page(path).await;
+        [&incomplete, &tagged].map(|id| page.contains(&format!("/scans/{id}\"")))
+    };
+    assert_eq!(has("/scans").await, [true, true]);
+    assert_eq!(has("/scans?status=incomplete").await, [true, false]);
+    assert_eq!(
+        has("/scans?tag=a+b&endpoint=&monitor_id=").await,
+        [false, true]
+    );
+    assert_eq!(has("/scans?endpoint=hotels/rooms").await, [false, false]);
+    let first = browser.page("/scans?limit=1").await;
+    let next = first.split("rel=\"next\" href=\"").nth(1).unwrap();
+    let next = next.split('"').next().unwrap().replace("&amp;", "&");
+    assert_eq!(has(&next).await, [true, false]);
+    assert_eq!(browser.get("/scans?status=done").await.status, 400);
+}
+
+#[tokio::test]
+async fn a_retry_shows_its_cost_and_asks_only_what_failed() {
+    let (service, id) = service_with_scan().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let path = format!("/scans/{id}");
+    let page = browser.page(&path).await;
+    assert!(page.contains("Ask again for 1 to 2 requests"), "{page}");
+    let retry = form(&page, &format!("{path}/retry"));
+    // Sent twice, as by a double click: one retry.
+    for _ in 0..2 {
+        assert_eq!(redirect(browser.send(&retry).await), path);
+    }
+    service.complete_all(|_| SearchOutcome::Ok(150)).await;
+    let scan = service.scan(&id).await;
+    assert_eq!(scan["requests"]["spent"], 5);
+    assert_eq!(scan["requests"]["max"], 6, "no more than the button said");
+    assert_eq!(scan["status"], "completed");
+    assert!(!browser.page(&path).await.contains("Ask again"));
+}
+
+#[tokio::test]
+async fn pause_resume_and_cancel_are_buttons() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let id = service.submit(&fares(3)).await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let path = format!("/scans/{id}");
+    for (action, status) in [
+        ("pause", "paused"),
+        ("resume", "queued"),
+        ("cancel", "cancelled"),
+    ] {
+        let done = browser.press(&path, &format!("{path}/{action}")).await;
+        assert_eq!(redirect(done), path, "{action}");
+        assert_eq!(service.scan(&id).await["status"], status, "{action}");
+    }
+}
+
+#[tokio::test]
+async fn a_new_scan_is_previewed_and_then_submitted_once() {
+    let service = TestService::start().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let before = calls(&service);
+    let preview = browser.page(&fare_fields("2030-01-05")).await;
+    assert!(
+        preview.contains("Submit 5 searches for 5 to 10 requests"),
+        "{preview}"
+    );
+    assert_eq!(
+        scan_ids(&service).await,
+        Vec::<Value>::new(),
+        "a preview stores nothing"
+    );
+    let submission = form(&preview, "/scans/submit");
+    let scan = redirect(browser.send(&submission).await);
+    assert_eq!(
+        redirect(browser.send(&submission).await),
+        scan,
+        "a double click is one scan"
+    );
+    assert_eq!(scan_ids(&service).await.len(), 1);
+    assert_eq!(calls(&service), before);
+    let page = browser.page(&scan).await;
+    assert!(
+        page.contains("data-events=") && page.contains("Reload"),
+        "{page}"
+    );
+}
+
+#[tokio::test]
+async fn a_wrong_form_names_every_field_and_costs_nothing() {
+    let service = TestService::start().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let before = calls(&service);
+    let path = fare_fields("2030-01-05").replace("TLV", "TLVX") + "&max_stops=9";
+    let page = browser.get(&path).await.expect(422).text();
+    for wrong in ["request.from_airport", "TLVX", "request.max_stops"] {
+        assert!(page.contains(wrong), "{wrong}: {page}");
+    }
+    assert!(
+        page.contains("value=\"TLVX\""),
+        "the form keeps what was typed"
+    );
+    assert_eq!(calls(&service), before);
+}
+
+#[tokio::test]
+async fn markets_are_compared_with_the_first_one() {
+    let service = TestService::start().await;
+    let body = json!({
+        "endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts"},
+        "sweep": {"checkin_date": ["2030-01-01"], "nights": [3], "proxy_country": ["us", "de"]}
+    });
+    let body = {
+        let mut body = body;
+        body["sweep"].as_object_mut().unwrap().remove("nights");
+        body["request"]["checkin_date"] = json!("2030-01-01");
+        body["request"]["checkout_date"] = json!("2030-01-04");
+        body["sweep"]
+            .as_object_mut()
+            .unwrap()
+            .remove("checkin_date");
+        body
+    };
+    let id = service
+        .submit_and_complete(&body, |position| {
+            SearchOutcome::Ok(if position == 0 { 200 } else { 250 })
+        })
+        .await;
+    let page = Browser::sign_in(&service, key())
+        .await
+        .page(&format!("/scans/{id}"))
+        .await;
+    assert!(page.contains("Price by market"), "{page}");
+    assert!(page.contains("base") && page.contains("+25.0 %"), "{page}");
+}
+
+#[tokio::test]
+async fn an_item_tells_its_story() {
+    let (service, id) = service_with_scan().await;
+    let items = service.items(&id).await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let degraded = browser
+        .page(&format!("/items/{}", items[2]["id"].as_str().unwrap()))
+        .await;
+    for part in [
+        "says nothing about prices",
+        "blocked page",
+        "Attempt 1",
+        "1 request",
+    ] {
+        assert!(degraded.contains(part), "{part}: {degraded}");
+    }
+}
+
+#[tokio::test]
+async fn items_are_exported_to_a_signed_in_browser() {
+    let (service, id) = service_with_scan().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let response = browser
+        .get(&format!("/scans/{id}/export?format=csv"))
+        .await
+        .expect(200);
+    assert!(response.header("content-type").starts_with("text/csv"));
+    assert_eq!(response.text().lines().count(), 5);
+    assert_eq!(
+        browser.get(&format!("/scans/{id}/export")).await.status,
+        400
+    );
+}
+
+#[tokio::test]
+async fn deleting_a_scan_leads_back_to_the_list() {
+    let (service, id) = service_with_scan().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let path = format!("/scans/{id}");
+    let deleted = browser.press(&path, &format!("{path}/delete")).await;
+    assert_eq!(redirect(deleted), "/scans");
+    assert_eq!(browser.get(&path).await.status, 404);
+}
+
+#[tokio::test]
+async fn ten_thousand_items_make_a_small_page() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let body = json!({
+        "endpoint": "flights/roundtrip", "request": {"from_airport": "TLV", "to_airport": "LHR"},
+        "sweep": {
+            "departure_date": {"from": "2030-01-01", "to": "2030-12-31"},
+            "nights": (1..=27).collect::<Vec<_>>()
+        }
+    });
+    let id = service.submit(&body).await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let page = browser.page(&format!("/scans/{id}")).await;
+    assert!(
+        page.contains("too many cells"),
+        "the calendar stands for the matrix"
+    );
+    assert!(page.len() < 300_000, "{} bytes", page.len());
+}
