@@ -24,6 +24,8 @@ use crate::paging;
 
 /// The longest time before departure that is counted, in days.
 const MAX_LEAD: i32 = 400;
+/// Up to this time before departure each day stands alone; beyond it the days of a week together.
+const MAX_DAILY: i32 = 45;
 
 /// The prices of one product by days before departure.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,11 +38,13 @@ pub struct LeadTimes {
     pub currency: String,
     /// Hotels: the market.
     pub market: Option<String>,
-    /// The days that have a price, the last one before departure first.
+    /// Whether each row is a week instead of a day.
+    pub is_weekly: bool,
+    /// The days or weeks that have a price, the last one before departure first.
     pub days: Vec<LeadDay>,
 }
 
-/// The prices of one number of days before departure.
+/// The prices of one number of days before departure, or of the week that begins with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeadDay {
     /// Days left until departure or check-in, counted by dates.
@@ -84,12 +88,14 @@ pub async fn lead_times<P: Product>(
             |sample| leads.add(sample),
         )
         .await?;
+        let (is_weekly, days) = leads.finish();
         all.push(LeadTimes {
             endpoint: product.endpoint,
             product: presenter.product(product.endpoint, &product.product),
             currency: product.currency,
             market: product.market,
-            days: leads.finish(),
+            is_weekly,
+            days,
         });
     }
     Ok(all)
@@ -156,7 +162,17 @@ impl LeadAggregator {
         self.ends_at = next.map_or(i64::MAX, |next| next.timestamp().as_microsecond());
     }
 
-    fn finish(self) -> Vec<LeadDay> {
+    /// Whether the rows are weeks, and the rows.
+    fn finish(mut self) -> (bool, Vec<LeadDay>) {
+        let longest = self.prices.last_key_value().map(|(lead, _)| *lead);
+        let is_weekly = longest > Some(MAX_DAILY);
+        if is_weekly {
+            let mut weeks = BTreeMap::<i32, PriceAccumulator>::new();
+            for (lead, prices) in std::mem::take(&mut self.prices) {
+                weeks.entry(lead / 7 * 7).or_default().absorb(prices);
+            }
+            self.prices = weeks;
+        }
         let lead = |(days, mut prices): (i32, PriceAccumulator)| {
             let count = prices.len() as u64;
             let range = prices.take_range()?;
@@ -168,7 +184,10 @@ impl LeadAggregator {
                 highest: range.highest,
             })
         };
-        self.prices.into_iter().filter_map(lead).collect()
+        (
+            is_weekly,
+            self.prices.into_iter().filter_map(lead).collect(),
+        )
     }
 }
 
@@ -208,6 +227,7 @@ mod tests {
         let mut all = LeadAggregator::new(&range, dates, nights);
         samples.iter().for_each(|sample| all.add(sample));
         all.finish()
+            .1
             .into_iter()
             .map(|lead| {
                 (
@@ -239,6 +259,27 @@ mod tests {
         assert_eq!(
             leads("Asia/Tokyo", DateFilter::default(), None, &samples)[1],
             (9, 1, "110 110 110".to_owned())
+        );
+    }
+
+    #[test]
+    fn long_times_before_departure_are_weeks() {
+        let first = date(2026, 12, 31);
+        let day = |day: i8, price| {
+            sample(
+                &format!("2026-11-{day:02}T08:00:00Z"),
+                first,
+                None,
+                Some(price),
+            )
+        };
+        let long = [day(10, 100), day(11, 200), day(17, 300)];
+        assert_eq!(
+            leads("UTC", DateFilter::default(), None, &long),
+            [
+                (42, 1, "300 300 300".to_owned()),
+                (49, 2, "100 150 200".to_owned())
+            ]
         );
     }
 

@@ -76,6 +76,12 @@ impl PriceAccumulator {
         }
     }
 
+    /// Takes the prices of another one.
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.short.extend(other.short);
+        self.long.extend(other.long);
+    }
+
     pub(super) fn len(&self) -> usize {
         self.short.len() + self.long.len()
     }

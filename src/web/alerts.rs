@@ -125,7 +125,7 @@ fn row(stored: &Value) -> Markup {
     html! {
         tr {
             td class="nowrap" { a href=(path(alert.id)) { (parts::time(alert.fired_at)) } }
-            td { (rules::sentence(&alert.rule)) }
+            td { (sentence(&alert)) }
             td { (cell_words(&alert)) }
             td class="num" { b { (price(&alert)) } }
             td class="num" { (before(&alert)) }
@@ -149,9 +149,13 @@ pub(super) fn line(stored: &Value) -> Markup {
         return html! { a href=(stored_path(stored)) { "An alert of another version" } };
     };
     html! {
-        a href=(path(alert.id)) { (rules::sentence(&alert.rule)) }
+        a href=(path(alert.id)) { (sentence(&alert)) }
         " " b { (price(&alert)) } " " span class="muted" { (cell_words(&alert)) " " (parts::time(alert.fired_at)) }
     }
+}
+
+fn sentence(alert: &Alert) -> String {
+    rules::sentence(&alert.rule, alert.currency.as_deref())
 }
 
 fn price(alert: &Alert) -> String {
@@ -192,9 +196,7 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
         .ok_or_else(unknown)?;
     let json = serde_json::to_string_pretty(&stored).unwrap_or_default();
     let alert: Option<Alert> = serde_json::from_value(stored).ok();
-    let title = alert
-        .as_ref()
-        .map_or_else(|| "Alert".to_owned(), |alert| rules::sentence(&alert.rule));
+    let title = alert.as_ref().map_or_else(|| "Alert".to_owned(), sentence);
     let body = html! {
         div class="head" {
             div {
@@ -338,7 +340,7 @@ fn rule_state(alert: &Alert) -> Markup {
     html! {
         section class="card" {
             h2 { "The rule" }
-            p class="sub" { (rules::sentence(&alert.rule)) ", judged by " (match alert.scope.as_str() { "cell" => "each date or market alone", _ => "the best price of the run" }) }
+            p class="sub" { (sentence(&alert)) ", judged by " (match alert.scope.as_str() { "cell" => "each date or market alone", _ => "the best price of the run" }) }
             div class="scroll" {
                 table {
                     thead { tr { th scope="col" { "State" } th scope="col" { "Before" } th scope="col" { "After" } } }

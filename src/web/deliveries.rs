@@ -107,7 +107,7 @@ fn empty(is_filtered: bool) -> Markup {
     })
 }
 
-/// Deliveries as rows; `with_monitor` adds a link to each one's monitor.
+/// Deliveries as rows; `with_monitor` adds the next try and a link to each one's monitor.
 pub(super) fn table(deliveries: &[Delivery], with_monitor: bool) -> Markup {
     html! {
         table class="rows" {
@@ -117,8 +117,7 @@ pub(super) fn table(deliveries: &[Delivery], with_monitor: bool) -> Markup {
                     th scope="col" { "Occurred" }
                     th scope="col" { "Status" }
                     th scope="col" class="num" { "Tries" }
-                    th scope="col" { "Next try" }
-                    @if with_monitor { th scope="col" { "Monitor" } }
+                    @if with_monitor { th scope="col" { "Next try" } th scope="col" { "Monitor" } }
                 }
             }
             tbody {
@@ -128,8 +127,10 @@ pub(super) fn table(deliveries: &[Delivery], with_monitor: bool) -> Markup {
                         td class="nowrap" { (parts::time(delivery.created_at)) }
                         td { (status(delivery)) }
                         td class="num" { (delivery.try_count) }
-                        td class="nowrap" { @match delivery.next_try_at { Some(at) => { (parts::time(at)) } None => { span class="muted" { "–" } } } }
-                        @if with_monitor { td { a href=(monitors::path(delivery.monitor_id)) { "Monitor" } } }
+                        @if with_monitor {
+                            td class="nowrap" { @match delivery.next_try_at { Some(at) => { (parts::time(at)) } None => { span class="muted" { "–" } } } }
+                            td { a href=(monitors::path(delivery.monitor_id)) { "Monitor" } }
+                        }
                     }
                 }
             }

@@ -74,11 +74,6 @@ impl Session {
         http::request_context(&self.app, &self.caller)
     }
 
-    /// The caller, as the handlers of `http` take it.
-    pub(super) fn caller(&self) -> &ApiKey {
-        &self.caller
-    }
-
     /// The context of a submission: of a scan or monitor.
     pub(super) async fn submit_context(&self) -> Result<RequestContext<'_>, ApiError> {
         http::submit_context(&self.app, &self.caller).await

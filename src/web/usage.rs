@@ -137,7 +137,7 @@ fn plan_bar(lane: &LaneQuota, limit: u64, left: u64, now: Timestamp) -> Markup {
 
 fn pace_words(lane: &LaneQuota) -> String {
     let source = match lane.pace_source {
-        PaceSource::Start => "the start value: the plan is not known yet",
+        PaceSource::Start => "the start value until the marketplace reports a rate",
         PaceSource::Headers => "as the marketplace reports",
         PaceSource::After429 => "reduced after a 429; it grows again by itself",
         PaceSource::Caller => "your own limit or plan",

@@ -21,6 +21,8 @@ pub enum Axis {
     Dates,
     /// Days before departure or check-in, 0 on the right.
     DaysBefore,
+    /// The same; each point is the week that begins with its day.
+    WeeksBefore,
 }
 
 /// One place of the line.
@@ -125,7 +127,7 @@ impl LineChart<'_> {
         let mut points = self.points.clone();
         points.sort_by_key(|point| match self.axis {
             Axis::Dates => point.at,
-            Axis::DaysBefore => -point.at,
+            Axis::DaysBefore | Axis::WeeksBefore => -point.at,
         });
         points.iter().find(|point| point.value.is_some())?;
         let ends = points.iter().map(|point| point.at);
@@ -140,11 +142,7 @@ impl LineChart<'_> {
             points,
             scale,
             // Days before a departure go on to the departure.
-            first: if self.axis == Axis::DaysBefore {
-                0
-            } else {
-                first
-            },
+            first: if self.axis == Axis::Dates { first } else { 0 },
             last,
         })
     }
@@ -152,6 +150,7 @@ impl LineChart<'_> {
     fn label(&self, at: i32) -> String {
         match self.axis {
             Axis::Dates => day_of(at).strftime("%a %-d %b %Y").to_string(),
+            Axis::WeeksBefore => format!("{at} to {} days before", at + 6),
             Axis::DaysBefore if at == 1 => "1 day before".to_owned(),
             Axis::DaysBefore => format!("{at} days before"),
         }
@@ -179,7 +178,7 @@ impl LineChart<'_> {
         let mut columns = vec![
             match self.axis {
                 Axis::Dates => "Date",
-                Axis::DaysBefore => "Before departure",
+                Axis::DaysBefore | Axis::WeeksBefore => "Before departure",
             },
             names.value,
         ];
@@ -218,7 +217,7 @@ impl Plot<'_> {
         let share = f64::from(at - self.first) / f64::from(self.last - self.first);
         match self.chart.axis {
             Axis::Dates => share,
-            Axis::DaysBefore => 1.0 - share,
+            Axis::DaysBefore | Axis::WeeksBefore => 1.0 - share,
         }
     }
 
@@ -293,14 +292,14 @@ impl Plot<'_> {
     fn axis_labels(&self) -> Markup {
         let ticks: Vec<Tick> = match self.chart.axis {
             Axis::Dates => date_ticks(self.first, self.last, MOST_TICKS),
-            Axis::DaysBefore => lead_ticks(self.last, MOST_TICKS + 1),
+            Axis::DaysBefore | Axis::WeeksBefore => lead_ticks(self.last, MOST_TICKS + 1),
         };
         html! {
             @for tick in ticks {
                 @let place = percent(self.across(tick.at));
                 text class="chart-label chart-label-x" x=(place) y="100%" dy="1.6em" { (tick.text) }
             }
-            @if self.chart.axis == Axis::DaysBefore {
+            @if self.chart.axis != Axis::Dates {
                 text class="chart-label chart-axis-name" x="100%" y="100%" dy="3em" { "days before departure" }
             }
         }
@@ -360,8 +359,8 @@ impl Plot<'_> {
 
     fn legend(&self) -> Markup {
         let names = self.chart.names;
-        let has_reference = self.points.iter().any(|point| point.reference.is_some());
-        let has_band = self.points.iter().any(|point| point.band.is_some());
+        let has_reference = self.line(|point| point.reference).contains('L');
+        let has_band = !self.bands().is_empty();
         html! {
             ul class="chart-legend" {
                 li { span class="chart-key chart-key-line" {} (names.value) }

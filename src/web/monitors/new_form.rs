@@ -78,10 +78,11 @@ fn scan(fields: &FormFields) -> Result<Map<String, Value>, ValidationErrors> {
         Some(text) => read_object(text.as_bytes(), MAX_DEPTH)?,
         None => Map::new(),
     };
-    let texts: &[&str] = if is_flight {
-        &["from_airport", "to_airport", "currency"]
-    } else {
-        &["hotel_name", "destination", "hotel_booking_id", "currency"]
+    let texts: &[&str] = match endpoint {
+        "hotels/search" => &["destination", "currency"],
+        "hotels/by-name" => &["hotel_name", "currency"],
+        "hotels/rooms" => &["hotel_booking_id", "currency"],
+        _ => &["from_airport", "to_airport", "currency"],
     };
     for name in texts {
         if let Some(text) = fields.text(name) {
@@ -160,10 +161,16 @@ fn alerts(fields: &FormFields) -> Vec<Value> {
 /// The form with what was entered and what is wrong with it.
 pub(super) fn markup(fields: &FormFields, errors: &[FieldError], token: Markup) -> Markup {
     let value = |name: &str| fields.text(name).unwrap_or_default().to_owned();
-    let wrong = |part: &str| errors.iter().any(|error| error.field.contains(part));
+    let wrong = |parts: &str| {
+        parts.split('|').any(|part| {
+            let inner = format!(".{part}");
+            let is_it = |field: &str| field == part || field.contains(&inner);
+            errors.iter().any(|error| is_it(&error.field))
+        })
+    };
     let text = |name: &'static str, label: &str, hint: &str, part: &str| {
         html! {
-            div class="field" {
+            div class={ "field" (only_for(name)) } {
                 label for=(name) { (label) }
                 input id=(name) name=(name) value=(value(name)) aria-invalid=[wrong(part).then_some("true")] aria-describedby=(format!("{name}-hint"));
                 span class="hint" id=(format!("{name}-hint")) { (hint) }
@@ -181,16 +188,16 @@ pub(super) fn markup(fields: &FormFields, errors: &[FieldError], token: Markup) 
                 div class="fields" {
                     (text("name", "Name", "For lists and alerts", "name"))
                     (select("endpoint", "Search", &endpoints(), fields.text("endpoint")))
-                    (text("from_airport", "From (flights)", "Airport, such as TLV", "from_airport"))
-                    (text("to_airport", "To (flights)", "Airport, such as LHR", "to_airport"))
-                    (text("hotel_name", "Hotel (by name)", "The hotel's name", "hotel_name"))
-                    (text("destination", "Place (hotels of a place)", "City or area", "destination"))
-                    (text("hotel_booking_id", "Hotel id (rooms)", "From resolve, such as pt/grand-hotel", "hotel_booking_id"))
-                    (text("first", "First date", "2027-01-14, or +7d for seven days after each run", "_date"))
-                    (text("last", "Last date", "2027-01-31, or +36d", "_date"))
-                    (text("nights", "Nights", "Round trips and stays: 3 or 3, 7", "nights"))
+                    (text("from_airport", "From", "Airport, such as TLV", "from_airport"))
+                    (text("to_airport", "To", "Airport, such as LHR", "to_airport"))
+                    (text("hotel_name", "Hotel", "The hotel's name", "hotel_name"))
+                    (text("destination", "Place", "City or area", "destination"))
+                    (text("hotel_booking_id", "Hotel id", "From resolve, such as pt/grand-hotel", "hotel_booking_id"))
+                    (text("first", "First date", "2027-01-14, or +7d for seven days after each run", "departure_date|checkin_date"))
+                    (text("last", "Last date", "2027-01-31, or +36d", "departure_date|checkin_date"))
+                    (text("nights", "Nights", "3, or 3, 7", "nights"))
                     (text("currency", "Currency", "USD without one", "currency"))
-                    (text("proxy_country", "Markets (hotels)", "us, or us, de, gb", "proxy_country"))
+                    (text("proxy_country", "Markets", "us, or us, de, gb", "proxy_country"))
                 }
                 details class="fold" open[fields.text("fields").is_some() || fields.text("scan").is_some()] {
                     summary { "More fields, as JSON" }
@@ -249,6 +256,19 @@ pub(super) fn markup(fields: &FormFields, errors: &[FieldError], token: Markup) 
                 span class="hint" { "Nothing is stored and nothing is searched yet." }
             }
         }
+    }
+}
+
+/// The class of a field that only some searches have; the style sheet hides it for the others.
+fn only_for(name: &str) -> &'static str {
+    match name {
+        "from_airport" | "to_airport" => " for-flights",
+        "hotel_name" => " for-hotels for-by-name",
+        "destination" => " for-hotels for-search",
+        "hotel_booking_id" => " for-hotels for-rooms",
+        "proxy_country" => " for-hotels",
+        "nights" => " for-nights",
+        _ => "",
     }
 }
 

@@ -8,12 +8,16 @@ use crate::contract::FieldValue as _;
 use crate::contract::monitors::{Monitor, PriceMark, Rule, RuleScope, RuleStanding, RuleType};
 use crate::web::parts::{self, Tone};
 
-/// A rule as a sentence: `Price below 200`.
-pub(in crate::web) fn sentence(rule: &Rule) -> String {
+/// A rule as a sentence: `Price below 200 USD`, if its currency is known.
+pub(in crate::web) fn sentence(rule: &Rule, currency: Option<&str>) -> String {
     let fields = rule.to_value();
     let number = |name: &str| fields.get(name).map(plain).unwrap_or_default();
     match rule.rule_type() {
-        RuleType::PriceBelow => format!("Price below {}", number("amount")),
+        RuleType::PriceBelow => {
+            let text = number("amount");
+            let shown = text.parse().map_or(text, |price| amount(price, currency));
+            format!("Price below {shown}")
+        }
         RuleType::DropPercent => format!(
             "Price at least {} % below the lowest of the last {} runs",
             number("percent"),
@@ -93,7 +97,7 @@ fn row(rule: &Rule, standing: Option<&RuleStanding>) -> Markup {
     html! {
         tr {
             td {
-                (sentence(rule))
+                (sentence(rule, currency))
                 @if is_by_cell { " " (parts::chip(Tone::Plain, "each date or market alone")) }
                 @if let Some(rearm) = extra.get("rearm_percent") { div class="sub" { "margin " (plain(rearm)) " %" } }
             }
@@ -141,8 +145,8 @@ mod tests {
     fn each_rule_is_a_sentence_with_its_numbers() {
         for (rule, told) in [
             (
-                json!({"type": "price_below", "amount": 199.5}),
-                "Price below 199.5",
+                json!({"type": "price_below", "amount": 1199.5}),
+                "Price below 1,199.50 USD",
             ),
             (
                 json!({"type": "drop_percent", "percent": 10, "runs": 3}),
@@ -154,7 +158,10 @@ mod tests {
             ),
             (json!({"type": "stale"}), "No answer for 7 runs"),
         ] {
-            assert_eq!(sentence(&serde_json::from_value(rule).unwrap()), told);
+            assert_eq!(
+                sentence(&serde_json::from_value(rule).unwrap(), Some("USD")),
+                told
+            );
         }
     }
 }

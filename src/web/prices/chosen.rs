@@ -269,8 +269,8 @@ impl Shown<'_> {
 
     /// The form of a new monitor, filled with this product.
     pub(super) fn watch_link(&self) -> String {
-        let mut pairs: Vec<(&str, String)> =
-            vec![("endpoint", self.product.endpoint.as_str().to_owned())];
+        let mut pairs: Vec<(&str, String)> = vec![("name", self.choice.subject.title())];
+        pairs.push(("endpoint", self.product.endpoint.as_str().to_owned()));
         pairs.extend(self.choice.subject.pairs());
         pairs.push(("currency", self.product.currency.clone()));
         pairs.extend(

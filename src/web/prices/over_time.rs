@@ -51,6 +51,9 @@ impl Shown<'_> {
                     p class="sub" { a href=(format!("{}#over-time", self.link(&[("date", String::new())]))) { "Back to all dates" } }
                 }
                 @if points.iter().any(|point| point.value.is_some()) {
+                    @if points.len() == 1 {
+                        p class="sub" { "One " (if self.choice.range > MOST_DAILY { "week" } else { "day" }) " so far. Each further day of search adds a point; a monitor does that by itself." }
+                    }
                     (LineChart {
                         id: "over-time-chart",
                         title: &title,
@@ -75,7 +78,7 @@ impl Shown<'_> {
             .flat_map(|leads| &leads.days)
             .map(|lead| Point {
                 value: Some(lead.median),
-                band: (lead.prices > 1).then_some((lead.lowest, lead.highest)),
+                band: Some((lead.lowest, lead.highest)),
                 ..Point::before(lead.days)
             })
             .collect();
@@ -89,7 +92,7 @@ impl Shown<'_> {
                         id: "lead-chart",
                         title: &title,
                         unit: Unit::Money(&self.product.currency),
-                        axis: Axis::DaysBefore,
+                        axis: if own.is_some_and(|leads| leads.is_weekly) { Axis::WeeksBefore } else { Axis::DaysBefore },
                         names: LineNames { value: "Median", reference: "", band: "Lowest to highest" },
                         points,
                     }.markup())

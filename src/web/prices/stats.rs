@@ -71,7 +71,7 @@ fn verdict(cell: Option<&HistoryCell>, currency: &str) -> Markup {
         Some(Verdict::Low) => ("Low", "value good-text"),
         Some(Verdict::Typical) => ("Typical", "value"),
         Some(Verdict::High) => ("High", "value bad-text"),
-        None => ("None", "value muted"),
+        None => ("–", "value"),
     };
     html! {
         div class=(tone) { (word) }
