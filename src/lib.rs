@@ -7,7 +7,7 @@
 //! expands one request into a scan over dates or markets, paces it within the caller's plan, and
 //! stores every answer with its search status. It retries degraded searches only, and only if the
 //! caller asked for it. It repeats a scan on a schedule, stores the observed prices, and notifies
-//! webhooks.
+//! webhooks. The dashboard ([`web`]) shows all this to people.
 //!
 //! ```text
 //!  synchronous caller ─► http ─► upstream ─► marketplace (or the sandbox)

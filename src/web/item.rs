@@ -203,9 +203,8 @@ fn attempt_entry(attempt: &Attempt) -> Markup {
     let tone = match attempt.search_status {
         Some(SearchStatus::Ok | SearchStatus::Empty) => "good",
         Some(SearchStatus::Partial) => "warn",
-        Some(SearchStatus::Degraded) => "bad",
         None if attempt.ended_at.is_none() => "busy",
-        None => "bad",
+        Some(SearchStatus::Degraded) | None => "bad",
     };
     html! {
         li {
@@ -241,7 +240,7 @@ fn offer_table(endpoint: Endpoint, item: &Item) -> Markup {
         return no_answer(item);
     };
     let mut offers = offers(endpoint, answer.as_str().as_bytes());
-    offers.sort_by(|one, other| one.price.cmp(&other.price));
+    offers.sort_by_key(|offer| offer.price);
     let currency = item.currency.as_deref().unwrap_or_default();
     html! {
         section class="card" {

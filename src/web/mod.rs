@@ -18,7 +18,6 @@ mod front_page;
 mod item;
 mod layout;
 mod login;
-mod monitors;
 mod once;
 mod overview;
 mod parts;

@@ -76,7 +76,7 @@ pub(super) fn duration(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {
         (0, 0, 0) => format!("{seconds} s"),
-        (0, 0, minutes) if minutes < 5 && seconds % 60 > 0 => {
+        (0, 0, minutes) if minutes < 5 && !seconds.is_multiple_of(60) => {
             format!("{minutes} min {} s", seconds % 60)
         }
         (0, 0, minutes) => format!("{minutes} min"),

@@ -125,7 +125,7 @@ async fn a_wrong_form_names_every_field_and_costs_nothing() {
     let service = TestService::start().await;
     let browser = Browser::sign_in(&service, key()).await;
     let before = calls(&service);
-    let path = fare_fields("2030-01-05").replace("TLV", "TLVX") + "&max_stops=9";
+    let path = fare_fields("2030-01-05").replace("TLV", "TLVX") + "&max_stops=none";
     let page = browser.get(&path).await.expect(422).text();
     for wrong in ["request.from_airport", "TLVX", "request.max_stops"] {
         assert!(page.contains(wrong), "{wrong}: {page}");
@@ -200,6 +200,24 @@ async fn items_are_exported_to_a_signed_in_browser() {
         browser.get(&format!("/scans/{id}/export")).await.status,
         400
     );
+}
+
+#[tokio::test]
+async fn a_signed_in_browser_follows_a_scan() {
+    let (service, id) = service_with_scan().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let events = browser
+        .get(&format!("/scans/{id}/events"))
+        .await
+        .expect(200);
+    assert!(
+        events
+            .header("content-type")
+            .starts_with("text/event-stream")
+    );
+    assert!(events.text().contains("event: scan"), "{}", events.text());
+    let signed_out = service.request("GET", &format!("/scans/{id}/events"));
+    assert_eq!(service.send(signed_out).await.status, 303);
 }
 
 #[tokio::test]

@@ -59,6 +59,7 @@
       running = false;
     };
     events.addEventListener("item", update);
+    events.addEventListener("reset", update);
     events.addEventListener("scan", (event) => {
       update();
       if (JSON.parse(event.data).finished_at) {

@@ -7,7 +7,6 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::post;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
-use uuid::Uuid;
 
 use super::own_scan;
 use crate::commands::IdempotencyKey;
@@ -18,11 +17,9 @@ use crate::scans;
 use crate::scans::control;
 use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm, token_field};
+use crate::web::once::{once_field, once_key};
 use crate::web::parts::{Confirmation, count, counted};
 use crate::web::session::Session;
-
-/// The field whose value makes a form that is sent twice act once.
-pub(super) const ONCE_FIELD: &str = "once";
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
@@ -33,15 +30,11 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/scans/{id}/delete", post(delete))
 }
 
-/// A hidden field with a new `Idempotency-Key`.
-pub(super) fn once_field() -> Markup {
-    html! { input type="hidden" name=(ONCE_FIELD) value=(Uuid::now_v7()); }
-}
-
-/// The `Idempotency-Key` of a form.
+/// The `Idempotency-Key` of a form. Each form that spends has one: without it a double click would
+/// spend twice.
 pub(super) fn idempotency_key(fields: &FormFields) -> Result<IdempotencyKey, PageFailure> {
-    let given = fields.text(ONCE_FIELD).unwrap_or_default();
-    Ok(IdempotencyKey::parse(given.as_bytes())?)
+    let missing = || ValidationError::missing("once", "the hidden field of the page's form");
+    Ok(once_key(fields)?.ok_or_else(missing)?)
 }
 
 /// The buttons that the scan's status allows.

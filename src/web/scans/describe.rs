@@ -85,13 +85,12 @@ pub(super) fn facts(
 fn field_text(name: &str, value: &Value) -> String {
     let text = value_text(value);
     match name {
-        "departure_date" | "return_date" => text,
+        "departure_date" | "return_date" | "currency" => text,
         "checkin_date" => format!("check-in {text}"),
         "checkout_date" => format!("check-out {text}"),
         "proxy_country" => format!("market {}", text.to_uppercase()),
         "nights" => format!("{text} nights"),
         "samples" => format!("{text} samples"),
-        "currency" => text,
         _ => format!("{} {text}", words(name)),
     }
 }
@@ -121,21 +120,20 @@ fn range_text(range: &Map<String, Value>) -> String {
             .filter(|value| !value.is_null())
             .map(value_text)
     };
-    let mut text = format!(
-        "{} – {}",
-        part("from").unwrap_or_default(),
-        part("to").unwrap_or_default()
-    );
-    let more = [
+    let days = [part("from"), part("to")].map(Option::unwrap_or_default);
+    let details = [
         part("step_days")
             .filter(|step| step != "1")
             .map(|step| format!("every {step} days")),
         part("weekdays"),
     ];
-    for detail in more.into_iter().flatten() {
-        text.push_str(&format!(" ({detail})"));
+    let details: Vec<_> = details.into_iter().flatten().collect();
+    let days = days.join(" – ");
+    if details.is_empty() {
+        days
+    } else {
+        format!("{days} ({})", details.join(", "))
     }
-    text
 }
 
 /// `4 Feb 2027` for a date.

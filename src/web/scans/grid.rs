@@ -160,12 +160,12 @@ mod tests {
         grid_fields(&serde_json::from_value(scan).unwrap())
     }
 
-    fn expected(rows: &str, columns: Option<&str>, baseline: Option<&str>) -> Option<GridFields> {
-        Some(GridFields {
+    fn expected(rows: &str, columns: Option<&str>, baseline: Option<&str>) -> GridFields {
+        GridFields {
             rows: rows.to_owned(),
             columns: columns.map(str::to_owned),
             baseline: baseline.map(str::to_owned),
-        })
+        }
     }
 
     #[test]
@@ -175,27 +175,27 @@ mod tests {
             (
                 "flights/oneway",
                 json!({"to_airport": ["LHR", "CDG"], "departure_date": dates}),
-                expected("departure_date", Some("to_airport"), None),
+                Some(expected("departure_date", Some("to_airport"), None)),
             ),
             (
                 "flights/roundtrip",
                 json!({"departure_date": dates, "nights": [7, 10]}),
-                expected("departure_date", Some("nights"), None),
+                Some(expected("departure_date", Some("nights"), None)),
             ),
             (
                 "hotels/by-name",
                 json!({"proxy_country": ["us", "de"], "checkin_date": dates, "nights": [3], "samples": 3}),
-                expected("checkin_date", Some("proxy_country"), Some("us")),
+                Some(expected("checkin_date", Some("proxy_country"), Some("us"))),
             ),
             (
                 "hotels/rooms",
                 json!({"proxy_country": ["us", "de"]}),
-                expected("proxy_country", None, Some("us")),
+                Some(expected("proxy_country", None, Some("us"))),
             ),
             (
                 "hotels/search",
                 json!({"proxy_country": ["us", "de"], "checkin_date": dates}),
-                expected("checkin_date", Some("proxy_country"), None),
+                Some(expected("checkin_date", Some("proxy_country"), None)),
             ),
             ("flights/oneway", json!({}), None),
         ] {

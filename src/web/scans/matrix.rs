@@ -139,7 +139,7 @@ fn market_cell(cell: &GridCell) -> Markup {
         title.push_str(verdict_words(parity.verdict));
     }
     if let Some(room) = &cell.room {
-        title.push_str(&format!("; {room}"));
+        title.extend(["; ", room]);
     }
     html! {
         td class=(class) {

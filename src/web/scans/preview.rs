@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-use super::actions::{once_field, searches};
+use super::actions::searches;
 use super::describe::{facts, search_title, title};
 use super::new::BODY_FIELD;
 use super::same_as;
@@ -12,6 +12,7 @@ use crate::contract::scans::{PlanCost, PlanFit, RequestRange, ScanPreview, Warni
 use crate::http::error::ApiError;
 use crate::scans;
 use crate::web::form::token_field;
+use crate::web::once::once_field;
 use crate::web::parts::{self, Tone, chip, count, duration};
 use crate::web::session::Session;
 

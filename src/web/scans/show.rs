@@ -67,7 +67,7 @@ fn head(session: &Session, scan: &Scan, name: &str) -> Markup {
             div class="actions" { (actions::buttons(session, scan)) }
         }
         @if !scan.status.is_ended() {
-            div data-events={ (super::path(scan.id)) "/events" } {}
+            div hidden data-events={ (super::path(scan.id)) "/events" } {}
             p class="hint without-script" {
                 "Without JavaScript this page does not update itself. "
                 a href=(super::path(scan.id)) { "Reload" }
