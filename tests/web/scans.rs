@@ -144,17 +144,6 @@ async fn markets_are_compared_with_the_first_one() {
         "endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts"},
         "sweep": {"checkin_date": ["2030-01-01"], "nights": [3], "proxy_country": ["us", "de"]}
     });
-    let body = {
-        let mut body = body;
-        body["sweep"].as_object_mut().unwrap().remove("nights");
-        body["request"]["checkin_date"] = json!("2030-01-01");
-        body["request"]["checkout_date"] = json!("2030-01-04");
-        body["sweep"]
-            .as_object_mut()
-            .unwrap()
-            .remove("checkin_date");
-        body
-    };
     let id = service
         .submit_and_complete(&body, |position| {
             SearchOutcome::Ok(if position == 0 { 200 } else { 250 })

@@ -27,12 +27,21 @@
     localTimes(fresh);
     for (const element of document.querySelectorAll("[data-live]")) {
       const next = fresh.getElementById(element.id);
-      const inUse = element.contains(document.activeElement) && document.activeElement !== document.body
-        || element.querySelector("details[open]");
+      const active = element.contains(document.activeElement) ? document.activeElement : null;
+      const inUse = element.querySelector("details[open]") || active?.matches("input, select, textarea");
       if (next && !inUse) {
+        const place = focusable(element).indexOf(active);
         element.replaceWith(next);
+        const same = focusable(next)[place];
+        if (same?.textContent === active?.textContent) {
+          same?.focus();
+        }
       }
     }
+  }
+
+  function focusable(element) {
+    return [...element.querySelectorAll("a, button, summary")];
   }
 
   // Follows the events of the path in `data-events`; at most one refresh a second, and none while one runs.
@@ -60,6 +69,7 @@
     };
     events.addEventListener("item", update);
     events.addEventListener("reset", update);
+    document.addEventListener("toggle", update, true);
     events.addEventListener("scan", (event) => {
       update();
       if (JSON.parse(event.data).finished_at) {
