@@ -1,5 +1,6 @@
-//! Prices by the days that were left until departure or check-in. The samples of many departures
-//! are put together, so this shows when a product is cheap, not what one departure costs.
+//! Prices by the days that were left until departure or check-in (history.md, rule 32). The samples
+//! of many departures are put together, so this shows when a product is cheap, not what one
+//! departure costs.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +75,7 @@ pub async fn lead_times<P: Product>(
     let mut snapshot = db::snapshot(conn).await?;
     let filter = P::series_filter(query);
     let limit = paging::limit_plus_one(MAX_PRODUCTS) - 1;
-    let found = products(&mut *snapshot, tenant, &filter, None, limit).await?;
+    let found = products(&mut snapshot, tenant, &filter, None, limit).await?;
     let mut presenter = ProductPresenter::<P>::default();
     let mut all = Vec::new();
     for product in found {
@@ -225,7 +226,9 @@ mod tests {
             zone: zone.to_owned(),
         };
         let mut all = LeadAggregator::new(&range, dates, nights);
-        samples.iter().for_each(|sample| all.add(sample));
+        for sample in samples {
+            all.add(sample);
+        }
         all.finish()
             .1
             .into_iter()

@@ -340,7 +340,7 @@ fn rule_state(alert: &Alert) -> Markup {
     html! {
         section class="card" {
             h2 { "The rule" }
-            p class="sub" { (sentence(&alert)) ", judged by " (match alert.scope.as_str() { "cell" => "each date or market alone", _ => "the best price of the run" }) }
+            p class="sub" { (sentence(alert)) ", judged by " (match alert.scope.as_str() { "cell" => "each date or market alone", _ => "the best price of the run" }) }
             div class="scroll" {
                 table {
                     thead { tr { th scope="col" { "State" } th scope="col" { "Before" } th scope="col" { "After" } } }

@@ -108,7 +108,6 @@ async fn enable_webhook(
         .await?
         .ok_or(CommandError::NoWebhook)?;
     endpoint::enable(&mut lock).await?;
-    drop(lock);
     tx.commit().await?;
     Ok(Redirect::to(&monitors::path(found.1)).into_response())
 }
@@ -123,7 +122,6 @@ async fn rotate_secret(Path(id): Path<String>, form: SessionForm) -> Result<Resp
         .await?
         .ok_or(CommandError::NoWebhook)?;
     let (secret, old_until) = endpoint::rotate_secret(&mut lock, context.ring, context.now).await?;
-    drop(lock);
     tx.commit().await?;
     let body = html! {
         div class="head" { h1 { "New signing secret" } }
