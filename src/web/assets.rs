@@ -24,7 +24,9 @@ static STYLE: LazyLock<File> = LazyLock::new(|| {
         "text/css; charset=utf-8",
         concat!(
             include_str!("assets/style.css"),
-            include_str!("assets/scans.css")
+            include_str!("assets/scans.css"),
+            include_str!("assets/charts.css"),
+            include_str!("assets/prices.css"),
         ),
     )
 });

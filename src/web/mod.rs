@@ -18,6 +18,7 @@ mod front_page;
 mod item;
 mod layout;
 mod login;
+mod monitors;
 mod once;
 mod overview;
 mod parts;

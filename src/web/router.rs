@@ -2,7 +2,9 @@
 
 use axum::Router;
 
-use super::{assets, front_page, item, login, overview, scans};
+use super::{
+    alerts, assets, deliveries, front_page, item, login, monitors, overview, prices, scans, usage,
+};
 use crate::http::AppState;
 
 /// Every page, to be merged into the router of the API (`http::router`).
@@ -12,6 +14,11 @@ pub fn routes() -> Router<AppState> {
         .merge(front_page::routes())
         .merge(login::routes())
         .merge(overview::routes())
+        .merge(prices::routes())
+        .merge(monitors::routes())
+        .merge(alerts::routes())
+        .merge(deliveries::routes())
+        .merge(usage::routes())
         .merge(scans::routes())
         .merge(item::routes())
 }

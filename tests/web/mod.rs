@@ -1,9 +1,12 @@
 //! The dashboard from outside: what a browser gets and sends. Each test is a browser without
 //! JavaScript.
 
+mod monitors;
 mod pages;
+mod prices;
 mod scans;
 mod sessions;
+mod usage;
 
 use serde_json::{Value, json};
 

@@ -19,6 +19,13 @@ fn pages(scan: &str, item: &str) -> Vec<String> {
         format!("/scans/new?like={scan}"),
         format!("/scans/{scan}"),
         format!("/items/{item}"),
+        "/prices".to_owned(),
+        "/prices/flights?from_airport=TLV&to_airport=LHR".to_owned(),
+        "/monitors".to_owned(),
+        "/monitors/new".to_owned(),
+        "/alerts".to_owned(),
+        "/deliveries".to_owned(),
+        "/usage".to_owned(),
     ]
 }
 
