@@ -24,7 +24,11 @@ async fn known_fares_are_a_calendar_with_their_age() {
         ["history", "oneway", "tlv", "LHR", "--depart", "2030-02"],
     );
     let shown = client.out(&args);
-    insta::assert_snapshot!(shown);
+    // Prices are younger than an hour.
+    let ages = (0..60).fold(shown.clone(), |text, age| {
+        text.replace(&format!(" {age:>2}m"), " NNm")
+    });
+    insta::assert_snapshot!(ages);
     let json: Value =
         serde_json::from_str(&client.out(&[&args[..], &["--json"]].concat())).unwrap();
     assert_eq!(json["data"][0]["cells"].as_array().unwrap().len(), 28);

@@ -97,7 +97,10 @@ pub fn price_of(call: &Call) -> u64 {
             .fold(0, |sum, byte| sum * 7 + byte)
     };
     let place = call.body["to_airport"].as_str().unwrap_or_default();
-    100 + (day("departure_date") * 13 + day("return_date") * 5 + place.len() as u64) % 97
+    100 + (day("departure_date") * 13
+        + day("return_date") * 5
+        + place.bytes().map(u64::from).sum::<u64>())
+        % 97
 }
 
 /// Answers one-way searches by date: the 5th is degraded, the 6th empty.
@@ -120,7 +123,29 @@ pub fn stable(text: &str) -> String {
     for prefix in ["scn_", "itm_", "att_", "mon_", "alr_", "dlv_"] {
         stable = replace_digits(&stable, prefix, |c| c.is_ascii_hexdigit(), "…");
     }
-    replace_digits(&stable, "http://127.0.0.1:", |c| c.is_ascii_digit(), "PORT")
+    stable = replace_digits(&stable, "http://127.0.0.1:", |c| c.is_ascii_digit(), "PORT");
+    replace_times(&stable)
+}
+
+/// Replaces each `2026-11-22 20:04` by as many characters.
+fn replace_times(text: &str) -> String {
+    const PATTERN: &[u8] = b"0000-00-00 00:00";
+    let mut bytes = text.as_bytes().to_vec();
+    let fits = |window: &[u8]| {
+        window
+            .iter()
+            .zip(PATTERN)
+            .all(|(found, wanted)| match wanted {
+                b'0' => found.is_ascii_digit(),
+                wanted => found == wanted,
+            })
+    };
+    for at in 0..bytes.len().saturating_sub(PATTERN.len()) {
+        if fits(&bytes[at..at + PATTERN.len()]) {
+            bytes[at..at + PATTERN.len()].copy_from_slice(b"YYYY-MM-DD HH:MM");
+        }
+    }
+    String::from_utf8(bytes).unwrap()
 }
 
 /// Replaces the characters after each `prefix`; padding to their width stays.

@@ -17,11 +17,11 @@ pub enum Refusal {
 /// The lines before the question.
 pub fn describe(preview: &ScanPreview) -> String {
     let mut text = format!(
-        "{}: {}, about {} at {:.0} searches a minute\n",
+        "{}: {}, about {} at {} searches a minute\n",
         counted(preview.items, "search"),
         requests(preview),
         duration(preview.seconds),
-        preview.searches_per_minute
+        whole(preview.searches_per_minute)
     );
     match preview.plan_requests_remaining {
         Some(left) => {
@@ -41,6 +41,12 @@ pub fn describe(preview: &ScanPreview) -> String {
         _ = writeln!(text, "Note: {}", warning.message);
     }
     text
+}
+
+/// A pace as a whole number with separators.
+fn whole(pace: f64) -> String {
+    let digits = format!("{pace:.0}");
+    digits.parse::<u64>().map_or(digits, count)
 }
 
 /// `16 requests`, `16 to 32 requests`.

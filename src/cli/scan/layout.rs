@@ -143,6 +143,7 @@ impl Layout {
 pub fn cell_text(scan: &Scan, search: &Map<String, Value>) -> String {
     let values = swept_fields(&scan.sweep).filter_map(|name| match name {
         NIGHTS => nights_of(search).map(|nights| format!("{nights} nights")),
+        MARKET => Some(search.get(MARKET)?.as_str()?.to_uppercase()),
         name => search.get(name).map(|value| {
             value
                 .as_str()
