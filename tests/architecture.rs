@@ -224,7 +224,10 @@ const PROCESS_CLOCK: &[(&str, &str)] = &[
     ),
     ("sandbox/server.rs", "the clock of the sandbox marketplace"),
     ("cli/demo/mod.rs", "the day of its searches"),
-    ("cli/dates.rs", "the first of the dates that a command means"),
+    (
+        "cli/dates.rs",
+        "the first of the dates that a command means",
+    ),
     ("cli/keys/new.rs", "the name of a key"),
 ];
 
