@@ -178,16 +178,17 @@ async fn login_does_not_show_the_typed_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn verify_names_each_subscription() {
     let client = Client::start().await;
-    client
-        .upstream
-        .answer(|call| match call.path.contains("flights") {
-            true => Reply::status(400)
+    client.upstream.answer(|call| {
+        if call.path.contains("flights") {
+            Reply::status(400)
                 .header("x-rapidapi-proxy-response", "false")
-                .with_json(json!({"detail": "from_airport is required"})),
-            false => Reply::status(403)
+                .with_json(json!({"detail": "from_airport is required"}))
+        } else {
+            Reply::status(403)
                 .header("x-rapidapi-proxy-response", "true")
-                .with_json(json!({"message": "You are not subscribed to this API."})),
-        });
+                .with_json(json!({"message": "You are not subscribed to this API."}))
+        }
+    });
     let verified = client.run(&["verify"]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
     insta::assert_snapshot!(verified.out);
