@@ -286,7 +286,7 @@ fn offer_rows(endpoint: Endpoint, offers: &[Offer], currency: &str) -> Markup {
                         } @else {
                             th scope="col" { "Hotel" } th scope="col" { "Room" } th scope="col" { "Board" }
                         }
-                        th scope="col" {}
+                        th scope="col" { span class="visually-hidden" { "Booking page" } }
                     }
                 }
                 tbody {

@@ -126,7 +126,7 @@ fn range(requests: RequestRange) -> String {
 
 fn plan_table(plans: &[PlanCost]) -> Markup {
     html! {
-        div class="scroll" {
+        div class="scroll" tabindex="0" role="region" aria-label="Cost on each plan" {
             table {
                 thead {
                     tr {
