@@ -182,12 +182,12 @@ impl Queue {
         Self {
             ready_queue,
             executor,
+            lease,
             failed,
             tasks,
             stop_work,
             stop_upkeep,
             permits,
-            lease,
             pool,
         }
     }
