@@ -64,7 +64,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
             @if alerts.data.is_empty() {
                 (empty(is_filtered))
             } @else {
-                div class="scroll" { (table(&alerts.data)) }
+                div class="scroll" tabindex="0" role="region" aria-label="Alerts" { (table(&alerts.data)) }
                 (parts::next_page(&here, alerts.next_cursor.as_deref()))
             }
         }
@@ -341,7 +341,7 @@ fn rule_state(alert: &Alert) -> Markup {
         section class="card" {
             h2 { "The rule" }
             p class="sub" { (sentence(alert)) ", judged by " (match alert.scope.as_str() { "cell" => "each date or market alone", _ => "the best price of the run" }) }
-            div class="scroll" {
+            div class="scroll" tabindex="0" role="region" aria-label="Evidence" {
                 table {
                     thead { tr { th scope="col" { "State" } th scope="col" { "Before" } th scope="col" { "After" } } }
                     tbody {

@@ -72,7 +72,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
             @if deliveries.data.is_empty() {
                 (empty(is_filtered))
             } @else {
-                div class="scroll" { (table(&deliveries.data, true)) }
+                div class="scroll" tabindex="0" role="region" aria-label="Deliveries" { (table(&deliveries.data, true)) }
                 (parts::next_page(&here, deliveries.next_cursor.as_deref()))
             }
         }
@@ -237,7 +237,7 @@ fn tries(detail: &DeliveryDetail) -> Markup {
                     p { "Not tried yet." @if let Some(at) = detail.delivery.next_try_at { " The first try is due " (parts::time(at)) "." } }
                 }))
             } @else {
-                div class="scroll" {
+                div class="scroll" tabindex="0" role="region" aria-label="Tries" {
                     table class="rows" {
                         thead {
                             tr {

@@ -86,7 +86,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
             @if monitors.data.is_empty() {
                 (empty(status.is_some()))
             } @else {
-                div class="scroll" { (table(&monitors.data, &prices)) }
+                div class="scroll" tabindex="0" role="region" aria-label="Monitors" { (table(&monitors.data, &prices)) }
                 (parts::next_page(&here, monitors.next_cursor.as_deref()))
             }
         }

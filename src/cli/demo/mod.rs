@@ -205,7 +205,10 @@ fn print_next_steps(
     writeln!(
         out,
         "\n4. Try it\n\n   \
-         open  {base}/docs\n\n   \
+         # the dashboard; sign in with its button\n   \
+         open  {base}/\n   \
+         # the description of the API\n   \
+         open  {base}/docs\n   \
          # the three cheapest dates, from stored results, at no cost\n   \
          {curl} '{base}/v1/scans/{fares}/items?sort=price&limit=3'\n   \
          # the price history of the scans\n   \

@@ -52,7 +52,7 @@ fn render(scan: &Scan, items: &ItemPage, filters: &FormFields) -> Markup {
             @if items.data.is_empty() {
                 div class="empty" { "No search has these properties." }
             } @else {
-                div class="scroll" {
+                div class="scroll" tabindex="0" role="region" aria-label="Searches" {
                     table class="rows" {
                         thead {
                             tr {

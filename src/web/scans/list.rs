@@ -139,7 +139,7 @@ fn nothing(filters: &FormFields) -> Markup {
 /// A table of scans, also of the overview.
 pub(in crate::web) fn table(scans: &[Scan]) -> Markup {
     html! {
-        div class="scroll" {
+        div class="scroll" tabindex="0" role="region" aria-label="Scans" {
             table class="rows scans" {
                 thead {
                     tr {

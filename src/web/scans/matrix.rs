@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use maud::{Markup, html};
-use rust_decimal::Decimal;
+use rust_decimal::{Decimal, RoundingStrategy};
 use serde_json::Value;
 
 use super::calendar::{class, legend};
@@ -37,7 +37,7 @@ pub(super) fn render(grid: &Grid) -> Markup {
             @if has_parity { "Below each price: the difference to the first market." }
             @else { "The colour is the price's fifth of this scan." }
         }
-        div class="scroll" {
+        div class="scroll" tabindex="0" role="region" aria-label="Price by market" {
             table class="matrix" {
                 thead {
                     tr {
@@ -165,7 +165,7 @@ fn difference_text(parity: &Parity) -> String {
 
 /// `+5.8 %`, with a real minus sign.
 fn signed_percent(percent: Decimal) -> String {
-    let rounded = percent.round_dp(1);
+    let rounded = percent.round_dp_with_strategy(1, RoundingStrategy::MidpointAwayFromZero);
     let sign = if rounded.is_sign_negative() && !rounded.is_zero() {
         "−"
     } else {
@@ -238,6 +238,8 @@ mod tests {
     #[test]
     fn a_difference_has_a_sign_and_one_place() {
         for (percent, shown) in [
+            ("14.45", "+14.5 %"),
+            ("-2.65", "−2.7 %"),
             ("-18.7", "−18.7 %"),
             ("5.75", "+5.8 %"),
             ("-0.04", "+0.0 %"),

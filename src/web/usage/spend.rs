@@ -115,7 +115,7 @@ fn table(usage: &Usage, base: &str) -> Markup {
                 a class="button" href="/scans/new" { "New scan" }
             }))
         } @else {
-            div class="scroll" {
+            div class="scroll" tabindex="0" role="region" aria-label="Spend" {
                 table class="rows" {
                     thead {
                         tr {
