@@ -21,7 +21,7 @@ const PER_SECOND: f64 = 1_000.0;
 /// The length of a round of one variant.
 const ROUND_TIME: Duration = Duration::from_secs(5);
 const CONCURRENCY: usize = 64;
-const SLOW: usize = 2_000;
+const SLOW: usize = 1_000;
 /// Long enough to accept all of them, on a slow machine too.
 const SLOW_MS: u64 = 12_000;
 
