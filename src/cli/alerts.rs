@@ -19,7 +19,7 @@ pub struct AlertsArgs {
     #[command(subcommand)]
     command: Option<AlertsCommand>,
     #[command(flatten)]
-    list: ListArgs,
+    list: AlertListArgs,
 }
 
 /// The subcommands.
@@ -29,12 +29,12 @@ enum AlertsCommand {
     #[command(
         after_help = "Examples:\n  farescan alerts show @last\n  farescan alerts show alr_01a203c0e342 --json | jq .searched"
     )]
-    Show(ShowArgs),
+    Show(AlertShowArgs),
 }
 
 /// Which alerts.
 #[derive(Debug, clap::Args)]
-struct ListArgs {
+struct AlertListArgs {
     /// Only alerts of this monitor
     #[arg(long, value_name = "MONITOR")]
     monitor: Option<String>,
@@ -50,7 +50,7 @@ struct ListArgs {
 
 /// One alert.
 #[derive(Debug, clap::Args)]
-struct ShowArgs {
+struct AlertShowArgs {
     /// Alert: its id, the beginning of it, or `@last`
     #[arg(value_name = "ALERT", default_value = "@last")]
     alert: String,
@@ -66,7 +66,7 @@ pub async fn run(args: AlertsArgs) -> Result<(), Failure> {
     }
 }
 
-async fn list(args: ListArgs) -> Result<(), Failure> {
+async fn list(args: AlertListArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let monitor = match &args.monitor {
         Some(monitor) => Some(ids::monitor(&session.client, monitor).await?),
@@ -128,7 +128,7 @@ fn plain(value: &Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-async fn show_one(args: ShowArgs) -> Result<(), Failure> {
+async fn show_one(args: AlertShowArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let id = ids::alert(&session.client, &args.alert).await?;
     let answer = session.client.ask(&format!("/v1/alerts/{id}")).await?;

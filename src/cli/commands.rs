@@ -40,7 +40,7 @@ pub enum ClientCommand {
     #[command(
         after_help = "Examples:\n  farescan pause @last\n  farescan pause scn_01a203c0e342 --json"
     )]
-    Pause(control::PauseArgs),
+    Pause(control::ScanPauseArgs),
     /// Continue a paused scan
     #[command(
         after_help = "Examples:\n  farescan resume @last\n  farescan resume scn_01a203c0e342 --max-requests 80 --yes"

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use serde_json::json;
 
 use super::Failure;
-use super::client::{ClientArgs, Session};
+use super::client::{ClientArgs, ServiceSession};
 use super::format::counted;
 use super::ids;
 use super::progress::summary;
@@ -14,7 +14,7 @@ use crate::contract::Scan;
 
 /// A scan.
 #[derive(Debug, clap::Args)]
-pub struct PauseArgs {
+pub struct ScanPauseArgs {
     /// Scan: its id, the beginning of it, or `@last`
     #[arg(value_name = "SCAN")]
     scan: String,
@@ -50,7 +50,7 @@ pub struct CancelArgs {
 }
 
 /// Pauses a scan: no new search begins.
-pub async fn pause(args: PauseArgs) -> Result<(), Failure> {
+pub async fn pause(args: ScanPauseArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let id = ids::scan(&session.client, &args.scan).await?;
     send(&session, &format!("/v1/scans/{id}/pause"), None).await
@@ -85,7 +85,7 @@ pub async fn cancel(args: CancelArgs) -> Result<(), Failure> {
 }
 
 async fn send(
-    session: &Session,
+    session: &ServiceSession,
     path: &str,
     body: Option<serde_json::Value>,
 ) -> Result<(), Failure> {

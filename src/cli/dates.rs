@@ -30,7 +30,7 @@ enum DatePart {
 
 /// Which days of the ranges.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub struct DateFilter {
+pub struct DateArgs {
     /// Only these days of the week: `thu,fri`, `mon-fri`, `weekend`
     #[arg(long, value_name = "DAYS")]
     pub weekdays: Option<Weekdays>,
@@ -128,7 +128,7 @@ impl Dates {
     ///
     /// # Errors
     /// The filter leaves no date, or does not apply.
-    pub fn field_or_sweep(&self, filter: &DateFilter) -> Result<FieldOrSweep, String> {
+    pub fn field_or_sweep(&self, filter: &DateArgs) -> Result<FieldOrSweep, String> {
         let is_filtered = filter.weekdays.is_some() || filter.step.is_some();
         match self.0.as_slice() {
             [DatePart::Day(date)] if !is_filtered => Ok(FieldOrSweep::Field(date.to_value())),
@@ -164,7 +164,7 @@ impl Dates {
     }
 }
 
-impl DateFilter {
+impl DateArgs {
     fn range(&self, from: &str, to: &str) -> Value {
         let mut range = Map::from_iter([
             ("from".to_owned(), json!(from)),
@@ -309,7 +309,7 @@ mod tests {
         weekdays: Option<&str>,
         step: Option<u16>,
     ) -> Result<FieldOrSweep, String> {
-        let filter = DateFilter {
+        let filter = DateArgs {
             weekdays: weekdays.map(|days| days.parse().unwrap()),
             step,
         };

@@ -18,7 +18,7 @@ pub struct DeliveriesArgs {
     #[command(subcommand)]
     command: Option<DeliveriesCommand>,
     #[command(flatten)]
-    list: ListArgs,
+    list: DeliveryListArgs,
 }
 
 /// The subcommands.
@@ -28,7 +28,7 @@ enum DeliveriesCommand {
     #[command(
         after_help = "Examples:\n  farescan deliveries show @last\n  farescan deliveries show dlv_01a203c0e342 --json | jq .payload"
     )]
-    Show(ShowArgs),
+    Show(DeliveryShowArgs),
     /// Send a delivery again
     #[command(
         after_help = "Examples:\n  farescan deliveries resend @last\n  farescan deliveries resend dlv_01a203c0e342 --yes"
@@ -38,7 +38,7 @@ enum DeliveriesCommand {
 
 /// Which deliveries.
 #[derive(Debug, clap::Args)]
-struct ListArgs {
+struct DeliveryListArgs {
     /// Only deliveries of this monitor
     #[arg(long, value_name = "MONITOR")]
     monitor: Option<String>,
@@ -54,7 +54,7 @@ struct ListArgs {
 
 /// One delivery.
 #[derive(Debug, clap::Args)]
-struct ShowArgs {
+struct DeliveryShowArgs {
     /// Delivery: its id, the beginning of it, or `@last`
     #[arg(value_name = "DELIVERY", default_value = "@last")]
     delivery: String,
@@ -83,7 +83,7 @@ pub async fn run(args: DeliveriesArgs) -> Result<(), Failure> {
     }
 }
 
-async fn list(args: ListArgs) -> Result<(), Failure> {
+async fn list(args: DeliveryListArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let monitor = match &args.monitor {
         Some(monitor) => Some(ids::monitor(&session.client, monitor).await?),
@@ -142,7 +142,7 @@ fn status(delivery: &Delivery) -> Text {
     }
 }
 
-async fn show_one(args: ShowArgs) -> Result<(), Failure> {
+async fn show_one(args: DeliveryShowArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let id = ids::delivery(&session.client, &args.delivery).await?;
     let answer = session.client.ask(&format!("/v1/deliveries/{id}")).await?;

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::Failure;
-use super::client::{ApiClient, ClientError, Session};
+use super::client::{ApiClient, ClientError, ServiceSession};
 
 /// The rows of a page that a command asks for.
 const PAGE_ROWS: u16 = 500;
@@ -55,7 +55,7 @@ struct RawPage {
 }
 
 /// Prints each row of a list on a line, all pages.
-pub async fn print_lines(session: &Session, path: &str) -> Result<(), Failure> {
+pub async fn print_lines(session: &ServiceSession, path: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout();
     let mut cursor = None;
     loop {

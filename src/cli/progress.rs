@@ -6,7 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::Instant;
 
-use super::client::{ApiClient, ClientError, Session};
+use super::client::{ApiClient, ClientError, ServiceSession};
 use super::format::{counted, duration, price};
 use super::scan::layout::Layout;
 use super::terminal::Screen;
@@ -41,7 +41,7 @@ pub enum View {
 
 impl View {
     /// What this session's terminal can show.
-    pub fn of(session: &Session) -> Self {
+    pub fn of(session: &ServiceSession) -> Self {
         if session.screen.live {
             Self::Calendar(session.screen)
         } else {

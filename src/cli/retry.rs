@@ -6,7 +6,7 @@ use std::io::Write as _;
 use serde_json::json;
 
 use super::Failure;
-use super::client::{ClientArgs, Session};
+use super::client::{ClientArgs, ServiceSession};
 use super::exit::{CommandEnd, ExitStatus};
 use super::format::{count, counted, range};
 use super::ids;
@@ -114,7 +114,7 @@ pub async fn run(args: RetryArgs) -> Result<(), Failure> {
 }
 
 /// The number of items that the retry would search.
-async fn selected(session: &Session, scan: &Scan, args: &RetryArgs) -> Result<u64, Failure> {
+async fn selected(session: &ServiceSession, scan: &Scan, args: &RetryArgs) -> Result<u64, Failure> {
     if args.reasons.is_empty() {
         let items = scan.items;
         let count = |status: &RetryStatus| match status {
@@ -142,7 +142,7 @@ async fn selected(session: &Session, scan: &Scan, args: &RetryArgs) -> Result<u6
 }
 
 /// The requests left of the plan that the scan is billed to.
-async fn left(session: &Session, scan: &Scan) -> Result<Option<u64>, Failure> {
+async fn left(session: &ServiceSession, scan: &Scan) -> Result<Option<u64>, Failure> {
     let quota: Quota = session.client.get("/v1/quota").await?;
     let lane = match scan.endpoint.api() {
         Api::Flights => quota.flights,

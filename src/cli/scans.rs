@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use super::Failure;
-use super::client::{ClientArgs, Session};
+use super::client::{ClientArgs, ServiceSession};
 use super::format::{count, price, time, time_or, zone};
 use super::ids;
 use super::pages::{Query, page_limit, print_lines, rows};
@@ -21,7 +21,7 @@ pub struct ScansArgs {
     #[command(subcommand)]
     command: Option<ScansCommand>,
     #[command(flatten)]
-    list: ListArgs,
+    list: ScanListArgs,
 }
 
 /// The subcommands.
@@ -31,12 +31,12 @@ enum ScansCommand {
     #[command(
         after_help = "Examples:\n  farescan scans show @last\n  farescan scans show scn_01a203c0e342 --json | jq .items"
     )]
-    Show(ShowArgs),
+    Show(ScanShowArgs),
 }
 
 /// Which scans.
 #[derive(Debug, clap::Args)]
-struct ListArgs {
+struct ScanListArgs {
     /// Only scans in this status: `queued`, `running`, `paused`, `completed`, `incomplete` or
     /// `cancelled`
     #[arg(long, value_name = "STATUS")]
@@ -59,7 +59,7 @@ struct ListArgs {
 
 /// One scan.
 #[derive(Debug, clap::Args)]
-struct ShowArgs {
+struct ScanShowArgs {
     /// Scan: its id, the beginning of it, or `@last`
     #[arg(value_name = "SCAN", default_value = "@last")]
     scan: String,
@@ -79,7 +79,7 @@ pub async fn run(args: ScansArgs) -> Result<(), Failure> {
     }
 }
 
-async fn list(args: ListArgs) -> Result<(), Failure> {
+async fn list(args: ScanListArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let monitor = match &args.monitor {
         Some(monitor) => Some(ids::monitor(&session.client, monitor).await?),
@@ -175,7 +175,7 @@ pub fn subject(scan: &Scan) -> String {
     }
 }
 
-async fn show_one(args: ShowArgs) -> Result<(), Failure> {
+async fn show_one(args: ScanShowArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let id = ids::scan(&session.client, &args.scan).await?;
     let answer = session.client.ask(&format!("/v1/scans/{id}")).await?;
@@ -186,7 +186,7 @@ async fn show_one(args: ShowArgs) -> Result<(), Failure> {
     print(&session, &answer.read()?).await
 }
 
-async fn print(session: &Session, scan: &Scan) -> Result<(), Failure> {
+async fn print(session: &ServiceSession, scan: &Scan) -> Result<(), Failure> {
     let mut out = anstream::stdout();
     let label = scan
         .label

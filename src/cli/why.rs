@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use super::Failure;
-use super::client::{ClientArgs, Session};
+use super::client::{ClientArgs, ServiceSession};
 use super::exit::CommandEnd;
 use super::format::{clock, counted, price, zone};
 use super::ids;
@@ -85,7 +85,7 @@ fn is_meant(item: &Item, values: &[String]) -> bool {
     })
 }
 
-fn list(session: &Session, scan: &Scan, items: &[&Item]) -> Result<(), Failure> {
+fn list(session: &ServiceSession, scan: &Scan, items: &[&Item]) -> Result<(), Failure> {
     let mut out = anstream::stdout();
     if session.json {
         for item in items {
@@ -120,7 +120,7 @@ fn status(item: &Item) -> String {
         .map_or_else(|| item.state.to_string(), |status| status.to_string())
 }
 
-async fn story(session: &Session, item: &Item) -> Result<(), Failure> {
+async fn story(session: &ServiceSession, item: &Item) -> Result<(), Failure> {
     let answer = session
         .client
         .ask(&format!("/v1/items/{}/attempts", item.id))

@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 use super::plan::earliest_today;
 use super::store::{
     self,
-    lock::{EndedItem, LockedScan, ScanRow},
+    lock::{EndedItem, LockedScan, LockedScanRow},
 };
 use super::submit::{key_expiry, reload};
 use crate::commands::{
@@ -85,7 +85,7 @@ fn count(items: usize) -> u32 {
 
 fn check_max_requests(
     request: &RetryRequest,
-    scan: &ScanRow,
+    scan: &LockedScanRow,
     again: usize,
 ) -> Result<(), CommandError> {
     let least =

@@ -12,7 +12,7 @@ use super::failure::PageFailure;
 use super::form::FormFields;
 use super::layout::{NavItem, page};
 use super::monitors::{self, rules};
-use super::parts::{self, Tone};
+use super::parts::{self, BadgeTone};
 use super::session::Session;
 use crate::contract::monitors::{Alert, AlertPage, AlertsQuery, PriceMark, RuleState, RuleType};
 use crate::contract::scans::ParityVerdict;
@@ -328,10 +328,10 @@ fn evidence(alert: &Alert) -> Markup {
 
 fn parity(verdict: ParityVerdict) -> Markup {
     match verdict {
-        ParityVerdict::Gap => parts::chip(Tone::Warn, "gap"),
-        ParityVerdict::Noise => parts::chip(Tone::Plain, "noise"),
-        ParityVerdict::Insufficient => parts::chip(Tone::Plain, "too few prices"),
-        ParityVerdict::NotComparable => parts::chip(Tone::Plain, "not comparable"),
+        ParityVerdict::Gap => parts::chip(BadgeTone::Warn, "gap"),
+        ParityVerdict::Noise => parts::chip(BadgeTone::Plain, "noise"),
+        ParityVerdict::Insufficient => parts::chip(BadgeTone::Plain, "too few prices"),
+        ParityVerdict::NotComparable => parts::chip(BadgeTone::Plain, "not comparable"),
     }
 }
 

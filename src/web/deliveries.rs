@@ -11,7 +11,7 @@ use super::form::{FormFields, SessionForm};
 use super::layout::{NavItem, page};
 use super::monitors;
 use super::once::{once_field, once_key};
-use super::parts::{self, Confirmation, Tone};
+use super::parts::{self, BadgeTone, ConfirmationPage};
 use super::session::Session;
 use crate::contract::webhooks::{
     DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, DeliveryReason, DeliveryStatus,
@@ -148,9 +148,9 @@ const fn status_name(status: DeliveryStatus) -> &'static str {
 
 fn status(delivery: &Delivery) -> Markup {
     let tone = match delivery.status {
-        DeliveryStatus::Pending => Tone::Info,
-        DeliveryStatus::Delivered => Tone::Good,
-        DeliveryStatus::Failed => Tone::Bad,
+        DeliveryStatus::Pending => BadgeTone::Info,
+        DeliveryStatus::Delivered => BadgeTone::Good,
+        DeliveryStatus::Failed => BadgeTone::Bad,
     };
     html! {
         (parts::chip(tone, status_name(delivery.status)))
@@ -214,7 +214,7 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
 }
 
 fn send_again(session: &Session, delivery: &Delivery) -> Markup {
-    Confirmation {
+    ConfirmationPage {
         action: &format!("{}/resend", path(delivery.id)),
         label: "Send again",
         question: html! {
@@ -265,9 +265,9 @@ fn try_row(one: &DeliveryTry) -> Markup {
             td class="num" { @match one.latency_ms { Some(ms) => { (parts::count(ms.into())) " ms" } None => { "–" } } }
             td {
                 @match (one.error, one.ended_at) {
-                    (Some(error), _) => { (parts::chip(Tone::Bad, "failed")) " " (error_words(error)) }
-                    (None, Some(_)) => { (parts::chip(Tone::Good, "delivered")) }
-                    (None, None) => { (parts::chip(Tone::Info, "running")) }
+                    (Some(error), _) => { (parts::chip(BadgeTone::Bad, "failed")) " " (error_words(error)) }
+                    (None, Some(_)) => { (parts::chip(BadgeTone::Good, "delivered")) }
+                    (None, None) => { (parts::chip(BadgeTone::Info, "running")) }
                 }
                 @if let Some(status) = one.http_status { " " span class="muted" { "HTTP " (status) } }
             }

@@ -20,7 +20,7 @@ use super::charts::{Unit, sparkline};
 use super::failure::PageFailure;
 use super::form::FormFields;
 use super::layout::{NavItem, page};
-use super::parts::{self, Tone};
+use super::parts::{self, BadgeTone};
 use super::session::Session;
 use crate::contract::monitors::{Monitor, MonitorPage, MonitorPause, MonitorStatus, MonitorsQuery};
 use crate::http::AppState;
@@ -193,15 +193,15 @@ fn last_price(runs: &[RunPrice]) -> String {
 fn state(monitor: &Monitor) -> Markup {
     match (monitor.status, monitor.status_reason) {
         (MonitorStatus::Active, _) if monitor.next_slot.is_none() => {
-            parts::chip(Tone::Warn, "No further slot")
+            parts::chip(BadgeTone::Warn, "No further slot")
         }
-        (MonitorStatus::Active, _) => parts::chip(Tone::Good, "Active"),
+        (MonitorStatus::Active, _) => parts::chip(BadgeTone::Good, "Active"),
         (MonitorStatus::Paused, Some(MonitorPause::KeyRejected)) => {
-            parts::chip(Tone::Bad, "Paused: key rejected")
+            parts::chip(BadgeTone::Bad, "Paused: key rejected")
         }
         (MonitorStatus::Paused, Some(MonitorPause::NotSubscribed)) => {
-            parts::chip(Tone::Bad, "Paused: not subscribed")
+            parts::chip(BadgeTone::Bad, "Paused: not subscribed")
         }
-        (MonitorStatus::Paused, _) => parts::chip(Tone::Plain, "Paused"),
+        (MonitorStatus::Paused, _) => parts::chip(BadgeTone::Plain, "Paused"),
     }
 }

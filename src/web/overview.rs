@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use super::failure::PageFailure;
 use super::layout::{NavItem, page};
-use super::parts::{self, Tone, chip, count, counted, words};
+use super::parts::{self, BadgeTone, chip, count, counted, words};
 use super::scans as scan_pages;
 use super::session::Session;
 use crate::account::quota::quota;
@@ -175,14 +175,14 @@ fn decisions(work: &Work) -> Markup {
                     @for monitor in failing(&work.monitors) {
                         li {
                             a href={ "/monitors/" (monitor.id) } { (monitor.name) } " "
-                            (chip(Tone::Bad, "failing"))
+                            (chip(BadgeTone::Bad, "failing"))
                             " " span class="muted" { (monitor.status_reason.map(|reason| words(reason.as_str())).unwrap_or_default()) }
                         }
                     }
                     @for delivery in &work.failed_deliveries {
                         li {
                             a href={ "/deliveries/" (delivery.id) } { "Delivery of an event" } " "
-                            (chip(Tone::Bad, "given up"))
+                            (chip(BadgeTone::Bad, "given up"))
                             " " span class="muted" { (delivery.reason.map(|reason| words(reason.as_str())).unwrap_or_default()) }
                         }
                     }
@@ -200,7 +200,7 @@ fn scan_link(scan: &Scan) -> Markup {
 fn paused(scan: &Scan) -> Markup {
     html! {
         li {
-            (scan_link(scan)) " " (chip(Tone::Warn, "paused")) " "
+            (scan_link(scan)) " " (chip(BadgeTone::Warn, "paused")) " "
             span class="muted" {
                 (scan.status_reason.map(|reason| words(reason.as_str())).unwrap_or_default())
                 " · " (count(scan.items.pending.into())) " searches left"
@@ -213,7 +213,7 @@ fn incomplete(scan: &Scan) -> Markup {
     let again = scan.items.partial + scan.items.degraded;
     html! {
         li {
-            (scan_link(scan)) " " (chip(Tone::Warn, "incomplete")) " "
+            (scan_link(scan)) " " (chip(BadgeTone::Warn, "incomplete")) " "
             span class="muted" {
                 (count((again + scan.items.failed).into())) " of " (count(scan.items.total.into())) " searches did not complete"
                 @if again > 0 {
@@ -278,9 +278,9 @@ fn monitor_row(monitor: &Monitor) -> Markup {
                 }
             }
             td {
-                @if monitor.status == MonitorStatus::Paused { (chip(Tone::Plain, "paused")) }
-                @else if fired > 0 { (chip(Tone::Good, &counted(fired.into(), "alert"))) }
-                @else { (chip(Tone::Info, "watching")) }
+                @if monitor.status == MonitorStatus::Paused { (chip(BadgeTone::Plain, "paused")) }
+                @else if fired > 0 { (chip(BadgeTone::Good, &counted(fired.into(), "alert"))) }
+                @else { (chip(BadgeTone::Info, "watching")) }
             }
         }
     }
@@ -301,7 +301,7 @@ fn lane(name: &str, lane: &LaneQuota) -> Markup {
         div class="lane" {
             h3 {
                 (name)
-                @if let Some(paused) = &lane.paused { " " (chip(Tone::Warn, &words(paused.reason.as_str()))) }
+                @if let Some(paused) = &lane.paused { " " (chip(BadgeTone::Warn, &words(paused.reason.as_str()))) }
             }
             @match (lane.plan_requests_limit, lane.plan_requests_remaining) {
                 (Some(limit), Some(left)) => {

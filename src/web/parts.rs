@@ -87,7 +87,7 @@ pub(super) fn duration(seconds: u64) -> String {
 
 /// The colour of a chip; its text says the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(super) enum BadgeTone {
     Plain,
     Info,
     Good,
@@ -96,13 +96,13 @@ pub(super) enum Tone {
 }
 
 /// A short state in a coloured frame.
-pub(super) fn chip(tone: Tone, text: &str) -> Markup {
+pub(super) fn chip(tone: BadgeTone, text: &str) -> Markup {
     let class = match tone {
-        Tone::Plain => "chip",
-        Tone::Info => "chip info",
-        Tone::Good => "chip good",
-        Tone::Warn => "chip warn",
-        Tone::Bad => "chip bad",
+        BadgeTone::Plain => "chip",
+        BadgeTone::Info => "chip info",
+        BadgeTone::Good => "chip good",
+        BadgeTone::Warn => "chip warn",
+        BadgeTone::Bad => "chip bad",
     };
     html! { span class=(class) { (text) } }
 }
@@ -110,12 +110,12 @@ pub(super) fn chip(tone: Tone, text: &str) -> Markup {
 /// The status of a scan.
 pub(super) fn scan_status(status: ScanStatus) -> Markup {
     let (tone, text) = match status {
-        ScanStatus::Queued => (Tone::Plain, "Queued"),
-        ScanStatus::Running => (Tone::Info, "Running"),
-        ScanStatus::Paused => (Tone::Warn, "Paused"),
-        ScanStatus::Completed => (Tone::Good, "Completed"),
-        ScanStatus::Incomplete => (Tone::Warn, "Incomplete"),
-        ScanStatus::Cancelled => (Tone::Plain, "Cancelled"),
+        ScanStatus::Queued => (BadgeTone::Plain, "Queued"),
+        ScanStatus::Running => (BadgeTone::Info, "Running"),
+        ScanStatus::Paused => (BadgeTone::Warn, "Paused"),
+        ScanStatus::Completed => (BadgeTone::Good, "Completed"),
+        ScanStatus::Incomplete => (BadgeTone::Warn, "Incomplete"),
+        ScanStatus::Cancelled => (BadgeTone::Plain, "Cancelled"),
     };
     chip(tone, text)
 }
@@ -123,10 +123,10 @@ pub(super) fn scan_status(status: ScanStatus) -> Markup {
 /// The status of a search.
 pub(super) fn search_status(status: SearchStatus) -> Markup {
     let (tone, text) = match status {
-        SearchStatus::Ok => (Tone::Good, "ok"),
-        SearchStatus::Empty => (Tone::Plain, "empty"),
-        SearchStatus::Partial => (Tone::Warn, "partial"),
-        SearchStatus::Degraded => (Tone::Bad, "degraded"),
+        SearchStatus::Ok => (BadgeTone::Good, "ok"),
+        SearchStatus::Empty => (BadgeTone::Plain, "empty"),
+        SearchStatus::Partial => (BadgeTone::Warn, "partial"),
+        SearchStatus::Degraded => (BadgeTone::Bad, "degraded"),
     };
     chip(tone, text)
 }
@@ -173,7 +173,7 @@ pub(super) fn empty_state(text: &Markup) -> Markup {
 
 /// A button that asks once before it spends or destroys. It opens a panel with the question; only
 /// the button in the panel sends the form.
-pub(super) struct Confirmation<'a> {
+pub(super) struct ConfirmationPage<'a> {
     /// The path of the POST.
     pub(super) action: &'a str,
     /// The text of the button that opens the panel.
@@ -188,7 +188,7 @@ pub(super) struct Confirmation<'a> {
     pub(super) fields: Markup,
 }
 
-impl Confirmation<'_> {
+impl ConfirmationPage<'_> {
     /// The button with its panel.
     pub(super) fn render(&self, session: &Session) -> Markup {
         let class = if self.is_destructive {

@@ -19,7 +19,7 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
 use maud::{Markup, html};
 
-use self::subject::Subject;
+use self::subject::PriceSubject;
 use super::failure::PageFailure;
 use super::form::FormFields;
 use super::layout::{NavItem, page_with_status};
@@ -48,17 +48,17 @@ async fn choose(session: Session) -> Result<Response, PageFailure> {
 }
 
 async fn flights(session: Session, query: FormFields) -> Result<Response, PageFailure> {
-    show_or_choose(&session, &query, Subject::route(&query)).await
+    show_or_choose(&session, &query, PriceSubject::route(&query)).await
 }
 
 async fn hotels(session: Session, query: FormFields) -> Result<Response, PageFailure> {
-    show_or_choose(&session, &query, Subject::place(&query)).await
+    show_or_choose(&session, &query, PriceSubject::place(&query)).await
 }
 
 async fn show_or_choose(
     session: &Session,
     query: &FormFields,
-    subject: Option<Subject>,
+    subject: Option<PriceSubject>,
 ) -> Result<Response, PageFailure> {
     let Some(subject) = subject else {
         return Ok(Redirect::to(PATH).into_response());
@@ -136,7 +136,7 @@ fn parts_of_error(error: &ApiError) -> Markup {
 
 /// A route or place with a link, and what was searched there.
 struct Choice {
-    subject: Subject,
+    subject: PriceSubject,
     what: Vec<&'static str>,
     products: u32,
 }
@@ -145,7 +145,7 @@ struct Choice {
 fn by_route(known: &[&KnownPlace]) -> Vec<Choice> {
     let mut choices: Vec<Choice> = Vec::new();
     for place in known {
-        let subject = Subject::Route {
+        let subject = PriceSubject::Route {
             from: place.from_airport.clone().unwrap_or_default(),
             to: place.place.clone(),
         };
@@ -163,7 +163,7 @@ fn by_place(known: &[&KnownPlace]) -> Vec<Choice> {
             Endpoint::HotelsRooms => "hotel_booking_id",
             _ => "hotel_name",
         };
-        let subject = Subject::Place {
+        let subject = PriceSubject::Place {
             field,
             text: place.place.clone(),
         };
@@ -172,7 +172,7 @@ fn by_place(known: &[&KnownPlace]) -> Vec<Choice> {
     choices
 }
 
-fn add_choice(choices: &mut Vec<Choice>, subject: Subject, place: &KnownPlace) {
+fn add_choice(choices: &mut Vec<Choice>, subject: PriceSubject, place: &KnownPlace) {
     let what = match place.endpoint {
         Endpoint::FlightsOneway => "one way",
         Endpoint::FlightsRoundtrip => "round trip",

@@ -17,7 +17,7 @@ use super::charts::{Segment, segments};
 use super::failure::PageFailure;
 use super::form::FormFields;
 use super::layout::{NavItem, page_with_status};
-use super::parts::{self, Tone};
+use super::parts::{self, BadgeTone};
 use super::session::Session;
 use crate::account::quota;
 use crate::contract::Api;
@@ -87,8 +87,8 @@ fn lane_card(api: Api, lane: &LaneQuota, now: Timestamp) -> Markup {
             div class="card-head" {
                 h2 { (api_name(api)) " plan" }
                 @match &lane.paused {
-                    Some(paused) => { (parts::chip(Tone::Warn, &format!("paused: {}", pause_words(paused.reason)))) }
-                    None => { (parts::chip(Tone::Good, "open")) }
+                    Some(paused) => { (parts::chip(BadgeTone::Warn, &format!("paused: {}", pause_words(paused.reason)))) }
+                    None => { (parts::chip(BadgeTone::Good, "open")) }
                 }
             }
             @match plan {

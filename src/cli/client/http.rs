@@ -30,14 +30,14 @@ pub struct ApiClient {
 
 /// A successful answer.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ServiceResponse {
     pub headers: HeaderMap,
     /// The body as it came.
     pub text: String,
     base: String,
 }
 
-impl Answer {
+impl ServiceResponse {
     /// The body as a value.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl ApiClient {
     }
 
     /// The answer of `GET path`, unread.
-    pub async fn ask(&self, path: &str) -> Result<Answer, ClientError> {
+    pub async fn ask(&self, path: &str) -> Result<ServiceResponse, ClientError> {
         self.send(Method::GET, path, None::<&()>, None).await
     }
 
@@ -112,7 +112,7 @@ impl ApiClient {
         path: &str,
         body: Option<&impl Serialize>,
         idempotency_key: Option<&str>,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<ServiceResponse, ClientError> {
         let first = self
             .send_once(method.clone(), path, body, idempotency_key)
             .await;
@@ -130,7 +130,7 @@ impl ApiClient {
         path: &str,
         body: Option<&impl Serialize>,
         idempotency_key: Option<&str>,
-    ) -> Result<Answer, ClientError> {
+    ) -> Result<ServiceResponse, ClientError> {
         let changes = method != Method::GET;
         let mut request = self
             .http
@@ -153,7 +153,7 @@ impl ApiClient {
             .await
             .map_err(|error| self.unreachable(&error, changes))?;
         if status.is_success() {
-            return Ok(Answer {
+            return Ok(ServiceResponse {
                 headers,
                 text,
                 base: self.base.clone(),

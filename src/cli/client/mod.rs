@@ -7,7 +7,7 @@ pub mod profiles;
 mod settings;
 
 pub use error::{ClientError, root_cause};
-pub use http::{Answer, ApiClient};
+pub use http::{ApiClient, ServiceResponse};
 pub use settings::{ConnectionArgs, checked_key};
 
 use super::Failure;
@@ -24,7 +24,7 @@ pub struct ClientArgs {
 }
 
 /// A service, and the terminal that shows its answers.
-pub struct Session {
+pub struct ServiceSession {
     pub client: ApiClient,
     pub screen: Screen,
     /// Whether results are printed as JSON.
@@ -36,9 +36,9 @@ impl ClientArgs {
     ///
     /// # Errors
     /// An invalid address, an unreadable profile, or no key.
-    pub fn open(&self) -> Result<Session, Failure> {
+    pub fn open(&self) -> Result<ServiceSession, Failure> {
         let connection = self.connection.resolve()?;
-        Ok(Session {
+        Ok(ServiceSession {
             client: connection.client()?,
             screen: Screen::detect(),
             json: self.json,

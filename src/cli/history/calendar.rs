@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::{FlightHistory, HotelHistory, bounds};
 use crate::cli::Failure;
-use crate::cli::client::Session;
+use crate::cli::client::ServiceSession;
 use crate::cli::format::short_age;
 use crate::cli::pages::Query;
-use crate::cli::render::{Axis, Calendar, CalendarDay, CellValue, Matrix, legend};
+use crate::cli::render::{Calendar, CalendarDay, CellValue, Matrix, MatrixAxis, legend};
 use crate::cli::scan::layout::{axis_text, column_axis};
 use crate::contract::history_grid::{HistoryCell, HistoryGrid, HistoryGrids};
 use crate::contract::scans::ItemState;
@@ -82,7 +82,7 @@ pub(super) async fn hotel(args: HotelHistory) -> Result<(), Failure> {
 
 /// Prints a grid for each product; `scan` is the command that searches where there is none.
 async fn print(
-    session: &Session,
+    session: &ServiceSession,
     path: &str,
     endpoint: Option<Endpoint>,
     scan: &str,
@@ -178,7 +178,7 @@ fn calendar(grid: &HistoryGrid) -> Calendar {
 
 /// The searched dates against nights or markets.
 fn matrix(grid: &HistoryGrid) -> Matrix {
-    let rows = Axis {
+    let rows = MatrixAxis {
         values: &grid.rows.values,
         labels: grid.rows.values.iter().map(axis_text).collect(),
     };

@@ -14,7 +14,7 @@ use crate::cli::render::{Column, ListTable, Text, Tone, sparkline};
 use crate::contract::series::{FlightSeries, HotelSeries};
 
 /// One row, of a flight or a hotel.
-struct Row {
+struct SeriesRow {
     /// What tells the products apart.
     product: String,
     bucket: Date,
@@ -78,7 +78,7 @@ pub(super) async fn run(args: SeriesArgs) -> Result<(), Failure> {
     }
     let mut from = 0;
     while from < rows.len() {
-        let same = |row: &&Row| row.product == rows[from].product;
+        let same = |row: &&SeriesRow| row.product == rows[from].product;
         let count = rows[from..].iter().take_while(same).count();
         let product = &rows[from..from + count];
         writeln!(out, "{}", rows[from].product)?;
@@ -94,7 +94,7 @@ pub(super) async fn run(args: SeriesArgs) -> Result<(), Failure> {
 }
 
 /// The sparkline of the lowest prices, with the lowest and the last.
-fn line(rows: &[Row]) -> String {
+fn line(rows: &[SeriesRow]) -> String {
     let prices: Vec<_> = rows.iter().map(|row| row.minimum).collect();
     let lowest = rows
         .iter()
@@ -117,7 +117,7 @@ fn line(rows: &[Row]) -> String {
     )
 }
 
-fn table(rows: &[Row], date: Option<Date>) -> ListTable {
+fn table(rows: &[SeriesRow], date: Option<Date>) -> ListTable {
     let mut columns = vec![Column::text("Searched")];
     if date.is_some() {
         columns.push(Column::number("Days before").rank(1));
@@ -167,8 +167,8 @@ fn table(rows: &[Row], date: Option<Date>) -> ListTable {
     table
 }
 
-fn flight_rows(series: FlightSeries) -> Vec<Row> {
-    let row = |bucket: crate::contract::series::FlightBucket| Row {
+fn flight_rows(series: FlightSeries) -> Vec<SeriesRow> {
+    let row = |bucket: crate::contract::series::FlightBucket| SeriesRow {
         product: format!(
             "{} to {}, {}, in {} {}",
             bucket.from_airport,
@@ -188,12 +188,12 @@ fn flight_rows(series: FlightSeries) -> Vec<Row> {
     series.data.into_iter().map(row).collect()
 }
 
-fn hotel_rows(series: HotelSeries) -> Vec<Row> {
+fn hotel_rows(series: HotelSeries) -> Vec<SeriesRow> {
     let row = |bucket: crate::contract::series::HotelBucket| {
         let market = bucket
             .proxy_country
             .map(|country| format!(", market {}", country.to_uppercase()));
-        Row {
+        SeriesRow {
             product: format!(
                 "{}, {}{}, in {} {}",
                 bucket.place,

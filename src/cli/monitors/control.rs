@@ -7,7 +7,7 @@ use reqwest::Method;
 use super::list::status;
 use super::show::forecast_line;
 use crate::cli::Failure;
-use crate::cli::client::{ClientArgs, Session};
+use crate::cli::client::{ClientArgs, ServiceSession};
 use crate::cli::format::time_or;
 use crate::cli::ids;
 use crate::cli::question::Confirmation;
@@ -18,7 +18,7 @@ use crate::ids::MonitorId;
 
 /// A monitor.
 #[derive(Debug, clap::Args)]
-pub(super) struct PauseArgs {
+pub(super) struct MonitorPauseArgs {
     /// Monitor: its id, the beginning of it, or `@last`
     #[arg(value_name = "MONITOR")]
     monitor: String,
@@ -39,7 +39,7 @@ pub(super) struct CommandArgs {
 }
 
 /// Stops the spending of a monitor. It costs nothing, so it does not ask.
-pub(super) async fn pause(args: PauseArgs) -> Result<(), Failure> {
+pub(super) async fn pause(args: MonitorPauseArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let id = ids::monitor(&session.client, &args.monitor).await?;
     print_monitor(&session, &format!("/v1/monitors/{id}/pause")).await
@@ -102,14 +102,14 @@ pub(super) async fn delete(args: CommandArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn open(args: &CommandArgs) -> Result<(Session, Monitor), Failure> {
+async fn open(args: &CommandArgs) -> Result<(ServiceSession, Monitor), Failure> {
     let session = args.client.open()?;
     let id: MonitorId = ids::monitor(&session.client, &args.monitor).await?;
     let monitor = session.client.get(&format!("/v1/monitors/{id}")).await?;
     Ok((session, monitor))
 }
 
-async fn print_monitor(session: &Session, path: &str) -> Result<(), Failure> {
+async fn print_monitor(session: &ServiceSession, path: &str) -> Result<(), Failure> {
     let answer = session
         .client
         .send(Method::POST, path, None::<&()>, None)

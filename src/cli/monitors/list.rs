@@ -12,7 +12,7 @@ use crate::contract::monitors::{Monitor, MonitorStatus, SlotOutcome};
 
 /// Which monitors.
 #[derive(Debug, clap::Args)]
-pub(super) struct ListArgs {
+pub(super) struct MonitorListArgs {
     /// Only monitors in this status: `active` or `paused`
     #[arg(long, value_name = "STATUS")]
     status: Option<MonitorStatus>,
@@ -21,7 +21,7 @@ pub(super) struct ListArgs {
 }
 
 /// Prints a row for each monitor.
-pub(super) async fn run(args: ListArgs) -> Result<(), Failure> {
+pub(super) async fn run(args: MonitorListArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let path = Query::new("/v1/monitors")
         .with("status", args.status)

@@ -14,7 +14,7 @@ pub struct MonitorsArgs {
     #[command(subcommand)]
     command: Option<MonitorsCommand>,
     #[command(flatten)]
-    list: list::ListArgs,
+    list: list::MonitorListArgs,
 }
 
 /// The subcommands.
@@ -26,12 +26,12 @@ enum MonitorsCommand {
     #[command(
         after_help = "Examples:\n  farescan monitors show @last\n  farescan monitors show mon_01a203c0e342 --json | jq .forecast"
     )]
-    Show(show::ShowArgs),
+    Show(show::MonitorShowArgs),
     /// Pause a monitor; its stored key is destroyed
     #[command(
         after_help = "Examples:\n  farescan monitors pause @last\n  farescan monitors pause mon_01a203c0e342 --json"
     )]
-    Pause(control::PauseArgs),
+    Pause(control::MonitorPauseArgs),
     /// Continue a paused monitor
     #[command(
         after_help = "Examples:\n  farescan monitors resume @last\n  farescan monitors resume mon_01a203c0e342 --yes"

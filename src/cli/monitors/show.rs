@@ -16,7 +16,7 @@ const SLOTS: u16 = 10;
 
 /// One monitor.
 #[derive(Debug, clap::Args)]
-pub(super) struct ShowArgs {
+pub(super) struct MonitorShowArgs {
     /// Monitor: its id, the beginning of it, or `@last`
     #[arg(value_name = "MONITOR", default_value = "@last")]
     monitor: String,
@@ -25,7 +25,7 @@ pub(super) struct ShowArgs {
 }
 
 /// Prints the monitor.
-pub(super) async fn run(args: ShowArgs) -> Result<(), Failure> {
+pub(super) async fn run(args: MonitorShowArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let id = ids::monitor(&session.client, &args.monitor).await?;
     let answer = session.client.ask(&format!("/v1/monitors/{id}")).await?;

@@ -22,12 +22,12 @@ pub struct Matrix {
 }
 
 /// One axis: its values, and a label for each.
-pub struct Axis<'a> {
+pub struct MatrixAxis<'a> {
     pub values: &'a [Value],
     pub labels: Vec<String>,
 }
 
-impl Axis<'_> {
+impl MatrixAxis<'_> {
     /// The position of each value.
     fn places(&self) -> HashMap<String, usize> {
         let values = self.values.iter().enumerate();
@@ -40,8 +40,8 @@ impl Axis<'_> {
 impl Matrix {
     /// Places each cell by the values of its row and column.
     pub fn new<'a>(
-        rows: Axis<'_>,
-        columns: Axis<'_>,
+        rows: MatrixAxis<'_>,
+        columns: MatrixAxis<'_>,
         cells: impl Iterator<Item = (&'a Value, &'a Value, CellValue)>,
     ) -> Self {
         let (row_places, column_places) = (rows.places(), columns.places());

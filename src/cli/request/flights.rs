@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{OtherFields, ScanFields};
 use crate::cli::Failure;
-use crate::cli::dates::{DateFilter, Dates, NightsList};
+use crate::cli::dates::{DateArgs, Dates, NightsList};
 use crate::cli::exit::CommandEnd;
 use crate::contract::Endpoint;
 
@@ -115,7 +115,7 @@ pub struct OnewayArgs {
     #[arg(long, value_name = "DATES")]
     pub depart: Dates,
     #[command(flatten)]
-    pub filter: DateFilter,
+    pub filter: DateArgs,
     #[command(flatten)]
     pub options: FlightOptions,
 }
@@ -167,7 +167,7 @@ pub struct RoundtripArgs {
     #[arg(long = "return", value_name = "DATES")]
     pub return_dates: Option<Dates>,
     #[command(flatten)]
-    pub filter: DateFilter,
+    pub filter: DateArgs,
     #[command(flatten)]
     pub options: FlightOptions,
 }
@@ -183,7 +183,7 @@ impl RoundtripArgs {
         match (&self.nights, &self.return_dates) {
             (Some(nights), _) => _ = fields.sweep.insert("nights".to_owned(), json!(nights.0)),
             (None, Some(dates)) => {
-                let dates = dates.field_or_sweep(&DateFilter::default());
+                let dates = dates.field_or_sweep(&DateArgs::default());
                 fields.dates("return_date", "--return", dates)?;
             }
             (None, None) => return Err(CommandEnd::usage("--nights or --return is missing").into()),

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{OtherFields, ScanFields};
 use crate::cli::Failure;
-use crate::cli::dates::{DateFilter, Dates, NightsList};
+use crate::cli::dates::{DateArgs, Dates, NightsList};
 use crate::contract::Endpoint;
 
 /// What the rate must be.
@@ -58,7 +58,7 @@ pub struct HotelArgs {
     #[arg(long)]
     pub free_cancellation: bool,
     #[command(flatten)]
-    pub filter: DateFilter,
+    pub filter: DateArgs,
     #[command(flatten)]
     pub options: HotelOptions,
 }

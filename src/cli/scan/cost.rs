@@ -7,7 +7,7 @@ use crate::contract::scans::{PlanCost, PlanFit, RequestRange, ScanPreview, Warni
 
 /// Why a scan is not submitted.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum CostRefusal {
     /// The service would refuse it.
     Limit(String),
     /// The plan has fewer requests left than it needs.
@@ -94,7 +94,7 @@ fn plan(cost: &PlanCost) -> String {
 }
 
 /// Why the scan should not be submitted, if so.
-pub fn refusal(preview: &ScanPreview) -> Option<Refusal> {
+pub fn refusal(preview: &ScanPreview) -> Option<CostRefusal> {
     let message = |kind: WarningKind| {
         let warning = preview
             .warnings
@@ -103,11 +103,11 @@ pub fn refusal(preview: &ScanPreview) -> Option<Refusal> {
         Some(warning.message.clone())
     };
     if let Some(message) = message(WarningKind::TooMuchUnderway) {
-        return Some(Refusal::Limit(message));
+        return Some(CostRefusal::Limit(message));
     }
     let left = preview.plan_requests_remaining?;
     (preview.requests.least > left).then(|| {
-        Refusal::OverQuota(format!(
+        CostRefusal::OverQuota(format!(
             "the scan needs {} and the plan has {} left",
             request_range(preview.requests),
             count(left)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::cli::Failure;
-use crate::cli::client::Session;
+use crate::cli::client::ServiceSession;
 use crate::cli::exit::{CommandEnd, ExitStatus};
 use crate::cli::interrupt::Handler;
 use crate::cli::progress::{self, View};
@@ -15,7 +15,7 @@ use crate::ids::ScanId;
 const SECOND_SIGNAL: Duration = Duration::from_secs(3);
 
 /// Follows a scan until it has ended or waits for its caller.
-pub async fn follow(session: &Session, id: ScanId) -> Result<Scan, Failure> {
+pub async fn follow(session: &ServiceSession, id: ScanId) -> Result<Scan, Failure> {
     let _handler = Handler::new();
     let following = progress::follow(&session.client, id, View::of(session));
     tokio::select! {
@@ -28,7 +28,7 @@ pub async fn follow(session: &Session, id: ScanId) -> Result<Scan, Failure> {
 }
 
 /// Says how to come back. A second Ctrl-C asks whether to cancel the scan.
-async fn leave(session: &Session, id: ScanId) -> Result<Scan, Failure> {
+async fn leave(session: &ServiceSession, id: ScanId) -> Result<Scan, Failure> {
     anstream::eprintln!(
         "\n{id} goes on without this command\n  `farescan watch {id}` shows it again, `farescan cancel {id}` ends it"
     );

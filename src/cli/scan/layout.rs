@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use crate::cli::client::{ApiClient, ClientError};
 use crate::cli::pages::{Query, page_limit, rows};
 use crate::cli::render::{
-    Axis, Calendar, CalendarDay, CellValue, Column, ListTable, MarketRow, MarketTable, Matrix,
-    Text, legend,
+    Calendar, CalendarDay, CellValue, Column, ListTable, MarketRow, MarketTable, Matrix,
+    MatrixAxis, Text, legend,
 };
 use crate::cli::terminal::Screen;
 use crate::contract::scans::{Grid, GridAxis, GridCell};
@@ -251,7 +251,7 @@ fn day(date: jiff::civil::Date, cells: &[&GridCell]) -> CalendarDay {
 }
 
 fn matrix(grid: &Grid) -> Matrix {
-    let rows = Axis {
+    let rows = MatrixAxis {
         values: &grid.rows.values,
         labels: grid.rows.values.iter().map(axis_text).collect(),
     };
@@ -264,10 +264,10 @@ fn matrix(grid: &Grid) -> Matrix {
 }
 
 /// The columns of a grid.
-pub fn column_axis(axis: Option<&GridAxis>) -> Axis<'_> {
+pub fn column_axis(axis: Option<&GridAxis>) -> MatrixAxis<'_> {
     let field = axis.map_or("", |axis| axis.field.as_str());
     let values = axis.map_or(&[][..], |axis| axis.values.as_slice());
-    Axis {
+    MatrixAxis {
         values,
         labels: values
             .iter()

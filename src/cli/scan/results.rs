@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use super::layout::{Layout, cell_text};
 use crate::cli::Failure;
-use crate::cli::client::Session;
+use crate::cli::client::ServiceSession;
 use crate::cli::exit::{CommandEnd, ExitStatus};
 use crate::cli::export;
 use crate::cli::format::{counted, price};
@@ -32,7 +32,7 @@ impl Form {
 }
 
 /// Prints the results and how the scan ended; ends with 3 unless it is completed.
-pub async fn print(session: &Session, scan: &Scan, form: Form) -> Result<(), Failure> {
+pub async fn print(session: &ServiceSession, scan: &Scan, form: Form) -> Result<(), Failure> {
     let mut out = anstream::stdout();
     match form {
         Form::Tables => {
@@ -103,7 +103,7 @@ pub fn next_step(scan: &Scan) -> Option<String> {
 }
 
 /// The cheapest item, with the carrier or room and the link of its offer.
-async fn cheapest(session: &Session, scan: &Scan) -> Result<Option<String>, Failure> {
+async fn cheapest(session: &ServiceSession, scan: &Scan) -> Result<Option<String>, Failure> {
     let Some(best) = &scan.best else {
         return Ok(None);
     };

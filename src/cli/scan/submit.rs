@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::cost::{self, Refusal};
+use super::cost::{self, CostRefusal};
 use super::{SubmitArgs, follow, results};
 use crate::cli::Failure;
-use crate::cli::client::Session;
+use crate::cli::client::ServiceSession;
 use crate::cli::exit::{CommandEnd, ExitStatus};
 use crate::contract::scans::ScanPreview;
 use crate::contract::{ErrorType, Scan};
@@ -47,21 +47,21 @@ pub(super) async fn run(mut body: Map<String, Value>, args: SubmitArgs) -> Resul
         anstream::eprint!("{}", cost::describe(&preview));
     }
     match cost::refusal(&preview) {
-        Some(Refusal::Limit(message)) => {
+        Some(CostRefusal::Limit(message)) => {
             return Err(CommandEnd::new(
                 ExitStatus::Refused,
                 format!("{message}\n  nothing was sent"),
             )
             .into());
         }
-        Some(Refusal::OverQuota(message)) if args.confirmation.yes && !args.allow_overage => {
+        Some(CostRefusal::OverQuota(message)) if args.confirmation.yes && !args.allow_overage => {
             return Err(CommandEnd::new(
                 ExitStatus::Refused,
                 format!("{message}\n  next: search fewer values, or add --allow-overage; nothing was sent"),
             )
             .into());
         }
-        Some(Refusal::OverQuota(_)) | None => {}
+        Some(CostRefusal::OverQuota(_)) | None => {}
     }
     let question = format!("Spend {}?", cost::requests(&preview));
     args.confirmation.ask(session.screen, &question).await?;
@@ -106,7 +106,10 @@ fn add_options(body: &mut Map<String, Value>, args: &SubmitArgs) {
 }
 
 /// Stores the scan. The idempotency key lets the client repeat a request without an answer.
-async fn submit(session: &Session, body: &Map<String, Value>) -> Result<(Scan, String), Failure> {
+async fn submit(
+    session: &ServiceSession,
+    body: &Map<String, Value>,
+) -> Result<(Scan, String), Failure> {
     let once = uuid::Uuid::now_v7().to_string();
     let answer = session
         .client

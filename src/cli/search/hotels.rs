@@ -1,6 +1,6 @@
 //! Tables of hotels and rooms.
 
-use super::{HotelSearch, HotelsSearch, RoomsSearch, lowest, price_text, search};
+use super::{HotelSearchArgs, HotelsSearch, RoomsSearch, lowest, price_text, search};
 use crate::cli::Failure;
 use crate::cli::render::{Column, ListTable};
 use crate::cli::request::ScanFields;
@@ -20,7 +20,7 @@ pub(super) async fn of_place(args: HotelsSearch) -> Result<(), Failure> {
 }
 
 /// `search hotel`.
-pub(super) async fn by_name(args: HotelSearch) -> Result<(), Failure> {
+pub(super) async fn by_name(args: HotelSearchArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let mut fields = ScanFields::new(Endpoint::HotelsByName);
     fields.set("hotel_name", Some(args.hotel));

@@ -8,7 +8,7 @@ use std::io::Write as _;
 use serde::de::DeserializeOwned;
 
 use super::Failure;
-use super::client::{Answer, ClientArgs, Session};
+use super::client::{ClientArgs, ServiceResponse, ServiceSession};
 use super::dates::Dates;
 use super::exit::{CommandEnd, ExitStatus};
 use super::format::{count, counted};
@@ -38,7 +38,7 @@ pub enum SearchCommand {
     #[command(
         after_help = "Examples:\n  farescan search hotel \"Hotel Arts\" --area Barcelona --checkin 2027-02-04 --nights 3\n  farescan search hotel \"Hotel Arts\" --area Barcelona --checkin 2027-02-04 --nights 3 --market de"
     )]
-    Hotel(HotelSearch),
+    Hotel(HotelSearchArgs),
     /// List the rooms of one hotel
     #[command(
         after_help = "Examples:\n  farescan search rooms es/arts-barcelona --checkin 2027-02-04 --nights 3\n  farescan search rooms --name \"Hotel Arts\" --checkin 2027-02-04 --nights 3"
@@ -110,7 +110,7 @@ pub struct HotelsSearch {
 
 /// One hotel.
 #[derive(Debug, clap::Args)]
-pub struct HotelSearch {
+pub struct HotelSearchArgs {
     /// Name of the hotel
     hotel: String,
     /// Where it is: a city or area
@@ -173,7 +173,7 @@ pub async fn run(command: SearchCommand) -> Result<(), Failure> {
 
 /// Sends the search and prints its answer.
 async fn search<T: DeserializeOwned>(
-    session: &Session,
+    session: &ServiceSession,
     fields: ScanFields,
     table: impl FnOnce(&T, &str) -> Option<ListTable>,
 ) -> Result<(), Failure> {
@@ -212,7 +212,7 @@ fn nothing(endpoint: Endpoint) -> &'static str {
 }
 
 /// Prints the search status and what is left, and ends with 3 if the search did not complete.
-fn report(answer: &Answer) -> Result<(), Failure> {
+fn report(answer: &ServiceResponse) -> Result<(), Failure> {
     let mut parts = vec![answer.header("x-search-status").map_or_else(
         || "search status not stated".to_owned(),
         |status| match answer.header("x-search-reason") {

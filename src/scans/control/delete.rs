@@ -7,7 +7,7 @@ use crate::commands::{CommandError, RequestContext};
 use crate::db;
 use crate::history::{self, ObservedItem};
 use crate::ids::{ScanId, TenantId};
-use crate::scans::store::lock::{DeletionLock, ScanRow};
+use crate::scans::store::lock::{DeletionLock, LockedScanRow};
 
 /// Deletes a scan with its items, attempts, answers, key grant, and the stored responses of POSTs
 /// on it. Its observations stay in the history unless `with_history`: then they are deleted too,
@@ -62,7 +62,7 @@ async fn lock_ended(
     Ok(lock)
 }
 
-fn require_ended(scan: &ScanRow) -> Result<(), CommandError> {
+fn require_ended(scan: &LockedScanRow) -> Result<(), CommandError> {
     let ended = scan.status.is_ended();
     match (ended, scan.finished) {
         (true, true) => Ok(()),

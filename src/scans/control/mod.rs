@@ -17,12 +17,12 @@ mod store;
 
 pub(crate) use store::resume_lane;
 
-use super::store::lock::ScanRow;
+use super::store::lock::LockedScanRow;
 use crate::commands::CommandError;
 use crate::contract::scans::ScanStatus;
 
 /// The status of a scan, which must not have ended.
-fn require_live(scan: &ScanRow, done: &str) -> Result<ScanStatus, CommandError> {
+fn require_live(scan: &LockedScanRow, done: &str) -> Result<ScanStatus, CommandError> {
     let status = scan.status;
     if status.is_ended() {
         return Err(CommandError::InvalidState(format!(

@@ -22,11 +22,11 @@ pub(in crate::scans) struct LockedScan<'t> {
     sequence_start: i64,
     /// The number of its locked items.
     pub(in crate::scans) locked_items: u64,
-    pub(in crate::scans) row: ScanRow,
+    pub(in crate::scans) row: LockedScanRow,
 }
 
 /// The row of a locked scan.
-pub(in crate::scans) struct ScanRow {
+pub(in crate::scans) struct LockedScanRow {
     pub(in crate::scans) status: ScanStatus,
     pub(in crate::scans) status_reason: Option<PauseReason>,
     pub(in crate::scans) priority: Priority,
@@ -115,7 +115,7 @@ pub(in crate::scans) struct DeletionLock<'t> {
     pub(in crate::scans) tenant: TenantId,
     pub(in crate::scans) id: ScanId,
     pub(in crate::scans) items: Vec<LockedItem>,
-    pub(in crate::scans) row: ScanRow,
+    pub(in crate::scans) row: LockedScanRow,
 }
 
 /// A locked item of any state.
@@ -182,9 +182,9 @@ async fn lock_row(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: ScanId,
-) -> sqlx::Result<Option<ScanRow>> {
+) -> sqlx::Result<Option<LockedScanRow>> {
     sqlx::query_as!(
-        ScanRow,
+        LockedScanRow,
         r#"select status, status_reason, priority, requests_spent, max_requests, finished_at is not null as "finished!", grant_id
            from scans where tenant_id = $1 and scan_id = $2 for no key update"#,
         tenant.uuid(),

@@ -16,7 +16,7 @@ const SIDE: f64 = 1_000.0;
 
 /// What the horizontal axis counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Axis {
+pub enum ChartAxis {
     /// Dates, the earliest on the left.
     Dates,
     /// Days before departure or check-in, 0 on the right.
@@ -89,7 +89,7 @@ pub struct LineChart<'a> {
     /// What the numbers are.
     pub unit: Unit<'a>,
     /// What the horizontal axis counts.
-    pub axis: Axis,
+    pub axis: ChartAxis,
     /// The names of its parts.
     pub names: LineNames<'a>,
     /// The points in any order.
@@ -126,8 +126,8 @@ impl LineChart<'_> {
     fn plot(&self) -> Option<Plot<'_>> {
         let mut points = self.points.clone();
         points.sort_by_key(|point| match self.axis {
-            Axis::Dates => point.at,
-            Axis::DaysBefore | Axis::WeeksBefore => -point.at,
+            ChartAxis::Dates => point.at,
+            ChartAxis::DaysBefore | ChartAxis::WeeksBefore => -point.at,
         });
         points.iter().find(|point| point.value.is_some())?;
         let ends = points.iter().map(|point| point.at);
@@ -142,17 +142,21 @@ impl LineChart<'_> {
             points,
             scale,
             // Days before a departure go on to the departure.
-            first: if self.axis == Axis::Dates { first } else { 0 },
+            first: if self.axis == ChartAxis::Dates {
+                first
+            } else {
+                0
+            },
             last,
         })
     }
 
     fn label(&self, at: i32) -> String {
         match self.axis {
-            Axis::Dates => day_of(at).strftime("%a %-d %b %Y").to_string(),
-            Axis::WeeksBefore => format!("{at} to {} days before", at + 6),
-            Axis::DaysBefore if at == 1 => "1 day before".to_owned(),
-            Axis::DaysBefore => format!("{at} days before"),
+            ChartAxis::Dates => day_of(at).strftime("%a %-d %b %Y").to_string(),
+            ChartAxis::WeeksBefore => format!("{at} to {} days before", at + 6),
+            ChartAxis::DaysBefore if at == 1 => "1 day before".to_owned(),
+            ChartAxis::DaysBefore => format!("{at} days before"),
         }
     }
 
@@ -177,8 +181,8 @@ impl LineChart<'_> {
         let band = [format!("{}: from", names.band), "to".to_owned()];
         let mut columns = vec![
             match self.axis {
-                Axis::Dates => "Date",
-                Axis::DaysBefore | Axis::WeeksBefore => "Before departure",
+                ChartAxis::Dates => "Date",
+                ChartAxis::DaysBefore | ChartAxis::WeeksBefore => "Before departure",
             },
             names.value,
         ];
@@ -216,8 +220,8 @@ impl Plot<'_> {
         }
         let share = f64::from(at - self.first) / f64::from(self.last - self.first);
         match self.chart.axis {
-            Axis::Dates => share,
-            Axis::DaysBefore | Axis::WeeksBefore => 1.0 - share,
+            ChartAxis::Dates => share,
+            ChartAxis::DaysBefore | ChartAxis::WeeksBefore => 1.0 - share,
         }
     }
 
@@ -291,15 +295,15 @@ impl Plot<'_> {
 
     fn axis_labels(&self) -> Markup {
         let ticks: Vec<Tick> = match self.chart.axis {
-            Axis::Dates => date_ticks(self.first, self.last, MOST_TICKS),
-            Axis::DaysBefore | Axis::WeeksBefore => lead_ticks(self.last, MOST_TICKS + 1),
+            ChartAxis::Dates => date_ticks(self.first, self.last, MOST_TICKS),
+            ChartAxis::DaysBefore | ChartAxis::WeeksBefore => lead_ticks(self.last, MOST_TICKS + 1),
         };
         html! {
             @for tick in ticks {
                 @let place = percent(self.across(tick.at));
                 text class="chart-label chart-label-x" x=(place) y="100%" dy="1.6em" { (tick.text) }
             }
-            @if self.chart.axis != Axis::Dates {
+            @if self.chart.axis != ChartAxis::Dates {
                 text class="chart-label chart-axis-name" x="100%" y="100%" dy="3em" { "days before departure" }
             }
         }
@@ -380,7 +384,7 @@ mod tests {
     use super::*;
     use jiff::civil::date;
 
-    fn chart(axis: Axis, points: Vec<Point>) -> LineChart<'static> {
+    fn chart(axis: ChartAxis, points: Vec<Point>) -> LineChart<'static> {
         LineChart {
             id: "prices",
             title: "Lowest fare by day",
@@ -419,7 +423,7 @@ mod tests {
             point(3, None, None),
             point(5, Some(500), Some((200, 500))),
         ];
-        let page = chart(Axis::Dates, points).markup().into_string();
+        let page = chart(ChartAxis::Dates, points).markup().into_string();
         assert_eq!(
             paths(&page, "chart-line"),
             ["M0.0 666.7L250.0 333.3M1000.0 0.0"]
@@ -442,7 +446,7 @@ mod tests {
             ..Point::before(days)
         };
         let page = chart(
-            Axis::DaysBefore,
+            ChartAxis::DaysBefore,
             vec![before(0, 100), before(10, 200), before(5, 150)],
         )
         .markup()
@@ -457,7 +461,7 @@ mod tests {
     #[test]
     fn a_chart_is_also_words_and_a_table() {
         let page = chart(
-            Axis::Dates,
+            ChartAxis::Dates,
             vec![point(1, Some(300), Some((250, 400))), point(2, None, None)],
         )
         .markup()
@@ -478,7 +482,7 @@ mod tests {
     #[test]
     fn a_chart_has_no_inline_style_or_colour() {
         let page = chart(
-            Axis::Dates,
+            ChartAxis::Dates,
             vec![
                 point(1, Some(300), Some((250, 400))),
                 point(2, Some(310), None),
@@ -494,13 +498,13 @@ mod tests {
     #[test]
     fn without_any_price_there_is_no_chart() {
         for points in [vec![], vec![point(1, None, Some((1, 2)))]] {
-            assert_eq!(chart(Axis::Dates, points).markup().into_string(), "");
+            assert_eq!(chart(ChartAxis::Dates, points).markup().into_string(), "");
         }
     }
 
     #[test]
     fn text_from_outside_is_escaped() {
-        let mut chart = chart(Axis::Dates, vec![point(1, Some(1), None)]);
+        let mut chart = chart(ChartAxis::Dates, vec![point(1, Some(1), None)]);
         chart.title = "<script>alert(1)</script>";
         let page = chart.markup().into_string();
         assert!(!page.contains("<script"));

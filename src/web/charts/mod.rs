@@ -17,7 +17,7 @@ use maud::{Markup, html};
 use crate::web::parts;
 
 pub use bars::{Bar, BarChart};
-pub use line::{Axis, LineChart, LineNames, Point};
+pub use line::{ChartAxis, LineChart, LineNames, Point};
 pub use segments::{Segment, segments};
 pub use sparkline::sparkline;
 pub use unit::Unit;

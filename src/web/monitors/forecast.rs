@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::contract::monitors::MonitorForecast;
 use crate::contract::scans::{PlanCost, PlanFit, RequestRange};
-use crate::web::parts::{self, Tone};
+use crate::web::parts::{self, BadgeTone};
 
 /// `30 requests`, or `30 to 60 requests` with retries.
 pub(super) fn requests(range: RequestRange) -> String {
@@ -60,7 +60,7 @@ fn plans(plans: &[PlanCost]) -> Markup {
                 tbody {
                     @for plan in plans {
                         tr {
-                            td { (plan.plan) @if plan.current { " " (parts::chip(Tone::Info, "yours")) } }
+                            td { (plan.plan) @if plan.current { " " (parts::chip(BadgeTone::Info, "yours")) } }
                             td class="num" { (plan.usd_per_month) }
                             td class="num" { (parts::count(plan.requests_left)) }
                             td { (fit(plan.fit)) }
@@ -82,9 +82,9 @@ fn plans(plans: &[PlanCost]) -> Markup {
 
 fn fit(fit: PlanFit) -> Markup {
     match fit {
-        PlanFit::Included => parts::chip(Tone::Good, "included"),
-        PlanFit::Overage => parts::chip(Tone::Warn, "billed beyond the quota"),
-        PlanFit::MayStop => parts::chip(Tone::Warn, "may stop"),
-        PlanFit::NotPossible => parts::chip(Tone::Bad, "stops before the end"),
+        PlanFit::Included => parts::chip(BadgeTone::Good, "included"),
+        PlanFit::Overage => parts::chip(BadgeTone::Warn, "billed beyond the quota"),
+        PlanFit::MayStop => parts::chip(BadgeTone::Warn, "may stop"),
+        PlanFit::NotPossible => parts::chip(BadgeTone::Bad, "stops before the end"),
     }
 }

@@ -17,12 +17,12 @@ use crate::ids::{MonitorId, TenantId};
 use crate::monitors::alerts::read as alerts;
 use crate::monitors::read;
 use crate::monitors::run_prices::{RunPrice, run_prices};
-use crate::web::charts::{Axis, LineChart, LineNames, Point, Unit};
+use crate::web::charts::{ChartAxis, LineChart, LineNames, Point, Unit};
 use crate::web::failure::PageFailure;
 use crate::web::form::FormFields;
 use crate::web::layout::{NavItem, page_with_status};
 use crate::web::once::once_field;
-use crate::web::parts::{self, Confirmation};
+use crate::web::parts::{self, ConfirmationPage};
 use crate::web::session::Session;
 use crate::web::{alerts as alert_pages, monitors};
 use crate::webhooks::read as deliveries;
@@ -58,7 +58,7 @@ pub(super) fn own_monitor(
 }
 
 /// What is read for the page.
-struct Shown {
+struct ShownMonitor {
     monitor: Monitor,
     slots: SlotPage,
     runs: Vec<RunPrice>,
@@ -121,7 +121,7 @@ async fn load(
     id: MonitorId,
     cursor: Option<&str>,
     now: Timestamp,
-) -> Result<Shown, PageFailure> {
+) -> Result<ShownMonitor, PageFailure> {
     let unknown = || PageFailure::not_found("monitor");
     let pool = session.pool()?;
     let ring = session.context()?.ring;
@@ -151,7 +151,7 @@ async fn load(
         .await?
         .ok_or_else(unknown)?
         .data;
-    Ok(Shown {
+    Ok(ShownMonitor {
         monitor,
         slots,
         runs,
@@ -182,7 +182,7 @@ fn actions(session: &Session, monitor: &Monitor) -> Markup {
     let cost = run
         .clone()
         .unwrap_or_else(|| "an unknown number of requests".to_owned());
-    let run_now = Confirmation {
+    let run_now = ConfirmationPage {
         action: &format!("{path}/run"),
         label: "Run now",
         question: html! {
@@ -202,7 +202,7 @@ fn actions(session: &Session, monitor: &Monitor) -> Markup {
     html! {
         @if run.is_some() { (run_now.render(session)) }
         @if monitor.status == MonitorStatus::Active {
-            (Confirmation {
+            (ConfirmationPage {
                 action: &format!("{path}/pause"),
                 label: "Pause",
                 question: html! { p { "No slot starts a run until you resume, and the stored key is destroyed. A run that goes on ends as planned. This costs nothing." } },
@@ -211,7 +211,7 @@ fn actions(session: &Session, monitor: &Monitor) -> Markup {
                 fields: html! {},
             }.render(session))
         } @else {
-            (Confirmation {
+            (ConfirmationPage {
                 action: &format!("{path}/resume"),
                 label: "Resume",
                 question: html! { p { "The monitor goes on from its next slot with the key of your session. A month costs " b { (month) } "." } },
@@ -220,7 +220,7 @@ fn actions(session: &Session, monitor: &Monitor) -> Markup {
                 fields: once_field(),
             }.render(session))
         }
-        (Confirmation {
+        (ConfirmationPage {
             action: &format!("{path}/delete"),
             label: "Delete",
             question: html! { p { "The monitor goes with its slots, alerts and deliveries; nothing brings them back. Its scans and prices stay. This costs nothing." } },
@@ -313,7 +313,7 @@ fn chart(monitor: &Monitor, runs: &[RunPrice]) -> Markup {
                         id: "runs",
                         title: "Lowest price of each run",
                         unit: Unit::Money(&currency),
-                        axis: Axis::Dates,
+                        axis: ChartAxis::Dates,
                         names: LineNames { value: "Lowest price", reference: "", band: "" },
                         points,
                     }.markup())

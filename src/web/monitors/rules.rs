@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::contract::FieldValue as _;
 use crate::contract::monitors::{Monitor, PriceMark, Rule, RuleScope, RuleStanding, RuleType};
-use crate::web::parts::{self, Tone};
+use crate::web::parts::{self, BadgeTone};
 
 /// A rule as a sentence: `Price below 200 USD`, if its currency is known.
 pub(in crate::web) fn sentence(rule: &Rule, currency: Option<&str>) -> String {
@@ -98,7 +98,7 @@ fn row(rule: &Rule, standing: Option<&RuleStanding>) -> Markup {
         tr {
             td {
                 (sentence(rule, currency))
-                @if is_by_cell { " " (parts::chip(Tone::Plain, "each date or market alone")) }
+                @if is_by_cell { " " (parts::chip(BadgeTone::Plain, "each date or market alone")) }
                 @if let Some(rearm) = extra.get("rearm_percent") { div class="sub" { "margin " (plain(rearm)) " %" } }
             }
             td { (armed(standing)) }
@@ -110,15 +110,15 @@ fn row(rule: &Rule, standing: Option<&RuleStanding>) -> Markup {
 
 fn armed(standing: Option<&RuleStanding>) -> Markup {
     let Some(standing) = standing else {
-        return parts::chip(Tone::Plain, "no run yet");
+        return parts::chip(BadgeTone::Plain, "no run yet");
     };
     match (standing.armed, standing.cells.zip(standing.armed_cells)) {
-        (None, _) => parts::chip(Tone::Plain, "no run yet"),
+        (None, _) => parts::chip(BadgeTone::Plain, "no run yet"),
         (Some(true), Some((cells, armed))) => {
-            parts::chip(Tone::Info, &format!("armed for {armed} of {cells}"))
+            parts::chip(BadgeTone::Info, &format!("armed for {armed} of {cells}"))
         }
-        (Some(true), None) => parts::chip(Tone::Info, "armed"),
-        (Some(false), _) => parts::chip(Tone::Warn, "fired, not armed"),
+        (Some(true), None) => parts::chip(BadgeTone::Info, "armed"),
+        (Some(false), _) => parts::chip(BadgeTone::Warn, "fired, not armed"),
     }
 }
 

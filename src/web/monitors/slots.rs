@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::words::zoned;
 use crate::contract::monitors::{Monitor, MonitorSlot, SlotKind, SlotOutcome};
 use crate::monitors::schedule::Schedule;
-use crate::web::parts::{self, Tone};
+use crate::web::parts::{self, BadgeTone};
 
 /// Coming slots on the page.
 const NEXT: usize = 5;
@@ -14,12 +14,12 @@ const NEXT: usize = 5;
 /// What became of a slot.
 pub(super) fn outcome(outcome: SlotOutcome) -> Markup {
     let (tone, text) = match outcome {
-        SlotOutcome::Ran => (Tone::Good, "ran"),
-        SlotOutcome::Late => (Tone::Warn, "ran late"),
-        SlotOutcome::Missed => (Tone::Bad, "missed"),
-        SlotOutcome::Overlap => (Tone::Warn, "skipped: overlap"),
-        SlotOutcome::MonthlyCeiling => (Tone::Warn, "skipped: monthly limit"),
-        SlotOutcome::Failed => (Tone::Bad, "failed"),
+        SlotOutcome::Ran => (BadgeTone::Good, "ran"),
+        SlotOutcome::Late => (BadgeTone::Warn, "ran late"),
+        SlotOutcome::Missed => (BadgeTone::Bad, "missed"),
+        SlotOutcome::Overlap => (BadgeTone::Warn, "skipped: overlap"),
+        SlotOutcome::MonthlyCeiling => (BadgeTone::Warn, "skipped: monthly limit"),
+        SlotOutcome::Failed => (BadgeTone::Bad, "failed"),
     };
     parts::chip(tone, text)
 }
@@ -83,7 +83,7 @@ fn row(monitor: &Monitor, slot: &MonitorSlot) -> Markup {
         tr {
             td class="nowrap" {
                 (zoned(slot.slot, &monitor.schedule.timezone))
-                @if slot.kind == SlotKind::Manual { " " (parts::chip(Tone::Plain, "by hand")) }
+                @if slot.kind == SlotKind::Manual { " " (parts::chip(BadgeTone::Plain, "by hand")) }
             }
             td { (outcome(slot.outcome)) }
             td { @if let Some(scan) = slot.scan_id { a href=(parts::scan_path(scan)) { "Scan" } } @else { span class="muted" { "none" } } }

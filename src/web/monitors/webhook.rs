@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::contract::monitors::{Monitor, OffReason, ShownSecret};
 use crate::contract::webhooks::Delivery;
 use crate::web::once::once_field;
-use crate::web::parts::{self, Confirmation, Tone};
+use crate::web::parts::{self, BadgeTone, ConfirmationPage};
 use crate::web::session::Session;
 use crate::web::{deliveries, monitors};
 
@@ -31,15 +31,15 @@ pub(super) fn card(session: &Session, monitor: &Monitor, recent: &[Delivery]) ->
                         dd {
                             @match (webhook.off_at, webhook.failing_since) {
                                 (Some(off), _) => {
-                                    (parts::chip(Tone::Bad, "off")) " since " (parts::time(off)) ": "
+                                    (parts::chip(BadgeTone::Bad, "off")) " since " (parts::time(off)) ": "
                                     (match webhook.off_reason {
                                         Some(OffReason::Gone) => "the receiver answered 410",
                                         Some(OffReason::Failing) => "it failed for five days",
                                         None => "switched off",
                                     })
                                 }
-                                (None, Some(since)) => { (parts::chip(Tone::Warn, "failing")) " since " (parts::time(since)) }
-                                (None, None) => { (parts::chip(Tone::Good, "on")) }
+                                (None, Some(since)) => { (parts::chip(BadgeTone::Warn, "failing")) " since " (parts::time(since)) }
+                                (None, None) => { (parts::chip(BadgeTone::Good, "on")) }
                             }
                         }
                         dt { "Last delivered" }
@@ -61,7 +61,7 @@ fn actions(session: &Session, monitor: &Monitor, is_off: bool) -> Markup {
     let path = monitors::path(monitor.id);
     html! {
         @if is_off {
-            (Confirmation {
+            (ConfirmationPage {
                 action: &format!("{path}/enable-webhook"),
                 label: "Switch on",
                 question: html! { p { "New alerts are sent again. Failed deliveries are sent again only one by one, on their pages. This costs nothing." } },
@@ -70,7 +70,7 @@ fn actions(session: &Session, monitor: &Monitor, is_off: bool) -> Markup {
                 fields: html! {},
             }.render(session))
         } @else {
-            (Confirmation {
+            (ConfirmationPage {
                 action: &format!("{path}/test"),
                 label: "Send a test",
                 question: html! { p { "One event " code { "monitor.test" } " is sent to the URL, without retries. No search is made and nothing is billed." } },
@@ -79,7 +79,7 @@ fn actions(session: &Session, monitor: &Monitor, is_off: bool) -> Markup {
                 fields: once_field(),
             }.render(session))
         }
-        (Confirmation {
+        (ConfirmationPage {
             action: &format!("{path}/rotate-secret"),
             label: "New secret",
             question: html! { p { "The new signing secret is shown once. For 24 hours each try is also signed with the old one. This costs nothing." } },

@@ -12,7 +12,7 @@ use crate::web::parts;
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
 /// The dates of a product, each with a link.
-pub(super) struct Calendar<'a> {
+pub(super) struct PriceCalendar<'a> {
     pub(super) currency: &'a str,
     /// One cell for each date at most, in order.
     pub(super) cells: &'a [(Date, &'a HistoryCell)],
@@ -22,7 +22,7 @@ pub(super) struct Calendar<'a> {
     pub(super) link: &'a dyn Fn(Date) -> String,
 }
 
-impl Calendar<'_> {
+impl PriceCalendar<'_> {
     /// A table for each month that has a searched date.
     pub(super) fn markup(&self) -> Markup {
         let searched = |date: &Date| {
@@ -189,7 +189,7 @@ mod tests {
             cell(None, SearchStatus::Degraded, 0),
         ];
         let days: Vec<_> = (1..).map(|day| date(2027, 1, day)).zip(&cells).collect();
-        let calendar = Calendar {
+        let calendar = PriceCalendar {
             currency: "USD",
             cells: &days,
             chosen: Some(date(2027, 1, 1)),

@@ -6,9 +6,9 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 
-use super::calendar::Calendar;
+use super::calendar::PriceCalendar;
 use super::product::{PricePage, ProductName};
-use super::subject::{Subject, path_with};
+use super::subject::{PriceSubject, path_with};
 use crate::contract::history_grid::{HistoryCell, HistoryGrid, HistoryGrids};
 use crate::contract::{HistoryQuery as _, ValidationError, ValidationErrors};
 use crate::web::failure::PageFailure;
@@ -22,8 +22,8 @@ pub(super) const RANGES: [u16; 3] = [30, 90, 365];
 pub(super) const MOST_DAILY: u16 = 120;
 
 /// What the URL chooses.
-pub(super) struct Choice<'a> {
-    pub(super) subject: &'a Subject,
+pub(super) struct ChosenProduct<'a> {
+    pub(super) subject: &'a PriceSubject,
     pub(super) today: Date,
     pub(super) from: Date,
     pub(super) range: u16,
@@ -33,8 +33,8 @@ pub(super) struct Choice<'a> {
 }
 
 /// What the page shows.
-pub(super) struct Shown<'a> {
-    pub(super) choice: Choice<'a>,
+pub(super) struct ShownProduct<'a> {
+    pub(super) choice: ChosenProduct<'a>,
     pub(super) now: Timestamp,
     pub(super) products: Vec<ProductName>,
     pub(super) product: ProductName,
@@ -47,11 +47,11 @@ pub(super) struct Shown<'a> {
 
 pub(super) fn read_choice<'a>(
     query: &'a FormFields,
-    subject: &'a Subject,
+    subject: &'a PriceSubject,
     now: Timestamp,
-) -> Result<Choice<'a>, PageFailure> {
+) -> Result<ChosenProduct<'a>, PageFailure> {
     let today = now.to_zoned(TimeZone::UTC).date();
-    Ok(Choice {
+    Ok(ChosenProduct {
         subject,
         today,
         from: date(query, "from")?.unwrap_or(today),
@@ -81,7 +81,9 @@ fn date(query: &FormFields, name: &str) -> Result<Option<Date>, PageFailure> {
     }
 }
 
-pub(super) fn grid_query<P: PricePage>(choice: &Choice<'_>) -> Result<P::GridQuery, PageFailure> {
+pub(super) fn grid_query<P: PricePage>(
+    choice: &ChosenProduct<'_>,
+) -> Result<P::GridQuery, PageFailure> {
     let last = choice.from.saturating_add((DAYS - 1).days());
     let mut pairs = choice.subject.pairs();
     let (from, to, rows) = match P::FIRST {
@@ -107,10 +109,10 @@ pub(super) fn borrowed<'a>(
 
 /// The chosen product and length, else those with the most prices. `None`: nothing was searched.
 pub(super) fn shown<'a>(
-    choice: Choice<'a>,
+    choice: ChosenProduct<'a>,
     grids: &'a HistoryGrids,
     now: Timestamp,
-) -> Option<Shown<'a>> {
+) -> Option<ShownProduct<'a>> {
     let prices = |grid: &HistoryGrid| {
         grid.cells
             .iter()
@@ -150,7 +152,7 @@ pub(super) fn shown<'a>(
         .filter(|cell| cell.column.as_ref().and_then(serde_json::Value::as_i64) == nights)
         .filter_map(|cell| Some((cell.row.as_str()?.parse().ok()?, cell)))
         .collect();
-    Some(Shown {
+    Some(ShownProduct {
         choice,
         now,
         product: products[chosen].clone(),
@@ -163,12 +165,14 @@ pub(super) fn shown<'a>(
 }
 
 /// The series of the chosen date, or of all dates.
-pub(super) fn series_query<P: PricePage>(shown: &Shown<'_>) -> Result<P::SeriesQuery, PageFailure> {
+pub(super) fn series_query<P: PricePage>(
+    shown: &ShownProduct<'_>,
+) -> Result<P::SeriesQuery, PageFailure> {
     let pairs = shown.series_pairs::<P>(shown.date::<P>());
     Ok(P::SeriesQuery::read(borrowed(&pairs))?)
 }
 
-impl Shown<'_> {
+impl ShownProduct<'_> {
     /// The date whose price over time is shown. Stays always have one, because those of all dates
     /// and lengths do not compare.
     pub(super) fn date<P: PricePage>(&self) -> Option<Date> {
@@ -261,8 +265,8 @@ impl Shown<'_> {
             );
         }
         let base = match self.choice.subject {
-            Subject::Route { .. } => super::FLIGHTS_PATH,
-            Subject::Place { .. } => super::HOTELS_PATH,
+            PriceSubject::Route { .. } => super::FLIGHTS_PATH,
+            PriceSubject::Place { .. } => super::HOTELS_PATH,
         };
         path_with(base, pairs)
     }
@@ -311,8 +315,8 @@ impl Shown<'_> {
         path_with("/monitors/new", pairs)
     }
 
-    pub(super) fn calendar(&self) -> Calendar<'_> {
-        Calendar {
+    pub(super) fn calendar(&self) -> PriceCalendar<'_> {
+        PriceCalendar {
             currency: &self.product.currency,
             cells: &self.cells,
             chosen: self.choice.date,

@@ -2,13 +2,13 @@
 
 use maud::{Markup, html};
 
-use super::chosen::{MOST_DAILY, RANGES, Shown};
+use super::chosen::{MOST_DAILY, RANGES, ShownProduct};
 use super::product::{PriceBucket, PricePage, ProductName};
 use crate::history::lead_times::LeadTimes;
-use crate::web::charts::{Axis, LineChart, LineNames, Point, Unit};
+use crate::web::charts::{ChartAxis, LineChart, LineNames, Point, Unit};
 use crate::web::parts;
 
-impl Shown<'_> {
+impl ShownProduct<'_> {
     pub(super) fn over_time<P: PricePage>(&self, found: Vec<PriceBucket>) -> Markup {
         let date = self.date::<P>();
         let points: Vec<_> = found
@@ -58,7 +58,7 @@ impl Shown<'_> {
                         id: "over-time-chart",
                         title: &title,
                         unit: Unit::Money(&self.product.currency),
-                        axis: Axis::Dates,
+                        axis: ChartAxis::Dates,
                         names: LineNames { value: P::PRICE, reference: "Median of the dates searched", band: "Provider's usual range" },
                         points,
                     }.markup())
@@ -92,7 +92,7 @@ impl Shown<'_> {
                         id: "lead-chart",
                         title: &title,
                         unit: Unit::Money(&self.product.currency),
-                        axis: if own.is_some_and(|leads| leads.is_weekly) { Axis::WeeksBefore } else { Axis::DaysBefore },
+                        axis: if own.is_some_and(|leads| leads.is_weekly) { ChartAxis::WeeksBefore } else { ChartAxis::DaysBefore },
                         names: LineNames { value: "Median", reference: "", band: "Lowest to highest" },
                         points,
                     }.markup())

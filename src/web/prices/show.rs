@@ -5,10 +5,10 @@ use jiff::ToSpan as _;
 use jiff::civil::Date;
 use maud::{Markup, html};
 
-use super::calendar::Calendar;
-use super::chosen::{Shown, borrowed, grid_query, read_choice, series_query, shown};
+use super::calendar::PriceCalendar;
+use super::chosen::{ShownProduct, borrowed, grid_query, read_choice, series_query, shown};
 use super::product::PricePage;
-use super::subject::Subject;
+use super::subject::PriceSubject;
 use super::{export, table};
 use crate::contract::HistoryQuery as _;
 use crate::history::{buckets, grid, lead_times};
@@ -21,7 +21,7 @@ use crate::web::session::Session;
 pub(super) async fn page<P: PricePage>(
     session: &Session,
     query: &FormFields,
-    subject: &Subject,
+    subject: &PriceSubject,
 ) -> Result<Response, PageFailure> {
     let now = session.context()?.now;
     let choice = read_choice(query, subject, now)?;
@@ -48,7 +48,7 @@ pub(super) async fn page<P: PricePage>(
     let leads = lead_times::lead_times::<P>(conn, tenant, &all_dates, &range, nights).await?;
     drop(permits);
     let link = |date: Date| format!("{}#over-time", shown.link(&[("date", date.to_string())]));
-    let calendar = Calendar {
+    let calendar = PriceCalendar {
         link: &link,
         ..shown.calendar()
     };
@@ -73,7 +73,7 @@ pub(super) async fn page<P: PricePage>(
     Ok(layout_page(session, &title, NavItem::Prices, body))
 }
 
-impl Shown<'_> {
+impl ShownProduct<'_> {
     fn head(&self) -> Markup {
         html! {
             div class="head" {

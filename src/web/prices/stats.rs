@@ -4,12 +4,12 @@
 use maud::{Markup, html};
 
 use super::calendar::short_age;
-use super::chosen::Shown;
+use super::chosen::ShownProduct;
 use crate::contract::Verdict;
 use crate::contract::history_grid::HistoryCell;
 use crate::web::parts;
 
-impl Shown<'_> {
+impl ShownProduct<'_> {
     pub(super) fn stats(&self) -> Markup {
         let currency = &self.product.currency;
         let chosen = self

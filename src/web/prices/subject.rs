@@ -8,14 +8,14 @@ const PLACES: [&str; 3] = ["hotel_name", "destination", "hotel_booking_id"];
 
 /// A route, hotel or place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum PriceSubject {
     /// Fares between two airports.
     Route { from: String, to: String },
     /// Rates of a hotel or of a place's hotels; `field` is the query's field.
     Place { field: &'static str, text: String },
 }
 
-impl Subject {
+impl PriceSubject {
     /// The route of a query; `None` if an airport is missing.
     pub(super) fn route(query: &FormFields) -> Option<Self> {
         let code = |name| query.text(name).map(str::to_ascii_uppercase);

@@ -18,7 +18,7 @@ use crate::scans::control;
 use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm, token_field};
 use crate::web::once::{once_field, once_key};
-use crate::web::parts::{Confirmation, count, counted};
+use crate::web::parts::{ConfirmationPage, count, counted};
 use crate::web::session::Session;
 
 pub(super) fn routes() -> Router<AppState> {
@@ -63,7 +63,7 @@ fn resume_button(session: &Session, scan: &Scan, path: &str) -> Markup {
     let left = scan.items.pending;
     let needs_budget = scan.status_reason == Some(PauseReason::BudgetSpent);
     let suggested = scan.requests.spent.saturating_add(left);
-    Confirmation {
+    ConfirmationPage {
         action: &format!("{path}/resume"),
         label: "Resume",
         question: html! {
@@ -92,7 +92,7 @@ fn resume_button(session: &Session, scan: &Scan, path: &str) -> Markup {
 
 fn cancel_button(session: &Session, scan: &Scan, path: &str) -> Markup {
     let left = scan.items.pending;
-    Confirmation {
+    ConfirmationPage {
         action: &format!("{path}/cancel"),
         label: "Cancel",
         question: html! {
@@ -111,7 +111,7 @@ fn cancel_button(session: &Session, scan: &Scan, path: &str) -> Markup {
 }
 
 fn delete_button(session: &Session, path: &str) -> Markup {
-    Confirmation {
+    ConfirmationPage {
         action: &format!("{path}/delete"),
         label: "Delete",
         question: html! {
@@ -136,7 +136,7 @@ pub(super) fn retry_button(session: &Session, scan: &Scan) -> Markup {
         return html! {};
     }
     let most = items.saturating_mul(2);
-    Confirmation {
+    ConfirmationPage {
         action: &format!("{}/retry", super::path(scan.id)),
         label: &format!("Ask again: {}", searches(items)),
         question: html! {

@@ -8,7 +8,7 @@ use crate::ids::TenantId;
 use crate::scans;
 use crate::web::failure::PageFailure;
 use crate::web::form::FormFields;
-use crate::web::parts::{self, Tone};
+use crate::web::parts::{self, BadgeTone};
 use crate::web::session::Session;
 
 /// The formats of the exports with their names.
@@ -169,8 +169,8 @@ fn what(item: &Item, swept: &[&str]) -> String {
 pub(in crate::web) fn state(item: &Item) -> Markup {
     match (item.state, item.search_status) {
         (ItemState::Done, Some(status)) => parts::search_status(status),
-        (ItemState::Running, _) => parts::chip(Tone::Info, "running"),
-        (ItemState::Failed, _) => parts::chip(Tone::Bad, "failed"),
-        (state, _) => parts::chip(Tone::Plain, state.as_str()),
+        (ItemState::Running, _) => parts::chip(BadgeTone::Info, "running"),
+        (ItemState::Failed, _) => parts::chip(BadgeTone::Bad, "failed"),
+        (state, _) => parts::chip(BadgeTone::Plain, state.as_str()),
     }
 }

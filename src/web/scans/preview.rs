@@ -13,7 +13,7 @@ use crate::http::error::ApiError;
 use crate::scans;
 use crate::web::form::token_field;
 use crate::web::once::once_field;
-use crate::web::parts::{self, Tone, chip, count, duration};
+use crate::web::parts::{self, BadgeTone, chip, count, duration};
 use crate::web::session::Session;
 
 /// The preview of a body.
@@ -140,7 +140,7 @@ fn plan_table(plans: &[PlanCost]) -> Markup {
                         tr {
                             td {
                                 (plan.plan.as_str())
-                                @if plan.current { " " (chip(Tone::Info, "yours")) }
+                                @if plan.current { " " (chip(BadgeTone::Info, "yours")) }
                             }
                             td class="num" { (plan.usd_per_month) }
                             td class="num" { (count(plan.requests_left)) }
@@ -163,9 +163,9 @@ fn plan_table(plans: &[PlanCost]) -> Markup {
 
 fn fit(fit: PlanFit) -> Markup {
     match fit {
-        PlanFit::Included => chip(Tone::Good, "included"),
-        PlanFit::Overage => chip(Tone::Warn, "partly beyond the quota"),
-        PlanFit::MayStop => chip(Tone::Warn, "may stop before the end"),
-        PlanFit::NotPossible => chip(Tone::Bad, "stops before the end"),
+        PlanFit::Included => chip(BadgeTone::Good, "included"),
+        PlanFit::Overage => chip(BadgeTone::Warn, "partly beyond the quota"),
+        PlanFit::MayStop => chip(BadgeTone::Warn, "may stop before the end"),
+        PlanFit::NotPossible => chip(BadgeTone::Bad, "stops before the end"),
     }
 }
