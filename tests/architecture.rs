@@ -3,8 +3,10 @@
 //! The tests also allow apalis only in `queue` and `worker`, and SQL only in `store.rs` files,
 //! `queue`, `upkeep` and `db`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+use regex::Regex;
 
 /// Modules that every module may use: ids, settings, system limits, metrics, cursors of lists.
 const LEAVES: &[&str] = &["ids", "config", "open_files", "metrics", "paging"];
@@ -59,7 +61,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
 /// Interfaces to the outside: only the top modules may use them.
 const INTERFACES: &[&str] = &["http", "web", "cli"];
 
-fn sources() -> Vec<(PathBuf, String)> {
+/// The files below `src`, with their paths from there.
+pub fn sources() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut folders = vec![root.clone()];
     let mut sources = Vec::new();
@@ -301,4 +304,28 @@ fn scans_are_locked_in_one_place() {
             path.display()
         );
     }
+}
+
+/// A reader who searches for a type's name finds one type. Types of tests do not count.
+#[test]
+fn a_type_name_stands_for_one_type() {
+    let declaration = Regex::new(
+        r"(?m)^(?:\s*(?:pub(?:\([^)]*\))?\s+)?(?:struct|enum|union|trait)|(?:pub(?:\([^)]*\))?\s+)?type)\s+([A-Z]\w*)",
+    )
+    .unwrap();
+    let mut files = BTreeMap::<String, Vec<PathBuf>>::new();
+    for (path, text) in sources() {
+        if path.ends_with("tests.rs") || path.iter().any(|part| part == "tests") {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+        for name in declaration.captures_iter(code) {
+            files
+                .entry(name[1].to_owned())
+                .or_default()
+                .push(path.clone());
+        }
+    }
+    files.retain(|_, files| files.len() > 1);
+    assert!(files.is_empty(), "{files:#?}");
 }

@@ -146,6 +146,17 @@ begin
     return lane;
 end $$;
 
+-- Whether an update says something new about a plan or window of which little is left: the next claim must know it.
+create or replace function nears_plan_end(lane lanes, news lane_update) returns boolean
+language sql immutable as $$
+    select coalesce(
+        news.plan_remaining <> coalesce(lane.plan_remaining, -1)
+        and news.plan_remaining - lane.keep_in_reserve < 2 * (lane.max_in_flight + lane.burst + 1 / extract(epoch from lane.emission))
+        or news.window_remaining <> coalesce(lane.window_remaining, -1)
+           and news.window_remaining < 2 * (lane.max_in_flight + lane.burst + 1 / extract(epoch from lane.emission)),
+        false)
+$$;
+
 -- Whether an update changes the lane in a way that matters: otherwise nobody takes the lane's lock. What is left of a plan is written
 -- once a second, and at once near its end.
 create or replace function changes_lane(lane lanes, news lane_update, p_at timestamptz) returns boolean
@@ -161,10 +172,7 @@ language sql immutable as $$
         or news.window_limit <> coalesce(lane.window_limit, -1)
         or coalesce(news.plan_limit, news.plan_remaining, news.window_limit) is not null
            and (lane.plan_seen_at is null or lane.plan_seen_at < p_at - interval '1 second' or lane.pause_reason is not null)
-        or news.plan_remaining <> coalesce(lane.plan_remaining, -1)
-           and news.plan_remaining - lane.keep_in_reserve < 2 * (lane.max_in_flight + lane.burst + 1 / extract(epoch from lane.emission))
-        or news.window_remaining <> coalesce(lane.window_remaining, -1)
-           and news.window_remaining < 2 * (lane.max_in_flight + lane.burst + 1 / extract(epoch from lane.emission)),
+        or nears_plan_end(lane, news),
         false)
 $$;
 
@@ -316,8 +324,33 @@ begin
     perform store_lane(with_pause(lane, p_reason, until));
 end $$;
 
+-- Stores what is left of plans and windows near their end, first in the transaction that records the calls (a JSON array of lane_update, one
+-- for each lane): a claim subtracts the calls in flight from what is left, so between a call's record and the update of its lane the call
+-- would count nowhere, and the reserve could be spent. Lanes that record_calls will lock (to_lock) are locked here, in the same order.
+create or replace function store_plans_near_end(p_news jsonb) returns void
+language plpgsql as $$
+declare
+    news record;
+    lane lanes;
+begin
+    for news in
+        select n as said
+        from jsonb_array_elements(p_news) entry
+        cross join lateral jsonb_populate_record(null::lane_update, entry) n
+        join lanes l on l.tenant_id = n.tenant_id and l.api = n.api
+        where (entry -> 'to_lock')::boolean or nears_plan_end(l, n)
+        order by n.tenant_id, n.api
+    loop
+        select * into lane from lanes l
+        where l.tenant_id = (news.said).tenant_id and l.api = (news.said).api for no key update;
+        if found and nears_plan_end(lane, news.said) then
+            perform store_lane(with_plan_headers(lane, news.said, clock_timestamp()));
+        end if;
+    end loop;
+end $$;
+
 -- Applies updates to lanes (a JSON array of lane_update, one for each lane), in a transaction of its own after the record's, so that
--- recording takes no lane's lock. Returns how many lanes had waited for a call to end.
+-- recording seldom takes a lane's lock. Returns how many lanes had waited for a call to end.
 create or replace function update_lanes(p_news jsonb) returns bigint
 language plpgsql as $$
 declare

@@ -83,7 +83,7 @@ pub async fn collect<P: DeserializeOwned, T: DeserializeOwned>(
     let answer = client.ask(path).await?;
     let first: P = answer.read()?;
     let mut rows = Vec::new();
-    let mut page: Page<T> = answer.read()?;
+    let mut page: ListPage<T> = answer.read()?;
     loop {
         rows.append(&mut page.data);
         let is_enough = most.is_some_and(|most| rows.len() >= most);
@@ -108,7 +108,7 @@ pub async fn rows<T: DeserializeOwned>(
 
 #[derive(Deserialize)]
 #[serde(bound = "T: DeserializeOwned")]
-struct Page<T> {
+struct ListPage<T> {
     data: Vec<T>,
     #[serde(default)]
     next_cursor: Option<String>,

@@ -149,6 +149,41 @@ pub async fn update(conn: impl PgExecutor<'_>, updates: &[LaneUpdate]) -> sqlx::
         .await
 }
 
+/// What a record's transaction needs of a lane, in the form that the SQL function reads.
+#[derive(Serialize)]
+struct RecordedLaneRow {
+    #[serde(flatten)]
+    update: LaneUpdateRow,
+    to_lock: bool,
+}
+
+/// Stores what is left of plans and windows near their end, as the first statement of the
+/// transaction that records the calls: a claim must never miss a call that no longer counts as in
+/// flight (engine.md, rule 46). `is_locked` names the lanes that the record will lock.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn store_plans_near_end(
+    conn: impl PgExecutor<'_>,
+    updates: &[LaneUpdate],
+    is_locked: impl Fn(&LaneUpdate) -> bool,
+) -> sqlx::Result<()> {
+    let rows: Vec<_> = updates
+        .iter()
+        .map(|update| RecordedLaneRow {
+            update: update.into(),
+            to_lock: is_locked(update),
+        })
+        .collect();
+    sqlx::query!(
+        r#"select store_plans_near_end($1) as "done!: ()""#,
+        Json(rows) as _
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -80,6 +80,7 @@ fn lacks_partition(error: &sqlx::Error) -> bool {
 
 async fn store_once(pool: &PgPool, calls: &[&CompletedCall]) -> sqlx::Result<BatchReport> {
     let mut tx = db::begin(pool).await?;
+    store_plans_near_end(&mut tx, calls).await?;
     let rows: Vec<_> = calls.iter().map(|completed| &completed.record).collect();
     let recorded: HashMap<_, _> = store::record_calls(&mut tx, &rows, Timestamp::now())
         .await?
@@ -159,6 +160,39 @@ async fn store_once(pool: &PgPool, calls: &[&CompletedCall]) -> sqlx::Result<Bat
     Ok(BatchReport { unknown, accepted })
 }
 
+/// Stores what the calls' headers say about plans near their end.
+async fn store_plans_near_end(
+    conn: &mut PgConnection,
+    calls: &[&CompletedCall],
+) -> sqlx::Result<()> {
+    let updates = updates_by_lane(calls);
+    let has_news = updates
+        .iter()
+        .any(|update| update.plan.remaining.is_some() || update.plan.window.is_some());
+    if !has_news {
+        return Ok(());
+    }
+    lanes::store_plans_near_end(conn, &updates, |update| {
+        calls.iter().any(|completed| {
+            completed.lane == update.api
+                && update.tenant == completed.record.tenant_id.into()
+                && completed.record.locks_lane()
+        })
+    })
+    .await
+}
+
+/// What the calls say about their lanes.
+fn updates_by_lane(calls: &[&CompletedCall]) -> Vec<LaneUpdate> {
+    lanes::merge_by_lane(calls.iter().map(|completed| {
+        LaneUpdate::answered(
+            TenantId::from(completed.record.tenant_id),
+            completed.lane,
+            completed.plan,
+        )
+    }))
+}
+
 /// Records whether the marketplace accepted the callers' keys. Returns the newly accepted callers.
 async fn record_acceptance(
     conn: &mut PgConnection,
@@ -207,19 +241,13 @@ pub(super) fn expand_scans(pool: &PgPool, accepted: Vec<TenantId>, wake: &Arc<No
     });
 }
 
-/// Updates the lanes in a transaction after the commit, because recording takes no lane's lock. If
-/// it fails, a full lane is polled within a second, and the next answer carries the quota again.
+/// Updates the lanes in a transaction after the commit, because recording seldom takes a lane's
+/// lock. If it fails, a full lane is polled within a second, and the next answer carries the quota
+/// again.
 pub(super) async fn update_lanes(pool: &PgPool, calls: &[&CompletedCall], wake: &Notify) {
-    let ended = calls.iter().map(|completed| {
-        LaneUpdate::answered(
-            TenantId::from(completed.record.tenant_id),
-            completed.lane,
-            completed.plan,
-        )
-    });
     match timeout(
         TRANSACTION_TIMEOUT,
-        lanes::update(pool, &lanes::merge_by_lane(ended)),
+        lanes::update(pool, &updates_by_lane(calls)),
     )
     .await
     {

@@ -225,6 +225,14 @@ pub struct CallRecord {
     pub pause_seconds: Option<f64>,
 }
 
+impl CallRecord {
+    /// Whether `record_calls` locks the call's lane: its item becomes pending again, or it may
+    /// pause the lane.
+    pub(super) fn locks_lane(&self) -> bool {
+        self.ending == CallEnding::Requeued || self.pause_reason.is_some()
+    }
+}
+
 /// A [`PauseReason`] as text. An alias, because serde would borrow a plain `&'static str` from its
 /// input.
 type PauseReasonStr = &'static str;

@@ -199,6 +199,38 @@ async fn a_smaller_reserve_resumes_scans_at_once() {
     );
 }
 
+/// A process may die after it recorded calls and before it updated their lane, and a claim may come
+/// between the two: what is left of the plan is stored with the calls themselves.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_reserve_holds_when_no_lane_update_arrives() {
+    let service = TestService::start().await;
+    execute!(
+        service.pool(),
+        "create or replace function update_lanes(p_news jsonb) returns bigint language sql as 'select 0::bigint'"
+    );
+    service
+        .bound(
+            "flights",
+            &json!({"max_in_flight": 4, "keep_in_reserve": 25}),
+        )
+        .await;
+    ScriptedQuota::of(
+        &service.upstream,
+        40,
+        Duration::from_secs(3_600),
+        Duration::from_millis(5),
+    );
+    let worker = service.start_worker(8);
+    let id = service.submit(&fares(30)).await;
+    service
+        .wait_for_scan(&id, "the reserve is reached", |scan| {
+            scan["status_reason"] == "reserve_reached"
+        })
+        .await;
+    worker.stop().await;
+    assert_eq!(service.call_count("TLV"), 15);
+}
+
 /// The pause protects the caller; a resume accepts the plan's overage price.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resume_allows_calls_beyond_an_exhausted_quota() {
