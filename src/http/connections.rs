@@ -184,13 +184,16 @@ pub(super) struct TrackedRequestBody {
 }
 
 impl TrackedRequestBody {
+    /// `is_read`: whether the request's handler reads its body.
+    ///
     /// # Errors
-    /// The request has no body, and its connection was evicted.
+    /// No body has to arrive, and the connection was evicted.
     pub(super) fn new(
         body: Incoming,
+        is_read: bool,
         activity: Arc<ConnectionActivity>,
     ) -> Result<Self, ConnectionEvicted> {
-        if body.is_end_stream() && !activity.set_busy() {
+        if (!is_read || body.is_end_stream()) && !activity.set_busy() {
             return Err(ConnectionEvicted);
         }
         Ok(Self { body, activity })

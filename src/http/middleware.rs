@@ -169,10 +169,13 @@ pub(super) fn head_error_response(status: u16) -> Option<Bytes> {
         }
         _ => "the request head cannot be parsed; expected HTTP/1.1".to_owned(),
     };
-    let body = serde_json::to_string(&ErrorBody::new(ErrorType::InvalidRequest, message)).ok()?;
+    let id = Uuid::now_v7().to_string();
+    let mut body = ErrorBody::new(ErrorType::InvalidRequest, message);
+    body.error.request_id = Some(id.clone());
+    let body = serde_json::to_string(&body).ok()?;
     let mut answer =
         format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-type: application/json\r\n");
-    let (id, length) = (Uuid::now_v7().to_string(), body.len().to_string());
+    let length = body.len().to_string();
     let ours = [(REQUEST_ID, id.as_str()), (CONTENT_LENGTH, length.as_str())];
     let shared = SECURITY_HEADERS
         .iter()

@@ -34,7 +34,8 @@ impl Raw {
             error["message"].is_string() && self.header("content-type") == "application/json",
             "{self:?}"
         );
-        assert!(!self.header("x-request-id").is_empty(), "{self:?}");
+        let id = self.header("x-request-id");
+        assert!(!id.is_empty() && error["request_id"] == id, "{self:?}");
         format!("{} {}", self.status, error["type"].as_str().unwrap())
     }
 }
