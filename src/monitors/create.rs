@@ -41,25 +41,41 @@ pub async fn create(
 ) -> Result<Replayable<Monitor>, CommandError> {
     let idempotent = IdempotentRequest::new("/v1/monitors".to_owned(), body, key);
     if let Some(replay) = idempotent.find_response(context).await? {
-        return Ok(replay);
+        return Ok(with_url(replay, body));
     }
     let checked = validate(body.clone(), guard, context.now).await?;
     let mut tx = db::begin(context.pool).await?;
     let tenant = find_accepted(&mut tx, context.ring, context.key, context.now)
         .await?
         .ok_or(NotAccepted::Required)?;
-    // The response shows the secret, but the stored replay does not.
+    // The response shows the secret and the URL, which may hold one. The stored response has
+    // neither: a repetition brings the same URL with it.
     let mut secret = None;
     let work = async |conn: &mut PgConnection| {
         lock_submissions(conn, tenant).await?;
         check_monitor_count(store::count(conn, tenant).await?)?;
         let mut monitor = insert_monitor(conn, context, tenant, &checked).await?;
         secret = monitor.webhook_secret.take();
+        set_url(&mut monitor, None);
         Ok(monitor)
     };
     let mut created = idempotent.run(context, tx, tenant, work).await?;
     created.response.webhook_secret = secret;
-    Ok(created)
+    Ok(with_url(created, body))
+}
+
+/// The response with the webhook URL of its request.
+fn with_url(mut created: Replayable<Monitor>, body: &Map<String, Value>) -> Replayable<Monitor> {
+    let url = body.get("webhook_url").and_then(Value::as_str);
+    set_url(&mut created.response, url);
+    created
+}
+
+fn set_url(monitor: &mut Monitor, url: Option<&str>) {
+    monitor.webhook_url = url.map(str::to_owned);
+    if let Some(webhook) = &mut monitor.webhook {
+        webhook.url = url.unwrap_or_default().to_owned();
+    }
 }
 
 async fn insert_monitor(

@@ -55,9 +55,11 @@ async fn a_webhooks_secret_is_shown_once_and_stored_sealed() {
     (read["webhook_secret"], read["forecast"]) =
         (made["webhook_secret"].clone(), made["forecast"].clone());
     assert_eq!(read, made);
+    let dump = service.dump_database().await;
+    assert!(!dump.contains(&secret), "the secret is sealed");
     assert!(
-        !service.dump_database().await.contains(&secret),
-        "the secret is sealed"
+        !dump.contains("token=hidden"),
+        "the URL is sealed, also in the stored response"
     );
     assert_eq!(secrets(&service).await, 1);
 }

@@ -31,6 +31,8 @@ pub fn array(value: &serde_json::Value) -> &Vec<serde_json::Value> {
 pub fn http_client() -> reqwest::Client {
     static CLIENT: std::sync::LazyLock<reqwest::Client> = std::sync::LazyLock::new(|| {
         let builder = reqwest::Client::builder().no_proxy();
+        // A busy server may leave a body unread for longer than reqwest's limit.
+        let builder = builder.tcp_user_timeout(None);
         builder.pool_max_idle_per_host(0).build().unwrap()
     });
     CLIENT.clone()
