@@ -30,6 +30,7 @@ pub async fn set_lane_bounds(
         .ok_or(NotAccepted::Required)?;
     store::ensure_lane(&mut tx, tenant, api, pace).await?;
     store::set_lane_bounds(&mut tx, tenant, api, bounds, plan).await?;
+    let lane = quota::lane(&mut *tx, tenant, api, pace).await?;
     tx.commit().await?;
-    Ok(quota::lane(context.pool, Some(tenant), api, pace).await?)
+    Ok(lane)
 }

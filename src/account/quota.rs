@@ -1,6 +1,6 @@
 //! The current quota of a caller's lanes.
 
-use sqlx::PgPool;
+use sqlx::{PgExecutor, PgPool};
 
 use super::store::{self, LaneRow};
 use crate::config::PaceConfig;
@@ -26,17 +26,17 @@ pub async fn quota(
     })
 }
 
-/// One lane, as in [`quota`].
+/// A tenant's lane, as in [`quota`].
 ///
 /// # Errors
 /// When the database does not answer.
 pub(super) async fn lane(
-    pool: &PgPool,
-    tenant: Option<TenantId>,
+    conn: impl PgExecutor<'_>,
+    tenant: TenantId,
     api: Api,
     pace: &PaceConfig,
 ) -> sqlx::Result<LaneQuota> {
-    Ok(lane_quota(&stored_lanes(pool, tenant).await?, api, pace))
+    Ok(lane_quota(&store::lanes(conn, tenant).await?, api, pace))
 }
 
 async fn stored_lanes(pool: &PgPool, tenant: Option<TenantId>) -> sqlx::Result<Vec<LaneRow>> {

@@ -1,7 +1,7 @@
 //! SQL of usage and quotas. Every statement names its tenant first.
 
 use jiff_sqlx::{Timestamp, ToSqlx as _};
-use sqlx::{PgConnection, PgPool};
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use crate::config::PaceConfig;
@@ -144,7 +144,10 @@ pub(super) struct LaneRow {
     pub(super) keep_in_reserve: i64,
 }
 
-pub(super) async fn lanes(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Vec<LaneRow>> {
+pub(super) async fn lanes(
+    conn: impl PgExecutor<'_>,
+    tenant: TenantId,
+) -> sqlx::Result<Vec<LaneRow>> {
     sqlx::query_as!(
         LaneRow,
         r#"-- The pace that holds now: after a 429 it grows by itself.
@@ -162,7 +165,7 @@ pub(super) async fn lanes(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Vec<L
            where l.tenant_id = $1"#,
         tenant.uuid(),
     )
-    .fetch_all(pool)
+    .fetch_all(conn)
     .await
 }
 

@@ -178,7 +178,12 @@ impl SessionCheck {
             }
             Some(Ok(outcome)) => {
                 (self.is_waiting, self.is_restarted) = (false, true);
-                tracing::warn!(?outcome, "embedded Postgres restarted");
+                match outcome {
+                    RestartOutcome::RestartedByAnother => {
+                        tracing::info!("another process restarted the embedded Postgres");
+                    }
+                    _ => tracing::warn!("embedded Postgres restarted"),
+                }
             }
             Some(Err(error)) => {
                 let restart_error = error.to_string();

@@ -147,7 +147,7 @@ async fn a_service_shutdown_ends_its_streams() {
     let process = Service::start(settings, stop.clone()).await.unwrap();
     let base = format!("http://{}/v1/scans", process.address().unwrap());
     let running = tokio::spawn(process.run());
-    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let http = crate::support::http_client();
     let ordered = http
         .post(&base)
         .header("x-api-key", KEY)

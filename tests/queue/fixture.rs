@@ -105,7 +105,7 @@ impl QueueFixture {
     }
 
     pub async fn worker(&self) -> WorkerId {
-        let id = "insert into workers (lease_until) values (clock_timestamp() + interval '1 minute') returning worker_id";
+        let id = "insert into workers (lease_until) values (clock_timestamp() + interval '1 hour') returning worker_id";
         WorkerId(value!(&self.pool, id))
     }
 

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{OnceLock, mpsc};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use super::WAIT_LIMIT;
 use farescan::config::DatabaseConfig;
 use farescan::db::embedded::{Durability, EmbeddedServer, ServerOptions};
 use farescan::db::{self, Database};
@@ -225,11 +226,24 @@ pub fn world_readable_folder() -> TempDir {
         .unwrap()
 }
 
+/// Connects; tests in parallel may use all connections of the server for a moment.
 pub async fn connect(options: &PgConnectOptions) -> PgConnection {
-    options
-        .connect()
-        .await
-        .unwrap_or_else(|error| panic!("no connection to {options:?}: {error}"))
+    let end = Instant::now() + WAIT_LIMIT;
+    loop {
+        match options.connect().await {
+            Ok(connection) => return connection,
+            Err(error) if is_too_many(&error) && Instant::now() < end => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            Err(error) => panic!("no connection to {options:?}: {error}"),
+        }
+    }
+}
+
+fn is_too_many(error: &sqlx::Error) -> bool {
+    error
+        .as_database_error()
+        .is_some_and(|error| error.code().as_deref() == Some("53300"))
 }
 
 pub async fn execute(connection: &mut PgConnection, sql: &str) -> Result<(), sqlx::Error> {
@@ -393,9 +407,20 @@ async fn drop_stale(connection: &mut PgConnection) {
     }
 }
 
+/// A transaction; a busy machine may need longer for a connection than the program's limit.
+pub async fn begin(pool: &PgPool) -> sqlx::Transaction<'static, sqlx::Postgres> {
+    let end = Instant::now() + WAIT_LIMIT;
+    loop {
+        match farescan::db::begin(pool).await {
+            Err(sqlx::Error::PoolTimedOut) if Instant::now() < end => {}
+            begun => return begun.unwrap(),
+        }
+    }
+}
+
 /// A transaction that holds locks as long as its test needs, also on a busy machine.
 pub async fn begin_holding(pool: &PgPool) -> sqlx::Transaction<'static, sqlx::Postgres> {
-    let mut tx = farescan::db::begin(pool).await.unwrap();
+    let mut tx = begin(pool).await;
     execute!(
         &mut *tx,
         "set local idle_in_transaction_session_timeout = 0"
