@@ -1,7 +1,6 @@
 //! The commands that call a running service, or need none.
 
 use super::Failure;
-use super::client::ClientArgs;
 use super::{
     alerts, compare, completions, control, deliveries, export, history, login, man, monitors,
     openapi, quota, retry, rotate_key, scan, scans, search, usage, verify, watch, why,
@@ -87,11 +86,11 @@ pub enum ClientCommand {
         after_help = "Examples:\n  farescan deliveries --status failed\n  farescan deliveries resend @last"
     )]
     Deliveries(deliveries::DeliveriesArgs),
-    /// Show what is left of the plans, and the pace of scans
+    /// Show what is left of the plans and the pace of scans, or set own limits
     #[command(
-        after_help = "Examples:\n  farescan quota\n  farescan quota --json | jq .flights.plan_requests_remaining"
+        after_help = "Examples:\n  farescan quota\n  farescan quota set flights --keep-in-reserve 200"
     )]
-    Quota(ClientArgs),
+    Quota(quota::QuotaArgs),
     /// Show what scans and monitors have spent
     #[command(
         after_help = "Examples:\n  farescan usage\n  farescan usage --by monitor --since 2027-01-01"

@@ -17,7 +17,7 @@ use crate::config::{
 use crate::db::clock::Clock;
 use crate::db::embedded::default_home;
 use crate::logging;
-use crate::sandbox::{self, SandboxOptions};
+use crate::sandbox::{self, DayShift, SandboxOptions};
 use crate::service::{Service, Settings};
 
 /// Settings of `serve`.
@@ -59,7 +59,8 @@ pub async fn run(mut args: ServeArgs) -> Result<(), Failure> {
     logging::init(&args.log)?;
     let stop = CancellationToken::new();
     if args.sandbox {
-        let address = start_sandbox(SandboxOptions::default(), stop.clone()).await?;
+        let address =
+            start_sandbox(SandboxOptions::default(), DayShift::default(), stop.clone()).await?;
         if args.upstream.flights_url.is_some() || args.upstream.hotels_url.is_some() {
             tracing::warn!("--sandbox overrides FARESCAN_FLIGHTS_URL and FARESCAN_HOTELS_URL");
         }
@@ -93,11 +94,13 @@ pub async fn run(mut args: ServeArgs) -> Result<(), Failure> {
 /// Starts the sandbox on a free loopback port; `stop` ends it.
 pub async fn start_sandbox(
     options: SandboxOptions,
+    days: DayShift,
     stop: CancellationToken,
 ) -> Result<SocketAddr, Failure> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
-    tokio::spawn(sandbox::serve(listener, options, stop.cancelled_owned()));
+    let serving = sandbox::serve_with_days(listener, options, days, stop.cancelled_owned());
+    tokio::spawn(serving);
     Ok(address)
 }
 

@@ -52,7 +52,10 @@ mod world;
 #[cfg(test)]
 mod tests;
 
-pub use server::{router, serve};
+pub use server::{router, serve, serve_with_days};
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// The key of demos: of both APIs, without a limit.
 pub const DEMO_KEY: &str = "sandbox-demo";
@@ -66,6 +69,22 @@ pub struct SandboxOptions {
     pub latency_factor: f64,
     /// The current date of the simulation, for prices and quotas; `None`: the real one (UTC).
     pub today: Option<jiff::civil::Date>,
+}
+
+/// Days that a running sandbox is ahead of its current date, negative for days back. Clones share
+/// the number.
+#[derive(Clone, Debug, Default)]
+pub struct DayShift(Arc<AtomicI32>);
+
+impl DayShift {
+    /// Moves the sandbox to this many days from its current date, for all later searches.
+    pub fn set(&self, days: i32) {
+        self.0.store(days, Ordering::SeqCst);
+    }
+
+    fn days(&self) -> i32 {
+        self.0.load(Ordering::SeqCst)
+    }
 }
 
 impl Default for SandboxOptions {

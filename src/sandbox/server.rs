@@ -14,6 +14,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::routing::{get, post};
+use jiff::Span;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use serde_json::Value;
@@ -21,7 +22,6 @@ use tokio::net::TcpListener;
 use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::SandboxOptions;
 use super::draws::Draw;
 use super::flights::FlightSearch;
 use super::front_page::front_page;
@@ -31,6 +31,7 @@ use super::plans::{Engine, Refusal, RequestTime, SandboxPlan, Subscriptions, Usa
 use super::responses::{self, with_quota};
 use super::wire::hotels::Unreadable;
 use super::wire::shape::{self, Detail};
+use super::{DayShift, SandboxOptions};
 
 /// Headers that may carry the key: the listing's own name and the neutral one (gateway.md, rule 44).
 const KEY_HEADERS: [&str; 2] = ["x-rapidapi-key", "x-marketplace-key"];
@@ -45,6 +46,7 @@ const REFUSAL_SECONDS: f64 = 0.05;
 /// One running sandbox.
 struct Sandbox {
     options: SandboxOptions,
+    days: DayShift,
     world: Draw,
     meter: UsageMeter,
     call_counts: CallCounts,
@@ -73,7 +75,7 @@ enum EngineQuery {
 ///
 /// Needs a Tokio runtime with time when it is called. Hanging answers hang until their connection is closed.
 pub fn router(options: SandboxOptions) -> Router {
-    build_router(options, CancellationToken::new())
+    build_router(options, DayShift::default(), CancellationToken::new())
 }
 
 /// Serves [`router`] on `listener` until `shutdown` ends, then ends every delayed answer.
@@ -85,9 +87,22 @@ pub async fn serve(
     options: SandboxOptions,
     shutdown: impl Future<Output = ()>,
 ) -> std::io::Result<()> {
+    serve_with_days(listener, options, DayShift::default(), shutdown).await
+}
+
+/// [`serve`] with a current date that the caller moves.
+///
+/// # Errors
+/// The listener's errors.
+pub async fn serve_with_days(
+    listener: TcpListener,
+    options: SandboxOptions,
+    days: DayShift,
+    shutdown: impl Future<Output = ()>,
+) -> std::io::Result<()> {
     let stopping = CancellationToken::new();
     let stopped = stopping.clone().cancelled_owned();
-    let server = axum::serve(listener, build_router(options, stopping.clone()))
+    let server = axum::serve(listener, build_router(options, days, stopping.clone()))
         .with_graceful_shutdown(stopped);
     let server = std::future::IntoFuture::into_future(server);
     tokio::pin!(server, shutdown);
@@ -100,10 +115,11 @@ pub async fn serve(
     }
 }
 
-fn build_router(options: SandboxOptions, stopping: CancellationToken) -> Router {
+fn build_router(options: SandboxOptions, days: DayShift, stopping: CancellationToken) -> Router {
     let sandbox = Arc::new(Sandbox {
         world: Draw::seeded(options.seed),
         options,
+        days,
         meter: UsageMeter::default(),
         call_counts: CallCounts::default(),
         stopping,
@@ -287,12 +303,13 @@ impl Sandbox {
         RequestTime::new(self.now(), Instant::now())
     }
 
-    /// The only read of the clock: UTC now, or midnight of the pinned day.
+    /// The only read of the clock: UTC now, or midnight of the pinned day; moved by the day shift.
     fn now(&self) -> DateTime {
-        match self.options.today {
+        let now = match self.options.today {
             Some(today) => today.at(0, 0, 0, 0),
             None => jiff::Timestamp::now().to_zoned(TimeZone::UTC).datetime(),
-        }
+        };
+        now.saturating_add(Span::new().days(self.days.days()))
     }
 }
 

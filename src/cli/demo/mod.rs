@@ -2,6 +2,7 @@
 //! requests and their results, then keeps the service running.
 
 mod folder;
+mod monitor;
 mod walkthrough;
 
 use std::io::{IsTerminal as _, Write};
@@ -25,7 +26,7 @@ use crate::config::{
 };
 use crate::db::clock::Clock;
 use crate::logging;
-use crate::sandbox::SandboxOptions;
+use crate::sandbox::{DayShift, SandboxOptions};
 use crate::service::{Service, Settings};
 
 /// The sandbox's demo key: an unlimited plan with searches on a 13th degraded on the first call.
@@ -74,7 +75,8 @@ pub async fn run(args: DemoArgs) -> Result<(), Failure> {
         folder.path.display()
     )?;
     let (stop, exit) = (CancellationToken::new(), args.exit);
-    let service = start(args, listen, folder.path.clone(), &stop).await?;
+    let days = DayShift::default();
+    let service = start(args, listen, folder.path.clone(), days.clone(), &stop).await?;
     let address = service
         .address()
         .ok_or("the demo's service does not listen")?;
@@ -83,7 +85,7 @@ pub async fn run(args: DemoArgs) -> Result<(), Failure> {
     stop_on_signal(stop.clone(), signal.clone());
     let base = format!("http://{address}");
     let shown = tokio::select! {
-        shown = run_walkthrough(&mut out, &base, &folder.path, exit) => shown,
+        shown = run_walkthrough(&mut out, &base, &folder.path, days, exit) => shown,
         () = stop.cancelled() => Ok(()),
     };
     if exit || shown.is_err() {
@@ -108,6 +110,7 @@ async fn run_walkthrough(
     out: &mut impl Write,
     base: &str,
     folder: &Path,
+    days: DayShift,
     exit: bool,
 ) -> Result<(), Failure> {
     let client = ApiClient::new(base, KEY)?;
@@ -121,6 +124,7 @@ async fn run_walkthrough(
         out: &mut *out,
         screen: Screen::detect(),
         today,
+        days,
     }
     .run_all()
     .await?;
@@ -135,7 +139,8 @@ async fn run_walkthrough(
     print_next_steps(out, base, &scans)?;
     writeln!(
         out,
-        "\n   The service is running; Ctrl-C stops it. The data stay in {folder},\n   which may be deleted then."
+        "\n   The service is running; Ctrl-C stops it. The data stay in {folder},\n   which may be deleted then.\n\n   \
+         Look at all of it in the dashboard, where one button signs you in:\n\n   {base}/"
     )?;
     Ok(())
 }
@@ -146,13 +151,14 @@ async fn start(
     args: DemoArgs,
     listen: SocketAddr,
     folder: PathBuf,
+    days: DayShift,
     stop: &CancellationToken,
 ) -> Result<Service, Failure> {
     let options = SandboxOptions {
         latency_factor: LATENCY,
         ..SandboxOptions::default()
     };
-    let marketplace = start_sandbox(options, stop.clone()).await?;
+    let marketplace = start_sandbox(options, days, stop.clone()).await?;
     let upstream = sandbox_upstream(marketplace)?;
     let database = DatabaseConfig {
         data_dir: Some(folder),
@@ -189,7 +195,7 @@ async fn available_address(wanted: SocketAddr) -> Result<SocketAddr, Failure> {
     }
 }
 
-/// Prints commands to try next.
+/// Prints pages and commands to try next.
 fn print_next_steps(
     out: &mut impl Write,
     base: &str,
@@ -200,21 +206,45 @@ fn print_next_steps(
         hotel,
         route,
         first,
+        retried,
+        watched,
     } = scans;
+    let monitor = watched.monitor;
+    writeln!(
+        out,
+        "\n5. Pages of the dashboard\n\n   \
+         # the month, with the retried date\n   {base}/scans/{fares}\n   \
+         # the hotel by market\n   {base}/scans/{hotel}\n   \
+         # the monitor with its prices, rules and runs\n   {base}/monitors/{monitor}"
+    )?;
+    if let Some(alert) = watched.alert {
+        writeln!(
+            out,
+            "   # the alert with what it was based on\n   {base}/alerts/{alert}"
+        )?;
+    }
+    // As it was started, so that the lines can be copied.
+    let program = std::env::args()
+        .next()
+        .unwrap_or_else(|| "farescan".to_owned());
+    writeln!(
+        out,
+        "\n6. Commands\n\n   \
+         export FARESCAN_URL={base} FARESCAN_API_KEY={KEY}\n   \
+         {program} why {fares} {retried}\n   \
+         {program} history oneway TLV LHR --depart {}\n   \
+         {program} search oneway TLV LHR {first}\n   \
+         {program} --help",
+        first.strftime("%Y-%m")
+    )?;
     let curl = format!("curl -sw '\\n' -H 'x-api-key: {KEY}'");
     writeln!(
         out,
-        "\n4. Try it\n\n   \
-         # the dashboard; sign in with its button\n   \
-         open  {base}/\n   \
-         # the description of the API\n   \
-         open  {base}/docs\n   \
+        "\n7. The same by HTTP; {base}/docs describes all of it\n\n   \
          # the three cheapest dates, from stored results, at no cost\n   \
          {curl} '{base}/v1/scans/{fares}/items?sort=price&limit=3'\n   \
          # the price history of the scans\n   \
          {curl} '{base}/v1/history/flights?{route}&limit=5'\n   \
-         # the hotel's prices by market\n   \
-         {curl} '{base}/v1/scans/{hotel}/items'\n   \
          # one live search\n   \
          {curl} {base}/v1/flights/oneway -d '{{\"from_airport\":\"TLV\",\"to_airport\":\"LHR\",\"departure_date\":\"{first}\",\"limit\":1}}'"
     )?;

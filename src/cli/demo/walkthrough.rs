@@ -1,5 +1,5 @@
 //! The demo's walkthrough: a month of fares, a retry of the one degraded date, a hotel from five
-//! markets.
+//! markets, a monitor with an alert (`monitor`).
 //!
 //! It calls the service over HTTP and prints the answers.
 
@@ -9,6 +9,7 @@ use jiff::civil::Date;
 use jiff::{Span, ToSpan};
 use serde_json::{Value, json};
 
+use super::monitor::WatchedPrice;
 use crate::cli::Failure;
 use crate::cli::client::ApiClient;
 use crate::cli::progress::{View, follow, summary};
@@ -16,6 +17,7 @@ use crate::cli::render::{Calendar, CalendarDay, CellValue, MarketRow, MarketTabl
 use crate::cli::terminal::Screen;
 use crate::contract::{Item, ItemPage, RetryAccepted, Scan, ScanStatus};
 use crate::ids::ScanId;
+use crate::sandbox::DayShift;
 
 /// The markets of the hotel scan, the baseline first.
 const MARKETS: [&str; 5] = ["us", "de", "gb", "jp", "br"];
@@ -29,6 +31,8 @@ pub struct Walkthrough<'a, W: Write> {
     /// What `out` shows.
     pub screen: Screen,
     pub today: Date,
+    /// The sandbox's day, relative to `today`.
+    pub days: DayShift,
 }
 
 /// The scans of a walkthrough, for the next steps.
@@ -39,6 +43,9 @@ pub struct WalkthroughScans {
     pub first: Date,
     /// The query of its history.
     pub route: &'static str,
+    /// The date whose search was retried.
+    pub retried: String,
+    pub watched: WatchedPrice,
 }
 
 impl<W: Write> Walkthrough<'_, W> {
@@ -46,13 +53,17 @@ impl<W: Write> Walkthrough<'_, W> {
     pub async fn run_all(mut self) -> Result<WalkthroughScans, Failure> {
         let (first, last) = month_of_31_days(self.today)?;
         let fares = self.fares(first, last).await?;
-        self.retry(fares).await?;
+        let (retried, scan) = self.retry(fares).await?;
+        let best = scan.best.ok_or("the month has no price")?;
         let hotel = self.hotel().await?;
+        let watched = self.watch_price((first, last), &best).await?;
         Ok(WalkthroughScans {
             fares,
             hotel,
             first,
             route: "from_airport=TLV&to_airport=LHR",
+            retried,
+            watched,
         })
     }
 
@@ -71,7 +82,8 @@ impl<W: Write> Walkthrough<'_, W> {
         Ok(scan.id)
     }
 
-    async fn retry(&mut self, id: ScanId) -> Result<(), Failure> {
+    /// Returns the retried date and the scan afterwards.
+    async fn retry(&mut self, id: ScanId) -> Result<(String, Scan), Failure> {
         let degraded = self.items(id, "&search_status=degraded").await?;
         let Some(item) = degraded.first() else {
             return Err("no search of the demo was degraded: the sandbox should make one".into());
@@ -81,7 +93,8 @@ impl<W: Write> Walkthrough<'_, W> {
             .search
             .get("departure_date")
             .and_then(Value::as_str)
-            .unwrap_or_default();
+            .unwrap_or_default()
+            .to_owned();
         writeln!(
             self.out,
             "\n2. The search for {date} did not complete ({reason}),\n   so the scan retries it and nothing else\n"
@@ -101,7 +114,7 @@ impl<W: Write> Walkthrough<'_, W> {
             scan.items.total,
             spent - scan.items.total
         )?;
-        Ok(())
+        Ok((date, scan))
     }
 
     async fn hotel(&mut self) -> Result<ScanId, Failure> {

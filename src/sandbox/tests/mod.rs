@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::{SandboxOptions, serve};
+use super::{DayShift, SandboxOptions, serve_with_days};
 
 const TODAY: Date = date(2026, 11, 20);
 const ONEWAY: &str = "/api/google_flights/oneway/v1";
@@ -25,6 +25,7 @@ const RESOLVE: &str = "/resolve";
 struct TestSandbox {
     base: String,
     client: reqwest::Client,
+    days: DayShift,
     stop: CancellationToken,
     server: JoinHandle<std::io::Result<()>>,
 }
@@ -53,7 +54,13 @@ impl TestSandbox {
             .expect("a port");
         let base = format!("http://{}", listener.local_addr().expect("an address"));
         let stop = CancellationToken::new();
-        let server = tokio::spawn(serve(listener, options, stop.clone().cancelled_owned()));
+        let days = DayShift::default();
+        let server = tokio::spawn(serve_with_days(
+            listener,
+            options,
+            days.clone(),
+            stop.clone().cancelled_owned(),
+        ));
         let client = reqwest::Client::builder()
             .no_proxy()
             .build()
@@ -61,6 +68,7 @@ impl TestSandbox {
         Self {
             base,
             client,
+            days,
             stop,
             server,
         }

@@ -412,17 +412,19 @@ async fn prices_move_with_the_day() {
         ..options
     })
     .await;
+    let moved = TestSandbox::with(options).await;
+    moved.days.set(7);
     for (path, body) in [
         (ONEWAY, oneway("LHR")),
         (BY_NAME, hotel(BY_NAME, "The Grand London")),
     ] {
-        assert_ne!(
-            today.call(KEY, path, &body).await.text,
-            next_week.call(KEY, path, &body).await.text
-        );
+        let later = next_week.call(KEY, path, &body).await.text;
+        assert_ne!(today.call(KEY, path, &body).await.text, later);
+        assert_eq!(moved.call(KEY, path, &body).await.text, later);
     }
-    today.close().await;
-    next_week.close().await;
+    for sandbox in [today, next_week, moved] {
+        sandbox.close().await;
+    }
 }
 
 #[tokio::test]

@@ -1,15 +1,15 @@
-//! `farescan quota`: what is left of each plan, and the pace of scans.
+//! What is left of each plan, the pace of scans, and the caller's own limits.
 
 use std::io::Write as _;
 
-use super::Failure;
-use super::client::ClientArgs;
-use super::format::{count, time, time_or, zone};
-use super::render::{Column, ListTable, Text, Tone};
-use crate::contract::quota::{LaneQuota, Quota};
+use crate::cli::Failure;
+use crate::cli::client::ClientArgs;
+use crate::cli::format::{count, time, time_or, zone};
+use crate::cli::render::{Column, ListTable, Text, Tone};
+use crate::contract::quota::{LaneQuota, OwnBounds, Quota};
 
 /// Prints the quota.
-pub async fn run(args: ClientArgs) -> Result<(), Failure> {
+pub(super) async fn run(args: ClientArgs) -> Result<(), Failure> {
     let session = args.open()?;
     let answer = session.client.ask("/v1/quota").await?;
     let mut out = anstream::stdout();
@@ -18,20 +18,8 @@ pub async fn run(args: ClientArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let quota: Quota = answer.read()?;
-    let mut table = ListTable::new([
-        Column::text("API"),
-        Column::number("Left"),
-        Column::number("Of"),
-        Column::text("Next period").rank(2),
-        Column::number("Reserve").rank(4),
-        Column::number("Searches/min"),
-        Column::number("In flight").rank(3),
-        Column::text("State"),
-    ]);
-    for (api, lane) in [("flights", &quota.flights), ("hotels", &quota.hotels)] {
-        table.row(row(api, lane));
-    }
-    writeln!(out, "{}", table.render(session.screen))?;
+    let lanes = [("flights", &quota.flights), ("hotels", &quota.hotels)];
+    writeln!(out, "{}", table(&lanes).render(session.screen))?;
     let seen = [&quota.flights, &quota.hotels].map(|lane| lane.plan_seen_at);
     let note = match seen.into_iter().flatten().max() {
         Some(seen) => format!(
@@ -44,11 +32,42 @@ pub async fn run(args: ClientArgs) -> Result<(), Failure> {
                 .to_owned()
         }
     };
-    anstream::eprintln!("{note}");
+    anstream::eprintln!(
+        "{note}\n`farescan quota set --help`: a reserve and other limits of your own."
+    );
     Ok(())
 }
 
-fn row(api: &str, lane: &LaneQuota) -> [Text; 8] {
+/// A row for each API. Own limits are left out where there are none.
+pub(super) fn table(lanes: &[(&str, &LaneQuota)]) -> ListTable {
+    let mut table = ListTable::new([
+        Column::text("API"),
+        Column::number("Left"),
+        Column::number("Of"),
+        Column::text("Next period").rank(2),
+        Column::number("Reserve").rank(4),
+        Column::number("Searches/min"),
+        Column::number("In flight").rank(3),
+        Column::text("State"),
+        Column::text("Own limits").rank(1),
+    ]);
+    for (api, lane) in lanes {
+        table.row(row(api, lane));
+    }
+    table
+}
+
+/// `60/min, 4 in flight, plan pro`.
+fn own_limits(bounds: OwnBounds) -> String {
+    let limits = [
+        bounds.requests_per_minute.map(|most| format!("{most}/min")),
+        bounds.max_in_flight.map(|most| format!("{most} in flight")),
+        bounds.plan.map(|plan| format!("plan {plan}")),
+    ];
+    limits.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn row(api: &str, lane: &LaneQuota) -> [Text; 9] {
     let number = |value: Option<u64>| value.map_or_else(|| "–".to_owned(), count);
     let left = number(lane.plan_requests_remaining);
     let is_used_up = lane
@@ -73,5 +92,6 @@ fn row(api: &str, lane: &LaneQuota) -> [Text; 8] {
         format!("{:.0}", lane.searches_per_minute).into(),
         format!("{} of {}", lane.in_flight, lane.max_in_flight).into(),
         state,
+        own_limits(lane.bounds).into(),
     ]
 }

@@ -1,0 +1,239 @@
+//! The part of the walkthrough about prices over time: a monitor of the dates around the cheapest
+//! one, run on several days of the sandbox until a rule fires.
+
+use std::io::Write;
+use std::time::Duration;
+
+use jiff::ToSpan as _;
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::walkthrough::Walkthrough;
+use crate::cli::Failure;
+use crate::cli::format::{count, price, price_or};
+use crate::cli::pages::rows;
+use crate::cli::progress::{View, follow};
+use crate::cli::render::{Column, ListTable, sparkline};
+use crate::contract::Scan;
+use crate::contract::monitors::{Alert, Monitor, MonitorPage, RuleType, SlotPage};
+use crate::contract::scans::BestPrice;
+use crate::ids::{AlertId, MonitorId};
+
+/// Its name tells it from monitors of the demo's user.
+const NAME: &str = "Demo: around the cheapest date";
+/// Runs, each on another day of the sandbox; the last is on the real day.
+const RUNS: i32 = 8;
+/// Watched dates before and after the cheapest.
+const AROUND: i32 = 2;
+/// The alert's amount is a multiple of this.
+const STEP: i64 = 5;
+/// How long the evaluation of an ended run may take.
+const EVALUATION_LIMIT: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(100);
+
+/// The monitor of a walkthrough and an alert of its price rule.
+pub struct WatchedPrice {
+    pub monitor: MonitorId,
+    /// `None` if no rule fired.
+    pub alert: Option<AlertId>,
+}
+
+/// One run: the sandbox's day, and the scan that it made.
+struct DatedRun {
+    day: Date,
+    scan: Scan,
+}
+
+impl<W: Write> Walkthrough<'_, W> {
+    /// Creates the monitor, runs it on each day, and shows the prices and the alert.
+    pub(super) async fn watch_price(
+        &mut self,
+        month: (Date, Date),
+        best: &BestPrice,
+    ) -> Result<WatchedPrice, Failure> {
+        writeln!(
+            self.out,
+            "\n4. A monitor of the cheapest dates, run on {RUNS} days of the sandbox\n"
+        )?;
+        self.delete_earlier().await?;
+        let dates = self.dates_around(month, best).await?;
+        let amount = next_step(best.price);
+        let body = json!({
+            "name": NAME,
+            "schedule": {"cron": "0 6 * * *", "timezone": "UTC"},
+            "scan": {
+                "endpoint": "flights/oneway",
+                "request": {"from_airport": "TLV", "to_airport": "LHR", "currency": "USD"},
+                "sweep": {"departure_date": {"from": dates.0, "to": dates.1}},
+            },
+            "alerts": [{"type": "price_below", "amount": amount}, {"type": "new_low"}],
+        });
+        let shown = serde_json::to_string_pretty(&body)?.replace('\n', "\n   ");
+        writeln!(self.out, "   POST /v1/monitors\n   {shown}")?;
+        let monitor: Monitor = self.client.post("/v1/monitors", &body).await?;
+        let runs = self.run_on_each_day(monitor.id).await?;
+        let slots = self.evaluated(monitor.id).await?;
+        self.show_runs(&runs, &slots)?;
+        let alert = self.price_alert(monitor.id).await?;
+        self.show_alert(alert.as_ref())?;
+        Ok(WatchedPrice {
+            monitor: monitor.id,
+            alert: alert.map(|alert| alert.id),
+        })
+    }
+
+    /// Deletes the monitor of an earlier demo in this folder. Its scans and prices stay.
+    async fn delete_earlier(&self) -> Result<(), Failure> {
+        let page: MonitorPage = self.client.get("/v1/monitors?limit=500").await?;
+        for monitor in page.data.iter().filter(|monitor| monitor.name == NAME) {
+            let path = format!("/v1/monitors/{}", monitor.id);
+            self.client
+                .send(reqwest::Method::DELETE, &path, None::<&()>, None)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// The dates around the cheapest one, within the month.
+    async fn dates_around(
+        &self,
+        (first, last): (Date, Date),
+        best: &BestPrice,
+    ) -> Result<(Date, Date), Failure> {
+        let item: crate::contract::Item =
+            self.client.get(&format!("/v1/items/{}", best.item)).await?;
+        let date = item.search.get("departure_date").and_then(Value::as_str);
+        let date: Date = date.ok_or("the cheapest item has no date")?.parse()?;
+        let from = date.checked_sub(AROUND.days())?.max(first);
+        let to = date.checked_add(AROUND.days())?.min(last);
+        Ok((from, to))
+    }
+
+    /// Runs the monitor once on each day, the real day last. Prices come from searches alone: the
+    /// sandbox answers as of its day.
+    async fn run_on_each_day(&self, monitor: MonitorId) -> Result<Vec<DatedRun>, Failure> {
+        let mut runs = Vec::new();
+        for back in (0..RUNS).rev() {
+            self.days.set(-back);
+            let run: Scan = self
+                .client
+                .command(&format!("/v1/monitors/{monitor}/run"))
+                .await?;
+            let scan = follow(self.client, run.id, View::Silent).await?;
+            let day = self.today.checked_sub(back.days())?;
+            runs.push(DatedRun { day, scan });
+        }
+        Ok(runs)
+    }
+
+    /// The slots of the runs, the newest first, when the rules have been evaluated for all.
+    async fn evaluated(&self, monitor: MonitorId) -> Result<SlotPage, Failure> {
+        let path = format!("/v1/monitors/{monitor}/slots?limit=50");
+        let end = Instant::now() + EVALUATION_LIMIT;
+        loop {
+            let slots: SlotPage = self.client.get(&path).await?;
+            if slots.data.iter().all(|slot| slot.judged.is_some()) {
+                return Ok(slots);
+            }
+            if Instant::now() > end {
+                return Err(format!("the rules of {monitor} were not evaluated in time").into());
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    fn show_runs(&mut self, runs: &[DatedRun], slots: &SlotPage) -> Result<(), Failure> {
+        let prices: Vec<Option<Decimal>> = runs
+            .iter()
+            .map(|run| Some(run.scan.best.as_ref()?.price))
+            .collect();
+        let mut table = ListTable::new([
+            Column::text("Sandbox's day"),
+            Column::number("Lowest, USD"),
+            Column::number("Alerts"),
+        ]);
+        for (run, price) in runs.iter().zip(&prices) {
+            let slot = slots
+                .data
+                .iter()
+                .find(|slot| slot.scan_id == Some(run.scan.id));
+            let alerts = slot
+                .and_then(|slot| slot.judged)
+                .map(|judged| judged.alerts);
+            table.row([
+                run.day.to_string().into(),
+                price_or(*price, "–").into(),
+                alerts
+                    .filter(|alerts| *alerts > 0)
+                    .map(count)
+                    .unwrap_or_default()
+                    .into(),
+            ]);
+        }
+        writeln!(
+            self.out,
+            "\n{}\n   {}  lowest price of each run\n",
+            table.render(self.screen),
+            sparkline(&prices)
+        )?;
+        Ok(())
+    }
+
+    /// The newest alert of the price rule. The amount is above the price that the month's scan found
+    /// on the real day, so the last run fires at the latest, unless the day ends in between.
+    async fn price_alert(&self, monitor: MonitorId) -> Result<Option<Alert>, Failure> {
+        let path = format!(
+            "/v1/monitors/{monitor}/alerts?limit=1&type={}",
+            RuleType::PriceBelow
+        );
+        let alerts: Vec<Alert> = rows(self.client, &path, Some(1)).await?;
+        Ok(alerts.into_iter().next())
+    }
+
+    fn show_alert(&mut self, alert: Option<&Alert>) -> Result<(), Failure> {
+        let Some(alert) = alert else {
+            writeln!(self.out, "   No price was below the amount.")?;
+            return Ok(());
+        };
+        let date = alert.cell.get("departure_date").and_then(Value::as_str);
+        let before = alert.before.as_ref().map_or_else(
+            || "it was the first run".to_owned(),
+            |before| format!("the run before found {}", price(before.price)),
+        );
+        writeln!(
+            self.out,
+            "   Alert {}: {} USD on {} is below {};\n   {before}",
+            alert.rule_type,
+            price_or(alert.price, "–"),
+            date.unwrap_or_default(),
+            price_or(alert.threshold, "–"),
+        )?;
+        Ok(())
+    }
+}
+
+/// The next multiple of [`STEP`] above a price.
+fn next_step(price: Decimal) -> Decimal {
+    let step = Decimal::from(STEP);
+    ((price / step).floor() + Decimal::ONE) * step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_amount_is_above_the_price() {
+        for (price, amount) in [
+            ("146", "150"),
+            ("145", "150"),
+            ("149.99", "150"),
+            ("150", "155"),
+        ] {
+            let price: Decimal = price.parse().unwrap();
+            assert_eq!(next_step(price).to_string(), amount);
+        }
+    }
+}
