@@ -15,7 +15,7 @@ pub enum ClientCommand {
         after_help = "Examples:\n  farescan search oneway TLV LHR 2027-02-04\n  farescan search hotels Barcelona --checkin 2027-02-04 --nights 3"
     )]
     Search(search::SearchCommand),
-    /// Scan dates, nights or markets: the cost first, then a calendar
+    /// Find the cheapest date, night or market: the cost first, then a calendar
     #[command(
         after_help = "Examples:\n  farescan scan oneway TLV LHR,CDG --depart 2027-02 --weekdays thu,fri --max-stops 0\n  farescan scan file.json --yes --detach"
     )]
@@ -25,20 +25,18 @@ pub enum ClientCommand {
         after_help = "Examples:\n  farescan scans --status incomplete\n  farescan scans show @last"
     )]
     Scans(scans::ScansArgs),
-    /// Follow a scan to its end and show its results
+    /// Follow a running scan to its end and show its results
     #[command(
         after_help = "Examples:\n  farescan watch @last\n  farescan watch scn_01a203c0e342 --csv > fares.csv"
     )]
     Watch(watch::WatchArgs),
-    /// Search the incomplete items of a scan again: the cost first
+    /// Search again only what is missing in a scan: the cost first
     #[command(
         after_help = "Examples:\n  farescan retry @last\n  farescan retry scn_01a203c0e342 --reasons blocked_page --yes"
     )]
     Retry(retry::RetryArgs),
-    /// Pause a scan: no new search begins
-    #[command(
-        after_help = "Examples:\n  farescan pause @last\n  farescan pause scn_01a203c0e342 --json"
-    )]
+    /// Stop spending: pause a scan, or all scans and monitors
+    #[command(after_help = "Examples:\n  farescan pause @last\n  farescan pause --all")]
     Pause(control::ScanPauseArgs),
     /// Continue a paused scan
     #[command(
@@ -55,25 +53,25 @@ pub enum ClientCommand {
         after_help = "Examples:\n  farescan compare scn_01a203c0e342 @last\n  farescan compare scn_01a203c0e342 scn_01a2043c678c --all --json"
     )]
     Compare(compare::CompareArgs),
-    /// Tell the story of one search: each attempt with reason, headers and cost
+    /// Tell why a price is missing: each attempt of a search with reason and cost
     #[command(
         after_help = "Examples:\n  farescan why @last 2027-02-13\n  farescan why itm_01a1f9e6c4ba7208b43b19af227af764"
     )]
     Why(why::WhyArgs),
-    /// Write the items of a scan to a file
+    /// Export a scan to a file: CSV, NDJSON or Parquet
     #[command(
         after_help = "Examples:\n  farescan export @last -o fares.parquet\n  farescan export scn_01a203c0e342 --format ndjson | jq .best_price"
     )]
     Export(export::ExportArgs),
-    /// Show what is known about prices already, at no cost
+    /// Show known prices and how they changed, at no cost
     #[command(
         subcommand,
         after_help = "Examples:\n  farescan history oneway TLV LHR --depart 2027-02\n  farescan history series TLV LHR --depart 2027-02-04"
     )]
     History(history::HistoryCommand),
-    /// List monitors, create, show, pause, run or delete one
+    /// Watch prices: scans on a schedule, with alerts
     #[command(
-        after_help = "Examples:\n  farescan monitors\n  farescan monitors create oneway TLV LHR --depart 2027-02 --name February --cron \"0 6 * * *\" --alert new_low"
+        after_help = "Examples:\n  farescan monitors\n  farescan monitors create oneway TLV LHR 2027-02 --alert new_low"
     )]
     Monitors(monitors::MonitorsArgs),
     /// List the alerts of monitors, or show one
@@ -91,7 +89,7 @@ pub enum ClientCommand {
         after_help = "Examples:\n  farescan quota\n  farescan quota set flights --keep-in-reserve 200"
     )]
     Quota(quota::QuotaArgs),
-    /// Show what scans and monitors have spent
+    /// Show what scans and monitors have spent this month, or since a day
     #[command(
         after_help = "Examples:\n  farescan usage\n  farescan usage --by monitor --since 2027-01-01"
     )]

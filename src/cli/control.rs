@@ -2,22 +2,29 @@
 
 use std::io::Write as _;
 
+use reqwest::Method;
 use serde_json::json;
 
 use super::Failure;
 use super::client::{ClientArgs, ServiceSession};
 use super::format::counted;
 use super::ids;
+use super::pages::{page_limit, rows};
 use super::progress::summary;
 use super::question::Confirmation;
-use crate::contract::Scan;
+use crate::contract::monitors::{Monitor, MonitorStatus};
+use crate::contract::scans::PauseReason;
+use crate::contract::{ErrorType, Scan, ScanStatus};
 
-/// A scan.
+/// A scan, or everything.
 #[derive(Debug, clap::Args)]
 pub struct ScanPauseArgs {
     /// Scan: its id, the beginning of it, or `@last`
-    #[arg(value_name = "SCAN")]
-    scan: String,
+    #[arg(value_name = "SCAN", required_unless_present = "all")]
+    scan: Option<String>,
+    /// Pause each scan that has not ended, and each monitor
+    #[arg(long, conflicts_with = "scan")]
+    all: bool,
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -49,11 +56,63 @@ pub struct CancelArgs {
     client: ClientArgs,
 }
 
-/// Pauses a scan: no new search begins.
+/// Pauses a scan: no new search begins. It stops spending, so it does not ask.
 pub async fn pause(args: ScanPauseArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
-    let id = ids::scan(&session.client, &args.scan).await?;
+    let Some(scan) = &args.scan else {
+        return pause_all(&session).await;
+    };
+    let id = ids::scan(&session.client, scan).await?;
     send(&session, &format!("/v1/scans/{id}/pause"), None).await
+}
+
+/// Pauses monitors first, so that none begins another scan.
+async fn pause_all(session: &ServiceSession) -> Result<(), Failure> {
+    let limit = page_limit(None);
+    let path = format!(
+        "/v1/monitors?limit={limit}&status={}",
+        MonitorStatus::Active
+    );
+    let monitors: Vec<Monitor> = rows(&session.client, &path, None).await?;
+    let mut scans = Vec::new();
+    for monitor in &monitors {
+        print_paused(session, &format!("/v1/monitors/{}", monitor.id)).await?;
+    }
+    for status in [ScanStatus::Queued, ScanStatus::Running, ScanStatus::Paused] {
+        let path = format!("/v1/scans?limit={limit}&status={status}");
+        scans.extend(rows::<Scan>(&session.client, &path, None).await?);
+    }
+    scans.retain(|scan| scan.status_reason != Some(PauseReason::ByCaller));
+    for scan in &scans {
+        print_paused(session, &format!("/v1/scans/{}", scan.id)).await?;
+    }
+    anstream::eprintln!(
+        "{} and {} paused. `farescan resume SCAN` and `farescan monitors resume MONITOR` continue one.",
+        counted(u64::try_from(monitors.len())?, "monitor"),
+        counted(u64::try_from(scans.len())?, "scan")
+    );
+    Ok(())
+}
+
+/// Pauses a monitor or scan at this path. A scan that has ended meanwhile needs no pause.
+async fn print_paused(session: &ServiceSession, path: &str) -> Result<(), Failure> {
+    let paused = session
+        .client
+        .send(Method::POST, &format!("{path}/pause"), None::<&()>, None)
+        .await;
+    let answer = match paused {
+        Ok(answer) => answer,
+        Err(error) if error.error_type() == Some(ErrorType::InvalidState) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut out = anstream::stdout();
+    if session.json {
+        writeln!(out, "{}", answer.text.trim_end())?;
+    } else {
+        let id = path.rsplit('/').next().unwrap_or(path);
+        writeln!(out, "{id} is paused")?;
+    }
+    Ok(())
 }
 
 /// Continues a scan, after the number of searches that are left.
@@ -91,7 +150,7 @@ async fn send(
 ) -> Result<(), Failure> {
     let answer = session
         .client
-        .send(reqwest::Method::POST, path, body.as_ref(), None)
+        .send(Method::POST, path, body.as_ref(), None)
         .await?;
     let mut out = anstream::stdout();
     if session.json {

@@ -32,6 +32,16 @@ pub struct ExportArgs {
 
 /// Writes the file.
 pub async fn run(args: ExportArgs) -> Result<(), Failure> {
+    let is_file = ["csv", "ndjson", "parquet"]
+        .iter()
+        .any(|end| args.scan.ends_with(&format!(".{end}")));
+    if is_file {
+        return Err(CommandEnd::usage(format!(
+            "{:?} is a file, not a scan\n  next: `farescan export @last -o {}`",
+            args.scan, args.scan
+        ))
+        .into());
+    }
     let session = args.client.open()?;
     let format = format(&args)?;
     let id = ids::scan(&session.client, &args.scan).await?;

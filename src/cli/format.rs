@@ -4,6 +4,9 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
 
+/// An age from which a price counts as old.
+pub const DAY_SECONDS: u64 = 86_400;
+
 /// A number with separators: `2,412`.
 pub fn count(number: impl Into<u64>) -> String {
     let digits = number.into().to_string();
@@ -57,12 +60,12 @@ pub fn duration(seconds: u64) -> String {
     }
 }
 
-/// An age for a cell of a calendar: `3h`, `9d`.
+/// An age for a cell of a calendar: `3h`, and from a day on `9d`.
 pub fn short_age(seconds: u64) -> String {
     match seconds {
         0..=3_599 => format!("{}m", seconds / 60),
-        3_600..=172_799 => format!("{}h", seconds / 3_600),
-        _ => format!("{}d", seconds / 86_400),
+        3_600..DAY_SECONDS => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / DAY_SECONDS),
     }
 }
 
@@ -113,6 +116,9 @@ mod tests {
     fn durations_have_one_unit() {
         let shown = [0, 89, 90, 120, 5_400, 172_800].map(duration);
         assert_eq!(shown, ["0 s", "89 s", "2 min", "2 min", "1 h", "2 d"]);
-        assert_eq!([59, 3_600, 172_800].map(short_age), ["0m", "1h", "2d"]);
+        assert_eq!(
+            [59, 3_600, 86_399, 86_400].map(short_age),
+            ["0m", "1h", "23h", "1d"]
+        );
     }
 }

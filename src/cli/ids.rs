@@ -124,8 +124,8 @@ fn beginning(kind: &Kind, text: &str) -> Result<String, Failure> {
         Ok(format!("{}_{digits}", kind.prefix))
     } else {
         Err(CommandEnd::usage(format!(
-            "found {text:?}; expected the id of a {}, its first digits (at least {MIN_DIGITS}), or {LAST}",
-            kind.noun
+            "found {text:?}; expected the id of a {noun}, its first digits (at least {MIN_DIGITS}), or {LAST}\n  next: `farescan {noun}s` lists them",
+            noun = kind.noun
         ))
         .into())
     }

@@ -15,6 +15,7 @@ mod exit;
 mod export;
 mod format;
 mod healthcheck;
+mod hints;
 mod history;
 mod ids;
 mod interrupt;
@@ -50,7 +51,7 @@ mod worker;
 
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 /// What does this trip cost on which date, in which market, and is that a good price?
@@ -60,7 +61,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
     version,
     about,
     max_term_width = 110,
-    after_help = "Examples:\n  farescan demo\n  farescan scan oneway TLV LHR --depart 2027-02\n\nExit codes: 0; 1 failed; 2 invalid arguments; 3 incomplete; 4 refused before anything was spent; 130 Ctrl-C"
+    after_help = "Examples:\n  farescan demo\n  farescan scan oneway TLV LHR --depart 2027-02\n\nExit codes:\n    0  done\n    1  failed\n    2  invalid arguments; nothing was sent\n    3  a search or scan is incomplete\n    4  refused before anything was spent: a budget, a quota, or your answer\n  130  Ctrl-C"
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -71,7 +72,7 @@ pub struct Cli {
 enum Command {
     #[command(flatten)]
     Client(commands::ClientCommand),
-    /// Run a demo on this machine: a month of fares, a hotel from five markets
+    /// Run a demo on this machine: fares of a month, a hotel by market, a monitor with an alert
     #[command(after_help = "Examples:\n  farescan demo\n  farescan demo --exit")]
     Demo(demo::DemoArgs),
     /// Run the gateway and the job API, with a worker in the same process
@@ -131,7 +132,7 @@ impl Cli {
     /// environment variable, because clap names only the flag, which the user may not have given.
     #[must_use]
     pub fn read() -> Self {
-        Self::try_parse().unwrap_or_else(|error| with_variable_name(error).exit())
+        Self::try_parse().unwrap_or_else(|error| with_hint(with_variable_name(error)).exit())
     }
 
     /// Runs the command. The exit code is 0, or 1 with the reason on standard error.
@@ -158,6 +159,26 @@ impl Cli {
             Command::Client(command) => interrupt::until_interrupted(command.run()).await,
         }
     }
+}
+
+/// Adds the command that a word means which is none.
+fn with_hint(mut error: clap::Error) -> clap::Error {
+    let is_about_words = matches!(
+        error.kind(),
+        ErrorKind::InvalidSubcommand | ErrorKind::ArgumentConflict | ErrorKind::UnknownArgument
+    );
+    let args: Vec<String> = std::env::args_os()
+        .skip(1)
+        .filter_map(|word| word.into_string().ok())
+        .collect();
+    if let Some(command) = hints::hint(&args).filter(|_| is_about_words) {
+        let hint = format!("try `{command}`");
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![hint.into()]),
+        );
+    }
+    error
 }
 
 /// Adds the environment variable of the setting that the error is about.
@@ -234,6 +255,14 @@ mod tests {
             .lines()
             .filter_map(|line| line.strip_prefix("  farescan "))
             .collect();
+        let about = command
+            .get_about()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        let is_sentence = !about.is_empty() && !about.contains(". ") && !about.ends_with('.');
+        if path != "farescan" && !is_sentence {
+            wrong.push(format!("{path}: {about:?} is not one sentence"));
+        }
         if examples.len() < 2 {
             wrong.push(format!("{path}: {} examples", examples.len()));
         }
@@ -244,7 +273,7 @@ mod tests {
                 wrong.push(format!("{path}: {line} is of another command"));
             }
             if let Err(error) = Cli::try_parse_from(words(&line))
-                && error.kind() != clap::error::ErrorKind::DisplayHelp
+                && error.kind() != ErrorKind::DisplayHelp
             {
                 wrong.push(format!("{path}: {line}: {error}"));
             }
@@ -259,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn every_help_has_two_examples_that_are_valid() {
+    fn every_help_has_a_sentence_and_two_valid_examples() {
         let mut wrong = Vec::new();
         check("farescan", &Cli::command(), &mut wrong);
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));

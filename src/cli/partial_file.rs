@@ -20,8 +20,7 @@ impl PartialFile {
         let mut name = wanted.file_name().unwrap_or_default().to_owned();
         name.push(".part");
         let temporary = wanted.with_file_name(name);
-        let file = File::create(&temporary)
-            .map_err(|error| format!("{}: {error}", temporary.display()))?;
+        let file = File::create(&temporary).map_err(|error| unwritable(wanted, &error))?;
         Ok(Self {
             file: BufWriter::new(file),
             temporary,
@@ -39,18 +38,34 @@ impl PartialFile {
             .flush()
             .and_then(|()| self.file.get_ref().sync_all())
             .and_then(|()| fs::rename(&self.temporary, &self.wanted));
-        written.map_err(|error| format!("{}: {error}", self.wanted.display()).into())
+        Ok(written.map_err(|error| unwritable(&self.wanted, &error))?)
     }
 }
 
 impl Write for PartialFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        let written = self.file.write(bytes);
+        written.map_err(|error| unwritable(&self.wanted, &error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        let flushed = self.file.flush();
+        flushed.map_err(|error| unwritable(&self.wanted, &error))
     }
+}
+
+/// The error with the file and what to do.
+fn unwritable(wanted: &Path, error: &io::Error) -> io::Error {
+    let next = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space",
+        io::ErrorKind::NotFound => "create the folder",
+        _ => "check the folder's permissions",
+    };
+    let text = format!(
+        "{} cannot be written: {error}; nothing is left there\n  next: {next}, or name another file; the items stay stored and can be exported again at no cost",
+        wanted.display()
+    );
+    io::Error::new(error.kind(), text)
 }
 
 impl Drop for PartialFile {

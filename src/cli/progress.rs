@@ -1,12 +1,13 @@
 //! A running scan's progress on standard error, if that is a terminal: a bar, and above it the
-//! calendar as it fills in. Elsewhere nothing.
+//! calendar as it fills in. Elsewhere nothing. Events of the service say when to read it again; where
+//! there are none it is polled.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::Instant;
 
-use super::client::{ApiClient, ClientError, ServiceSession};
+use super::client::{ApiClient, ClientError, ScanChanges, ServiceSession};
 use super::format::{counted, duration, price};
 use super::scan::layout::Layout;
 use super::terminal::Screen;
@@ -81,6 +82,7 @@ async fn poll(
     let path = format!("/v1/scans/{id}?wait={wait}");
     let mut away_since = None;
     let mut calendar = LiveCalendar::default();
+    let mut changes = ScanChanges::new(client, id);
     loop {
         let scan: Scan = match client.get(&path).await {
             Ok(scan) => scan,
@@ -90,6 +92,7 @@ async fn poll(
                     return Err(error);
                 }
                 bar.set_message(format!("{}   the service does not answer; the scan itself does not depend on this command", calendar.text));
+                changes.disconnect();
                 tokio::time::sleep(RETRY_PAUSE).await;
                 continue;
             }
@@ -107,7 +110,9 @@ async fn poll(
             let is_soon = scan
                 .eta_seconds
                 .is_none_or(|seconds| seconds <= SOON_SECONDS);
-            tokio::time::sleep(if is_soon { REFRESH } else { SLOW_REFRESH }).await;
+            changes
+                .next(if is_soon { REFRESH } else { SLOW_REFRESH })
+                .await;
         }
     }
 }

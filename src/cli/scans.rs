@@ -2,6 +2,8 @@
 
 use std::io::Write as _;
 
+use serde_json::{Map, Value};
+
 use super::Failure;
 use super::client::{ClientArgs, ServiceSession};
 use super::format::{count, price, time, time_or, zone};
@@ -156,8 +158,19 @@ fn status(scan: &Scan) -> Text {
 
 /// `TLV–LHR/CDG`, or the name of the hotel.
 pub fn subject(scan: &Scan) -> String {
+    subject_in(&scan.request, &scan.sweep)
+}
+
+/// The subject of the body of a scan.
+pub fn subject_of(body: &Map<String, Value>) -> String {
+    let none = Map::new();
+    let part = |name: &str| body.get(name).and_then(Value::as_object).unwrap_or(&none);
+    subject_in(part("request"), part("sweep"))
+}
+
+fn subject_in(request: &Map<String, Value>, sweep: &Map<String, Value>) -> String {
     let value = |name: &str| {
-        let value = scan.request.get(name).or_else(|| scan.sweep.get(name))?;
+        let value = request.get(name).or_else(|| sweep.get(name))?;
         Some(match value.as_array() {
             Some(values) => {
                 let texts = values.iter().filter_map(|value| value.as_str());

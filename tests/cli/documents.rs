@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::bare_command;
 use crate::operation::process::{farescan, program, run};
 
 fn out(args: &[&str]) -> String {
@@ -50,4 +51,38 @@ fn the_description_is_the_one_that_is_served() {
     let printed: Value = serde_json::from_str(&out(&["openapi"])).unwrap();
     let served = serde_json::to_value(farescan::http::openapi_description()).unwrap();
     assert!(printed == served && printed["paths"]["/v1/scans"].is_object());
+}
+
+#[test]
+fn a_wrong_guess_names_the_command() {
+    let home = tempfile::tempdir().unwrap();
+    for (args, says) in [
+        (
+            &["history", "TLV", "LHR"][..],
+            "farescan history oneway TLV",
+        ),
+        (
+            &["scan", "TLV", "LHR", "2030-02"],
+            "farescan scan oneway TLV",
+        ),
+        (
+            &["watch", "TLV", "LHR"],
+            "farescan monitors create oneway TLV",
+        ),
+        (&["stop"], "farescan pause --all"),
+        (&["spend"], "farescan usage"),
+        (
+            &["export", "fares.csv"],
+            "farescan export @last -o fares.csv",
+        ),
+        (&["pause"], "--all"),
+        (&["watch", "TLV"], "farescan scans"),
+    ] {
+        let mut command = bare_command(home.path(), args);
+        let refused = run(command.env("FARESCAN_API_KEY", "some-key"));
+        assert!(
+            refused.code == Some(2) && refused.err.contains(says),
+            "{args:?}: {refused:?}"
+        );
+    }
 }

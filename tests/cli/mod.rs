@@ -3,8 +3,11 @@
 
 mod connection;
 mod documents;
+mod follow;
 mod history;
+mod limits;
 mod monitors;
+mod relay;
 mod scan;
 mod scans;
 mod search;

@@ -8,7 +8,7 @@ use crate::operation::process::{CommandResult, run};
 use crate::support::app::KEY;
 
 /// The program against the service of an alert test.
-fn cli(test: &AlertTest, args: &[&str]) -> CommandResult {
+pub fn cli(test: &AlertTest, args: &[&str]) -> CommandResult {
     let home = tempfile::tempdir().unwrap();
     let mut command = bare_command(home.path(), args);
     run(command
@@ -17,13 +17,13 @@ fn cli(test: &AlertTest, args: &[&str]) -> CommandResult {
 }
 
 #[track_caller]
-fn out(test: &AlertTest, args: &[&str]) -> String {
+pub fn out(test: &AlertTest, args: &[&str]) -> String {
     let done = cli(test, args);
     assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
     done.out
 }
 
-const CREATE: [&str; 17] = [
+pub const CREATE: [&str; 17] = [
     "monitors",
     "create",
     "oneway",

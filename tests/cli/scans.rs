@@ -1,5 +1,7 @@
 //! Stored scans: lists, ids, retry, control, comparison, export, the story of an item.
 
+use std::io::Read as _;
+
 use serde_json::json;
 
 use super::terminal::Terminal;
@@ -186,6 +188,34 @@ async fn export_writes_whole_files_only() {
         &file("none.csv"),
     ]);
     assert_eq!(failed.code, Some(1), "{failed:?}");
+    let unwritable = client.run(&["export", "-o", &file("absent/fares.csv")]);
+    assert_eq!(unwritable.code, Some(1), "{unwritable:?}");
+    for words in [
+        "absent/fares.csv cannot be written",
+        "create the folder",
+        "at no cost",
+    ] {
+        assert!(unwritable.err.contains(words), "{words}: {unwritable:?}");
+    }
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let mut child = client
+        .command(&["export"])
+        .stdout(full)
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut err = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut err)
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{err}");
+    assert!(err.contains("No space left"), "{err}");
     let left: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name())

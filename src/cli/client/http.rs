@@ -164,10 +164,23 @@ impl ApiClient {
 
     /// The response of `GET path`, whose body the caller reads: a file of any length.
     pub async fn download(&self, path: &str) -> Result<Response, ClientError> {
-        let response = self
+        self.download_with(path, None).await
+    }
+
+    /// The same with a header.
+    pub(super) async fn download_with(
+        &self,
+        path: &str,
+        header: Option<(&str, &str)>,
+    ) -> Result<Response, ClientError> {
+        let mut request = self
             .http
             .get(format!("{}{path}", self.base))
-            .header(KEY_HEADER, self.key.clone())
+            .header(KEY_HEADER, self.key.clone());
+        if let Some((name, value)) = header {
+            request = request.header(name, value);
+        }
+        let response = request
             .send()
             .await
             .map_err(|error| self.unreachable(&error, false))?;

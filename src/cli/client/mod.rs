@@ -2,11 +2,13 @@
 //! errors mean.
 
 mod error;
+mod events;
 mod http;
 pub mod profiles;
 mod settings;
 
 pub use error::{ClientError, root_cause};
+pub use events::ScanChanges;
 pub use http::{ApiClient, ServiceResponse};
 pub use settings::{ConnectionArgs, checked_key};
 

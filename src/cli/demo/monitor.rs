@@ -12,28 +12,30 @@ use tokio::time::Instant;
 
 use super::walkthrough::Walkthrough;
 use crate::cli::Failure;
-use crate::cli::format::{count, price, price_or};
+use crate::cli::format::{count, price_or};
 use crate::cli::pages::rows;
 use crate::cli::progress::{View, follow};
 use crate::cli::render::{Column, ListTable, sparkline};
 use crate::contract::Scan;
-use crate::contract::monitors::{Alert, Monitor, MonitorPage, RuleType, SlotPage};
+use crate::contract::monitors::{Alert, Monitor, MonitorPage, SlotPage};
 use crate::contract::scans::BestPrice;
 use crate::ids::{AlertId, MonitorId};
 
 /// Its name tells it from monitors of the demo's user.
 const NAME: &str = "Demo: around the cheapest date";
-/// Runs, each on another day of the sandbox; the last is on the real day.
+/// Runs, each on another day of the sandbox; the last is on the real day. With these numbers at
+/// least one date becomes cheaper by [`DROP_PERCENT`], in each of 32 months that were tried.
 const RUNS: i32 = 8;
+/// Days between two runs.
+const DAYS_APART: i32 = 2;
 /// Watched dates before and after the cheapest.
-const AROUND: i32 = 2;
-/// The alert's amount is a multiple of this.
-const STEP: i64 = 5;
+const AROUND: i32 = 5;
+const DROP_PERCENT: u8 = 3;
 /// How long the evaluation of an ended run may take.
 const EVALUATION_LIMIT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(100);
 
-/// The monitor of a walkthrough and an alert of its price rule.
+/// The monitor of a walkthrough and its newest alert.
 pub struct WatchedPrice {
     pub monitor: MonitorId,
     /// `None` if no rule fired.
@@ -55,11 +57,10 @@ impl<W: Write> Walkthrough<'_, W> {
     ) -> Result<WatchedPrice, Failure> {
         writeln!(
             self.out,
-            "\n4. A monitor of the cheapest dates, run on {RUNS} days of the sandbox\n"
+            "\n4. A monitor of the cheapest dates: {RUNS} runs, each {DAYS_APART} days of the sandbox later\n"
         )?;
         self.delete_earlier().await?;
         let dates = self.dates_around(month, best).await?;
-        let amount = next_step(best.price);
         let body = json!({
             "name": NAME,
             "schedule": {"cron": "0 6 * * *", "timezone": "UTC"},
@@ -68,7 +69,10 @@ impl<W: Write> Walkthrough<'_, W> {
                 "request": {"from_airport": "TLV", "to_airport": "LHR", "currency": "USD"},
                 "sweep": {"departure_date": {"from": dates.0, "to": dates.1}},
             },
-            "alerts": [{"type": "price_below", "amount": amount}, {"type": "new_low"}],
+            "alerts": [
+                {"type": "drop_percent", "percent": DROP_PERCENT, "scope": "cell"},
+                {"type": "new_low"},
+            ],
         });
         let shown = serde_json::to_string_pretty(&body)?.replace('\n', "\n   ");
         writeln!(self.out, "   POST /v1/monitors\n   {shown}")?;
@@ -76,7 +80,7 @@ impl<W: Write> Walkthrough<'_, W> {
         let runs = self.run_on_each_day(monitor.id).await?;
         let slots = self.evaluated(monitor.id).await?;
         self.show_runs(&runs, &slots)?;
-        let alert = self.price_alert(monitor.id).await?;
+        let alert = self.newest_alert(monitor.id).await?;
         self.show_alert(alert.as_ref())?;
         Ok(WatchedPrice {
             monitor: monitor.id,
@@ -115,7 +119,7 @@ impl<W: Write> Walkthrough<'_, W> {
     /// sandbox answers as of its day.
     async fn run_on_each_day(&self, monitor: MonitorId) -> Result<Vec<DatedRun>, Failure> {
         let mut runs = Vec::new();
-        for back in (0..RUNS).rev() {
+        for back in (0..RUNS).rev().map(|run| run * DAYS_APART) {
             self.days.set(-back);
             let run: Scan = self
                 .client
@@ -181,59 +185,27 @@ impl<W: Write> Walkthrough<'_, W> {
         Ok(())
     }
 
-    /// The newest alert of the price rule. The amount is above the price that the month's scan found
-    /// on the real day, so the last run fires at the latest, unless the day ends in between.
-    async fn price_alert(&self, monitor: MonitorId) -> Result<Option<Alert>, Failure> {
-        let path = format!(
-            "/v1/monitors/{monitor}/alerts?limit=1&type={}",
-            RuleType::PriceBelow
-        );
+    async fn newest_alert(&self, monitor: MonitorId) -> Result<Option<Alert>, Failure> {
+        let path = format!("/v1/monitors/{monitor}/alerts?limit=1");
         let alerts: Vec<Alert> = rows(self.client, &path, Some(1)).await?;
         Ok(alerts.into_iter().next())
     }
 
     fn show_alert(&mut self, alert: Option<&Alert>) -> Result<(), Failure> {
         let Some(alert) = alert else {
-            writeln!(self.out, "   No price was below the amount.")?;
+            writeln!(self.out, "   No rule fired.")?;
             return Ok(());
         };
         let date = alert.cell.get("departure_date").and_then(Value::as_str);
-        let before = alert.before.as_ref().map_or_else(
-            || "it was the first run".to_owned(),
-            |before| format!("the run before found {}", price(before.price)),
-        );
+        let lowest = alert.reference.as_ref().map(|mark| mark.price);
         writeln!(
             self.out,
-            "   Alert {}: {} USD on {} is below {};\n   {before}",
+            "   Alert {}: {} USD{}; the lowest of the runs before was {}",
             alert.rule_type,
             price_or(alert.price, "–"),
-            date.unwrap_or_default(),
-            price_or(alert.threshold, "–"),
+            date.map(|date| format!(" on {date}")).unwrap_or_default(),
+            price_or(lowest, "–"),
         )?;
         Ok(())
-    }
-}
-
-/// The next multiple of [`STEP`] above a price.
-fn next_step(price: Decimal) -> Decimal {
-    let step = Decimal::from(STEP);
-    ((price / step).floor() + Decimal::ONE) * step
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_amount_is_above_the_price() {
-        for (price, amount) in [
-            ("146", "150"),
-            ("145", "150"),
-            ("149.99", "150"),
-            ("150", "155"),
-        ] {
-            let price: Decimal = price.parse().unwrap();
-            assert_eq!(next_step(price).to_string(), amount);
-        }
     }
 }

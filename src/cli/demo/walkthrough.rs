@@ -207,6 +207,7 @@ fn day(item: &Item) -> Option<CalendarDay> {
         date,
         value: cell_value(item),
         note: None,
+        is_old: false,
     })
 }
 

@@ -7,9 +7,11 @@ use serde_json::Value;
 use super::{FlightHistory, HotelHistory, bounds};
 use crate::cli::Failure;
 use crate::cli::client::ServiceSession;
-use crate::cli::format::short_age;
+use crate::cli::format::{DAY_SECONDS, short_age};
 use crate::cli::pages::Query;
-use crate::cli::render::{Calendar, CalendarDay, CellValue, Matrix, MatrixAxis, legend};
+use crate::cli::render::{
+    Calendar, CalendarDay, CellValue, Matrix, MatrixAxis, MatrixCell, legend,
+};
 use crate::cli::scan::layout::{axis_text, column_axis};
 use crate::contract::history_grid::{HistoryCell, HistoryGrid, HistoryGrids};
 use crate::contract::scans::ItemState;
@@ -115,14 +117,9 @@ async fn print(
         writeln!(out, "{table}")?;
     }
     writeln!(out, "{}", legend(session.screen.colour))?;
-    // Only a calendar has room for ages.
-    if grids.data.iter().any(|grid| grid.columns.is_some()) {
-        anstream::eprintln!("The last known prices; `--json` has the age of each.");
-    } else {
-        anstream::eprintln!(
-            "Below each price its age: m minutes, h hours, d days. Nothing was spent."
-        );
-    }
+    anstream::eprintln!(
+        "With each price its age: m minutes, h hours, d days; a price with d is a day old or more. Nothing was spent."
+    );
     if grids.truncated {
         anstream::eprintln!("There are more products: narrow the dates, or name a currency.");
     }
@@ -171,6 +168,7 @@ fn calendar(grid: &HistoryGrid) -> Calendar {
                 date: cell.row.as_str()?.parse().ok()?,
                 value: value(cell),
                 note: Some(cell.age_seconds.map(short_age).unwrap_or_default()),
+                is_old: is_old(cell),
             })
         })
         .collect()
@@ -186,8 +184,19 @@ fn matrix(grid: &HistoryGrid) -> Matrix {
     Matrix::new(
         rows,
         column_axis(grid.columns.as_ref()),
-        cells.filter_map(|cell| Some((&cell.row, cell.column.as_ref()?, value(cell)))),
+        cells.filter_map(|cell| {
+            let shown = MatrixCell {
+                value: value(cell),
+                note: cell.age_seconds.map(short_age).unwrap_or_default(),
+                is_old: is_old(cell),
+            };
+            Some((&cell.row, cell.column.as_ref()?, shown))
+        }),
     )
+}
+
+fn is_old(cell: &HistoryCell) -> bool {
+    cell.age_seconds.is_some_and(|age| age >= DAY_SECONDS)
 }
 
 /// The last known price; without one, what the last search found.

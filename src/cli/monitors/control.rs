@@ -21,9 +21,9 @@ use crate::ids::MonitorId;
 pub(super) struct MonitorPauseArgs {
     /// Monitor: its id, the beginning of it, or `@last`
     #[arg(value_name = "MONITOR")]
-    monitor: String,
+    pub(super) monitor: String,
     #[command(flatten)]
-    client: ClientArgs,
+    pub(super) client: ClientArgs,
 }
 
 /// A monitor, and the consent.
@@ -31,11 +31,11 @@ pub(super) struct MonitorPauseArgs {
 pub(super) struct CommandArgs {
     /// Monitor: its id, the beginning of it, or `@last`
     #[arg(value_name = "MONITOR")]
-    monitor: String,
+    pub(super) monitor: String,
     #[command(flatten)]
-    confirmation: Confirmation,
+    pub(super) confirmation: Confirmation,
     #[command(flatten)]
-    client: ClientArgs,
+    pub(super) client: ClientArgs,
 }
 
 /// Stops the spending of a monitor. It costs nothing, so it does not ask.

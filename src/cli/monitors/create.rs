@@ -1,12 +1,11 @@
 //! `farescan monitors create`: the cost of a month, the question, the monitor.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 
-use super::show::{describe, forecast_line};
+use super::show::{forecast_line, print_changed};
 use crate::cli::Failure;
 use crate::cli::client::ClientArgs;
 use crate::cli::exit::CommandEnd;
@@ -14,8 +13,9 @@ use crate::cli::format::{time, zone};
 use crate::cli::question::Confirmation;
 use crate::cli::request::{HotelArgs, OnewayArgs, RoundtripArgs};
 use crate::cli::scan::{cost, read_body};
+use crate::cli::scans::subject_of;
 use crate::contract::FieldValue as _;
-use crate::contract::monitors::{Monitor, MonitorPreview, Rule, RuleType};
+use crate::contract::monitors::{MonitorPreview, Rule, RuleType};
 
 /// A monitor by the kind of its scan, or the body of a file.
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,7 @@ pub(super) struct CreateArgs {
 enum CreateKind {
     /// Watch one-way fares
     #[command(
-        after_help = "Examples:\n  farescan monitors create oneway TLV LHR --depart 2027-02 --name February --cron \"0 6 * * *\" --alert price_below=150\n  farescan monitors create oneway TLV LHR --depart +7d..+13d --name \"a week ahead\" --cron \"30 7 * * mon-fri\" --max-requests-per-month 500 --yes"
+        after_help = "Examples:\n  farescan monitors create oneway TLV LHR 2027-02 --alert price_below=150\n  farescan monitors create oneway TLV LHR --depart +7d..+13d --name \"a week ahead\" --cron \"30 7 * * mon-fri\" --max-requests-per-month 500 --yes"
     )]
     Oneway(Box<OnewayMonitor>),
     /// Watch round-trip fares
@@ -84,11 +84,11 @@ struct HotelMonitor {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Monitor")]
 struct MonitorOptions {
-    /// Name of the monitor
+    /// Name of the monitor [default: its route or hotel]
     #[arg(long, value_name = "TEXT")]
-    name: String,
-    /// Minute, hour, day of the month, month, day of the week: `0 6 * * *`
-    #[arg(long, value_name = "FIELDS")]
+    name: Option<String>,
+    /// When it runs: minute, hour, day of the month, month, day of the week
+    #[arg(long, value_name = "FIELDS", default_value = "0 6 * * *")]
     cron: String,
     /// IANA time zone of --cron [default: this machine's]
     #[arg(long, value_name = "ZONE")]
@@ -110,7 +110,7 @@ struct MonitorOptions {
 }
 
 /// `TYPE[=MAIN][,FIELD=VALUE]…` as a rule of the API.
-fn rule(text: &str) -> Result<Value, String> {
+pub(super) fn rule(text: &str) -> Result<Value, String> {
     let mut parts = text.split(',');
     let first = parts.next().unwrap_or_default();
     let (word, main) = first
@@ -190,20 +190,7 @@ pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
             Some(&once),
         )
         .await?;
-    let mut out = anstream::stdout();
-    if session.json {
-        writeln!(out, "{}", answer.text.trim_end())?;
-        return Ok(());
-    }
-    let monitor: Monitor = answer.read()?;
-    write!(out, "{}", describe(&monitor)?)?;
-    if let Some(secret) = &monitor.webhook_secret {
-        writeln!(out, "secret    {}", secret.0.as_str())?;
-        anstream::eprintln!(
-            "The secret signs the deliveries to the webhook. It is shown this once: keep it."
-        );
-    }
-    Ok(())
+    print_changed(&session, &answer)
 }
 
 impl MonitorOptions {
@@ -211,8 +198,9 @@ impl MonitorOptions {
     fn body(self, scan: Map<String, Value>) -> (Map<String, Value>, Confirmation, ClientArgs) {
         let system = || TimeZone::system().iana_name().unwrap_or("UTC").to_owned();
         let timezone = self.timezone.unwrap_or_else(system);
+        let name = self.name.unwrap_or_else(|| subject_of(&scan));
         let mut body = Map::from_iter([
-            ("name".to_owned(), json!(self.name)),
+            ("name".to_owned(), json!(name)),
             (
                 "schedule".to_owned(),
                 json!({"cron": self.cron, "timezone": timezone}),

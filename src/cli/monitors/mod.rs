@@ -2,8 +2,10 @@
 
 mod control;
 mod create;
+mod edit;
 mod list;
 mod show;
+mod webhook;
 
 use super::Failure;
 
@@ -27,6 +29,17 @@ enum MonitorsCommand {
         after_help = "Examples:\n  farescan monitors show @last\n  farescan monitors show mon_01a203c0e342 --json | jq .forecast"
     )]
     Show(show::MonitorShowArgs),
+    /// Change the name, times, scan, rules, webhook or monthly limit of a monitor
+    #[command(
+        after_help = "Examples:\n  farescan monitors edit @last --max-requests-per-month 500\n  farescan monitors edit mon_01a203c0e342 --cron \"30 7 * * mon-fri\" --alert price_below=150 --yes"
+    )]
+    Edit(Box<edit::EditArgs>),
+    /// Test a monitor's webhook, switch it on, or give it a new secret
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  farescan monitors webhook test @last\n  farescan monitors webhook rotate-secret @last"
+    )]
+    Webhook(webhook::WebhookCommand),
     /// Pause a monitor; its stored key is destroyed
     #[command(
         after_help = "Examples:\n  farescan monitors pause @last\n  farescan monitors pause mon_01a203c0e342 --json"
@@ -55,6 +68,8 @@ pub async fn run(args: MonitorsArgs) -> Result<(), Failure> {
         None => list::run(args.list).await,
         Some(MonitorsCommand::Create(args)) => create::run(*args).await,
         Some(MonitorsCommand::Show(args)) => show::run(args).await,
+        Some(MonitorsCommand::Edit(args)) => edit::run(*args).await,
+        Some(MonitorsCommand::Webhook(command)) => webhook::run(command).await,
         Some(MonitorsCommand::Pause(args)) => control::pause(args).await,
         Some(MonitorsCommand::Resume(args)) => control::resume(args).await,
         Some(MonitorsCommand::Run(args)) => control::run_now(args).await,

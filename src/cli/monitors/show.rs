@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use super::list::status;
 use crate::cli::Failure;
-use crate::cli::client::ClientArgs;
+use crate::cli::client::{ClientArgs, ServiceResponse, ServiceSession};
 use crate::cli::format::{counted, price, time, time_or, zone};
 use crate::cli::ids;
 use crate::cli::render::{Column, ListTable, Text, Tone};
@@ -47,8 +47,29 @@ pub(super) async fn run(args: MonitorShowArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Prints a monitor that was created or changed, with a new secret of its webhook.
+pub(super) fn print_changed(
+    session: &ServiceSession,
+    answer: &ServiceResponse,
+) -> Result<(), Failure> {
+    let mut out = anstream::stdout();
+    if session.json {
+        writeln!(out, "{}", answer.text.trim_end())?;
+        return Ok(());
+    }
+    let monitor: Monitor = answer.read()?;
+    write!(out, "{}", describe(&monitor)?)?;
+    if let Some(secret) = &monitor.webhook_secret {
+        writeln!(out, "secret    {}", secret.0.as_str())?;
+        anstream::eprintln!(
+            "The secret signs the deliveries to the webhook. It is shown this once: keep it."
+        );
+    }
+    Ok(())
+}
+
 /// The monitor in lines.
-pub(super) fn describe(monitor: &Monitor) -> Result<String, Failure> {
+fn describe(monitor: &Monitor) -> Result<String, Failure> {
     let scan: serde_json::Value = monitor.scan.read()?;
     let mut lines = vec![
         format!("{}  {}", monitor.id, monitor.name),

@@ -28,6 +28,8 @@ pub struct CalendarDay {
     pub value: CellValue,
     /// A few characters below the price: an airport, an age.
     pub note: Option<String>,
+    /// Shown as less important; the note says why.
+    pub is_old: bool,
 }
 
 /// The dates of a scan with their values.
@@ -122,6 +124,7 @@ impl Calendar {
         }
         let tone = match day.value {
             CellValue::Price(_) if cheapest => Tone::Best,
+            CellValue::Price(_) if day.is_old => Tone::Quiet,
             CellValue::Price(price) => self.tone(price),
             other => other.tone(),
         };

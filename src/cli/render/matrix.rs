@@ -18,7 +18,26 @@ pub struct Matrix {
     rows: Vec<String>,
     columns: Vec<String>,
     /// By row.
-    cells: Vec<Vec<Option<CellValue>>>,
+    cells: Vec<Vec<Option<MatrixCell>>>,
+}
+
+/// One cell: its value, and a few characters beside it, such as its age.
+#[derive(Debug, Clone)]
+pub struct MatrixCell {
+    pub value: CellValue,
+    pub note: String,
+    /// Shown as less important; the note says why.
+    pub is_old: bool,
+}
+
+impl From<CellValue> for MatrixCell {
+    fn from(value: CellValue) -> Self {
+        Self {
+            value,
+            note: String::new(),
+            is_old: false,
+        }
+    }
 }
 
 /// One axis: its values, and a label for each.
@@ -42,7 +61,7 @@ impl Matrix {
     pub fn new<'a>(
         rows: MatrixAxis<'_>,
         columns: MatrixAxis<'_>,
-        cells: impl Iterator<Item = (&'a Value, &'a Value, CellValue)>,
+        cells: impl Iterator<Item = (&'a Value, &'a Value, impl Into<MatrixCell>)>,
     ) -> Self {
         let (row_places, column_places) = (rows.places(), columns.places());
         let mut placed = vec![vec![None; columns.labels.len()]; rows.labels.len()];
@@ -50,7 +69,7 @@ impl Matrix {
             let row = row_places.get(&row.to_string());
             let column = column_places.get(&column.to_string());
             if let Some((row, column)) = row.zip(column) {
-                placed[*row][*column] = Some(value);
+                placed[*row][*column] = Some(value.into());
             }
         }
         Self {
@@ -87,14 +106,28 @@ impl Matrix {
 
     /// The text and tone of each cell, the cheapest marked.
     fn texts(&self) -> Vec<Vec<Text>> {
-        let prices = self.cells.iter().flatten().flatten();
-        let best = prices.filter_map(|value| value.price()).min();
-        let text = |value: &Option<CellValue>| match value {
-            None => Text::default(),
-            Some(CellValue::Price(price)) if Some(*price) == best => {
-                Text::new(format!("*{}", CellValue::Price(*price).text()), Tone::Best)
+        let shown = || self.cells.iter().flatten().flatten();
+        let best = shown().filter_map(|cell| cell.value.price()).min();
+        let width = shown()
+            .map(|cell| cell.note.len())
+            .max()
+            .unwrap_or_default();
+        let text = |cell: &Option<MatrixCell>| {
+            let Some(cell) = cell else {
+                return Text::default();
+            };
+            let is_best = best.is_some() && cell.value.price() == best;
+            let mark = if is_best { "*" } else { "" };
+            let tone = match cell.value {
+                _ if is_best => Tone::Best,
+                _ if cell.is_old => Tone::Quiet,
+                value => value.tone(),
+            };
+            let mut text = format!("{mark}{}", cell.value.text());
+            if width > 0 {
+                text = format!("{text} {:>width$}", cell.note);
             }
-            Some(value) => Text::new(value.text(), value.tone()),
+            Text::new(text, tone)
         };
         let rows = self.cells.iter();
         rows.map(|row| row.iter().map(text).collect()).collect()

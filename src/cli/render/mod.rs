@@ -13,7 +13,7 @@ mod tone;
 pub use calendar::{Calendar, CalendarDay};
 pub use list::{Column, ListTable};
 pub use markets::{MarketRow, MarketTable};
-pub use matrix::{Matrix, MatrixAxis};
+pub use matrix::{Matrix, MatrixAxis, MatrixCell};
 pub use sparkline::sparkline;
 pub use tone::{Text, Tone};
 

@@ -20,6 +20,7 @@ fn february() -> Calendar {
             date: date(2027, 2, day),
             value: value(day),
             note: None,
+            is_old: false,
         })
         .collect()
 }
@@ -37,6 +38,7 @@ fn a_range_over_the_year_has_a_table_for_each_month() {
         date,
         value: price(100),
         note: None,
+        is_old: false,
     });
     let titles: Vec<_> = Calendar::from_iter(days)
         .months(false, 8)
@@ -56,6 +58,7 @@ fn the_cheapest_is_the_earliest_of_equal_prices() {
         date: date(2027, 2, day),
         value: price(9),
         note: None,
+        is_old: false,
     }));
     assert_eq!(
         equal.cheapest().map(|(date, _)| date),
@@ -65,6 +68,7 @@ fn the_cheapest_is_the_earliest_of_equal_prices() {
         date: date(2027, 2, 1),
         value: CellValue::Unknown,
         note: None,
+        is_old: false,
     }]);
     assert_eq!(absent.cheapest(), None);
 }

@@ -1,5 +1,6 @@
 //! Flight searches.
 
+use clap::ArgAction;
 use serde_json::{Value, json};
 
 use super::{OtherFields, ScanFields};
@@ -92,42 +93,52 @@ impl FlightOptions {
     }
 }
 
+/// A route and its days of departure.
+#[derive(Debug, Clone, clap::Args)]
+pub struct RouteArgs {
+    /// Origins: airport codes with commas
+    #[arg(value_name = "FROM", value_delimiter = ',', required = true, action = ArgAction::Set)]
+    from: Vec<String>,
+    /// Destinations
+    #[arg(value_name = "TO", value_delimiter = ',', required = true, action = ArgAction::Set)]
+    to: Vec<String>,
+    /// Days of departure, the same as --depart
+    #[arg(value_name = "DATES", conflicts_with = "depart")]
+    dates: Option<Dates>,
+    /// Days of departure: `2027-02-04`, `2027-02`, `2027-02-01..2027-02-14`, or a list
+    #[arg(long, value_name = "DATES", required_unless_present = "dates")]
+    depart: Option<Dates>,
+    #[command(flatten)]
+    filter: DateArgs,
+}
+
+impl RouteArgs {
+    /// The fields and the sweep of an endpoint.
+    fn fields(&self, endpoint: Endpoint) -> Result<ScanFields, Failure> {
+        let mut fields = ScanFields::new(endpoint);
+        fields.vary("from_airport", &self.from);
+        fields.vary("to_airport", &self.to);
+        let dates = self.depart.as_ref().or(self.dates.as_ref());
+        let dates = dates.ok_or_else(|| CommandEnd::usage("--depart is missing"))?;
+        let dates = dates.field_or_sweep(&self.filter);
+        fields.dates("departure_date", "--depart", dates)?;
+        Ok(fields)
+    }
+}
+
 /// A one-way scan.
 #[derive(Debug, Clone, clap::Args)]
 pub struct OnewayArgs {
-    /// Origins: airport codes with commas
-    #[arg(
-        value_name = "FROM",
-        value_delimiter = ',',
-        required = true,
-        num_args = 1
-    )]
-    pub from: Vec<String>,
-    /// Destinations
-    #[arg(
-        value_name = "TO",
-        value_delimiter = ',',
-        required = true,
-        num_args = 1
-    )]
-    pub to: Vec<String>,
-    /// Days of departure: `2027-02-04`, `2027-02`, `2027-02-01..2027-02-14`, or a list
-    #[arg(long, value_name = "DATES")]
-    pub depart: Dates,
     #[command(flatten)]
-    pub filter: DateArgs,
+    route: RouteArgs,
     #[command(flatten)]
-    pub options: FlightOptions,
+    options: FlightOptions,
 }
 
 impl OnewayArgs {
     /// Its fields and sweep.
     pub fn fields(&self) -> Result<ScanFields, Failure> {
-        let mut fields = ScanFields::new(Endpoint::FlightsOneway);
-        fields.vary("from_airport", &self.from);
-        fields.vary("to_airport", &self.to);
-        let dates = self.depart.field_or_sweep(&self.filter);
-        fields.dates("departure_date", "--depart", dates)?;
+        let mut fields = self.route.fields(Endpoint::FlightsOneway)?;
         self.options.apply(&mut fields);
         Ok(fields)
     }
@@ -136,25 +147,8 @@ impl OnewayArgs {
 /// A round-trip scan.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RoundtripArgs {
-    /// Origins: airport codes with commas
-    #[arg(
-        value_name = "FROM",
-        value_delimiter = ',',
-        required = true,
-        num_args = 1
-    )]
-    pub from: Vec<String>,
-    /// Destinations
-    #[arg(
-        value_name = "TO",
-        value_delimiter = ',',
-        required = true,
-        num_args = 1
-    )]
-    pub to: Vec<String>,
-    /// Days of departure: `2027-02-04`, `2027-02`, `2027-02-01..2027-02-14`, or a list
-    #[arg(long, value_name = "DATES")]
-    pub depart: Dates,
+    #[command(flatten)]
+    route: RouteArgs,
     /// Nights until the return: `7`, `7,10..14`
     #[arg(
         long,
@@ -162,24 +156,18 @@ pub struct RoundtripArgs {
         required_unless_present = "return_dates",
         conflicts_with = "return_dates"
     )]
-    pub nights: Option<NightsList>,
+    nights: Option<NightsList>,
     /// Days of return, instead of --nights
     #[arg(long = "return", value_name = "DATES")]
-    pub return_dates: Option<Dates>,
+    return_dates: Option<Dates>,
     #[command(flatten)]
-    pub filter: DateArgs,
-    #[command(flatten)]
-    pub options: FlightOptions,
+    options: FlightOptions,
 }
 
 impl RoundtripArgs {
     /// Its fields and sweep.
     pub fn fields(&self) -> Result<ScanFields, Failure> {
-        let mut fields = ScanFields::new(Endpoint::FlightsRoundtrip);
-        fields.vary("from_airport", &self.from);
-        fields.vary("to_airport", &self.to);
-        let dates = self.depart.field_or_sweep(&self.filter);
-        fields.dates("departure_date", "--depart", dates)?;
+        let mut fields = self.route.fields(Endpoint::FlightsRoundtrip)?;
         match (&self.nights, &self.return_dates) {
             (Some(nights), _) => _ = fields.sweep.insert("nights".to_owned(), json!(nights.0)),
             (None, Some(dates)) => {

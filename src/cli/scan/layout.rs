@@ -247,7 +247,12 @@ fn day(date: jiff::civil::Date, cells: &[&GridCell]) -> CalendarDay {
         None => CellValue::without_price(cells.iter().map(|cell| cell_value(cell))),
     };
     let note = cheapest.and_then(|(_, cell)| cell.column.as_ref()?.as_str().map(str::to_owned));
-    CalendarDay { date, value, note }
+    CalendarDay {
+        date,
+        value,
+        note,
+        is_old: false,
+    }
 }
 
 fn matrix(grid: &Grid) -> Matrix {

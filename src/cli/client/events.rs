@@ -1,0 +1,92 @@
+//! The events of a scan: the service says that something changed, so that nobody has to ask.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures::{FutureExt as _, Stream, StreamExt as _, stream};
+use sse_stream::{Sse, SseStream};
+use tokio::time::{Instant, timeout};
+
+use super::ApiClient;
+use crate::ids::ScanId;
+
+/// The longest time between two reads of a scan while events are quiet: its remaining time changes.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// The shortest time between two reads: several events are one change.
+const SHORTEST_WAIT: Duration = Duration::from_millis(200);
+/// How long to poll before the stream is opened again.
+const REOPEN_AFTER: Duration = Duration::from_secs(5);
+
+type Events = Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send>>;
+
+/// Waits for changes of a scan: for events, and while there is no stream for the next poll. After a
+/// break the stream continues with the last event's id.
+pub struct ScanChanges<'a> {
+    client: &'a ApiClient,
+    id: ScanId,
+    events: Option<Events>,
+    /// Id of the last event.
+    last: Option<String>,
+    /// When the stream may be opened.
+    open_at: Instant,
+}
+
+impl<'a> ScanChanges<'a> {
+    pub fn new(client: &'a ApiClient, id: ScanId) -> Self {
+        Self {
+            client,
+            id,
+            events: None,
+            last: None,
+            open_at: Instant::now(),
+        }
+    }
+
+    /// Returns when the scan should be read again; without a stream after `poll_interval`.
+    pub async fn next(&mut self, poll_interval: Duration) {
+        if self.events.is_none() && Instant::now() >= self.open_at {
+            self.open().await;
+        }
+        let Some(events) = &mut self.events else {
+            tokio::time::sleep(poll_interval).await;
+            return;
+        };
+        tokio::time::sleep(SHORTEST_WAIT).await;
+        let mut next = match timeout(LONGEST_WAIT, events.next()).await {
+            Ok(next) => Some(next),
+            Err(_) => return,
+        };
+        // All that has arrived is one change.
+        while let Some(event) = next {
+            match event {
+                Some(Ok(event)) => self.last = event.id.or(self.last.take()),
+                Some(Err(_)) | None => {
+                    self.disconnect();
+                    return;
+                }
+            }
+            next = events.next().now_or_never();
+        }
+    }
+
+    /// Ends the stream; the scan is polled until it is opened again.
+    pub fn disconnect(&mut self) {
+        self.events = None;
+        self.open_at = Instant::now() + REOPEN_AFTER;
+    }
+
+    async fn open(&mut self) {
+        let path = format!("/v1/scans/{}/events", self.id);
+        let last = self.last.as_deref().map(|id| ("last-event-id", id));
+        let Ok(response) = self.client.download_with(&path, last).await else {
+            // What is wrong, the read of the scan will say.
+            self.disconnect();
+            return;
+        };
+        let chunks = stream::try_unfold(response, async |mut response| {
+            let chunk = response.chunk().await?;
+            Ok::<_, reqwest::Error>(chunk.map(|chunk| (chunk, response)))
+        });
+        self.events = Some(Box::pin(SseStream::from_bytes_stream(Box::pin(chunks))));
+    }
+}

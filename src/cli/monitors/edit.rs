@@ -1,0 +1,153 @@
+//! `farescan monitors edit`: changes a monitor; what is not named stays.
+
+use std::path::PathBuf;
+
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+
+use super::create::rule;
+use super::show::{forecast_line, print_changed};
+use crate::cli::Failure;
+use crate::cli::client::{ClientArgs, ServiceSession};
+use crate::cli::exit::CommandEnd;
+use crate::cli::ids;
+use crate::cli::question::Confirmation;
+use crate::cli::scan::read_body;
+use crate::contract::monitors::{Monitor, MonitorPreview};
+
+/// The word that removes a value.
+const NONE: &str = "none";
+
+/// A monitor and what changes.
+#[derive(Debug, clap::Args)]
+pub(super) struct EditArgs {
+    /// Monitor: its id, the beginning of it, or `@last`
+    #[arg(value_name = "MONITOR")]
+    monitor: String,
+    /// New name
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// New times: minute, hour, day of the month, month, day of the week
+    #[arg(long, value_name = "FIELDS")]
+    cron: Option<String>,
+    /// New IANA time zone of the times
+    #[arg(long, value_name = "ZONE")]
+    timezone: Option<String>,
+    /// File with the new scan: the body of `POST /v1/scans`; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    scan: Option<PathBuf>,
+    /// Rule that replaces all rules, such as `price_below=150`; may be repeated
+    #[arg(long = "alert", value_name = "RULE", value_parser = rule)]
+    alerts: Vec<Value>,
+    /// Remove all rules
+    #[arg(long, conflicts_with = "alerts")]
+    no_alerts: bool,
+    /// New https address that gets the alerts; `none` removes it
+    #[arg(long, value_name = "URL")]
+    webhook_url: Option<String>,
+    /// Most billed requests of a calendar month; `none` removes the limit
+    #[arg(long, value_name = "NUMBER", value_parser = monthly_limit)]
+    max_requests_per_month: Option<Value>,
+    #[command(flatten)]
+    confirmation: Confirmation,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// A number, or null for `none`.
+fn monthly_limit(text: &str) -> Result<Value, String> {
+    if text == NONE {
+        return Ok(Value::Null);
+    }
+    text.parse::<u32>()
+        .map(Value::from)
+        .map_err(|error| format!("{error}; expected a number or `{NONE}`"))
+}
+
+/// Shows the cost of a month if it changes, asks, changes the monitor.
+pub(super) async fn run(args: EditArgs) -> Result<(), Failure> {
+    let session = args.client.open()?;
+    let id = ids::monitor(&session.client, &args.monitor).await?;
+    let path = format!("/v1/monitors/{id}");
+    let monitor: Monitor = session.client.get(&path).await?;
+    let patch = patch(&args, &monitor)?;
+    if patch.is_empty() {
+        return Err(CommandEnd::usage(format!(
+            "no change is named; nothing was changed\n  next: `farescan monitors edit {id} --max-requests-per-month 500`, or see `farescan monitors edit --help`"
+        ))
+        .into());
+    }
+    if may_cost_more(&patch, &monitor) {
+        ask(&session, args.confirmation, &monitor, &patch).await?;
+    }
+    let answer = session
+        .client
+        .send(Method::PATCH, &path, Some(&patch), None)
+        .await?;
+    print_changed(&session, &answer)
+}
+
+/// The body of the API: only what is named.
+fn patch(args: &EditArgs, monitor: &Monitor) -> Result<Map<String, Value>, Failure> {
+    let mut patch = Map::new();
+    let mut set = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            patch.insert(name.to_owned(), value);
+        }
+    };
+    set("name", args.name.as_deref().map(Value::from));
+    if args.cron.is_some() || args.timezone.is_some() {
+        let old = &monitor.schedule;
+        let schedule = json!({
+            "cron": args.cron.as_ref().unwrap_or(&old.cron),
+            "timezone": args.timezone.as_ref().unwrap_or(&old.timezone),
+        });
+        set("schedule", Some(schedule));
+    }
+    let scan = args.scan.as_deref().map(read_body).transpose()?;
+    set("scan", scan.map(Value::Object));
+    let has_rules = args.no_alerts || !args.alerts.is_empty();
+    set("alerts", has_rules.then(|| json!(args.alerts)));
+    let url = args.webhook_url.as_deref();
+    set(
+        "webhook_url",
+        url.map(|url| Value::from((url != NONE).then_some(url))),
+    );
+    set(
+        "max_requests_per_month",
+        args.max_requests_per_month.clone(),
+    );
+    Ok(patch)
+}
+
+/// Whether more runs, more searches or a higher limit are possible.
+fn may_cost_more(patch: &Map<String, Value>, monitor: &Monitor) -> bool {
+    let raises_limit = patch.get("max_requests_per_month").is_some_and(|new| {
+        let old = monitor.requests.max_per_month.map(u64::from);
+        old.is_some_and(|old| new.as_u64().is_none_or(|new| new > old))
+    });
+    patch.contains_key("schedule") || patch.contains_key("scan") || raises_limit
+}
+
+/// Shows the forecast of the changed monitor and asks.
+async fn ask(
+    session: &ServiceSession,
+    confirmation: Confirmation,
+    monitor: &Monitor,
+    patch: &Map<String, Value>,
+) -> Result<(), Failure> {
+    let scan: Value = monitor.scan.read()?;
+    let mut body = json!({"name": monitor.name, "schedule": monitor.schedule, "scan": scan, "max_requests_per_month": monitor.requests.max_per_month});
+    for field in ["schedule", "scan", "max_requests_per_month"] {
+        if let Some(new) = patch.get(field) {
+            body[field] = new.clone();
+        }
+    }
+    let preview: MonitorPreview = session.client.post("/v1/monitors/preview", &body).await?;
+    let question = format!(
+        "Change {:?}? {}.",
+        monitor.name,
+        forecast_line(&preview.forecast)
+    );
+    confirmation.ask(session.screen, &question).await
+}
