@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::Failure;
 use super::client::{ClientArgs, ServiceSession};
+use super::exit::CommandEnd;
 use super::format::counted;
 use super::ids;
 use super::pages::{page_limit, rows};
@@ -20,7 +21,7 @@ use crate::contract::{ErrorType, Scan, ScanStatus};
 #[derive(Debug, clap::Args)]
 pub struct ScanPauseArgs {
     /// Scan: its id, the beginning of it, or `@last`
-    #[arg(value_name = "SCAN", required_unless_present = "all")]
+    #[arg(value_name = "SCAN")]
     scan: Option<String>,
     /// Pause each scan that has not ended, and each monitor
     #[arg(long, conflicts_with = "scan")]
@@ -58,6 +59,12 @@ pub struct CancelArgs {
 
 /// Pauses a scan: no new search begins. It stops spending, so it does not ask.
 pub async fn pause(args: ScanPauseArgs) -> Result<(), Failure> {
+    if args.scan.is_none() && !args.all {
+        return Err(CommandEnd::usage(
+            "no scan is named\n  next: `farescan pause @last`, or `farescan pause --all` for each scan and monitor",
+        )
+        .into());
+    }
     let session = args.client.open()?;
     let Some(scan) = &args.scan else {
         return pause_all(&session).await;
@@ -85,6 +92,10 @@ async fn pause_all(session: &ServiceSession) -> Result<(), Failure> {
     scans.retain(|scan| scan.status_reason != Some(PauseReason::ByCaller));
     for scan in &scans {
         print_paused(session, &format!("/v1/scans/{}", scan.id)).await?;
+    }
+    if monitors.is_empty() && scans.is_empty() {
+        anstream::eprintln!("Nothing to pause: no scan waits or runs, and no monitor is active.");
+        return Ok(());
     }
     anstream::eprintln!(
         "{} and {} paused. `farescan resume SCAN` and `farescan monitors resume MONITOR` continue one.",

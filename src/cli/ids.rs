@@ -23,47 +23,55 @@ const MAX_CANDIDATES: usize = 5;
 struct Kind {
     noun: &'static str,
     prefix: &'static str,
-    path: &'static str,
+    /// Also the list's path in the API, and the command that prints it.
+    plural: &'static str,
+    /// How the first one comes to be.
+    first_step: &'static str,
 }
+
+const SCANS: Kind = Kind {
+    noun: "scan",
+    prefix: "scn",
+    plural: "scans",
+    first_step: "`farescan scan oneway TLV LHR 2027-02` shows the cost of one",
+};
+const MONITORS: Kind = Kind {
+    noun: "monitor",
+    prefix: "mon",
+    plural: "monitors",
+    first_step: "`farescan monitors create oneway TLV LHR 2027-02` shows the cost of one",
+};
+const ALERTS: Kind = Kind {
+    noun: "alert",
+    prefix: "alr",
+    plural: "alerts",
+    first_step: "`farescan monitors show` has the rules and their state",
+};
+const DELIVERIES: Kind = Kind {
+    noun: "delivery",
+    prefix: "dlv",
+    plural: "deliveries",
+    first_step: "`farescan monitors webhook test MONITOR` sends one",
+};
 
 /// The id of a scan.
 pub async fn scan(client: &ApiClient, text: &str) -> Result<ScanId, Failure> {
-    let kind = Kind {
-        noun: "scan",
-        prefix: "scn",
-        path: "/v1/scans",
-    };
-    resolve(client, &kind, text).await
+    resolve(client, &SCANS, text).await
 }
 
 /// The id of a monitor.
 pub async fn monitor(client: &ApiClient, text: &str) -> Result<MonitorId, Failure> {
-    let kind = Kind {
-        noun: "monitor",
-        prefix: "mon",
-        path: "/v1/monitors",
-    };
-    resolve(client, &kind, text).await
+    resolve(client, &MONITORS, text).await
 }
 
 /// The id of an alert.
 pub async fn alert(client: &ApiClient, text: &str) -> Result<AlertId, Failure> {
-    let kind = Kind {
-        noun: "alert",
-        prefix: "alr",
-        path: "/v1/alerts",
-    };
-    resolve(client, &kind, text).await
+    resolve(client, &ALERTS, text).await
 }
 
 /// The id of a delivery.
 pub async fn delivery(client: &ApiClient, text: &str) -> Result<DeliveryId, Failure> {
-    let kind = Kind {
-        noun: "delivery",
-        prefix: "dlv",
-        path: "/v1/deliveries",
-    };
-    resolve(client, &kind, text).await
+    resolve(client, &DELIVERIES, text).await
 }
 
 #[derive(Deserialize)]
@@ -87,17 +95,19 @@ async fn resolve<T: FromStr>(client: &ApiClient, kind: &Kind, text: &str) -> Res
     } else {
         with_beginning(client, kind, &beginning(kind, text)?).await?
     };
-    let noun = kind.noun;
+    let (noun, plural) = (kind.noun, kind.plural);
     match found.as_slice() {
         [id] => id
             .parse()
             .map_err(|_| format!("{id} is no id of a {noun}").into()),
-        [] if text == LAST => Err(format!("there is no {noun} yet").into()),
+        [] if text == LAST => {
+            Err(format!("there is no {noun} yet\n  next: {}", kind.first_step).into())
+        }
         [] => Err(
-            format!("no {noun} begins with {text}\n  next: `farescan {noun}s` lists them").into(),
+            format!("no {noun} begins with {text}\n  next: `farescan {plural}` lists them").into(),
         ),
         several => Err(CommandEnd::usage(format!(
-            "{} {noun}s begin with {text}: {}; use more digits",
+            "{} {plural} begin with {text}: {}; use more digits",
             several.len(),
             several
                 .iter()
@@ -124,8 +134,9 @@ fn beginning(kind: &Kind, text: &str) -> Result<String, Failure> {
         Ok(format!("{}_{digits}", kind.prefix))
     } else {
         Err(CommandEnd::usage(format!(
-            "found {text:?}; expected the id of a {noun}, its first digits (at least {MIN_DIGITS}), or {LAST}\n  next: `farescan {noun}s` lists them",
-            noun = kind.noun
+            "found {text:?}; expected the id of a {noun}, its first digits (at least {MIN_DIGITS}), or {LAST}\n  next: `farescan {plural}` lists them",
+            noun = kind.noun,
+            plural = kind.plural
         ))
         .into())
     }
@@ -161,7 +172,7 @@ async fn page(
     limit: u16,
     cursor: Option<String>,
 ) -> Result<IdPage, ClientError> {
-    let path = Query::new(kind.path)
+    let path = Query::new(format!("/v1/{}", kind.plural))
         .with("limit", Some(limit))
         .with("cursor", cursor)
         .path();

@@ -17,7 +17,7 @@ pub enum MarketplaceCommand {
         after_help = "Examples:\n  farescan marketplace show\n  farescan marketplace show --database-url postgres://db.example/farescan"
     )]
     Show(ShowMarketplaceArgs),
-    /// Set the marketplace to that of the settings, after its address changed. Stop every process first
+    /// Set the marketplace to that of the settings, after its address changed; stop every process first
     #[command(
         after_help = "Examples:\n  farescan marketplace set\n  farescan marketplace set --sandbox"
     )]

@@ -3,6 +3,8 @@
 
 use std::io::Write;
 
+use jiff::civil::Date;
+
 use super::Failure;
 use super::client::{ClientArgs, ServiceSession};
 use super::exit::CommandEnd;
@@ -18,8 +20,8 @@ use crate::ids::ItemId;
 /// Settings of `why`.
 #[derive(Debug, clap::Args)]
 pub struct WhyArgs {
-    /// Item: its id; or a scan: its id, the beginning of it, or `@last`
-    #[arg(value_name = "ITEM")]
+    /// Item: its id; or a scan: its id, the beginning of it, or `@last`; a date is one of `@last`
+    #[arg(value_name = "ITEM", default_value = "@last")]
     item: String,
     /// With a scan, values of the search: `2027-02-04 CDG` [default: every search without a
     /// complete answer]
@@ -30,7 +32,11 @@ pub struct WhyArgs {
 }
 
 /// Prints the story of an item, or lists the items that it may mean.
-pub async fn run(args: WhyArgs) -> Result<(), Failure> {
+pub async fn run(mut args: WhyArgs) -> Result<(), Failure> {
+    if args.item.parse::<Date>().is_ok() {
+        let date = std::mem::replace(&mut args.item, "@last".to_owned());
+        args.values.insert(0, date);
+    }
     let session = args.client.open()?;
     if let Ok(id) = args.item.parse::<ItemId>() {
         let answer = session.client.ask(&format!("/v1/items/{id}")).await?;

@@ -70,6 +70,7 @@ fn a_wrong_guess_names_the_command() {
             "farescan monitors create oneway TLV",
         ),
         (&["stop"], "farescan pause --all"),
+        (&["scan", "oneway", "TLV", "LHR"], "--depart"),
         (&["spend"], "farescan usage"),
         (
             &["export", "fares.csv"],

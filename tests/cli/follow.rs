@@ -100,7 +100,7 @@ async fn a_service_that_goes_away_says_what_may_have_happened() {
     let ended = searching.await.unwrap();
     gate.open();
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    for words in ["does not answer", "may have been billed", "farescan usage"] {
+    for words in ["does not answer", "may have been billed", "farescan quota"] {
         assert!(ended.err.contains(words), "{words}: {ended:?}");
     }
     assert_eq!(client.calls(), 1, "a search is not repeated by itself");

@@ -122,6 +122,10 @@ async fn why_tells_the_story_of_a_search() {
         .collect();
     insta::assert_snapshot!(stable(&without_times.join("\n")));
     let same = client.out(&["why", "@last", "2030-02-05"]);
+    assert_eq!(
+        [&["why"][..], &["why", "2030-02-05"]].map(|args| client.out(args)),
+        [story.as_str(), story.as_str()]
+    );
     assert_eq!(same, story);
     let item = lines(&client.out(&["why", "@last", "2030-02-06", "--json"]));
     assert_eq!(

@@ -97,10 +97,12 @@ impl FlightOptions {
 #[derive(Debug, Clone, clap::Args)]
 pub struct RouteArgs {
     /// Origins: airport codes with commas
-    #[arg(value_name = "FROM", value_delimiter = ',', required = true, action = ArgAction::Set)]
+    #[arg(value_name = "FROM", value_delimiter = ',', required = true, num_args = 1,
+        action = ArgAction::Set)]
     from: Vec<String>,
     /// Destinations
-    #[arg(value_name = "TO", value_delimiter = ',', required = true, action = ArgAction::Set)]
+    #[arg(value_name = "TO", value_delimiter = ',', required = true, num_args = 1,
+        action = ArgAction::Set)]
     to: Vec<String>,
     /// Days of departure, the same as --depart
     #[arg(value_name = "DATES", conflicts_with = "depart")]
