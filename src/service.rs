@@ -540,11 +540,7 @@ async fn listen(
 ) -> Result<SocketAddr, ServiceError> {
     let listener = bind(config.listen).await?;
     let address = listener.local_addr()?;
-    parts.spawn(serve(
-        listener,
-        http::router(app, web::routes()),
-        stop.clone(),
-    ));
+    parts.spawn(serve(listener, web::router(app), stop.clone()));
     Ok(address)
 }
 

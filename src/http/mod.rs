@@ -62,6 +62,7 @@ use self::admission::{MAX_LOOKUPS, MAX_SEARCHES};
 use self::auth::ApiKey;
 use self::concurrency::{ConcurrencyLimits, Permit};
 use self::error::ApiError;
+pub(crate) use self::export::prefers_html;
 pub(crate) use self::history::HistoryFile;
 use self::key_guessing::UnknownKeys;
 use self::rate_limit::RateLimits;
@@ -425,7 +426,7 @@ pub fn openapi_description() -> OpenApi {
     openapi::complete_description(routes().into_openapi())
 }
 
-/// The API on its public listener, with the pages of the dashboard (`web::routes`).
+/// The API, with the pages of the dashboard (`web::router` serves both).
 pub fn router(app: AppState, pages: Router<AppState>) -> Router {
     let (router, _) = routes().split_for_parts();
     let router = router

@@ -69,7 +69,7 @@ fn error_page(error: &ApiError) -> Response {
             @if let Some(wait) = error.wait() {
                 p { "Try again in " (wait.as_secs().max(1)) " s." }
             }
-            p { a class="button" href="/overview" { "Overview" } }
+            (layout::ways_onward())
         },
     );
     if let Some(wait) = error.wait() {

@@ -1,6 +1,6 @@
 //! `/`: the overview for a browser, a short index of the API for a program.
 
-use axum::http::header::{ACCEPT, VARY};
+use axum::http::header::VARY;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
@@ -8,28 +8,19 @@ use axum::{Json, Router};
 use serde_json::json;
 
 use super::overview;
-use crate::http::AppState;
+use crate::http::{self, AppState};
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new().route("/", get(front_page))
 }
 
 async fn front_page(headers: HeaderMap) -> Response {
-    let response = if accepts_html(&headers) {
+    let response = if http::prefers_html(&headers) {
         Redirect::to(overview::PATH).into_response()
     } else {
         index().into_response()
     };
     ([(VARY, HeaderValue::from_static("accept"))], response).into_response()
-}
-
-/// Browsers name `text/html` when a person opens an address; programs do not.
-fn accepts_html(headers: &HeaderMap) -> bool {
-    headers
-        .get_all(ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .any(|accepted| accepted.contains("text/html"))
 }
 
 fn index() -> Json<serde_json::Value> {

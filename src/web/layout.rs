@@ -112,6 +112,18 @@ pub(super) fn bare_page(status: StatusCode, title: &str, body: Markup) -> Respon
     )
 }
 
+/// Where a person can go from a page that has nothing to show.
+pub(super) fn ways_onward() -> Markup {
+    html! {
+        p class="actions" {
+            a class="button primary" href="/overview" { "Overview" }
+            a class="button" href="/scans" { "Scans" }
+            a class="button" href="/prices" { "Prices" }
+            a class="button" href="/docs/" { "API" }
+        }
+    }
+}
+
 fn document(status: StatusCode, title: &str, header: Markup, body: Markup) -> Response {
     let page = html! {
         (DOCTYPE)

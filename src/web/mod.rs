@@ -12,6 +12,7 @@ mod alerts;
 mod assets;
 mod charts;
 mod deliveries;
+mod error_pages;
 mod failure;
 mod form;
 mod front_page;
@@ -28,4 +29,4 @@ mod scans;
 mod session;
 mod usage;
 
-pub use self::router::routes;
+pub use self::router::router;

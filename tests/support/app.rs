@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use farescan::charges::ChargeRecorder;
 use farescan::config::PaceConfig;
 use farescan::db::RequestPools;
-use farescan::http::{self, AppState, Custody, admin_router, router};
+use farescan::http::{self, AppState, Custody, admin_router};
 use farescan::ids::TenantId;
 use farescan::scans::watch::{ScanWatch, WatchSettings};
 use farescan::search::CallerKey;
@@ -182,7 +182,7 @@ impl TestAppBuilder {
         if let Some(change) = self.state {
             app = change(app);
         }
-        let (url, server) = serve(router(app.clone(), farescan::web::routes())).await;
+        let (url, server) = serve(farescan::web::router(app.clone())).await;
         let (admin_url, admin) = serve(admin_router(app)).await;
         let http = reqwest::Client::builder()
             .no_proxy()

@@ -1,6 +1,7 @@
 //! The dashboard from outside: what a browser gets and sends. Each test is a browser without
 //! JavaScript.
 
+mod errors;
 mod monitors;
 mod pages;
 mod prices;
@@ -97,10 +98,18 @@ pub fn session_cookie(response: &HttpResponse) -> String {
 /// The form of a page with this action, with the values of its inputs.
 #[track_caller]
 pub fn form(page: &str, action: &str) -> Form {
-    let start = page
-        .find(&format!("action=\"{action}\""))
-        .unwrap_or_else(|| panic!("no form {action} in {page}"));
-    let text = &page[start..];
+    let found = forms(page, action).into_iter().next();
+    found.unwrap_or_else(|| panic!("no form {action} in {page}"))
+}
+
+/// All forms of a page with this action.
+pub fn forms(page: &str, action: &str) -> Vec<Form> {
+    let begin = format!("action=\"{action}\"");
+    let texts = page.split(&begin).skip(1);
+    texts.map(|text| read_form(action, text)).collect()
+}
+
+fn read_form(action: &str, text: &str) -> Form {
     let text = &text[..text.find("</form>").unwrap()];
     let fields = text.split("<input ").skip(1).filter_map(|input| {
         let input = &input[..input.find('>')?];
@@ -111,6 +120,15 @@ pub fn form(page: &str, action: &str) -> Form {
     Form {
         action: action.to_owned(),
         fields: fields.collect(),
+    }
+}
+
+impl Form {
+    /// The form after a person changed a field; an empty text clears it.
+    pub fn with(mut self, name: &str, text: &str) -> Self {
+        self.fields.retain(|(known, _)| known != name);
+        self.fields.push((name.to_owned(), text.to_owned()));
+        self
     }
 }
 

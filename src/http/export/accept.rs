@@ -77,18 +77,36 @@ impl RequestedFormat {
 
 /// The quality of each supported format; `None` without `Accept`.
 fn qualities(headers: &HeaderMap) -> Option<[u16; SUPPORTED.len()]> {
-    let accept: Vec<_> = headers
+    let accept = accept_text(headers);
+    if accept.trim().is_empty() {
+        return None;
+    }
+    let ranges = accepted_ranges(&accept);
+    Some(SUPPORTED.map(|(_, top, sub)| quality_of(&ranges, top, sub)))
+}
+
+/// Whether a person asks with a browser, which prefers `text/html` to JSON. Programs accept anything
+/// or name JSON.
+pub(crate) fn prefers_html(headers: &HeaderMap) -> bool {
+    let accept = accept_text(headers);
+    let ranges = accepted_ranges(&accept);
+    quality_of(&ranges, "text", "html") > quality_of(&ranges, "application", "json")
+}
+
+/// The headers `Accept` as one list.
+fn accept_text(headers: &HeaderMap) -> String {
+    let lines: Vec<_> = headers
         .get_all(ACCEPT)
         .iter()
         .filter_map(|value| value.to_str().ok())
+        .filter(|value| !value.trim().is_empty())
         .collect();
-    if accept.iter().all(|value| value.trim().is_empty()) {
-        return None;
-    }
-    let accept = accept.join(",");
-    // Unparsable elements are skipped; the rest of the list counts.
-    let ranges: Vec<_> = MediaTypeList::new(&accept).filter_map(Result::ok).collect();
-    Some(SUPPORTED.map(|(_, top, sub)| quality_of(&ranges, top, sub)))
+    lines.join(",")
+}
+
+/// Unparsable elements are skipped; the rest of the list counts.
+fn accepted_ranges(accept: &str) -> Vec<MediaType<'_>> {
+    MediaTypeList::new(accept).filter_map(Result::ok).collect()
 }
 
 /// The quality of a format in thousandths, from the most specific matching range. 0: not

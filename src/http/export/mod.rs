@@ -20,6 +20,7 @@ use futures::{Stream, StreamExt as _, stream};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+pub(crate) use self::accept::prefers_html;
 pub(super) use self::accept::{JsonOnly, RequestedFormat, export_format};
 pub(super) use self::csv::CsvColumns;
 use super::concurrency::Permit;
