@@ -8,6 +8,7 @@
 //!  respond_async ─► a synchronous search as a scan of one item, and its outcome
 //!  read ─► a scan as its caller sees it; watch ─► the same as it changes
 //!  grid, cells, compare ─► prices by the values of the swept fields
+//!  saved_views ─► named filters of the list
 //! ```
 //!
 //! `store::lock` locks a scan, after its lane and its items. Every function works for one tenant:
@@ -25,6 +26,7 @@ pub mod preview;
 pub mod read;
 pub mod respond_async;
 pub mod retry;
+pub mod saved_views;
 mod sequence;
 mod store;
 pub mod submit;

@@ -8,6 +8,7 @@ mod export;
 mod rows;
 mod store;
 
+use jiff::Timestamp;
 use sqlx::{PgConnection, PgPool};
 
 pub use self::changes::{Changes, MAX_EVENTS, changes};
@@ -45,6 +46,25 @@ pub(super) async fn scan_on(
     Ok(store::scan(conn, tenant, id).await?.map(Scan::from))
 }
 
+/// Conditions of a list of scans beyond those of the API's query. A scan has to fulfil all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ScanConditions {
+    /// It departs from this airport, in upper case, among others.
+    pub from_airport: Option<String>,
+    /// It goes to this airport, in upper case, among others.
+    pub to_airport: Option<String>,
+    /// The name, place or id of its hotel contains this text, in any case.
+    pub hotel: Option<String>,
+    /// Its label contains this text, in any case.
+    pub label: Option<String>,
+    /// It was created at this time or later.
+    pub created_from: Option<Timestamp>,
+    /// It was created before this time.
+    pub created_before: Option<Timestamp>,
+    /// Some of its searches failed or did not complete.
+    pub has_undone: bool,
+}
+
 /// A page of a caller's scans, newest first.
 ///
 /// # Errors
@@ -53,6 +73,19 @@ pub async fn scans(
     pool: &PgPool,
     tenant: TenantId,
     query: &ScansQuery,
+) -> Result<ScanPage, PageError> {
+    scans_where(pool, tenant, query, &ScanConditions::default()).await
+}
+
+/// As [`scans`], under more conditions.
+///
+/// # Errors
+/// As [`scans`].
+pub async fn scans_where(
+    pool: &PgPool,
+    tenant: TenantId,
+    query: &ScansQuery,
+    more: &ScanConditions,
 ) -> Result<ScanPage, PageError> {
     let limit = usize::from(query.limit_or_default().get());
     let before = match &query.cursor {
@@ -65,7 +98,7 @@ pub async fn scans(
             )
         }
     };
-    let mut rows = store::scans(pool, tenant, query, before, limit_plus_one(limit)).await?;
+    let mut rows = store::scans(pool, tenant, query, more, before, limit_plus_one(limit)).await?;
     let next_cursor = paging::truncate_page(&mut rows, limit)
         .map(|last| paging::encode_cursor(SCANS, [ScanId::from(last.scan_id).to_string()]));
     Ok(ScanPage {

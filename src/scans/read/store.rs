@@ -4,12 +4,13 @@ pub(super) mod export;
 
 use std::collections::HashMap;
 
+use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
 use rust_decimal::Decimal;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 
-use super::PagePosition;
 use super::rows::{AttemptRow, ItemRow, ScanRow, StrategyRow, decompress_json};
+use super::{PagePosition, ScanConditions};
 use crate::contract::scans::{ItemsQuery, ScansQuery};
 use crate::contract::{Endpoint, RawJson};
 use crate::ids::{ItemId, MonitorId, ScanId, TenantId};
@@ -41,9 +42,12 @@ pub(super) async fn scans(
     pool: &PgPool,
     tenant: TenantId,
     query: &ScansQuery,
+    more: &ScanConditions,
     before: Option<ScanId>,
     limit: i64,
 ) -> sqlx::Result<Vec<ScanRow>> {
+    // In an array of airports each code stands in quotes.
+    let quoted = |code: &Option<String>| code.as_ref().map(|code| format!("\"{code}\""));
     sqlx::query_as!(
         ScanRow,
         r#"select scan_id as "scan_id!", endpoint as "endpoint!", request as "request!", sweep as "sweep!", label, tags as "tags!",
@@ -57,6 +61,13 @@ pub(super) async fn scans(
            where tenant_id = $1 and ($2::uuid is null or scan_id < $2) and ($3::text is null or status = $3)
              and ($4::text is null or endpoint = $4) and ($5::text is null or $5 = any (tags))
              and ($6::uuid is null or monitor_id = $6)
+             and ($8::text is null or upper(request ->> 'from_airport') = $8 or position($9 in upper(sweep ->> 'from_airport')) > 0)
+             and ($10::text is null or upper(request ->> 'to_airport') = $10 or position($11 in upper(sweep ->> 'to_airport')) > 0)
+             and ($12::text is null or position(lower($12) in lower(concat_ws(' ', request ->> 'hotel_name', request ->> 'destination',
+                  request ->> 'hotel_booking_id', sweep ->> 'hotel_name', sweep ->> 'destination', sweep ->> 'hotel_booking_id'))) > 0)
+             and ($13::text is null or position(lower($13) in lower(label)) > 0)
+             and ($14::timestamptz is null or created_at >= $14) and ($15::timestamptz is null or created_at < $15)
+             and (not $16::boolean or partial + degraded + failed > 0)
            order by scan_id desc limit $7"#,
         tenant.uuid(),
         before.map(ScanId::uuid),
@@ -65,6 +76,15 @@ pub(super) async fn scans(
         query.tag.as_ref().map(|tag| tag.as_str()),
         query.monitor_id.map(MonitorId::uuid),
         limit,
+        more.from_airport.as_deref(),
+        quoted(&more.from_airport),
+        more.to_airport.as_deref(),
+        quoted(&more.to_airport),
+        more.hotel.as_deref(),
+        more.label.as_deref(),
+        more.created_from.map(|from| from.to_sqlx()) as Option<SqlTimestamp>,
+        more.created_before.map(|before| before.to_sqlx()) as Option<SqlTimestamp>,
+        more.has_undone,
     )
     .fetch_all(pool)
     .await

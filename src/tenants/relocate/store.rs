@@ -28,6 +28,7 @@ pub const TABLES: &[&str] = &[
     "observed_days",
     "latest_prices",
     "deleted_usage",
+    "saved_views",
     "monitors",
     "monitor_slots",
     "webhook_endpoints",
