@@ -5,7 +5,7 @@ use axum::extract::Path;
 use axum::response::Response;
 use axum::routing::get;
 use maud::{Markup, html};
-use rust_decimal::Decimal;
+use rust_decimal::{Decimal, RoundingStrategy};
 use serde_json::Value;
 
 use super::failure::PageFailure;
@@ -229,10 +229,7 @@ fn stats(alert: &Alert) -> Markup {
     let change = alert
         .price
         .zip(alert.before.as_ref())
-        .and_then(|(price, before)| {
-            let percent = (price - before.price).checked_mul(Decimal::ONE_HUNDRED)?;
-            percent.checked_div(before.price)
-        });
+        .and_then(|(price, before)| parts::percent_of(price, before.price));
     html! {
         div class="stats" {
             div class="stat" {
@@ -267,7 +264,9 @@ fn stats(alert: &Alert) -> Markup {
 
 /// A percentage with its sign and one digit: `−12.5`.
 fn signed(percent: Decimal) -> String {
-    let rounded = percent.round_dp(1).normalize();
+    let rounded = percent
+        .round_dp_with_strategy(1, RoundingStrategy::MidpointAwayFromZero)
+        .normalize();
     if rounded.is_sign_negative() && !rounded.is_zero() {
         format!("\u{2212}{}", rounded.abs())
     } else {
@@ -309,7 +308,7 @@ fn evidence(alert: &Alert) -> Markup {
                     dd {
                         (baseline.proxy_country.to_uppercase())
                         @if let Some(price) = baseline.price { ": " (rules::amount(price, currency)) }
-                        @if let Some(percent) = baseline.difference_percent { ", difference " (signed(percent)) " %" }
+                        @if let Some(percent) = alert.price.zip(baseline.price).filter(|_| baseline.difference.is_some()).and_then(|(price, base)| parts::percent_of(price, base)) { ", difference " (signed(percent)) " %" }
                         " " (parity(baseline.verdict))
                         div class="sub" { (baseline.samples) " prices against " (baseline.baseline_samples) }
                     }

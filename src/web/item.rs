@@ -99,7 +99,7 @@ fn result_notice(item: &Item) -> Markup {
         }
         (ItemState::Failed, _) => (
             "bad",
-            "The marketplace refused the request. Asking again does not help.",
+            "The marketplace refused the request. Asking again helps only once the cause is mended.",
         ),
         (ItemState::Skipped, _) => ("", "Not searched: the scan's strategy left it out."),
         (ItemState::Cancelled, _) => ("", "Not searched: the scan was cancelled before."),
@@ -276,7 +276,7 @@ fn no_answer(item: &Item) -> Markup {
 fn offer_rows(endpoint: Endpoint, offers: &[Offer], currency: &str) -> Markup {
     let is_flight = endpoint.api() == crate::contract::Api::Flights;
     html! {
-        div class="scroll" {
+        div class="scroll" tabindex="0" role="region" aria-label="Offers" {
             table class="rows" {
                 thead {
                     tr {

@@ -27,6 +27,7 @@ mod prices;
 mod router;
 mod scans;
 mod session;
+mod suggestions;
 mod usage;
 
 pub use self::router::router;

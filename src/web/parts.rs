@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
-use rust_decimal::Decimal;
+use rust_decimal::{Decimal, RoundingStrategy};
 
 use super::form::token_field;
 use super::session::Session;
@@ -54,10 +54,34 @@ pub(super) fn rate(number: f64) -> String {
     }
 }
 
+/// Whether a part of a whole can be seen in a bar: from a tenth of a per cent on.
+pub(super) fn is_visible_share(part: u64, whole: u64) -> bool {
+    part.saturating_mul(1_000) >= whole
+}
+
 /// `1 request`, `2 requests`.
 pub(super) fn counted(number: u64, singular: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{} {singular}{ending}", count(number))
+}
+
+/// The difference of a price to an earlier or other one in percent, exact. Round it once, where it is
+/// shown: the API's own percentage is rounded to two places already.
+pub(super) fn percent_of(price: Decimal, base: Decimal) -> Option<Decimal> {
+    (price - base)
+        .checked_mul(Decimal::ONE_HUNDRED)?
+        .checked_div(base)
+}
+
+/// `+5.8 %`, with a real minus sign.
+pub(super) fn signed_percent(percent: Decimal) -> String {
+    let rounded = percent.round_dp_with_strategy(1, RoundingStrategy::MidpointAwayFromZero);
+    let sign = if rounded.is_sign_negative() && !rounded.is_zero() {
+        "−"
+    } else {
+        "+"
+    };
+    format!("{sign}{:.1} %", rounded.abs())
 }
 
 fn group_digits(digits: &str) -> String {
@@ -228,6 +252,22 @@ mod tests {
         assert_eq!([rate(1_200.0), rate(2.54)], ["1,200", "2.5"]);
         assert_eq!(counted(1, "request"), "1 request");
         assert_eq!(counted(12_000, "request"), "12,000 requests");
+    }
+
+    #[test]
+    fn a_percentage_is_rounded_once() {
+        // To two places it is 5.65, which would round to 5.7.
+        let percent = percent_of("211.29".parse().unwrap(), "200".parse().unwrap());
+        assert_eq!(signed_percent(percent.unwrap()), "+5.6 %");
+        assert_eq!(percent_of(Decimal::ONE, Decimal::ZERO), None);
+        for (percent, shown) in [
+            ("14.45", "+14.5 %"),
+            ("-2.65", "−2.7 %"),
+            ("-18.7", "−18.7 %"),
+            ("-0.04", "+0.0 %"),
+        ] {
+            assert_eq!(signed_percent(percent.parse().unwrap()), shown);
+        }
     }
 
     #[test]

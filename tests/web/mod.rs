@@ -1,7 +1,9 @@
 //! The dashboard from outside: what a browser gets and sends. Each test is a browser without
 //! JavaScript.
 
+mod compare;
 mod errors;
+mod lists;
 mod monitors;
 mod pages;
 mod prices;

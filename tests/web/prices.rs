@@ -44,7 +44,7 @@ async fn a_route_shows_its_prices_with_their_age() {
         r#"<span class="price">170</span><span class="age">2 h</span>"#,
         r#"class="q1 cheapest""#,
         r#"class="degraded-cell""#,
-        "usually 180 to 320 USD",
+        "usual 180 to 320 USD",
         "one way, 1 adult, USD",
         // The series: the lowest fare of each day of search.
         "Lowest fare: 2 points with a price; lowest 170 USD",

@@ -106,7 +106,69 @@
     }
   });
 
+  function choice(text, label, act) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "choice";
+    button.textContent = text;
+    button.setAttribute("aria-label", label);
+    button.addEventListener("click", act);
+    return button;
+  }
+
+  // Values with commas as chips; a chip removes its value.
+  function chips(input) {
+    const shown = document.createElement("div");
+    shown.className = "choices";
+    const values = () => input.value.split(",").map((value) => value.trim()).filter(Boolean);
+    const render = () => {
+      const all = values();
+      shown.replaceChildren(...(all.length < 2 ? [] : all).map((value, place) =>
+        choice(`${value} ×`, `Remove ${value}`, () => {
+          input.value = all.filter((_, other) => other !== place).join(", ");
+          render();
+          input.focus();
+        })));
+    };
+    input.addEventListener("input", render);
+    input.after(shown);
+    render();
+  }
+
+  // A range of dates: its end is not before its beginning, with lengths to choose and the number of days.
+  function range(from) {
+    const to = document.getElementById(from.dataset.range);
+    const shown = document.createElement("div");
+    shown.className = "choices";
+    const count = document.createElement("span");
+    count.className = "hint";
+    count.setAttribute("aria-live", "polite");
+    const day = 86400000;
+    const update = () => {
+      to.min = from.value;
+      const days = Math.round((to.valueAsNumber - from.valueAsNumber) / day) + 1;
+      count.textContent = days > 0 ? `${days} ${days === 1 ? "day" : "days"}` : "";
+    };
+    const extend = (days) => () => {
+      if (!from.value) {
+        from.valueAsNumber = Math.floor(Date.now() / day) * day + day;
+      }
+      to.valueAsNumber = from.valueAsNumber + (days - 1) * day;
+      update();
+    };
+    for (const [text, days] of [["1 week", 7], ["4 weeks", 28], ["13 weeks", 91]]) {
+      shown.append(choice(text, `A range of ${text}`, extend(days)));
+    }
+    shown.append(count);
+    to.after(shown);
+    from.addEventListener("input", update);
+    to.addEventListener("input", update);
+    update();
+  }
+
   document.documentElement.classList.add("script");
+  document.querySelectorAll("input[data-values]").forEach(chips);
+  document.querySelectorAll("input[data-range]").forEach(range);
   localTimes(document);
   for (const element of document.querySelectorAll("[data-events]")) {
     follow(element);

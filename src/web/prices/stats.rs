@@ -2,6 +2,7 @@
 //! how old it is.
 
 use maud::{Markup, html};
+use rust_decimal::Decimal;
 
 use super::calendar::short_age;
 use super::chosen::ShownProduct;
@@ -63,7 +64,7 @@ impl ShownProduct<'_> {
 
 /// The provider's verdict as a sentence.
 fn verdict(cell: Option<&HistoryCell>, currency: &str) -> Markup {
-    let Some(cell) = cell.filter(|cell| cell.price.is_some()) else {
+    let Some((cell, price)) = cell.and_then(|cell| Some((cell, cell.price?))) else {
         return html! { div class="value" { "–" } };
     };
     let band = cell.price_insights_low.zip(cell.price_insights_high);
@@ -77,9 +78,20 @@ fn verdict(cell: Option<&HistoryCell>, currency: &str) -> Markup {
         div class=(tone) { (word) }
         div class="note" {
             @match band {
-                Some((low, high)) => { "usually " (parts::amount(low)) " to " (parts::price(high, currency)) }
+                Some((low, high)) => { (parts::price(price, currency)) " is " (against(price, low, high)) " the provider's usual " (parts::amount(low)) " to " (parts::price(high, currency)) "." }
                 None => "the provider gave no usual range"
             }
         }
+    }
+}
+
+/// Where a price is against a usual range.
+fn against(price: Decimal, low: Decimal, high: Decimal) -> &'static str {
+    if price < low {
+        "below"
+    } else if price > high {
+        "above"
+    } else {
+        "within"
     }
 }

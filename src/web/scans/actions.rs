@@ -43,7 +43,8 @@ pub(super) fn buttons(session: &Session, scan: &Scan) -> Markup {
     let is_paused_by_caller = scan.status_reason == Some(PauseReason::ByCaller);
     html! {
         @if scan.status.is_ended() {
-            @if scan.status != ScanStatus::Incomplete { (retry_button(session, scan)) }
+            @if scan.status != ScanStatus::Incomplete { (retry_buttons(session, scan)) }
+            a class="button" href={ (path) "/compare" } { "Compare" }
             a class="button" href={ "/scans/new?like=" (scan.id) } { "New scan like this" }
             (delete_button(session, &path))
         } @else {
@@ -53,13 +54,15 @@ pub(super) fn buttons(session: &Session, scan: &Scan) -> Markup {
                     button type="submit" { "Pause" }
                 }
             }
-            @if scan.status == ScanStatus::Paused { (resume_button(session, scan, &path)) }
+            @if scan.status == ScanStatus::Paused { (resume_button(session, scan)) }
             (cancel_button(session, scan, &path))
         }
     }
 }
 
-fn resume_button(session: &Session, scan: &Scan, path: &str) -> Markup {
+/// The button that ends a pause.
+pub(in crate::web) fn resume_button(session: &Session, scan: &Scan) -> Markup {
+    let path = super::path(scan.id);
     let left = scan.items.pending;
     let needs_budget = scan.status_reason == Some(PauseReason::BudgetSpent);
     let suggested = scan.requests.spent.saturating_add(left);
@@ -80,8 +83,8 @@ fn resume_button(session: &Session, scan: &Scan, path: &str) -> Markup {
             (once_field())
             @if needs_budget {
                 div class="field" {
-                    label for="max_requests" { "New limit of requests (" (count(scan.requests.spent.into())) " are spent)" }
-                    input id="max_requests" name="max_requests" type="number" required
+                    label for={ "limit-" (scan.id) } { "New limit of requests (" (count(scan.requests.spent.into())) " are spent)" }
+                    input id={ "limit-" (scan.id) } name="max_requests" type="number" required
                         min=(scan.requests.spent.saturating_add(1)) value=(suggested);
                 }
             }
@@ -126,23 +129,54 @@ fn delete_button(session: &Session, path: &str) -> Markup {
     .render(session)
 }
 
-/// The button that asks again what did not complete; nothing if there is no such search.
+/// The buttons that ask again what did not complete, and what the marketplace refused; nothing if
+/// there is no such search.
 ///
-/// The form sets a limit of requests, so that the retry cannot cost more than the button says.
-pub(super) fn retry_button(session: &Session, scan: &Scan) -> Markup {
-    let statuses = retriable(scan);
-    let items: u32 = statuses.iter().map(|(_, count)| count).sum();
-    if items == 0 || scan.status == ScanStatus::Cancelled {
+/// Each form sets a limit of requests, so that the retry cannot cost more than its button says.
+pub(in crate::web) fn retry_buttons(session: &Session, scan: &Scan) -> Markup {
+    if scan.status == ScanStatus::Cancelled {
+        return html! {};
+    }
+    let incomplete = [
+        ("degraded", scan.items.degraded),
+        ("partial", scan.items.partial),
+    ];
+    let again = html! {
+        p { "Makes these searches again and nothing else." }
+    };
+    let refused = html! {
+        p {
+            "The marketplace refused these as invalid, and will again unless the cause is mended. "
+            "Open one of them for its reason."
+        }
+    };
+    html! {
+        (retry_button(session, scan, "Ask again", &incomplete, &again))
+        (retry_button(session, scan, "Ask again what failed", &[("failed", scan.items.failed)], &refused))
+    }
+}
+
+fn retry_button(
+    session: &Session,
+    scan: &Scan,
+    label: &str,
+    results: &[(&str, u32)],
+    reason: &Markup,
+) -> Markup {
+    let results: Vec<_> = results.iter().filter(|(_, count)| *count > 0).collect();
+    let items: u32 = results.iter().map(|(_, count)| count).sum();
+    if items == 0 {
         return html! {};
     }
     let most = items.saturating_mul(2);
     ConfirmationPage {
         action: &format!("{}/retry", super::path(scan.id)),
-        label: &format!("Ask again: {}", searches(items)),
+        label: &format!("{label}: {}", searches(items)),
         question: html! {
+            (reason)
             p {
-                "Makes " (searches(items)) " again and nothing else: " (requests(items, most))
-                " of your plan. A second request is made only after a server error. Dates that have passed are skipped."
+                "It costs " b { (requests(items, most)) } " of your plan. "
+                "A second request of a search is made only after a server error. Dates that have passed are skipped."
             }
         },
         confirm: &format!("Ask again for {}", requests(items, most)),
@@ -151,29 +185,17 @@ pub(super) fn retry_button(session: &Session, scan: &Scan) -> Markup {
             (once_field())
             input type="hidden" name="max_requests" value=(scan.requests.spent.saturating_add(most));
             div class="choices" {
-                @for (status, count) in &statuses {
-                    @if statuses.len() > 1 {
-                        label { input type="checkbox" name="search_status" value=(status) checked; (status) " " (count) }
+                @for (result, count) in &results {
+                    @if results.len() > 1 {
+                        label { input type="checkbox" name="search_status" value=(result) checked; (result) " " (count) }
                     } @else {
-                        input type="hidden" name="search_status" value=(status);
+                        input type="hidden" name="search_status" value=(result);
                     }
                 }
             }
         },
     }
     .render(session)
-}
-
-/// The results that can be asked again, with their numbers. Failed searches are left out: the
-/// marketplace refused them as invalid, and would again.
-fn retriable(scan: &Scan) -> Vec<(&'static str, u32)> {
-    [
-        ("degraded", scan.items.degraded),
-        ("partial", scan.items.partial),
-    ]
-    .into_iter()
-    .filter(|(_, count)| *count > 0)
-    .collect()
 }
 
 /// `1 search`, `3 searches`.

@@ -64,12 +64,15 @@ fn months(grid: &Grid, column: Option<&Value>, scale: &PriceScale) -> Markup {
     months.dedup();
     html! {
         div class="months" {
-            @for month in months { (month_table(month, &cells, scale)) }
+            @for month in months {
+                (month_table(month, &|date| Some(day(date, cells.get(&date)?, scale))))
+            }
         }
     }
 }
 
-fn month_table(month: Date, cells: &HashMap<Date, &GridCell>, scale: &PriceScale) -> Markup {
+/// The table of a month; `cell` makes the `td` of a date, or nothing for one that was not asked.
+pub(super) fn month_table(month: Date, cell: &dyn Fn(Date) -> Option<Markup>) -> Markup {
     let blanks = usize::try_from(month.weekday().to_monday_zero_offset()).unwrap_or_default();
     let days = month
         .series(jiff::Span::new().days(1))
@@ -88,9 +91,9 @@ fn month_table(month: Date, cells: &HashMap<Date, &GridCell>, scale: &PriceScale
                             @match date {
                                 None => { td {} }
                                 Some(date) => {
-                                    @match cells.get(date) {
+                                    @match cell(*date) {
                                         None => { td class="off" { i { (date.day()) } } }
-                                        Some(cell) => { (day(*date, cell, scale)) }
+                                        Some(cell) => { (cell) }
                                     }
                                 }
                             }
@@ -139,9 +142,25 @@ pub(super) fn legend() -> Markup {
                 " cheap"
             }
             li { span class="swatch best" {} " cheapest" }
-            li { span class="swatch none" { "–" } " nothing offered" }
-            li { span class="swatch degraded" { "?" } " did not complete" }
-            li { span class="swatch wait" {} " not searched yet" }
+            li { "~ a part of the search failed" }
+            (mark_legend())
+        }
+    }
+}
+
+/// The marks of cells without a price.
+pub(super) fn mark_legend() -> Markup {
+    const MARKS: [(CellContent, &str); 6] = [
+        (CellContent::Empty, "nothing offered"),
+        (CellContent::Incomplete, "did not complete"),
+        (CellContent::Failed, "failed: refused"),
+        (CellContent::Running, "being searched"),
+        (CellContent::Waiting, "not searched yet"),
+        (CellContent::NotSearched, "left out"),
+    ];
+    html! {
+        @for (mark, meaning) in MARKS {
+            li { span class={ "swatch " (mark.class()) } { (mark.text()) } " " (meaning) }
         }
     }
 }

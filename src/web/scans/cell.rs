@@ -60,7 +60,8 @@ impl CellContent {
             Self::Incomplete => "?".to_owned(),
             Self::Failed => "!".to_owned(),
             Self::Running => "…".to_owned(),
-            Self::Waiting | Self::NotSearched => String::new(),
+            Self::Waiting => "·".to_owned(),
+            Self::NotSearched => "×".to_owned(),
         }
     }
 }
@@ -222,6 +223,7 @@ mod tests {
         ];
         let classes: std::collections::BTreeSet<_> =
             marks.iter().map(|mark| mark.class()).collect();
-        assert_eq!(classes.len(), marks.len());
+        let texts: std::collections::BTreeSet<_> = marks.iter().map(|mark| mark.text()).collect();
+        assert_eq!([classes.len(), texts.len()], [marks.len(); 2]);
     }
 }

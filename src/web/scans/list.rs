@@ -5,10 +5,10 @@ use axum::response::Response;
 use axum::routing::get;
 use maud::{Markup, html};
 
-use super::PATH;
 use super::describe::{facts, title};
-use crate::contract::Endpoint;
-use crate::contract::scans::{Scan, ScanPage, ScanStatus, ScansQuery};
+use super::filters::ListFilters;
+use super::{PATH, views};
+use crate::contract::scans::{Scan, ScanPage};
 use crate::http::AppState;
 use crate::scans;
 use crate::web::failure::PageFailure;
@@ -21,26 +21,19 @@ pub(super) fn routes() -> Router<AppState> {
     Router::new().route(PATH, get(list))
 }
 
-/// The views above the list: a name and the status that they show.
-const VIEWS: [(&str, Option<ScanStatus>); 6] = [
-    ("All", None),
-    ("Running", Some(ScanStatus::Running)),
-    ("Paused", Some(ScanStatus::Paused)),
-    ("Incomplete", Some(ScanStatus::Incomplete)),
-    ("Completed", Some(ScanStatus::Completed)),
-    ("Cancelled", Some(ScanStatus::Cancelled)),
-];
-
-async fn list(session: Session, filters: FormFields) -> Result<Response, PageFailure> {
-    let query = ScansQuery::from_query(filters.pairs())?;
+async fn list(session: Session, fields: FormFields) -> Result<Response, PageFailure> {
+    let filters = ListFilters::read(&fields)?;
     let scans = match session.tenant() {
-        Some(tenant) => scans::read::scans(session.pool()?, tenant, &query).await?,
+        Some(tenant) => {
+            let pool = session.pool()?;
+            scans::read::scans_where(pool, tenant, &filters.query, &filters.conditions).await?
+        }
         None => ScanPage {
             data: Vec::new(),
             next_cursor: None,
         },
     };
-    let next = path_with(&filters, &["cursor"], None);
+    let [views, view_form] = views::parts(&session, &filters).await?;
     let body = html! {
         div class="head" {
             div {
@@ -50,88 +43,25 @@ async fn list(session: Session, filters: FormFields) -> Result<Response, PageFai
             div class="actions" { a class="button primary" href="/scans/new" { "New scan" } }
         }
         div class="card" {
-            (view_links(&filters, &query))
-            (filter_form(&query))
+            (views)
+            (filters.tabs())
+            (filters.form())
+            (view_form)
             @if scans.data.is_empty() { (nothing(&filters)) } @else { (table(&scans.data)) }
-            (parts::next_page(&next, scans.next_cursor.as_deref()))
+            (parts::next_page(&filters.path_with(&[], None), scans.next_cursor.as_deref()))
         }
     };
     Ok(page(&session, "Scans", NavItem::Scans, body))
 }
 
-/// The path of this list without some fields, and with one more.
-fn path_with(filters: &FormFields, without: &[&str], more: Option<(&str, &str)>) -> String {
-    let kept = filters
-        .pairs()
-        .filter(|(name, text)| !without.contains(name) && !text.is_empty());
-    let query = form_urlencoded::Serializer::new(String::new())
-        .extend_pairs(kept.chain(more))
-        .finish();
-    if query.is_empty() {
-        PATH.to_owned()
-    } else {
-        format!("{PATH}?{query}")
-    }
-}
-
-fn view_links(filters: &FormFields, query: &ScansQuery) -> Markup {
-    html! {
-        nav class="tabs" aria-label="Status" {
-            @for (name, status) in VIEWS {
-                @let field = status.map(|status| ("status", status.as_str()));
-                a href=(path_with(filters, &["status", "cursor"], field))
-                    aria-current=[(query.status == status).then_some("true")] { (name) }
-            }
-        }
-    }
-}
-
-fn filter_form(query: &ScansQuery) -> Markup {
-    let endpoint = query.endpoint.map(|endpoint| endpoint.get());
-    html! {
-        form class="filters" method="get" action=(PATH) {
-            @if let Some(status) = query.status { input type="hidden" name="status" value=(status.as_str()); }
-            div class="field" {
-                label for="endpoint" { "Search" }
-                select id="endpoint" name="endpoint" {
-                    option value="" { "all" }
-                    @for known in Endpoint::SEARCHES {
-                        option value=(known.as_str()) selected[endpoint == Some(*known)] { (known.as_str()) }
-                    }
-                }
-            }
-            div class="field" {
-                label for="tag" { "Tag" }
-                input id="tag" name="tag" value=[query.tag.as_ref().map(|tag| tag.as_str())] maxlength="50";
-            }
-            div class="field" {
-                label for="monitor_id" { "Monitor" }
-                input id="monitor_id" name="monitor_id" placeholder="mon_…" value=[query.monitor_id.map(|id| id.to_string())];
-            }
-            div class="field" {
-                label for="limit" { "Rows" }
-                select id="limit" name="limit" {
-                    @for limit in [50_u16, 100, 500] {
-                        option value=(limit) selected[query.limit_or_default().get() == limit] { (limit) }
-                    }
-                }
-            }
-            button type="submit" { "Filter" }
-        }
-    }
-}
-
-fn nothing(filters: &FormFields) -> Markup {
-    let is_filtered = filters
-        .pairs()
-        .any(|(name, text)| name != "limit" && !text.is_empty());
+fn nothing(filters: &ListFilters) -> Markup {
     parts::empty_state(&html! {
-        @if is_filtered {
-            p { "No scan has these properties." }
-            a class="button" href=(PATH) { "Show all scans" }
-        } @else {
+        @if filters.is_empty() {
             p { "No scans yet. A scan finds the cheapest date of a range, or compares markets." }
             a class="button primary" href="/scans/new" { "New scan" }
+        } @else {
+            p { "No scan has these properties." }
+            a class="button" href=(PATH) { "Show all scans" }
         }
     })
 }

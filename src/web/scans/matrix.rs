@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use maud::{Markup, html};
-use rust_decimal::{Decimal, RoundingStrategy};
+use rust_decimal::Decimal;
 use serde_json::Value;
 
-use super::calendar::{class, legend};
+use super::calendar::{class, legend, mark_legend};
 use super::cell::{CellContent, PriceScale, cell_words};
 use crate::contract::scans::{Grid, GridCell, Parity, ParityVerdict};
-use crate::web::parts::{amount, words};
+use crate::web::parts::{amount, percent_of, signed_percent, words};
 
 /// From these percentages on a difference has its first, second and third colour.
 const STEPS: [i64; 3] = [2, 6, 12];
@@ -86,7 +86,7 @@ fn heading(grid: &Grid, has_parity: bool) -> String {
     }
 }
 
-fn axis_name(field: &str) -> String {
+pub(super) fn axis_name(field: &str) -> String {
     match field {
         "departure_date" => "Departure".to_owned(),
         "return_date" => "Return".to_owned(),
@@ -106,7 +106,7 @@ fn axis_name(field: &str) -> String {
 }
 
 /// `Fri 4 Dec 2026` for a date, `DE` for a market, `7 nights`.
-fn axis_value(field: &str, value: &Value) -> String {
+pub(super) fn axis_value(field: &str, value: &Value) -> String {
     let text = super::describe::value_text(value);
     let date = value
         .as_str()
@@ -131,7 +131,13 @@ fn market_cell(cell: &GridCell) -> Markup {
     let content = CellContent::of(cell);
     let (class, note) = match (&cell.parity, cell.price) {
         (None, Some(_)) => ("even", "base".to_owned()),
-        (Some(parity), Some(_)) => (difference_class(parity), difference_text(parity)),
+        (Some(parity), Some(price)) => {
+            let percent = exact_percent(parity, price);
+            (
+                difference_class(parity, percent),
+                difference_text(parity, percent),
+            )
+        }
         (_, None) => (content.class(), String::new()),
     };
     let mut title = cell_words(cell);
@@ -151,36 +157,33 @@ fn market_cell(cell: &GridCell) -> Markup {
     }
 }
 
-fn difference_text(parity: &Parity) -> String {
+fn difference_text(parity: &Parity, percent: Option<Decimal>) -> String {
     let mark = match parity.verdict {
-        ParityVerdict::Gap | ParityVerdict::Insufficient => "",
-        ParityVerdict::Noise => "≈ ",
+        ParityVerdict::Gap => ["", ""],
+        ParityVerdict::Noise => ["≈ ", ""],
+        ParityVerdict::Insufficient => ["(", ")"],
         ParityVerdict::NotComparable => return "other room".to_owned(),
     };
-    match parity.difference_percent {
-        Some(percent) => format!("{mark}{}", signed_percent(percent)),
-        None => String::new(),
+    percent.map_or_else(String::new, |percent| {
+        let [before, after] = mark;
+        format!("{before}{}{after}", signed_percent(percent))
+    })
+}
+
+/// The exact difference of a market's price to the baseline's, in percent.
+fn exact_percent(parity: &Parity, price: Decimal) -> Option<Decimal> {
+    percent_of(price, price - parity.difference?)
+}
+
+fn difference_class(parity: &Parity, percent: Option<Decimal>) -> &'static str {
+    match percent {
+        Some(percent) if parity.verdict != ParityVerdict::NotComparable => percent_class(percent),
+        _ => "even",
     }
 }
 
-/// `+5.8 %`, with a real minus sign.
-fn signed_percent(percent: Decimal) -> String {
-    let rounded = percent.round_dp_with_strategy(1, RoundingStrategy::MidpointAwayFromZero);
-    let sign = if rounded.is_sign_negative() && !rounded.is_zero() {
-        "−"
-    } else {
-        "+"
-    };
-    format!("{sign}{:.1} %", rounded.abs())
-}
-
-fn difference_class(parity: &Parity) -> &'static str {
-    let Some(percent) = parity
-        .difference_percent
-        .filter(|_| parity.verdict != ParityVerdict::NotComparable)
-    else {
-        return "even";
-    };
+/// The colour of a difference: the larger it is, the stronger.
+pub(super) fn percent_class(percent: Decimal) -> &'static str {
     let reached = STEPS
         .iter()
         .filter(|step| percent.abs() >= Decimal::from(**step))
@@ -216,9 +219,8 @@ fn parity_legend() -> Markup {
                 " dearer"
             }
             li { "≈ the samples overlap: may be chance" }
-            li { span class="swatch none" { "–" } " nothing offered" }
-            li { span class="swatch degraded" { "?" } " did not complete" }
-            li { span class="swatch wait" {} " not searched yet" }
+            li { "( ) too few samples to tell" }
+            (mark_legend())
         }
     }
 }
@@ -229,22 +231,4 @@ pub(super) fn against_median(scale: &PriceScale) -> Option<String> {
     let percent = ((median - lowest) * Decimal::ONE_HUNDRED).checked_div(median)?;
     (scale.count() > 2 && percent >= Decimal::ONE)
         .then(|| format!("{} % under the median {}", percent.round(), amount(median)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_difference_has_a_sign_and_one_place() {
-        for (percent, shown) in [
-            ("14.45", "+14.5 %"),
-            ("-2.65", "−2.7 %"),
-            ("-18.7", "−18.7 %"),
-            ("5.75", "+5.8 %"),
-            ("-0.04", "+0.0 %"),
-        ] {
-            assert_eq!(signed_percent(percent.parse().unwrap()), shown);
-        }
-    }
 }

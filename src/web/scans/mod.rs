@@ -3,7 +3,10 @@
 mod actions;
 mod calendar;
 mod cell;
+mod compare;
+mod compare_grid;
 mod describe;
+mod filters;
 mod grid;
 mod items;
 mod list;
@@ -12,8 +15,10 @@ mod new;
 mod new_form;
 mod preview;
 mod same_as;
+mod scan_command;
 mod show;
 mod streams;
+mod views;
 
 use axum::Router;
 
@@ -21,9 +26,11 @@ use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::ids::{ScanId, TenantId};
 
+pub(super) use self::actions::{resume_button, retry_buttons};
 pub(super) use self::describe::{search_title, title};
 pub(super) use self::items::state as item_state;
 pub(super) use self::list::table;
+pub(super) use self::show::pause_words;
 use super::failure::PageFailure;
 use super::session::Session;
 
@@ -32,8 +39,10 @@ pub(super) const PATH: &str = "/scans";
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .merge(list::routes())
+        .merge(views::routes())
         .merge(new::routes())
         .merge(show::routes())
+        .merge(compare::routes())
         .merge(streams::routes())
         .merge(actions::routes())
 }

@@ -1,7 +1,5 @@
 //! `/scans/new`: a form for each endpoint, then a preview with its cost, then the submission.
 
-use std::collections::BTreeSet;
-
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
@@ -11,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::actions::idempotency_key;
 use super::{new_form, own_scan, preview};
-use crate::contract::scans::{ScansQuery, Weekday};
+use crate::contract::scans::Weekday;
 use crate::contract::{Endpoint, FieldKind, FieldSpec, MAX_DEPTH, read_object};
 use crate::http::AppState;
 use crate::http::error::ApiError;
@@ -21,6 +19,7 @@ use crate::web::form::{FormFields, SessionForm};
 use crate::web::layout::{NavItem, page_with_status};
 use crate::web::parts::words;
 use crate::web::session::Session;
+use crate::web::suggestions::{self, Suggestions};
 
 const PATH: &str = "/scans/new";
 /// The field with the previewed body.
@@ -76,7 +75,7 @@ async fn show(session: Session, fields: FormFields) -> Result<Response, PageFail
             }
         }
     }
-    let suggestions = airports(&session, endpoint).await?;
+    let suggestions = Suggestions::read(&session).await;
     let body = html! {
         div class="head" {
             div {
@@ -159,7 +158,7 @@ fn form(
     endpoint: Endpoint,
     fields: &FormFields,
     error: Option<&ApiError>,
-    suggestions: &BTreeSet<String>,
+    suggestions: &Suggestions,
 ) -> Markup {
     let (main, others): (Vec<&FieldSpec>, Vec<&FieldSpec>) =
         new_form::search_fields(endpoint).partition(|field| MAIN_FIELDS.contains(&field.name));
@@ -175,7 +174,7 @@ fn form(
     html! {
         form method="get" action=(PATH) class="stack" {
             input type="hidden" name="endpoint" value=(endpoint.as_str());
-            datalist id="airports" { @for code in suggestions { option value=(code) {} } }
+            (suggestions.markup())
             div class="fields" {
                 @for field in main {
                     @if field.kind == FieldKind::Date { (date_fields(field, endpoint, fields, is_wrong(field.name))) }
@@ -241,7 +240,7 @@ fn date_fields(field: &FieldSpec, endpoint: Endpoint, fields: &FormFields, wrong
     html! {
         div class="field" {
             label for=(from) { (label(field.name)) " from" }
-            input id=(from) name=(from) type="date" required value=[fields.text(&from)] aria-invalid=[invalid];
+            input id=(from) name=(from) type="date" required data-range=(to) value=[fields.text(&from)] aria-invalid=[invalid];
         }
         div class="field" {
             label for=(to) { "to" }
@@ -271,14 +270,13 @@ fn date_fields(field: &FieldSpec, endpoint: Endpoint, fields: &FormFields, wrong
 
 fn text_field(field: &FieldSpec, fields: &FormFields, wrong: bool) -> Markup {
     let name = field.name;
-    let is_airport = matches!(name, "from_airport" | "to_airport");
     let hint = format!("{name}-hint");
     let choices = choices(field);
     html! {
         div class="field" {
             label for=(name) { (label(name)) }
             @if choices.is_empty() {
-                input id=(name) name=(name) required[field.required] list=[is_airport.then_some("airports")]
+                input id=(name) name=(name) required[field.required] list=[suggestions::list_of(name)] data-values[may_be_swept(field)]
                     placeholder=(placeholder(field)) value=[fields.text(name)] autocapitalize="none" spellcheck="false"
                     aria-invalid=[wrong.then_some("true")] aria-describedby=(hint);
             } @else {
@@ -290,6 +288,11 @@ fn text_field(field: &FieldSpec, fields: &FormFields, wrong: bool) -> Markup {
             span class="hint" id=(hint) { (field_hint(field)) }
         }
     }
+}
+
+/// Whether several values with commas make several searches.
+fn may_be_swept(field: &FieldSpec) -> bool {
+    matches!(field.name, "from_airport" | "to_airport" | "proxy_country")
 }
 
 /// The values of a field that has few: booleans and enums.
@@ -350,31 +353,4 @@ fn first_sentence(doc: &str) -> String {
     let text = doc.split_whitespace().collect::<Vec<_>>().join(" ");
     let end = text.find(". ").map_or(text.len(), |end| end + 1);
     text[..end].trim_end_matches('.').to_owned()
-}
-
-/// Airports of the caller's last scans.
-async fn airports(session: &Session, endpoint: Endpoint) -> Result<BTreeSet<String>, PageFailure> {
-    let Some(tenant) = session
-        .tenant()
-        .filter(|_| endpoint.api() == crate::contract::Api::Flights)
-    else {
-        return Ok(BTreeSet::new());
-    };
-    let query = ScansQuery::from_query([])?;
-    let page = scans::read::scans(session.pool()?, tenant, &query).await?;
-    let values = page.data.iter().flat_map(|scan| {
-        ["from_airport", "to_airport"]
-            .into_iter()
-            .flat_map(|name| [scan.request.get(name), scan.sweep.get(name)])
-            .flatten()
-            .flat_map(|value| {
-                value
-                    .as_array()
-                    .cloned()
-                    .unwrap_or_else(|| vec![value.clone()])
-            })
-            .filter_map(|value| value.as_str().map(str::to_owned))
-            .collect::<Vec<_>>()
-    });
-    Ok(values.collect())
 }

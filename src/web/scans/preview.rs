@@ -90,7 +90,7 @@ fn render(session: &Session, body: &Map<String, Value>, preview: &ScanPreview) -
         }
         section class="card" {
             details class="fold" {
-                summary { "The same as JSON and curl" }
+                summary { "The same as JSON, curl and command" }
                 div class="stack" { (same_as::submission(body)) }
             }
         }

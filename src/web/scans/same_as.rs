@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
+use super::scan_command;
 use crate::contract::scans::Scan;
 
 /// The commands that make and read this scan.
@@ -17,7 +18,7 @@ pub(super) fn section(scan: &Scan) -> Markup {
                     h3 { "Submit this scan again" }
                     (submission(&submission_body(scan)))
                     h3 { "Read it" }
-                    pre { code { (read_commands(&path, &scan.id.to_string())) } }
+                    pre tabindex="0" { code { (read_commands(&path, &scan.id.to_string())) } }
                 }
             }
         }
@@ -28,8 +29,12 @@ pub(super) fn section(scan: &Scan) -> Markup {
 pub(super) fn submission(body: &Map<String, Value>) -> Markup {
     let text = serde_json::to_string_pretty(body).unwrap_or_default();
     html! {
-        pre { code { (curl_post("/v1/scans", &text)) } }
-        p class="hint" { "With the body in a file: " code { "farescan scan file.json" } }
+        pre tabindex="0" { code { (curl_post("/v1/scans", &text)) } }
+        @if let Some(command) = scan_command::of(body) {
+            pre tabindex="0" { code { (command) } }
+        } @else {
+            p class="hint" { "With the body in a file: " code { "farescan scan file.json" } }
+        }
     }
 }
 

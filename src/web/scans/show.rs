@@ -95,7 +95,7 @@ fn state_notice(session: &Session, scan: &Scan) -> Markup {
                     b { (parts::count(undone.into())) " of " (parts::count(scan.items.total.into())) " searches did not complete. " }
                     "They say nothing about prices: whether there is a cheaper one is unknown. Nothing is asked again unless you decide so."
                 }
-                (actions::retry_button(session, scan))
+                div class="actions" { (actions::retry_buttons(session, scan)) }
             }
         } @else if scan.status == ScanStatus::Queued {
             div class="notice" { "Stored. It begins as soon as your plan's pace allows." }
@@ -104,7 +104,7 @@ fn state_notice(session: &Session, scan: &Scan) -> Markup {
 }
 
 /// What a pause means and what ends it.
-const fn pause_words(reason: PauseReason) -> &'static str {
+pub(in crate::web) const fn pause_words(reason: PauseReason) -> &'static str {
     match reason {
         PauseReason::ByCaller => "You paused it; Resume continues it.",
         PauseReason::RateLimited => {

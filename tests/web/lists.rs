@@ -1,0 +1,159 @@
+//! The list of scans: its filters and the views that are saved of them.
+
+use serde_json::json;
+
+use super::{Browser, Form, encoded, form, forms, key, redirect, service_with_scan};
+use crate::support::{SearchOutcome, departing_from, fares_with};
+
+const OTHER: &str = "another-key-0123456789";
+
+#[tokio::test]
+async fn the_list_filters_by_route_hotel_label_and_time() {
+    let (service, fares) = service_with_scan().await;
+    let swept = json!({
+        "endpoint": "flights/oneway", "request": {"from_airport": "HFA"}, "label": "Weekend 100%",
+        "sweep": {"to_airport": ["CDG", "LHR"], "departure_date": ["2030-01-01"]}
+    });
+    let swept = service
+        .submit_and_complete(&swept, |_| SearchOutcome::Ok(100))
+        .await;
+    let hotel = json!({
+        "endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts"},
+        "sweep": {"checkin_date": ["2030-01-01"], "nights": [3]}
+    });
+    let hotel = service
+        .submit_and_complete(&hotel, |_| SearchOutcome::Ok(100))
+        .await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let today = jiff::Timestamp::now()
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .date();
+    let tomorrow = today.tomorrow().unwrap();
+    for (query, expected) in [
+        ("".to_owned(), [true, true, true]),
+        ("from_airport=hfa".to_owned(), [false, true, false]),
+        ("to_airport=LHR".to_owned(), [true, true, false]),
+        ("to_airport=CDG".to_owned(), [false, true, false]),
+        ("hotel=arts".to_owned(), [false, false, true]),
+        ("hotel=%25".to_owned(), [false, false, false]),
+        ("label=end+100%25".to_owned(), [false, true, false]),
+        ("failed=true".to_owned(), [true, false, false]),
+        (
+            format!("created_from={today}&created_until={tomorrow}"),
+            [true, true, true],
+        ),
+        (
+            format!("created_from={}", tomorrow.tomorrow().unwrap()),
+            [false, false, false],
+        ),
+        ("created_until=2020-01-01".to_owned(), [false, false, false]),
+    ] {
+        let page = browser.page(&format!("/scans?{query}")).await;
+        let found = [&fares, &swept, &hotel].map(|id| page.contains(&format!("/scans/{id}\"")));
+        assert_eq!(found, expected, "{query}");
+    }
+    let stranger = Browser::sign_in(&service, OTHER).await;
+    let page = stranger.page("/scans?to_airport=LHR").await;
+    assert!(!page.contains(&fares) && !page.contains(&swept), "{page}");
+}
+
+#[tokio::test]
+async fn filters_stay_when_the_list_goes_on() {
+    let (service, _) = service_with_scan().await;
+    for _ in 0..2 {
+        let body = departing_from("HFA", fares_with(1, &json!({"label": "Haifa"})));
+        service
+            .submit_and_complete(&body, |_| SearchOutcome::Ok(1))
+            .await;
+    }
+    let browser = Browser::sign_in(&service, key()).await;
+    let page = browser.page("/scans?from_airport=HFA&limit=1").await;
+    let next = page.split("rel=\"next\" href=\"").nth(1).unwrap();
+    let next = next.split('"').next().unwrap().replace("&amp;", "&");
+    assert!(
+        next.contains("from_airport=HFA") && next.contains("cursor="),
+        "{next}"
+    );
+    let page = browser.page(&next).await;
+    assert_eq!(page.matches(">Haifa</a>").count(), 1, "{page}");
+    assert!(
+        page.contains("name=\"from_airport\" placeholder=\"TLV\" value=\"HFA\""),
+        "{page}"
+    );
+}
+
+fn saved(page: &str, name: &str) -> Form {
+    form(page, "/scans/views").with("name", name)
+}
+
+#[tokio::test]
+async fn a_view_is_saved_followed_and_deleted() {
+    let (service, _) = service_with_scan().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    assert!(forms(&browser.page("/scans").await, "/scans/views").is_empty());
+    let page = browser
+        .page("/scans?from_airport=TLV&status=incomplete")
+        .await;
+    let save = saved(&page, "Open <work>");
+    // A double click saves once.
+    for _ in 0..2 {
+        assert_eq!(
+            redirect(browser.send(&save).await),
+            "/scans?status=incomplete&from_airport=TLV"
+        );
+    }
+    let page = browser.page("/scans").await;
+    let link = "href=\"/scans?status=incomplete&amp;from_airport=TLV\">Open &lt;work&gt;</a>";
+    assert_eq!(page.matches(link).count(), 1, "{page}");
+    assert!(forms(&page, "/scans/views/delete").is_empty());
+
+    let stranger = Browser::sign_in(&service, OTHER).await;
+    assert!(!stranger.page("/scans").await.contains("Open &lt;work"));
+    let token = form(&stranger.page("/usage").await, "/logout");
+    let mut theft = token.with("name", "Open <work>");
+    theft.action = "/scans/views/delete".to_owned();
+    redirect(stranger.send(&theft).await);
+
+    let page = browser
+        .page("/scans?status=incomplete&from_airport=TLV")
+        .await;
+    let delete = form(&page, "/scans/views/delete");
+    assert_eq!(redirect(browser.send(&delete).await), "/scans");
+    assert!(!browser.page("/scans").await.contains("Open &lt;work"));
+}
+
+#[tokio::test]
+async fn a_view_has_a_name_and_known_filters() {
+    let (service, _) = service_with_scan().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let page = browser.page("/scans?tag=a").await;
+    for (name, query) in [
+        ("", "tag=a"),
+        (&*"n".repeat(61), "tag=a"),
+        ("fine", "colour=red"),
+        ("fine", ""),
+    ] {
+        let form = saved(&page, name).with("query", query);
+        assert_eq!(browser.send(&form).await.status, 400, "{name} {query}");
+    }
+    let count = "select count(*) from saved_views";
+    assert_eq!(service.count(count).await, 0);
+    for number in 0..20 {
+        redirect(browser.send(&saved(&page, &number.to_string())).await);
+    }
+    assert_eq!(browser.send(&saved(&page, "one more")).await.status, 409);
+    // A name that is there is replaced.
+    redirect(
+        browser
+            .send(&saved(&page, "7").with("query", "tag=b"))
+            .await,
+    );
+    assert_eq!(service.count(count).await, 20);
+    // Without the form token, and from another site, nothing is saved.
+    let bare = encoded(&[
+        ("name".to_owned(), "7".to_owned()),
+        ("query".to_owned(), "tag=c".to_owned()),
+    ]);
+    let response = browser.request("POST", "/scans/views", Some(bare)).await;
+    assert_eq!(response.status, 403);
+}
