@@ -2,6 +2,8 @@
 //! do (`actions`), a new one (`new`).
 
 mod actions;
+mod edit;
+mod edit_fields;
 mod forecast;
 mod new;
 mod new_form;
@@ -38,6 +40,7 @@ pub(super) fn routes() -> Router<AppState> {
         .route(PATH, get(list))
         .merge(new::routes())
         .merge(one::routes())
+        .merge(edit::routes())
         .merge(actions::routes())
 }
 
@@ -181,7 +184,7 @@ pub(super) fn price_line(name: &str, runs: &[RunPrice]) -> Markup {
     )
 }
 
-fn last_price(runs: &[RunPrice]) -> String {
+pub(super) fn last_price(runs: &[RunPrice]) -> String {
     let last = runs.last().and_then(|run| run.best.as_ref());
     last.map_or_else(
         || "–".to_owned(),
@@ -190,7 +193,7 @@ fn last_price(runs: &[RunPrice]) -> String {
 }
 
 /// Whether a monitor runs, and why not.
-fn state(monitor: &Monitor) -> Markup {
+pub(super) fn state(monitor: &Monitor) -> Markup {
     match (monitor.status, monitor.status_reason) {
         (MonitorStatus::Active, _) if monitor.next_slot.is_none() => {
             parts::chip(BadgeTone::Warn, "No further slot")

@@ -4,6 +4,7 @@
 mod compare;
 mod errors;
 mod lists;
+mod monitor_edit;
 mod monitors;
 mod pages;
 mod prices;

@@ -39,14 +39,31 @@ pub(super) fn card(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {
                     }
                 }
             }
+            (limit_warning(forecast, limit))
             (plans(&forecast.plans))
+        }
+    }
+}
+
+/// What all runs of the month may need, where that is more than the limit.
+fn limit_warning(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {
+    let slots = u64::from(forecast.slots);
+    let all = RequestRange {
+        least: forecast.requests_per_run.least.saturating_mul(slots),
+        most: forecast.requests_per_run.most.saturating_mul(slots),
+    };
+    html! {
+        @if limit.is_some_and(|limit| u64::from(limit) < all.most) {
+            p class="notice warn" {
+                "All runs of the month may need " b { (requests(all)) } ". With your limit the last ones of a month are skipped."
+            }
         }
     }
 }
 
 fn plans(plans: &[PlanCost]) -> Markup {
     html! {
-        div class="scroll" {
+        div class="scroll" tabindex="0" role="region" aria-label="Cost on each plan" {
             table class="rows" {
                 thead {
                     tr {

@@ -2,12 +2,12 @@
 
 use axum::Router;
 use axum::http::StatusCode;
-use axum::http::header::{CACHE_CONTROL, HeaderValue};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::{get, post};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
+use super::new_form::MonitorForm;
 use super::{NEW_PATH, PATH, forecast, new_form, webhook, words};
 use crate::contract::monitors::{Monitor, MonitorPreview};
 use crate::contract::{FieldError, RawJson};
@@ -17,9 +17,10 @@ use crate::monitors::{create, preview};
 use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm, token_field};
 use crate::web::layout::{NavItem, page, page_with_status};
+use crate::web::monitors;
 use crate::web::once::{once_field, once_key};
 use crate::web::session::Session;
-use crate::web::{monitors, parts};
+use crate::web::suggestions::Suggestions;
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
@@ -28,14 +29,14 @@ pub(super) fn routes() -> Router<AppState> {
 }
 
 async fn show(session: Session, query: FormFields) -> Response {
-    form_page(&session, StatusCode::OK, &query, None)
+    form_page(&session, StatusCode::OK, &query, None).await
 }
 
 /// Shows what the monitor would cost, or the form again with what is wrong.
 async fn check(form: SessionForm) -> Result<Response, PageFailure> {
     let SessionForm { session, fields } = form;
     if fields.text("step") == Some("edit") {
-        return Ok(form_page(&session, StatusCode::OK, &fields, None));
+        return Ok(form_page(&session, StatusCode::OK, &fields, None).await);
     }
     let previewed = match new_form::body(&fields) {
         Ok(body) => previewed(&session, &body)
@@ -50,7 +51,8 @@ async fn check(form: SessionForm) -> Result<Response, PageFailure> {
             StatusCode::UNPROCESSABLE_ENTITY,
             &fields,
             Some(&error),
-        )),
+        )
+        .await),
         Err(error) => Err(error.into()),
     }
 }
@@ -64,13 +66,21 @@ async fn previewed(
     Ok(preview::preview(session.context()?, guard, body).await?)
 }
 
-fn form_page(
+async fn form_page(
     session: &Session,
     status: StatusCode,
     fields: &FormFields,
     error: Option<&ApiError>,
 ) -> Response {
     let errors = error.map_or(&[][..], ApiError::details);
+    let form = new_form::markup(&MonitorForm {
+        action: NEW_PATH,
+        fields,
+        errors,
+        hidden: token_field(session),
+        button: "Show the cost of a month",
+        suggestions: &Suggestions::read(session).await,
+    });
     let body = html! {
         div class="head" {
             div {
@@ -80,12 +90,12 @@ fn form_page(
             }
         }
         (error_notice(errors))
-        (new_form::markup(fields, errors, token_field(session)))
+        (form)
     };
     page_with_status(status, session, "New monitor", NavItem::Monitors, body)
 }
 
-fn error_notice(errors: &[FieldError]) -> Markup {
+pub(super) fn error_notice(errors: &[FieldError]) -> Markup {
     html! {
         @if !errors.is_empty() {
             div class="notice bad" role="alert" {
@@ -174,27 +184,9 @@ async fn store(form: SessionForm) -> Result<Response, PageFailure> {
     Ok(created_page(&session, &created.response))
 }
 
-/// The new monitor; with a webhook first its secret, which no later page shows.
+/// The new monitor; with a webhook first its secret.
 fn created_page(session: &Session, monitor: &Monitor) -> Response {
-    let path = monitors::path(monitor.id);
-    let Some(secret) = &monitor.webhook_secret else {
-        return Redirect::to(&path).into_response();
-    };
-    let body = html! {
-        div class="head" { h1 { (monitor.name) " is created" } }
-        (webhook::secret_notice(secret))
-        p { "Next: " a href=(path) { "open the monitor" } " and send a test to the webhook." }
-        @if let Some(slot) = monitor.next_slot { p { "First run: " (parts::time(slot)) "." } }
-    };
-    let mut response = page_with_status(
-        StatusCode::CREATED,
-        session,
-        &monitor.name,
-        NavItem::Monitors,
-        body,
-    );
-    response
-        .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    let title = format!("{} is created", monitor.name);
+    webhook::secret_page(session, monitor, &title, StatusCode::CREATED)
+        .unwrap_or_else(|| Redirect::to(&monitors::path(monitor.id)).into_response())
 }

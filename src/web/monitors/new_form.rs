@@ -7,9 +7,10 @@ use crate::contract::{
     Endpoint, FieldError, MAX_DEPTH, ValidationError, ValidationErrors, read_object,
 };
 use crate::web::form::FormFields;
+use crate::web::suggestions::{self, Suggestions};
 
 /// How often a monitor can run without a cron text of its own.
-const REPEATS: [(&str, &str); 6] = [
+pub(super) const REPEATS: [(&str, &str); 6] = [
     ("daily", "Every day"),
     ("weekdays", "Mondays to Fridays"),
     ("weekly", "Every Monday"),
@@ -17,6 +18,22 @@ const REPEATS: [(&str, &str); 6] = [
     ("hours6", "Every 6 hours"),
     ("cron", "As the cron text below says"),
 ];
+
+/// The form of a monitor: a new one, or one that is changed.
+pub(super) struct MonitorForm<'a> {
+    /// The path that it is sent to.
+    pub(super) action: &'a str,
+    /// What was entered.
+    pub(super) fields: &'a FormFields,
+    /// What is wrong with it.
+    pub(super) errors: &'a [FieldError],
+    /// Hidden fields.
+    pub(super) hidden: Markup,
+    /// The text of its button.
+    pub(super) button: &'a str,
+    /// Airports, hotels and places of the caller's own searches.
+    pub(super) suggestions: &'a Suggestions,
+}
 
 /// The request of `POST /v1/monitors` that the fields make. The API's own code validates it.
 ///
@@ -37,7 +54,17 @@ pub(super) fn body(fields: &FormFields) -> Result<Map<String, Value>, Validation
         json!({"cron": cron(fields), "timezone": fields.text("timezone").unwrap_or("UTC")}),
     );
     body.insert("scan".to_owned(), Value::Object(scan));
-    body.insert("alerts".to_owned(), Value::Array(alerts(fields)));
+    let rules = match fields.text("rules") {
+        Some(text) => serde_json::from_str(text).map_err(|_| {
+            ValidationError::new(
+                "alerts",
+                &text.into(),
+                "a list of rules in JSON, as in the API",
+            )
+        })?,
+        None => Value::Array(alerts(fields)),
+    };
+    body.insert("alerts".to_owned(), rules);
     if let Some(url) = fields.text("webhook_url") {
         body.insert("webhook_url".to_owned(), url.into());
     }
@@ -53,7 +80,7 @@ fn number(text: &str) -> Value {
 }
 
 /// Five cron fields from the choice and the time of day.
-fn cron(fields: &FormFields) -> String {
+pub(super) fn cron(fields: &FormFields) -> String {
     let time = fields.text("time").unwrap_or("06:00");
     let (hour, minute) = time.split_once(':').unwrap_or((time, "0"));
     let plain = |part: &str| {
@@ -159,7 +186,8 @@ fn alerts(fields: &FormFields) -> Vec<Value> {
 }
 
 /// The form with what was entered and what is wrong with it.
-pub(super) fn markup(fields: &FormFields, errors: &[FieldError], token: Markup) -> Markup {
+pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
+    let MonitorForm { fields, errors, .. } = form;
     let value = |name: &str| fields.text(name).unwrap_or_default().to_owned();
     let wrong = |parts: &str| {
         parts.split('|').any(|part| {
@@ -172,7 +200,7 @@ pub(super) fn markup(fields: &FormFields, errors: &[FieldError], token: Markup) 
         html! {
             div class={ "field" (only_for(name)) } {
                 label for=(name) { (label) }
-                input id=(name) name=(name) value=(value(name)) aria-invalid=[wrong(part).then_some("true")] aria-describedby=(format!("{name}-hint"));
+                input id=(name) name=(name) value=(value(name)) aria-invalid=[wrong(part).then_some("true")] aria-describedby=(format!("{name}-hint")) list=[suggestions::list_of(name)];
                 span class="hint" id=(format!("{name}-hint")) { (hint) }
             }
         }
@@ -181,8 +209,9 @@ pub(super) fn markup(fields: &FormFields, errors: &[FieldError], token: Markup) 
         html! { label { input type="checkbox" name=(name) value="yes" checked[fields.text(name).is_some()]; (label) } }
     };
     html! {
-        form method="post" action=(super::NEW_PATH) class="monitor-form" {
-            (token)
+        form method="post" action=(form.action) class="monitor-form" {
+            (form.hidden)
+            (form.suggestions.markup())
             section class="card" {
                 h2 { "What is searched" }
                 div class="fields" {
@@ -243,6 +272,13 @@ pub(super) fn markup(fields: &FormFields, errors: &[FieldError], token: Markup) 
                     (check("available", "On sale again"))
                     (check("sold_out", "Sold out"))
                 }
+                details class="fold" open[fields.text("rules").is_some()] {
+                    summary { "More rules, as JSON" }
+                    div class="field wide" {
+                        label for="rules" { "All rules, instead of the fields above" }
+                        textarea id="rules" name="rules" rows="3" class="mono" placeholder=r#"[{"type": "parity_gap_percent", "percent": 5, "baseline": "us"}]"# aria-invalid=[wrong("alerts").then_some("true")] { (value("rules")) }
+                    }
+                }
             }
             section class="card" {
                 h2 { "Where to, and how much at most" }
@@ -252,7 +288,7 @@ pub(super) fn markup(fields: &FormFields, errors: &[FieldError], token: Markup) 
                 }
             }
             div class="actions" {
-                button class="primary" type="submit" name="step" value="check" { "Show the cost of a month" }
+                button class="primary" type="submit" name="step" value="check" { (form.button) }
                 span class="hint" { "Nothing is stored and nothing is searched yet." }
             }
         }

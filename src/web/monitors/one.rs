@@ -201,6 +201,7 @@ fn actions(session: &Session, monitor: &Monitor) -> Markup {
     );
     html! {
         @if run.is_some() { (run_now.render(session)) }
+        a class="button" href={ (path) "/edit" } { "Change" }
         @if monitor.status == MonitorStatus::Active {
             (ConfirmationPage {
                 action: &format!("{path}/pause"),

@@ -71,7 +71,7 @@ pub(super) fn card(monitor: &Monitor) -> Markup {
                     p { "Add rules with " code { "PATCH /v1/monitors/" (monitor.id) } ", or create a monitor with some." }
                 }))
             } @else {
-                div class="scroll" {
+                div class="scroll" tabindex="0" role="region" aria-label="Rules" {
                     table class="rows" {
                         thead { tr { th scope="col" { "Rule" } th scope="col" { "State" } th scope="col" { "Remembers" } th scope="col" { "Last fired" } } }
                         tbody {

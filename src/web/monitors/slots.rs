@@ -54,11 +54,14 @@ pub(super) fn coming(monitor: &Monitor, now: Timestamp) -> Markup {
 pub(super) fn past(monitor: &Monitor, slots: &[MonitorSlot], next: Markup) -> Markup {
     html! {
         section class="card" id="slots" {
-            h2 { "What became of each slot" }
+            div class="card-head" {
+                h2 { "What became of each slot" }
+                a href=(parts::with_query("/scans", "monitor_id", &monitor.id.to_string())) { "All scans of this monitor" }
+            }
             @if slots.is_empty() {
                 (parts::empty_state(&html! { p { "No slot yet. The first one is above; or run the monitor now." } }))
             } @else {
-                div class="scroll" {
+                div class="scroll" tabindex="0" role="region" aria-label="Slots" {
                     table class="rows" {
                         thead {
                             tr {

@@ -1,9 +1,13 @@
 //! The webhook of a monitor with its last deliveries.
 
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, HeaderValue};
+use axum::response::Response;
 use maud::{Markup, html};
 
 use crate::contract::monitors::{Monitor, OffReason, ShownSecret};
 use crate::contract::webhooks::Delivery;
+use crate::web::layout::{NavItem, page_with_status};
 use crate::web::once::once_field;
 use crate::web::parts::{self, BadgeTone, ConfirmationPage};
 use crate::web::session::Session;
@@ -21,7 +25,7 @@ pub(super) fn card(session: &Session, monitor: &Monitor, recent: &[Delivery]) ->
                 None => {
                     (parts::empty_state(&html! {
                         p { "No webhook: alerts are only shown here." }
-                        p { "Set one with " code { "PATCH /v1/monitors/" (monitor.id) } " and " code { "webhook_url" } "." }
+                        a class="button" href={ (monitors::path(monitor.id)) "/edit" } { "Set one" }
                     }))
                 }
                 Some(webhook) => {
@@ -49,7 +53,7 @@ pub(super) fn card(session: &Session, monitor: &Monitor, recent: &[Delivery]) ->
                     @if recent.is_empty() {
                         (parts::empty_state(&html! { p { "Nothing was sent yet. Send a test to see whether the receiver answers." } }))
                     } @else {
-                        div class="scroll" { (deliveries::table(recent, false)) }
+                        div class="scroll" tabindex="0" role="region" aria-label="Last deliveries" { (deliveries::table(recent, false)) }
                     }
                 }
             }
@@ -98,4 +102,26 @@ pub(super) fn secret_notice(secret: &ShownSecret) -> Markup {
             pre tabindex="0" { (secret.0.as_str()) }
         }
     }
+}
+
+/// The page with the secret of a webhook that was just opened, which no later page shows and no
+/// browser stores; `None` if there is none.
+pub(super) fn secret_page(
+    session: &Session,
+    monitor: &Monitor,
+    title: &str,
+    status: StatusCode,
+) -> Option<Response> {
+    let secret = monitor.webhook_secret.as_ref()?;
+    let body = html! {
+        div class="head" { h1 { (title) } }
+        (secret_notice(secret))
+        p { "Next: " a href=(monitors::path(monitor.id)) { "open the monitor" } " and send a test to the webhook." }
+        @if let Some(slot) = monitor.next_slot { p { "Next run: " (parts::time(slot)) "." } }
+    };
+    let mut response = page_with_status(status, session, title, NavItem::Monitors, body);
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Some(response)
 }

@@ -1,0 +1,348 @@
+//! `/monitors/{id}/edit`: changes a monitor. The form, then what the change costs, then the change.
+//! Only the last step stores something.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::routing::{get, post};
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+use super::edit_fields::{changes, fields_of};
+use super::new::error_notice;
+use super::new_form::{self, MonitorForm};
+use super::one::own_monitor;
+use super::{forecast, webhook, words};
+use crate::contract::FieldError;
+use crate::contract::monitors::{Monitor, MonitorForecast, MonitorPreview};
+use crate::http::AppState;
+use crate::http::error::ApiError;
+use crate::monitors::{preview, read, update};
+use crate::web::failure::PageFailure;
+use crate::web::form::{FormFields, SessionForm, token_field};
+use crate::web::layout::{NavItem, page, page_with_status};
+use crate::web::monitors;
+use crate::web::session::Session;
+use crate::web::suggestions::Suggestions;
+
+/// The field with the time of the monitor's last change, as its form was shown.
+const SEEN: &str = "seen";
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/monitors/{id}/edit", get(show).post(check))
+        .route("/monitors/{id}/change", post(store))
+}
+
+async fn own(session: &Session, id: &str) -> Result<Monitor, PageFailure> {
+    let (tenant, id) = own_monitor(session, id)?;
+    let context = session.context()?;
+    read::monitor(session.pool()?, context.ring, tenant, id, context.now)
+        .await?
+        .ok_or_else(|| PageFailure::not_found("monitor"))
+}
+
+async fn show(session: Session, Path(id): Path<String>) -> Result<Response, PageFailure> {
+    let monitor = own(&session, &id).await?;
+    let fields = fields_of(&monitor);
+    Ok(form_page(&session, StatusCode::OK, &monitor, &fields, &[]).await)
+}
+
+async fn form_page(
+    session: &Session,
+    status: StatusCode,
+    monitor: &Monitor,
+    fields: &FormFields,
+    errors: &[FieldError],
+) -> Response {
+    let path = monitors::path(monitor.id);
+    let seen = fields
+        .text(SEEN)
+        .map_or_else(|| monitor.updated_at.to_string(), str::to_owned);
+    let form = new_form::markup(&MonitorForm {
+        action: &format!("{path}/edit"),
+        fields,
+        errors,
+        hidden: html! {
+            (token_field(session))
+            input type="hidden" name=(SEEN) value=(seen);
+        },
+        button: "Show what changes",
+        suggestions: &Suggestions::read(session).await,
+    });
+    let body = html! {
+        div class="head" {
+            div {
+                p class="sub" { a href=(path) { (monitor.name) } }
+                h1 { "Change the monitor" }
+                p class="sub" { "The next step shows what a month costs then. An empty field removes what it holds." }
+            }
+        }
+        (error_notice(errors))
+        (form)
+    };
+    page_with_status(
+        status,
+        session,
+        "Change the monitor",
+        NavItem::Monitors,
+        body,
+    )
+}
+
+/// Shows what would change and its cost, or the form again with what is wrong.
+async fn check(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
+    let SessionForm { session, fields } = form;
+    let monitor = own(&session, &id).await?;
+    if fields.text("step") == Some("edit") {
+        return Ok(form_page(&session, StatusCode::OK, &monitor, &fields, &[]).await);
+    }
+    let previewed = match new_form::body(&fields) {
+        Ok(body) => previewed(&session, &monitor, &body)
+            .await
+            .map(|previewed| (changes(&monitor, &body), previewed)),
+        Err(errors) => Err(errors.into()),
+    };
+    match previewed {
+        Ok((patch, previewed)) => Ok(confirm_page(
+            &session,
+            &monitor,
+            &fields,
+            &patch,
+            previewed.as_ref(),
+        )),
+        Err(error) if !error.details().is_empty() => {
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            Ok(form_page(&session, status, &monitor, &fields, error.details()).await)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The forecast of the changed monitor. `None`: its next run cannot be planned, for a reason that
+/// the change has nothing to do with, such as dates that have passed.
+async fn previewed(
+    session: &Session,
+    monitor: &Monitor,
+    body: &Map<String, Value>,
+) -> Result<Option<MonitorPreview>, ApiError> {
+    let _permits = session.submission_permits().await?;
+    let guard = session.app().webhook_guard();
+    let error = match preview::preview(session.context()?, guard, body).await {
+        Ok(previewed) => return Ok(Some(previewed)),
+        Err(error) => ApiError::from(error),
+    };
+    let patch = changes(monitor, body);
+    let is_touched = |detail: &FieldError| {
+        let part = detail.field.split(['.', '[']).next().unwrap_or_default();
+        let depends = ["alerts", "max_requests_per_month"].contains(&part);
+        patch.contains_key(part) || depends && patch.contains_key("scan")
+    };
+    if error.details().is_empty() || error.details().iter().any(is_touched) {
+        return Err(error);
+    }
+    Ok(None)
+}
+
+fn confirm_page(
+    session: &Session,
+    monitor: &Monitor,
+    fields: &FormFields,
+    patch: &Map<String, Value>,
+    previewed: Option<&MonitorPreview>,
+) -> Response {
+    let path = monitors::path(monitor.id);
+    let limit = match patch.get("max_requests_per_month") {
+        Some(limit) => limit.as_u64().and_then(|limit| u32::try_from(limit).ok()),
+        None => monitor.requests.max_per_month,
+    };
+    let zone = patch
+        .get("schedule")
+        .and_then(|schedule| schedule.get("timezone")?.as_str())
+        .unwrap_or(&monitor.schedule.timezone);
+    let body = html! {
+        div class="head" {
+            div {
+                p class="sub" { a href=(path) { (monitor.name) } " · step 2 of 2" }
+                h1 { "What changes" }
+            }
+        }
+        @if let Some(previewed) = previewed {
+            @for warning in &previewed.schedule_warnings { p class="notice warn" { (warning) } }
+        }
+        (change_table(monitor, patch))
+        @match previewed {
+            Some(previewed) => {
+                div class="grid2" {
+                    (forecast::card(&previewed.forecast, limit))
+                    section class="card" {
+                        h2 { "Next slots" }
+                        ol class="plain-list" { @for slot in &previewed.next_slots { li { (words::zoned(*slot, zone)) } } }
+                    }
+                }
+            }
+            None => {
+                p class="notice warn" { "The next run cannot be planned, usually because its dates have passed, so its cost is unknown." }
+            }
+        }
+        section class="card" {
+            h2 { @if patch.is_empty() { "Nothing changes" } @else { "Save this?" } }
+            p class="sub" { (cost_words(monitor, previewed)) " Saving bills nothing by itself." }
+            div class="actions" {
+                @if !patch.is_empty() {
+                    form method="post" action={ (path) "/change" } {
+                        (token_field(session))
+                        input type="hidden" name=(SEEN) value=(fields.text(SEEN).unwrap_or_default());
+                        input type="hidden" name="request" value=(Value::Object(patch.clone()).to_string());
+                        button class="primary" type="submit" { "Save the changes" }
+                    }
+                }
+                form method="post" action={ (path) "/edit" } {
+                    (token_field(session))
+                    @for (name, text) in fields.pairs().filter(|(name, _)| *name != "step") {
+                        input type="hidden" name=(name) value=(text);
+                    }
+                    button type="submit" name="step" value="edit" { "Change it again" }
+                }
+                a class="button" href=(path) { "Leave it as it is" }
+            }
+        }
+    };
+    page(session, "What changes", NavItem::Monitors, body)
+}
+
+/// What a month costs, now and then.
+fn cost_words(monitor: &Monitor, previewed: Option<&MonitorPreview>) -> String {
+    let month = |forecast: &MonitorForecast| forecast::requests(forecast.requests_per_month);
+    let (now, then) = (
+        monitor.forecast.as_ref().map(month),
+        previewed.map(|previewed| month(&previewed.forecast)),
+    );
+    match (now, then) {
+        (Some(now), Some(then)) if now == then => format!("A month bills {then}, as now."),
+        (Some(now), Some(then)) => format!("A month bills {then}; now it is {now}."),
+        (None, Some(then)) => format!("A month bills {then}."),
+        (_, None) => "What a month bills is unknown.".to_owned(),
+    }
+}
+
+fn change_table(monitor: &Monitor, patch: &Map<String, Value>) -> Markup {
+    let stored = |name: &str| match name {
+        "name" => monitor.name.clone(),
+        "schedule" => format!("{} ({})", monitor.schedule.cron, monitor.schedule.timezone),
+        "scan" => pretty(&monitor.scan.read().unwrap_or_default()),
+        "alerts" => pretty(&serde_json::to_value(&monitor.alerts).unwrap_or_default()),
+        "webhook_url" => monitor.webhook_url.clone().unwrap_or_default(),
+        _ => monitor
+            .requests
+            .max_per_month
+            .map(|most| most.to_string())
+            .unwrap_or_default(),
+    };
+    let wanted = |name: &str, value: &Value| match (name, value) {
+        ("schedule", value) => {
+            let part = |name: &str| value[name].as_str().unwrap_or_default();
+            format!("{} ({})", part("cron"), part("timezone"))
+        }
+        (_, Value::String(text)) => text.clone(),
+        (_, Value::Null) => String::new(),
+        (_, value) => pretty(value),
+    };
+    html! {
+        @if !patch.is_empty() {
+            section class="card" {
+                div class="scroll" tabindex="0" role="region" aria-label="Changes" {
+                    table class="rows" {
+                        thead { tr { th scope="col" { "Field" } th scope="col" { "Now" } th scope="col" { "Then" } } }
+                        tbody {
+                            @for (name, value) in patch {
+                                tr {
+                                    td { (field_name(name)) }
+                                    td { (shown(&stored(name))) }
+                                    td { (shown(&wanted(name, value))) }
+                                }
+                            }
+                        }
+                    }
+                }
+                @if patch.contains_key("scan") {
+                    p class="hint" { "Another search begins anew: earlier prices are not compared with its own." }
+                }
+            }
+        }
+    }
+}
+
+fn shown(text: &str) -> Markup {
+    html! {
+        @if text.is_empty() { span class="muted" { "none" } }
+        @else if text.contains('\n') { pre tabindex="0" { (text) } }
+        @else { (text) }
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+fn field_name(field: &str) -> &'static str {
+    match field {
+        "name" => "Name",
+        "schedule" => "Schedule",
+        "scan" => "Search",
+        "alerts" => "Rules",
+        "webhook_url" => "Webhook",
+        _ => "Most requests a month",
+    }
+}
+
+/// Stores the change, unless somebody changed the monitor since its form was shown.
+async fn store(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
+    let SessionForm { session, fields } = form;
+    let monitor = own(&session, &id).await?;
+    let patch = new_form::read_checked(&fields)?;
+    let path = monitors::path(monitor.id);
+    if fields.text(SEEN) != Some(monitor.updated_at.to_string().as_str()) {
+        // A second press finds its own change.
+        if is_done(&monitor, &patch) {
+            return Ok(Redirect::to(&path).into_response());
+        }
+        return Ok(changed_meanwhile(&session, &path));
+    }
+    let _permits = session.submission_permits().await?;
+    let guard = session.app().webhook_guard();
+    let changed = update::update(session.context()?, guard, monitor.id, &patch).await?;
+    let title = format!("{} is changed", changed.name);
+    Ok(
+        webhook::secret_page(&session, &changed, &title, StatusCode::OK)
+            .unwrap_or_else(|| Redirect::to(&path).into_response()),
+    )
+}
+
+/// Whether the monitor is as the change wants it.
+fn is_done(monitor: &Monitor, patch: &Map<String, Value>) -> bool {
+    let mut wanted = new_form::body(&fields_of(monitor)).unwrap_or_default();
+    wanted.extend(patch.clone());
+    changes(monitor, &wanted).is_empty()
+}
+
+fn changed_meanwhile(session: &Session, path: &str) -> Response {
+    let body = html! {
+        div class="head" { h1 { "Nothing was saved" } }
+        div class="notice warn" {
+            p { "The monitor was changed since you opened its form, by another page or a program. Look at it as it is now, then change it." }
+            p class="actions" {
+                a class="button" href=(path) { "The monitor" }
+                a class="button primary" href={ (path) "/edit" } { "Change it" }
+            }
+        }
+    };
+    page_with_status(
+        StatusCode::CONFLICT,
+        session,
+        "Nothing was saved",
+        NavItem::Monitors,
+        body,
+    )
+}

@@ -1,0 +1,164 @@
+//! Changing a monitor: its form, what the change costs, and that no change of someone else is lost.
+
+use serde_json::{Value, json};
+
+use super::{Browser, Form, form, redirect};
+use crate::monitors::with;
+use crate::support::TestService;
+use crate::support::app::KEY;
+
+const OTHER: &str = "another-key-0123456789";
+
+/// A service whose marketplace has accepted the key, with this monitor.
+async fn service_with_monitor(body: &Value) -> (TestService, String) {
+    let service = TestService::start().await;
+    let worker = service.start_worker(2);
+    service.accept_key().await;
+    worker.stop().await;
+    let id = service.create_monitor(body).await;
+    (service, id)
+}
+
+fn route() -> Value {
+    with(&json!({
+        "name": "January fares",
+        "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London"},
+        "scan": {
+            "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
+            "sweep": {"departure_date": {"from": "+7d", "to": "+9d"}}
+        },
+        "alerts": [{"type": "price_below", "amount": 200}],
+        "max_requests_per_month": 500
+    }))
+}
+
+/// The form with the choices that a browser sends with it.
+fn edit_form(page: &str, id: &str) -> Form {
+    form(page, &format!("/monitors/{id}/edit"))
+        .with("endpoint", "flights/oneway")
+        .with("repeat", "daily")
+        .with("step", "check")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_stored_after_its_cost_was_shown() {
+    let (service, id) = service_with_monitor(&route()).await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let path = format!("/monitors/{id}");
+    assert!(browser.page(&path).await.contains(&format!("{path}/edit")));
+    let edit = edit_form(&browser.page(&format!("{path}/edit")).await, &id);
+    // Sent back as it is, it changes nothing.
+    let page = browser.send(&edit).await.expect(200).text();
+    assert!(page.contains("Nothing changes"), "{page}");
+
+    let wanted = edit
+        .with("name", "Early fares")
+        .with("last", "+11d")
+        .with("max_requests_per_month", "100")
+        .with("price_below", "180");
+    let page = browser.send(&wanted).await.expect(200).text();
+    for part in [
+        "Early fares",
+        "+11d",
+        "5 to 10 requests",
+        "With your limit the last ones of a month are skipped",
+        "Another search begins anew",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert_eq!(service.monitor(&id).await["name"], "January fares");
+
+    let save = form(&page, &format!("{path}/change"));
+    for _ in 0..2 {
+        assert_eq!(
+            redirect(browser.send(&save).await),
+            path,
+            "also a second press"
+        );
+    }
+    let monitor = service.monitor(&id).await;
+    assert_eq!(monitor["name"], "Early fares");
+    assert_eq!(monitor["requests"]["max_per_month"], 100);
+    assert_eq!(monitor["scan"]["sweep"]["departure_date"]["to"], "+11d");
+    assert_eq!(monitor["alerts"][0]["amount"], 180);
+    assert_eq!(monitor["schedule"], route()["schedule"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_someone_else_is_not_lost() {
+    let (service, id) = service_with_monitor(&route()).await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let path = format!("/monitors/{id}");
+    let edit = edit_form(&browser.page(&format!("{path}/edit")).await, &id);
+    let page = browser
+        .send(&edit.with("name", "Mine"))
+        .await
+        .expect(200)
+        .text();
+    let body = json!({"name": "Theirs"}).to_string();
+    let patch = service
+        .request("PATCH", &format!("/v1/monitors/{id}"))
+        .header("x-api-key", KEY)
+        .header("content-type", "application/json")
+        .body(body);
+    service.send(patch).await.expect(200);
+    let save = form(&page, &format!("{path}/change"));
+    let refused = browser.send(&save).await.expect(409).text();
+    assert!(refused.contains("Nothing was saved"), "{refused}");
+    assert_eq!(service.monitor(&id).await["name"], "Theirs");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_change_is_named_and_stores_nothing() {
+    let (service, id) = service_with_monitor(&route()).await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let edit = edit_form(&browser.page(&format!("/monitors/{id}/edit")).await, &id);
+    let wrong = edit
+        .clone()
+        .with("timezone", "Mars")
+        .with("from_airport", "Tel Aviv");
+    let page = browser.send(&wrong).await.expect(422).text();
+    for part in [
+        "schedule.timezone",
+        "scan.request.from_airport",
+        "value=\"Tel Aviv\"",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let page = browser
+        .send(&edit.with("rules", "[{"))
+        .await
+        .expect(422)
+        .text();
+    assert!(page.contains("alerts"), "{page}");
+
+    let stranger = Browser::sign_in(&service, OTHER).await;
+    let path = format!("/monitors/{id}");
+    assert_eq!(stranger.get(&format!("{path}/edit")).await.status, 404);
+    for action in ["edit", "change"] {
+        let mut theft = form(&stranger.page("/usage").await, "/logout")
+            .with("request", "{\"name\": \"stolen\"}");
+        theft.action = format!("{path}/{action}");
+        assert_eq!(stranger.send(&theft).await.status, 404, "{action}");
+    }
+    assert_eq!(service.monitor(&id).await["name"], "January fares");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_is_set_and_removed_by_the_form() {
+    let (service, id) = service_with_monitor(&route()).await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let path = format!("/monitors/{id}");
+    let change = async |url: &str| {
+        let edit = edit_form(&browser.page(&format!("{path}/edit")).await, &id);
+        let page = browser.send(&edit.with("webhook_url", url)).await;
+        let save = form(&page.expect(200).text(), &format!("{path}/change"));
+        browser.send(&save).await
+    };
+    let opened = change("https://hooks.example.com/fares").await.expect(200);
+    assert_eq!(opened.header("cache-control"), "no-store");
+    assert!(opened.text().contains("whsec_"));
+    assert!(!browser.page(&path).await.contains("whsec_"));
+    assert_eq!(redirect(change("").await), path);
+    assert_eq!(service.monitor(&id).await["webhook_url"], Value::Null);
+}
