@@ -158,7 +158,7 @@ fn status(delivery: &Delivery) -> Markup {
     }
 }
 
-const fn reason_words(reason: DeliveryReason) -> &'static str {
+pub(super) const fn reason_words(reason: DeliveryReason) -> &'static str {
     match reason {
         DeliveryReason::TriesSpent => "all tries failed",
         DeliveryReason::TestFailed => "the test's only try failed",
@@ -213,7 +213,8 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
     Ok(page(&session, &delivery.event_type, NavItem::Alerts, body))
 }
 
-fn send_again(session: &Session, delivery: &Delivery) -> Markup {
+/// The button that sends a delivery again.
+pub(super) fn send_again(session: &Session, delivery: &Delivery) -> Markup {
     ConfirmationPage {
         action: &format!("{}/resend", path(delivery.id)),
         label: "Send again",

@@ -1,31 +1,44 @@
 //! `/overview`: what runs, what needs a decision, the monitors, and what was spent.
 
+mod decisions;
+
+use std::collections::HashMap;
+
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
+use self::decisions::Decisions;
 use super::failure::PageFailure;
 use super::layout::{NavItem, page};
 use super::parts::{self, BadgeTone, chip, count, counted, words};
-use super::scans as scan_pages;
 use super::session::Session;
+use super::{alerts as alert_pages, monitors as monitor_pages, scans as scan_pages};
 use crate::account::quota::quota;
 use crate::account::usage::usage;
-use crate::contract::monitors::{Monitor, MonitorStatus, MonitorsQuery};
+use crate::contract::monitors::{AlertsQuery, Monitor, MonitorsQuery};
 use crate::contract::quota::{LaneQuota, Quota};
 use crate::contract::scans::{Scan, ScansQuery};
 use crate::contract::usage::{Usage, UsageQuery};
-use crate::contract::webhooks::{DeliveriesQuery, Delivery};
+use crate::contract::webhooks::DeliveriesQuery;
 use crate::http::AppState;
-use crate::ids::TenantId;
+use crate::ids::{MonitorId, TenantId};
+use crate::monitors::run_prices::{self, RunPrice};
+use crate::scans::read::ScanConditions;
 use crate::{monitors, scans, webhooks};
 
 pub(super) const PATH: &str = "/overview";
 /// Rows of each list.
 const ROWS: &str = "10";
+/// Alerts among which each monitor's last one is looked for.
+const ALERTS: &str = "100";
+/// Runs of a sparkline.
+const RUNS: u16 = 30;
+/// An older incomplete scan was left as it is.
+const DECISION_AGE: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new().route(PATH, get(overview))
@@ -35,11 +48,12 @@ pub(super) fn routes() -> Router<AppState> {
 #[derive(Default)]
 struct Work {
     live: Vec<Scan>,
-    paused: Vec<Scan>,
-    incomplete: Vec<Scan>,
     recent: Vec<Scan>,
     monitors: Vec<Monitor>,
-    failed_deliveries: Vec<Delivery>,
+    prices: HashMap<MonitorId, Vec<RunPrice>>,
+    /// The newest alert of each monitor, as it was sent.
+    alerts: HashMap<String, serde_json::Value>,
+    decisions: Decisions,
 }
 
 async fn overview(session: Session) -> Result<Response, PageFailure> {
@@ -60,11 +74,11 @@ async fn overview(session: Session) -> Result<Response, PageFailure> {
             }
             div class="actions" { a class="button primary" href="/scans/new" { "New scan" } }
         }
-        (figures(&work, &usage))
-        (decisions(&work))
+        (figures(&work, &usage, &quota))
+        (work.decisions.section(&session))
         (running(&work))
         div class="grid2" {
-            (monitor_list(&work.monitors))
+            (monitor_list(&work))
             (plan(&quota))
         }
     };
@@ -73,27 +87,70 @@ async fn overview(session: Session) -> Result<Response, PageFailure> {
 
 async fn work(session: &Session, tenant: TenantId, now: Timestamp) -> Result<Work, PageFailure> {
     let pool = session.pool()?;
-    let list = async |status: Option<&str>| {
+    let list = async |status: Option<&str>, conditions: &ScanConditions| {
         let status = status.map(|status| ("status", status));
         let query = ScansQuery::from_query(status.into_iter().chain([("limit", ROWS)]))?;
-        let page = scans::read::scans(pool, tenant, &query).await?;
+        let page = scans::read::scans_where(pool, tenant, &query, conditions).await?;
         Ok::<_, PageFailure>(page.data)
     };
-    let mut live = list(Some("running")).await?;
-    live.extend(list(Some("queued")).await?);
+    let all = ScanConditions::default();
+    let lately = ScanConditions {
+        created_from: Some(now - DECISION_AGE),
+        ..ScanConditions::default()
+    };
+    let (waiting, paused): (Vec<_>, Vec<_>) = list(Some("paused"), &all)
+        .await?
+        .into_iter()
+        .partition(decisions::continues_by_itself);
+    let mut live = list(Some("running"), &all).await?;
+    live.extend(list(Some("queued"), &all).await?);
+    live.extend(waiting);
     let query = MonitorsQuery::from_query([("limit", ROWS)])?;
     let ring = &session.custody()?.ring;
-    let monitors = monitors::read::monitors(pool, ring, tenant, &query, now).await?;
+    let monitors = monitors::read::monitors(pool, ring, tenant, &query, now)
+        .await?
+        .data;
+    let ids: Vec<_> = monitors.iter().map(|monitor| monitor.id).collect();
+    let prices = {
+        let mut conn = pool.acquire().await?;
+        run_prices::run_prices(&mut conn, tenant, &ids, RUNS).await?
+    };
     let query = DeliveriesQuery::from_query([("status", "failed"), ("limit", ROWS)])?;
     let deliveries = webhooks::read::deliveries(pool, tenant, &query).await?;
+    let failing = monitors
+        .iter()
+        .filter(|monitor| decisions::is_failing(monitor))
+        .cloned()
+        .collect();
     Ok(Work {
         live,
-        paused: list(Some("paused")).await?,
-        incomplete: list(Some("incomplete")).await?,
-        recent: list(None).await?,
-        monitors: monitors.data,
-        failed_deliveries: deliveries.map(|page| page.data).unwrap_or_default(),
+        recent: list(None, &all).await?,
+        monitors,
+        prices,
+        alerts: last_alerts(session, tenant).await?,
+        decisions: Decisions {
+            paused,
+            incomplete: list(Some("incomplete"), &lately).await?,
+            monitors: failing,
+            deliveries: deliveries.map(|page| page.data).unwrap_or_default(),
+        },
     })
+}
+
+/// The newest alert of each monitor among the last ones.
+async fn last_alerts(
+    session: &Session,
+    tenant: TenantId,
+) -> Result<HashMap<String, serde_json::Value>, PageFailure> {
+    let query = AlertsQuery::from_query([("limit", ALERTS)])?;
+    let page = monitors::alerts::read::alerts(session.pool()?, tenant, &query).await?;
+    let mut newest = HashMap::new();
+    for alert in page.map(|page| page.data).unwrap_or_default() {
+        if let Some(monitor) = alert["monitor_id"].as_str() {
+            newest.entry(monitor.to_owned()).or_insert(alert);
+        }
+    }
+    Ok(newest)
 }
 
 /// The usage of this UTC month by endpoint.
@@ -108,7 +165,7 @@ fn month_so_far(now: Timestamp) -> Result<UsageQuery, PageFailure> {
     Ok(UsageQuery::from_query(pairs)?)
 }
 
-fn figures(work: &Work, usage: &Usage) -> Markup {
+fn figures(work: &Work, usage: &Usage, quota: &Quota) -> Markup {
     let saved: u64 = work
         .recent
         .iter()
@@ -128,13 +185,13 @@ fn figures(work: &Work, usage: &Usage) -> Markup {
             }
             div class="stat" {
                 dt { "Needs a decision" }
-                dd class="value" { (decision_count(work)) }
+                dd class="value" { (work.decisions.count()) }
                 dd class="note" { "incomplete, paused or failing" }
             }
             div class="stat" {
                 dt { "Spent this month (UTC)" }
                 dd class="value" { (counted(usage.totals.requests, "request")) }
-                dd class="note" { "by scans; " a href="/usage" { "usage" } }
+                dd class="note" { (against_plan(quota)) }
             }
             div class="stat" {
                 dt { "Searches this month" }
@@ -148,79 +205,20 @@ fn figures(work: &Work, usage: &Usage) -> Markup {
     }
 }
 
-/// What the caller has to decide about.
-fn decision_count(work: &Work) -> usize {
-    work.paused.len()
-        + work.incomplete.len()
-        + failing(&work.monitors).count()
-        + work.failed_deliveries.len()
-}
-
-fn failing(monitors: &[Monitor]) -> impl Iterator<Item = &Monitor> {
-    monitors.iter().filter(|monitor| {
-        monitor
-            .status_reason
-            .is_some_and(|reason| reason.as_str() != "by_caller")
-    })
-}
-
-fn decisions(work: &Work) -> Markup {
+/// What the plans have left, and how much of it is kept in reserve.
+fn against_plan(quota: &Quota) -> Markup {
+    let lanes = [&quota.flights, &quota.hotels];
+    let left = lanes
+        .iter()
+        .filter_map(|lane| lane.plan_requests_remaining)
+        .reduce(|one, other| one.saturating_add(other));
+    let kept: u64 = lanes.iter().map(|lane| lane.bounds.keep_in_reserve).sum();
     html! {
-        @if decision_count(work) > 0 {
-            section class="card" {
-                h2 { "Needs a decision" }
-                ul class="todo" {
-                    @for scan in &work.paused { (paused(scan)) }
-                    @for scan in &work.incomplete { (incomplete(scan)) }
-                    @for monitor in failing(&work.monitors) {
-                        li {
-                            a href={ "/monitors/" (monitor.id) } { (monitor.name) } " "
-                            (chip(BadgeTone::Bad, "failing"))
-                            " " span class="muted" { (monitor.status_reason.map(|reason| words(reason.as_str())).unwrap_or_default()) }
-                        }
-                    }
-                    @for delivery in &work.failed_deliveries {
-                        li {
-                            a href={ "/deliveries/" (delivery.id) } { "Delivery of an event" } " "
-                            (chip(BadgeTone::Bad, "given up"))
-                            " " span class="muted" { (delivery.reason.map(|reason| words(reason.as_str())).unwrap_or_default()) }
-                        }
-                    }
-                }
-            }
+        @match left {
+            Some(left) => { (count(left)) " left of your plans" }
+            None => { "the plans are not reported yet" }
         }
-    }
-}
-
-fn scan_link(scan: &Scan) -> Markup {
-    let title = scan_pages::title(scan.endpoint, &scan.request, &scan.sweep);
-    html! { a href=(scan_pages::path(scan.id)) { (scan.label.as_deref().unwrap_or(&title)) } }
-}
-
-fn paused(scan: &Scan) -> Markup {
-    html! {
-        li {
-            (scan_link(scan)) " " (chip(BadgeTone::Warn, "paused")) " "
-            span class="muted" {
-                (scan.status_reason.map(|reason| words(reason.as_str())).unwrap_or_default())
-                " · " (count(scan.items.pending.into())) " searches left"
-            }
-        }
-    }
-}
-
-fn incomplete(scan: &Scan) -> Markup {
-    let again = scan.items.partial + scan.items.degraded;
-    html! {
-        li {
-            (scan_link(scan)) " " (chip(BadgeTone::Warn, "incomplete")) " "
-            span class="muted" {
-                (count((again + scan.items.failed).into())) " of " (count(scan.items.total.into())) " searches did not complete"
-                @if again > 0 {
-                    "; asking again costs " (count(again.into())) " to " (counted((2 * again).into(), "request"))
-                }
-            }
-        }
+        @if kept > 0 { ", " (count(kept)) " of them in reserve" }
     }
 }
 
@@ -242,19 +240,25 @@ fn running(work: &Work) -> Markup {
     }
 }
 
-fn monitor_list(monitors: &[Monitor]) -> Markup {
+fn monitor_list(work: &Work) -> Markup {
     html! {
         section class="card" {
             div class="card-head" { h2 { "Monitors" } a href="/monitors" { "All monitors" } }
-            @if monitors.is_empty() {
+            @if work.monitors.is_empty() {
                 (parts::empty_state(&html! {
                     p { "A monitor repeats a scan on a schedule and tells you when a price changes." }
+                    a class="button" href="/monitors/new" { "New monitor" }
                 }))
             } @else {
-                div class="scroll" {
+                div class="scroll" tabindex="0" role="region" aria-label="Monitors" {
                     table class="rows" {
-                        thead { tr { th scope="col" { "Monitor" } th scope="col" { "Last slot" } th scope="col" { "State" } } }
-                        tbody { @for monitor in monitors { (monitor_row(monitor)) } }
+                        thead {
+                            tr {
+                                th scope="col" { "Monitor" } th scope="col" { "Lowest price of each run" }
+                                th scope="col" class="num" { "Last" } th scope="col" { "State" }
+                            }
+                        }
+                        tbody { @for monitor in &work.monitors { (monitor_row(work, monitor)) } }
                     }
                 }
             }
@@ -262,26 +266,22 @@ fn monitor_list(monitors: &[Monitor]) -> Markup {
     }
 }
 
-fn monitor_row(monitor: &Monitor) -> Markup {
-    let fired = monitor
-        .last_slot
-        .as_ref()
-        .and_then(|slot| slot.judged.as_ref())
-        .map_or(0, |judged| judged.alerts);
+fn monitor_row(work: &Work, monitor: &Monitor) -> Markup {
+    let runs = work.prices.get(&monitor.id).map_or(&[][..], Vec::as_slice);
     html! {
         tr {
-            td { a href={ "/monitors/" (monitor.id) } { (monitor.name) } }
             td {
-                @match &monitor.last_slot {
-                    Some(slot) => { (parts::time(slot.slot)) " " span class="muted" { (words(slot.outcome.as_str())) } }
-                    None => { span class="muted" { "none yet" } }
+                a href={ "/monitors/" (monitor.id) } { (monitor.name) }
+                div class="sub" {
+                    @match work.alerts.get(&monitor.id.to_string()) {
+                        Some(alert) => { "Last alert: " (alert_pages::line(alert)) }
+                        None => { "no alert lately" }
+                    }
                 }
             }
-            td {
-                @if monitor.status == MonitorStatus::Paused { (chip(BadgeTone::Plain, "paused")) }
-                @else if fired > 0 { (chip(BadgeTone::Good, &counted(fired.into(), "alert"))) }
-                @else { (chip(BadgeTone::Info, "watching")) }
-            }
+            td { (monitor_pages::price_line(&monitor.name, runs)) }
+            td class="num" { (monitor_pages::last_price(runs)) }
+            td { (monitor_pages::state(monitor)) }
         }
     }
 }
@@ -305,7 +305,10 @@ fn lane(name: &str, lane: &LaneQuota) -> Markup {
             }
             @match (lane.plan_requests_limit, lane.plan_requests_remaining) {
                 (Some(limit), Some(left)) => {
-                    progress max=(limit.max(1)) value=(limit.saturating_sub(left)) aria-label={ (name) ": used requests of the plan" } {}
+                    @let used = limit.saturating_sub(left);
+                    @if parts::is_visible_share(used, limit) {
+                        progress max=(limit.max(1)) value=(used) aria-label={ (name) ": used requests of the plan" } {}
+                    }
                     p {
                         (count(left)) " of " (counted(limit, "request")) " left"
                         @if let Some(reset) = lane.plan_resets_at { span class="muted" { ", until " (parts::time(reset)) } }

@@ -120,11 +120,15 @@ fn plan_bar(lane: &LaneQuota, limit: u64, left: u64, now: Timestamp) -> Markup {
     let is_old = lane.plan_resets_at.is_some_and(|resets| resets <= now);
     html! {
         p { b class="big" { (parts::count(left)) } " of " (parts::count(limit)) " requests left" }
-        (segments("Plan", limit, &[
-            Segment { name: "used", class: "used", count: used },
-            Segment { name: "kept in reserve", class: "reserve", count: reserve },
-            Segment { name: "left for scans", class: "rest", count: left - reserve },
-        ]))
+        @if parts::is_visible_share(used.saturating_add(reserve), limit) {
+            (segments("Plan", limit, &[
+                Segment { name: "used", class: "used", count: used },
+                Segment { name: "kept in reserve", class: "reserve", count: reserve },
+                Segment { name: "left for scans", class: "rest", count: left - reserve },
+            ]))
+        } @else {
+            p class="hint" { (parts::count(used)) " used" @if reserve > 0 { ", " (parts::count(reserve)) " kept in reserve" } "." }
+        }
         @if let Some(resets) = lane.plan_resets_at {
             @if is_old {
                 p class="hint" { "A new period began " (parts::time(resets)) "; the numbers are of the one before." }

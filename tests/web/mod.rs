@@ -6,6 +6,7 @@ mod errors;
 mod lists;
 mod monitor_edit;
 mod monitors;
+mod overview;
 mod pages;
 mod prices;
 mod scans;

@@ -1,0 +1,177 @@
+//! What needs a decision: each with its reason, what it costs, and the button that mends it.
+
+use maud::{Markup, html};
+
+use crate::contract::monitors::{Monitor, MonitorPause, SlotOutcome};
+use crate::contract::scans::{PauseReason, Scan};
+use crate::contract::webhooks::Delivery;
+use crate::web::parts::{self, BadgeTone, ConfirmationPage, chip, count, counted};
+use crate::web::session::Session;
+use crate::web::{deliveries as delivery_pages, monitors as monitor_pages, scans as scan_pages};
+
+/// What the caller has to decide about.
+#[derive(Default)]
+pub(super) struct Decisions {
+    pub(super) paused: Vec<Scan>,
+    pub(super) incomplete: Vec<Scan>,
+    pub(super) monitors: Vec<Monitor>,
+    pub(super) deliveries: Vec<Delivery>,
+}
+
+/// Whether a pause ends without its caller.
+pub(super) fn continues_by_itself(scan: &Scan) -> bool {
+    matches!(
+        scan.status_reason,
+        Some(PauseReason::RateLimited | PauseReason::UpstreamDown | PauseReason::Moving)
+    )
+}
+
+/// Whether a monitor does not do what it is for, by itself.
+pub(super) fn is_failing(monitor: &Monitor) -> bool {
+    failure(monitor).is_some()
+}
+
+/// Why a monitor fails, and whether its webhook is the cause.
+fn failure(monitor: &Monitor) -> Option<(&'static str, bool)> {
+    let paused = match monitor.status_reason {
+        Some(MonitorPause::KeyRejected) => Some(
+            "The marketplace does not know its key. Resume it with the key that you signed in with.",
+        ),
+        Some(MonitorPause::NotSubscribed) => Some(
+            "Its key has no subscription to the API. Subscribe on the marketplace, then resume it.",
+        ),
+        Some(MonitorPause::ByCaller) => return None,
+        None => None,
+    };
+    let is_off = |monitor: &Monitor| {
+        let webhook = monitor.webhook.as_ref();
+        webhook.is_some_and(|webhook| webhook.off_at.is_some())
+    };
+    let slot = || match monitor.last_slot.as_ref()?.outcome {
+        SlotOutcome::Failed => Some("Its last run could not start. Its page has the reason."),
+        SlotOutcome::MonthlyCeiling => Some(
+            "Its last run was skipped: the monthly limit is reached. Change the limit, or wait for the next month.",
+        ),
+        _ => None,
+    };
+    paused
+        .or_else(slot)
+        .map(|reason| (reason, false))
+        .or_else(|| is_off(monitor).then_some(("Its webhook is off: alerts reach nobody.", true)))
+}
+
+impl Decisions {
+    pub(super) fn count(&self) -> usize {
+        self.paused.len() + self.incomplete.len() + self.monitors.len() + self.deliveries.len()
+    }
+
+    /// The list; nothing if there is nothing to decide.
+    pub(super) fn section(&self, session: &Session) -> Markup {
+        html! {
+            @if self.count() > 0 {
+                section class="card" {
+                    h2 { "Needs a decision" }
+                    ul class="todo" {
+                        @for scan in &self.paused { (paused(session, scan)) }
+                        @for scan in &self.incomplete { (incomplete(session, scan)) }
+                        @for monitor in &self.monitors { (failing(session, monitor)) }
+                        @for delivery in &self.deliveries { (given_up(session, delivery)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A line with what happened at the left and its buttons at the right.
+fn line(what: &Markup, buttons: &Markup) -> Markup {
+    html! {
+        li class="todo-line" {
+            div { (what) }
+            div class="actions" { (buttons) }
+        }
+    }
+}
+
+fn scan_link(scan: &Scan) -> Markup {
+    let title = scan_pages::title(scan.endpoint, &scan.request, &scan.sweep);
+    html! { a href=(scan_pages::path(scan.id)) { (scan.label.as_deref().unwrap_or(&title)) } }
+}
+
+fn paused(session: &Session, scan: &Scan) -> Markup {
+    let reason = scan.status_reason;
+    let has_limits = reason == Some(PauseReason::ReserveReached);
+    let has_key = reason == Some(PauseReason::KeyRejected);
+    line(
+        &html! {
+            (scan_link(scan)) " " (chip(BadgeTone::Warn, "paused"))
+            div class="sub" {
+                @if let Some(reason) = reason { (scan_pages::pause_words(reason)) " " }
+                (count(scan.items.pending.into())) " searches are left."
+            }
+        },
+        &html! {
+            @if has_limits { a class="button" href="/usage" { "Change the reserve" } }
+            @if has_key { a class="button" href="/usage" { "Change the key" } }
+            (scan_pages::resume_button(session, scan))
+        },
+    )
+}
+
+fn incomplete(session: &Session, scan: &Scan) -> Markup {
+    let undone = scan.items.partial + scan.items.degraded + scan.items.failed;
+    let again = scan.items.partial + scan.items.degraded;
+    line(
+        &html! {
+            (scan_link(scan)) " " (chip(BadgeTone::Warn, "incomplete"))
+            div class="sub" {
+                (count(undone.into())) " of " (count(scan.items.total.into())) " searches did not complete"
+                @if again > 0 {
+                    "; asking again costs " (count(again.into())) " to " (counted((2 * again).into(), "request"))
+                }
+                ". " (parts::time(scan.created_at))
+            }
+        },
+        &scan_pages::retry_buttons(session, scan),
+    )
+}
+
+fn failing(session: &Session, monitor: &Monitor) -> Markup {
+    let Some((reason, is_webhook)) = failure(monitor) else {
+        return html! {};
+    };
+    let path = monitor_pages::path(monitor.id);
+    line(
+        &html! {
+            a href=(path) { (monitor.name) } " " (chip(BadgeTone::Bad, "failing"))
+            div class="sub" { (reason) }
+        },
+        &html! {
+            @if is_webhook {
+                (ConfirmationPage {
+                    action: &format!("{path}/enable-webhook"),
+                    label: "Switch on",
+                    question: html! { p { "New alerts are sent again. This costs nothing." } },
+                    confirm: "Switch the webhook on",
+                    is_destructive: false,
+                    fields: html! {},
+                }.render(session))
+            } @else {
+                a class="button" href=(path) { "Open the monitor" }
+            }
+        },
+    )
+}
+
+fn given_up(session: &Session, delivery: &Delivery) -> Markup {
+    line(
+        &html! {
+            a href=(delivery_pages::path(delivery.id)) { "Delivery of " (delivery.event_type) } " " (chip(BadgeTone::Bad, "given up"))
+            div class="sub" {
+                @if let Some(reason) = delivery.reason { (delivery_pages::reason_words(reason)) ", " }
+                (parts::time(delivery.created_at)) " · " a href=(monitor_pages::path(delivery.monitor_id)) { "its monitor" }
+            }
+        },
+        &delivery_pages::send_again(session, delivery),
+    )
+}

@@ -1,0 +1,74 @@
+//! `/overview`: what needs a decision, with its cost and the button that mends it.
+
+use serde_json::json;
+
+use super::{Browser, form, forms, key, redirect, service_with_scan};
+use crate::support::{SearchOutcome, TestService, fares, fares_with};
+
+const OTHER: &str = "another-key-0123456789";
+
+#[tokio::test]
+async fn an_incomplete_scan_is_asked_again_from_the_overview() {
+    let (service, id) = service_with_scan().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let page = browser.page("/overview").await;
+    for part in [
+        "Needs a decision",
+        "1 of 4 searches did not complete",
+        "asking again costs 1 to 2 requests",
+        "Ask again for 1 to 2 requests",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let path = format!("/scans/{id}");
+    let retry = form(&page, &format!("{path}/retry"));
+    for _ in 0..2 {
+        assert_eq!(redirect(browser.send(&retry).await), path);
+    }
+    service.complete_all(|_| SearchOutcome::Ok(150)).await;
+    let scan = service.scan(&id).await;
+    assert_eq!(scan["requests"]["spent"], 5, "{scan}");
+    let page = browser.page("/overview").await;
+    assert!(!page.contains("Needs a decision</h2>"), "{page}");
+    let stranger = Browser::sign_in(&service, OTHER).await;
+    assert!(!stranger.page("/overview").await.contains(&id));
+}
+
+#[tokio::test]
+async fn a_paused_scan_says_why_and_has_the_button_that_mends_it() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let budget = service
+        .submit(&fares_with(3, &json!({"max_requests": 3})))
+        .await;
+    let by_hand = service.submit(&fares(3)).await;
+    let browser = Browser::sign_in(&service, key()).await;
+    for id in [&budget, &by_hand] {
+        let path = format!("/scans/{id}");
+        browser
+            .press(&path, &format!("{path}/pause"))
+            .await
+            .expect(303);
+    }
+    let page = browser.page("/overview").await;
+    assert!(
+        page.contains("You paused it; Resume continues it."),
+        "{page}"
+    );
+    let mut ids: Vec<_> = page
+        .match_indices(" id=\"")
+        .map(|(at, _)| page[at + 5..].split('"').next().unwrap())
+        .collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all, "an id occurs once: {ids:?}");
+    for id in [&budget, &by_hand] {
+        let resume = forms(&page, &format!("/scans/{id}/resume"));
+        assert_eq!(
+            redirect(browser.send(&resume[0]).await),
+            format!("/scans/{id}")
+        );
+        assert_eq!(service.scan(id).await["status"], "queued");
+    }
+}
