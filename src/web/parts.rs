@@ -271,6 +271,19 @@ mod tests {
     }
 
     #[test]
+    fn a_part_is_visible_from_a_tenth_of_a_per_cent() {
+        for (part, whole, visible) in [
+            (1, 1_000, true),
+            (999_999, 1_000_000_000, false),
+            (1_000_000, 1_000_000_000, true),
+            (u64::MAX, u64::MAX, true),
+            (0, 10, false),
+        ] {
+            assert_eq!(is_visible_share(part, whole), visible, "{part} of {whole}");
+        }
+    }
+
+    #[test]
     fn durations_have_two_units() {
         for (seconds, shown) in [
             (0, "0 s"),

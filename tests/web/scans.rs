@@ -121,6 +121,58 @@ async fn a_new_scan_is_previewed_and_then_submitted_once() {
 }
 
 #[tokio::test]
+async fn a_form_offers_what_its_caller_has_searched() {
+    let (service, _) = service_with_scan().await;
+    let hotel = json!({
+        "endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts"},
+        "sweep": {"checkin_date": ["2030-01-01"], "nights": [3]}
+    });
+    service
+        .submit_and_complete(&hotel, |_| SearchOutcome::Ok(100))
+        .await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let stranger = Browser::sign_in(&service, "another-key-0123456789").await;
+    for (path, option, list) in [
+        ("/scans/new", "<option value=\"TLV\">", "list=\"airports\""),
+        (
+            "/scans/new?endpoint=hotels/by-name",
+            "<option value=\"Hotel Arts\">",
+            "list=\"hotels\"",
+        ),
+        (
+            "/monitors/new",
+            "<option value=\"LHR\">",
+            "list=\"airports\"",
+        ),
+    ] {
+        let page = browser.page(path).await;
+        assert!(
+            page.contains(option) && page.contains(list),
+            "{path}: {page}"
+        );
+        let page = stranger.page(path).await;
+        assert!(
+            !page.contains(option) && page.contains(list),
+            "{path}: {page}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_preview_is_also_a_request_and_a_command() {
+    let service = TestService::start().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let page = browser.page(&fare_fields("2030-01-05")).await;
+    for part in [
+        "farescan scan oneway TLV LHR --depart 2030-01-01..2030-01-05",
+        "/v1/scans\" -d",
+    ] {
+        let part = part.replace('"', "&quot;");
+        assert!(page.contains(&part), "{part}: {page}");
+    }
+}
+
+#[tokio::test]
 async fn a_wrong_form_names_every_field_and_costs_nothing() {
     let service = TestService::start().await;
     let browser = Browser::sign_in(&service, key()).await;
