@@ -30,7 +30,7 @@ async fn the_list_filters_by_route_hotel_label_and_time() {
         .date();
     let tomorrow = today.tomorrow().unwrap();
     for (query, expected) in [
-        ("".to_owned(), [true, true, true]),
+        (String::new(), [true, true, true]),
         ("from_airport=hfa".to_owned(), [false, true, false]),
         ("to_airport=LHR".to_owned(), [true, true, false]),
         ("to_airport=CDG".to_owned(), [false, true, false]),

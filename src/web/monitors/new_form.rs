@@ -228,17 +228,7 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
                     (text("currency", "Currency", "USD without one", "currency"))
                     (text("proxy_country", "Markets", "us, or us, de, gb", "proxy_country"))
                 }
-                details class="fold" open[fields.text("fields").is_some() || fields.text("scan").is_some()] {
-                    summary { "More fields, as JSON" }
-                    div class="field wide" {
-                        label for="fields" { "Other fields of the search" }
-                        textarea id="fields" name="fields" rows="2" class="mono" placeholder=r#"{"max_stops": 0, "passengers": [1, 1]}"# { (value("fields")) }
-                    }
-                    div class="field wide" {
-                        label for="scan" { "The whole scan, instead of all fields above" }
-                        textarea id="scan" name="scan" rows="4" class="mono" placeholder=r#"{"endpoint": "flights/oneway", "request": {…}, "sweep": {…}}"# { (value("scan")) }
-                    }
-                }
+                (more_fields(fields))
             }
             section class="card" {
                 h2 { "When" }
@@ -272,13 +262,7 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
                     (check("available", "On sale again"))
                     (check("sold_out", "Sold out"))
                 }
-                details class="fold" open[fields.text("rules").is_some()] {
-                    summary { "More rules, as JSON" }
-                    div class="field wide" {
-                        label for="rules" { "All rules, instead of the fields above" }
-                        textarea id="rules" name="rules" rows="3" class="mono" placeholder=r#"[{"type": "parity_gap_percent", "percent": 5, "baseline": "us"}]"# aria-invalid=[wrong("alerts").then_some("true")] { (value("rules")) }
-                    }
-                }
+                (more_rules(fields, wrong("alerts")))
             }
             section class="card" {
                 h2 { "Where to, and how much at most" }
@@ -290,6 +274,38 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
             div class="actions" {
                 button class="primary" type="submit" name="step" value="check" { (form.button) }
                 span class="hint" { "Nothing is stored and nothing is searched yet." }
+            }
+        }
+    }
+}
+
+/// What has no field of its own, as JSON.
+fn more_fields(fields: &FormFields) -> Markup {
+    let value = |name: &str| fields.text(name).unwrap_or_default().to_owned();
+    html! {
+        details class="fold" open[fields.text("fields").is_some() || fields.text("scan").is_some()] {
+            summary { "More fields, as JSON" }
+            div class="field wide" {
+                label for="fields" { "Other fields of the search" }
+                textarea id="fields" name="fields" rows="2" class="mono" placeholder=r#"{"max_stops": 0, "passengers": [1, 1]}"# { (value("fields")) }
+            }
+            div class="field wide" {
+                label for="scan" { "The whole scan, instead of all fields above" }
+                textarea id="scan" name="scan" rows="4" class="mono" placeholder=r#"{"endpoint": "flights/oneway", "request": {…}, "sweep": {…}}"# { (value("scan")) }
+            }
+        }
+    }
+}
+
+/// All rules as JSON, for those without a field.
+fn more_rules(fields: &FormFields, is_wrong: bool) -> Markup {
+    let value = |name: &str| fields.text(name).unwrap_or_default().to_owned();
+    html! {
+        details class="fold" open[fields.text("rules").is_some()] {
+            summary { "More rules, as JSON" }
+            div class="field wide" {
+                label for="rules" { "All rules, instead of the fields above" }
+                textarea id="rules" name="rules" rows="3" class="mono" placeholder=r#"[{"type": "parity_gap_percent", "percent": 5, "baseline": "us"}]"# aria-invalid=[is_wrong.then_some("true")] { (value("rules")) }
             }
         }
     }
