@@ -430,7 +430,7 @@ pub fn openapi_description() -> OpenApi {
 pub fn router(app: AppState, pages: Router<AppState>) -> Router {
     let (router, _) = routes().split_for_parts();
     let router = router
-        .merge(openapi::swagger_ui_routes())
+        .merge(openapi::reference_page_routes())
         .merge(pages)
         .fallback(middleware::unknown_path);
     with_middleware(router, app, Level::INFO).layer(from_fn(middleware::record_metrics))

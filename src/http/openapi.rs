@@ -1,11 +1,12 @@
 //! The OpenAPI 3.1 description at `/openapi.json` (gateway.md, rule 43) and its page at `/docs`
-//! (`swagger_ui`; gateway.md, rule 21). Routes describe themselves; here is what they share.
+//! (`reference_page`; gateway.md, rule 21). Routes describe themselves; here is what they share.
 
 mod error_responses;
+mod examples;
 mod headers;
 mod params;
+mod reference_page;
 mod required_fields;
-mod swagger_ui;
 mod webhooks;
 
 use std::sync::LazyLock;
@@ -18,7 +19,7 @@ use utoipa::{Modify, OpenApi as _};
 
 pub(super) use self::error_responses::*;
 pub(super) use self::params::{IdempotencyHeader, SearchAccepted, SearchHeaders};
-pub(super) use self::swagger_ui::swagger_ui_routes;
+pub(super) use self::reference_page::reference_page_routes;
 use super::assets::Asset;
 use crate::contract::ErrorBody;
 use crate::contract::verify::{VerifyResponse, VerifyScope};
@@ -64,6 +65,7 @@ pub(super) fn complete_description(mut openapi: OpenApi) -> OpenApi {
     headers::describe(&mut openapi);
     webhooks::describe(&mut openapi);
     required_fields::describe(&mut openapi);
+    examples::describe(&mut openapi);
     openapi
 }
 

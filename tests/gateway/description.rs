@@ -123,12 +123,7 @@ async fn description_and_docs_need_no_key() {
     let description = plain(&app, "GET", "/openapi.json").await.json();
     assert!(description["openapi"].as_str().unwrap().starts_with("3.1."));
     assert_eq!(description["info"]["version"], "1.1.0");
-    for path in [
-        "/healthz",
-        "/docs/",
-        "/docs/swagger-ui-bundle.js",
-        "/docs/swagger-ui.css",
-    ] {
+    for path in ["/healthz", "/docs/"] {
         assert_eq!(plain(&app, "GET", path).await.status, 200, "{path}");
     }
     assert_eq!(
@@ -388,22 +383,74 @@ fn unresolved(whole: &Value, part: &Value) {
     }
 }
 
+/// The page's own files, as it names them.
+pub async fn docs_files(app: &TestApp) -> Vec<String> {
+    let page = plain(app, "GET", "/docs/").await.text();
+    let names = ["src=\"/docs/", "href=\"/docs/"];
+    names
+        .iter()
+        .flat_map(|attribute| page.split(attribute).skip(1))
+        .map(|rest| format!("/docs/{}", rest.split('"').next().unwrap()))
+        .collect()
+}
+
 #[tokio::test]
-async fn the_docs_page_calls_no_other_host() {
+async fn the_docs_page_names_no_other_host() {
     let app = TestApp::start().await;
-    let page = plain(&app, "GET", "/docs/").await.text();
+    let page = plain(&app, "GET", "/docs/").await;
     for attribute in ["src=\"", "href=\""] {
-        for found in page.split(attribute).skip(1) {
+        for found in page.text().split(attribute).skip(1) {
             assert!(
-                !found.starts_with("http") && !found.starts_with("//"),
+                found.starts_with("/docs/")
+                    || found.starts_with("/\"")
+                    || found.starts_with("/openapi.json\"")
+                    || found.starts_with("data:,\""),
                 "{}",
                 &found[..found.len().min(80)]
             );
         }
     }
-    let start = plain(&app, "GET", "/docs/swagger-initializer.js")
-        .await
-        .text();
-    assert!(start.contains("\"validatorUrl\": \"none\""), "{start}");
-    assert!(start.contains("/openapi.json"), "{start}");
+    let policy = page.header("content-security-policy");
+    let directives: Vec<_> = policy.split("; ").collect();
+    assert!(
+        directives.contains(&"default-src 'none'")
+            && directives.contains(&"connect-src 'self'")
+            && directives.contains(&"script-src 'self'")
+            && !policy.contains("http"),
+        "whatever the page's script tries, the browser contacts no other host: {policy}"
+    );
+    let files = docs_files(&app).await;
+    assert_eq!(files.len(), 3, "{files:?}");
+    let start = files.iter().find(|file| file.contains("start-")).unwrap();
+    let start = plain(&app, "GET", start).await.text();
+    for setting in [
+        "agent: { disabled: true }",
+        "mcp: { disabled: true }",
+        "persistAuth: false",
+        "telemetry: false",
+        "withDefaultFonts: false",
+        "url: \"/openapi.json\"",
+    ] {
+        assert!(start.contains(setting), "{setting}");
+    }
+    assert!(!start.contains("proxyUrl"));
+}
+
+#[tokio::test]
+async fn the_docs_files_are_kept_until_they_change() {
+    let app = TestApp::start().await;
+    for file in docs_files(&app).await {
+        let found = plain(&app, "GET", &file).await.expect(200);
+        assert_eq!(
+            found.header("cache-control"),
+            "public, max-age=31536000, immutable",
+            "{file}"
+        );
+        assert!(
+            found.bytes.len() > 500 && found.header("etag").len() > 10,
+            "{file}"
+        );
+    }
+    let other = plain(&app, "GET", "/docs/scalar-0.js").await;
+    assert_eq!(other.kind(), "404 not_found");
 }

@@ -223,7 +223,6 @@ async fn every_answer_has_the_browser_security_headers() {
         "/",
         "/docs",
         "/docs/",
-        "/docs/swagger-ui-bundle.js",
         "/openapi.json",
         "/healthz",
         "/v1/verify",
