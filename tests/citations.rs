@@ -221,31 +221,6 @@ fn exists(path: &str) -> bool {
             .is_some_and(is_decision)
 }
 
-/// The targets of the Markdown links of a text that lead to files, and where. Code is left out.
-fn links(text: &str) -> Vec<(usize, String)> {
-    let mut found = Vec::new();
-    let mut is_block = false;
-    for (index, line) in text.lines().enumerate() {
-        if line.trim_start().starts_with("```") {
-            is_block = !is_block;
-        }
-        if is_block {
-            continue;
-        }
-        let prose: String = line.split('`').step_by(2).collect::<Vec<_>>().join("x");
-        for (at, mark) in prose.match_indices("](") {
-            let Some(target) = prose[at + mark.len()..].split(')').next() else {
-                continue;
-            };
-            let file = target.split('#').next().unwrap_or_default();
-            if !file.is_empty() && !file.contains(':') {
-                found.push((index + 1, file.to_owned()));
-            }
-        }
-    }
-    found
-}
-
 #[test]
 fn cited_rules_are_in_the_reference() {
     let pages = pages();
@@ -298,26 +273,6 @@ fn rules_of_a_page_are_numbered_without_gaps() {
         let expected: Vec<_> = (1..=rules.len()).collect();
         assert_eq!(rules, expected, "docs/reference/{page}.md");
     }
-}
-
-#[test]
-fn relative_links_of_documents_resolve() {
-    let mut wrong = String::new();
-    for (path, text) in texts(&["README.md", "CONTRIBUTING.md", "docs"]) {
-        if Path::new(&path)
-            .extension()
-            .is_none_or(|extension| extension != "md")
-        {
-            continue;
-        }
-        let folder = root().join(&path);
-        for (line, target) in links(&text) {
-            if !folder.parent().unwrap().join(&target).exists() {
-                writeln!(wrong, "{path}:{line}: {target} is not there").unwrap();
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong}");
 }
 
 #[test]
@@ -388,14 +343,5 @@ fn documents_outside_the_repository_are_recognised() {
     assert_eq!(
         documents("(docs/a.md, docs/b/0001). /docs/c {x}/docs/d"),
         [(1, "docs/a.md"), (12, "docs/b/0001")]
-    );
-}
-
-#[test]
-fn links_are_read_outside_of_code() {
-    let text = "[a](b.md) [c](https://d) `[e](f)`\n```\n[g](h)\n```\n[i](j.md#k), [l](#m)";
-    assert_eq!(
-        links(text),
-        [(1, "b.md".to_owned()), (5, "j.md".to_owned())]
     );
 }

@@ -6,6 +6,7 @@ mod sql;
 pub mod app;
 pub mod db;
 pub mod reply;
+pub mod sandbox;
 pub mod service;
 pub mod steps;
 pub mod upstream;

@@ -223,6 +223,16 @@ impl TestService {
         .await
     }
 
+    /// Waits until another caller's scan has ended.
+    pub async fn wait_for_scan_as(&self, key: &str, id: &str) {
+        assert!(!id.is_empty(), "no scan to wait for");
+        let path = format!("/v1/scans/{id}");
+        super::wait_until("the scan has ended", async || {
+            self.get_as(key, &path).await.json()["finished_at"].is_string()
+        })
+        .await;
+    }
+
     /// Waits until none of the scan's calls is in flight.
     pub async fn wait_until_idle(&self, id: &str) -> Value {
         self.wait_for_scan(id, "no call is in flight", |scan| {
