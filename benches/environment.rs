@@ -78,6 +78,11 @@ impl BenchEnvironment {
 
     /// Starts `farescan serve` without a worker.
     pub fn serve(&self, upstream: &str) -> Res<Program> {
+        self.serve_with(upstream, &[])
+    }
+
+    /// The same with more settings.
+    pub fn serve_with(&self, upstream: &str, settings: &[(&str, String)]) -> Res<Program> {
         self.start(
             &[
                 "serve",
@@ -88,7 +93,7 @@ impl BenchEnvironment {
                 "127.0.0.1:0",
             ],
             upstream,
-            &[],
+            settings,
         )
     }
 

@@ -16,6 +16,7 @@ mod gateway;
 mod load;
 mod meter;
 mod nginx;
+mod pages;
 mod scan;
 mod scans;
 mod upstream;
@@ -27,7 +28,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Any error ends the run: figures of an incomplete run are meaningless.
 type Res<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-const USAGE: &str = "script/bench scan|ceiling|claim|gateway|history|all   FARESCAN_BENCH_RUNS=<count> repeats, 3 if unset";
+const USAGE: &str = "script/bench scan|ceiling|claim|gateway|pages|history|all   FARESCAN_BENCH_RUNS=<count> repeats, 3 if unset";
 
 fn main() -> ExitCode {
     // Cargo adds this flag.
@@ -70,11 +71,13 @@ async fn bench(words: &[&str]) -> Res<()> {
         ["ceiling"] => ceiling::run().await,
         ["claim"] => claim::run().await,
         ["gateway"] => gateway::run().await,
+        ["pages"] => pages::run().await,
         ["all"] => {
             scan::run().await?;
             ceiling::run().await?;
             claim::run().await?;
-            gateway::run().await
+            gateway::run().await?;
+            pages::run().await
         }
         _ => Err(USAGE.into()),
     }

@@ -233,6 +233,10 @@ impl Times {
         self.within(500)
     }
 
+    pub fn p95(&self) -> Duration {
+        self.within(950)
+    }
+
     pub fn p99(&self) -> Duration {
         self.within(990)
     }

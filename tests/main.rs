@@ -14,6 +14,7 @@ mod account;
 mod alerts;
 mod architecture;
 mod bounds;
+mod browser;
 mod citations;
 mod cli;
 mod control;

@@ -2,6 +2,7 @@
 //! form has its own `Idempotency-Key`.
 
 use maud::{Markup, html};
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::form::FormFields;
@@ -13,6 +14,21 @@ const FIELD: &str = "once";
 /// The hidden field with a new key.
 pub(super) fn once_field() -> Markup {
     html! { input type="hidden" name=(FIELD) value=(Uuid::now_v7()); }
+}
+
+/// The same for a form whose body was entered on the page before: the key comes from that page's
+/// [`once_field`] and from the body. So the form that is loaded again, after Back, has the same key
+/// as long as it would do the same.
+pub(super) fn once_field_for(entered: &FormFields, body: &str) -> Markup {
+    let page = entered.text(FIELD).and_then(|key| key.parse().ok());
+    let page = page.unwrap_or_else(Uuid::now_v7);
+    let digest = Sha256::digest(body);
+    let digest: String = digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    html! { input type="hidden" name=(FIELD) value={ (page) "-" (digest) }; }
 }
 
 /// The key of a form that was sent.

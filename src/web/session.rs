@@ -6,7 +6,7 @@
 //! plain http can set it.
 
 use axum::extract::FromRequestParts;
-use axum::http::header::{COOKIE, ORIGIN};
+use axum::http::header::{COOKIE, ORIGIN, REFERER};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use sqlx::PgPool;
@@ -48,7 +48,7 @@ impl Session {
         is_write: bool,
     ) -> Result<Self, PageFailure> {
         let opened = session_of(&parts.headers, app)?;
-        let session = opened.ok_or_else(|| PageFailure::SignedOut(return_path(&parts.uri)))?;
+        let session = opened.ok_or_else(|| PageFailure::SignedOut(return_path(parts)))?;
         let caller = app.admit_caller(session.key, is_write).await?;
         let tenant = http::find_tenant(http::request_context(app, &caller)?).await?;
         Ok(Self {
@@ -196,8 +196,14 @@ fn is_https(headers: &HeaderMap) -> bool {
     begins_with(ORIGIN, "https://") || begins_with(FORWARDED_PROTO, "https")
 }
 
-/// The page to return to after signing in.
-fn return_path(uri: &Uri) -> String {
-    uri.path_and_query()
-        .map_or_else(|| "/".to_owned(), |path| path.as_str().to_owned())
+/// The page to return to after signing in: this one, or the one with the form that was sent.
+fn return_path(parts: &Parts) -> String {
+    let page = if parts.method.is_safe() {
+        Some(parts.uri.clone())
+    } else {
+        let sender = parts.headers.get(REFERER);
+        sender.and_then(|page| page.to_str().ok()?.parse().ok())
+    };
+    let path = page.as_ref().and_then(Uri::path_and_query);
+    path.map_or_else(|| "/".to_owned(), |path| path.as_str().to_owned())
 }

@@ -18,7 +18,7 @@ use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm, token_field};
 use crate::web::layout::{NavItem, page, page_with_status};
 use crate::web::monitors;
-use crate::web::once::{once_field, once_key};
+use crate::web::once::{once_field, once_field_for, once_key};
 use crate::web::session::Session;
 use crate::web::suggestions::Suggestions;
 
@@ -77,7 +77,7 @@ async fn form_page(
         action: NEW_PATH,
         fields,
         errors,
-        hidden: token_field(session),
+        hidden: html! { (token_field(session)) (once_field()) },
         button: "Show the cost of a month",
         suggestions: &Suggestions::read(session).await,
     });
@@ -156,13 +156,13 @@ fn cost_page(
             div class="actions" {
                 form method="post" action=(PATH) {
                     (token_field(session))
-                    (once_field())
+                    (once_field_for(fields, &request))
                     input type="hidden" name="request" value=(request);
                     button class="primary" type="submit" { "Create for " (month) " a month" }
                 }
                 form method="post" action=(NEW_PATH) {
                     (token_field(session))
-                    @for (name, text) in fields.pairs().filter(|(name, _)| *name != "step") {
+                    @for (name, text) in fields.pairs().filter(|(name, _)| !matches!(*name, "step" | "once")) {
                         input type="hidden" name=(name) value=(text);
                     }
                     button type="submit" name="step" value="edit" { "Change it" }

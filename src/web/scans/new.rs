@@ -17,6 +17,7 @@ use crate::scans;
 use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm};
 use crate::web::layout::{NavItem, page_with_status};
+use crate::web::once::once_field;
 use crate::web::parts::words;
 use crate::web::session::Session;
 use crate::web::suggestions::{self, Suggestions};
@@ -66,7 +67,7 @@ async fn show(session: Session, fields: FormFields) -> Result<Response, PageFail
     let (mut status, mut errors, mut shown) = (StatusCode::OK, None, None);
     if fields.text("preview").is_some() {
         let body = new_form::body(endpoint, &fields);
-        match preview::section(&session, &body).await {
+        match preview::section(&session, &fields, &body).await {
             Ok(section) => shown = Some(section),
             Err(error) if error.details().is_empty() => return Err(error.into()),
             Err(error) => {
@@ -174,6 +175,7 @@ fn form(
     html! {
         form method="get" action=(PATH) class="stack" {
             input type="hidden" name="endpoint" value=(endpoint.as_str());
+            (once_field())
             (suggestions.markup())
             div class="fields" {
                 @for field in main {

@@ -11,26 +11,32 @@ use super::same_as;
 use crate::contract::scans::{PlanCost, PlanFit, RequestRange, ScanPreview, WarningKind};
 use crate::http::error::ApiError;
 use crate::scans;
-use crate::web::form::token_field;
-use crate::web::once::once_field;
+use crate::web::form::{FormFields, token_field};
+use crate::web::once::once_field_for;
 use crate::web::parts::{self, BadgeTone, chip, count, duration};
 use crate::web::session::Session;
 
-/// The preview of a body.
+/// The preview of a body that these fields describe.
 ///
 /// # Errors
 /// Those of the API's preview, with every invalid field.
 pub(super) async fn section(
     session: &Session,
+    fields: &FormFields,
     body: &Map<String, Value>,
 ) -> Result<Markup, ApiError> {
     let _permits = session.submission_permits().await?;
     let pace = &session.custody()?.pace;
     let preview = scans::preview::preview(session.context()?, pace, body).await?;
-    Ok(render(session, body, &preview))
+    Ok(render(session, fields, body, &preview))
 }
 
-fn render(session: &Session, body: &Map<String, Value>, preview: &ScanPreview) -> Markup {
+fn render(
+    session: &Session,
+    fields: &FormFields,
+    body: &Map<String, Value>,
+    preview: &ScanPreview,
+) -> Markup {
     let object = |name: &str| {
         body.get(name)
             .and_then(Value::as_object)
@@ -81,7 +87,7 @@ fn render(session: &Session, body: &Map<String, Value>, preview: &ScanPreview) -
                     ul { @for warning in &preview.warnings { li { (warning.message) } } }
                 }
             }
-            (submit_form(session, &json, preview))
+            (submit_form(session, &once_field_for(fields, &json), &json, preview))
         }
         section class="card" {
             h2 { "On each plan of the marketplace" }
@@ -97,7 +103,7 @@ fn render(session: &Session, body: &Map<String, Value>, preview: &ScanPreview) -
     }
 }
 
-fn submit_form(session: &Session, body: &str, preview: &ScanPreview) -> Markup {
+fn submit_form(session: &Session, once: &Markup, body: &str, preview: &ScanPreview) -> Markup {
     let is_refused = preview
         .warnings
         .iter()
@@ -105,7 +111,7 @@ fn submit_form(session: &Session, body: &str, preview: &ScanPreview) -> Markup {
     html! {
         form method="post" action="/scans/submit" class="actions" {
             (token_field(session))
-            (once_field())
+            (once)
             input type="hidden" name=(BODY_FIELD) value=(body);
             button class="primary" type="submit" disabled[is_refused] data-off[is_refused] {
                 "Submit " (searches(preview.items)) " for " (range(preview.requests)) " requests"

@@ -1,0 +1,40 @@
+//! The accessibility check of a page, by axe-core (`third_party/axe-core`).
+
+use serde_json::{Value, json};
+
+use super::chromium::Chromium;
+
+const AXE: &str = include_str!("third_party/axe-core/axe.min.js");
+
+/// Every rule that is not experimental: WCAG 2.x A and AA, and axe's best practices.
+const RUN: &str = "
+    const done = arguments[arguments.length - 1];
+    axe.run(document, {resultTypes: ['violations']}).then(
+        (found) => done(found.violations.map((rule) => ({
+            rule: rule.id, help: rule.help,
+            elements: rule.nodes.map((node) => node.html.slice(0, 200) + ' ' + (node.failureSummary ?? '')),
+        }))),
+        (error) => done([{rule: 'axe failed', help: String(error)}]),
+    );";
+
+impl Chromium {
+    /// Makes axe known to the page that is open.
+    pub async fn load_axe(&self) {
+        let loaded = self
+            .devtools("Runtime.evaluate", json!({"expression": AXE}))
+            .await;
+        assert!(loaded["exceptionDetails"].is_null(), "{loaded}");
+    }
+
+    /// What axe finds on the page, in its present width and theme.
+    pub async fn violations(&self) -> Vec<Value> {
+        let found = self.driver.execute_async(RUN, Vec::new()).await.unwrap();
+        found.json().as_array().unwrap().clone()
+    }
+
+    /// By how many pixels the page is wider than its viewport.
+    pub async fn overflow(&self) -> i64 {
+        let wider = "return document.documentElement.scrollWidth - window.innerWidth";
+        self.script(wider).await.as_i64().unwrap().max(0)
+    }
+}

@@ -1,0 +1,257 @@
+//! An account with something on every page: prices of weeks, scans in every state, a monitor that
+//! fired.
+
+use jiff::{SignedDuration, ToSpan as _, civil::Date, tz::TimeZone};
+use serde_json::{Value, json};
+
+use crate::history::fixture::HistoryFixture;
+use crate::support::app::{KEY, ring};
+use crate::support::reply::{Gate, Reply};
+use crate::support::upstream::{Call, default_reply, fare, pair};
+use crate::support::{TestService, text};
+use crate::webhooks::harness;
+use crate::worker::fixture::RunningWorker;
+
+/// The ids of what is on the pages.
+pub struct Filled {
+    service: HistoryFixture,
+    worker: RunningWorker,
+    gate: Gate,
+    /// Three months of fares with some dates that did not complete.
+    pub fares: String,
+    /// A hotel by night and market.
+    pub markets: String,
+    /// Round trips by departure and nights.
+    pub stays: String,
+    /// It waits for the marketplace.
+    pub running: String,
+    pub paused: String,
+    pub monitor: String,
+    pub alert: String,
+    pub delivery: String,
+    /// An item that did not complete, and one with offers.
+    pub items: [String; 2],
+}
+
+impl std::ops::Deref for Filled {
+    type Target = TestService;
+
+    fn deref(&self) -> &TestService {
+        &self.service
+    }
+}
+
+/// A fare as fares are: dearer at weekends and around the middle of a month, and never smooth.
+fn price_of(date: Date, salt: i64) -> u64 {
+    let days = i64::from(date.day_of_year());
+    let weekend = match date.weekday().to_monday_zero_offset() {
+        3 | 6 => 34,
+        4 | 5 => 52,
+        _ => 0,
+    };
+    let season = (days * 11 + salt * 7) % 45 - (i64::from(date.day()) - 15).abs();
+    u64::try_from(168 + weekend + season + salt % 13).unwrap()
+}
+
+fn date_of(call: &Call, field: &str) -> Option<Date> {
+    call.body[field].as_str()?.parse().ok()
+}
+
+const AIRLINES: [&str; 4] = ["EL AL", "British Airways", "Wizz Air", "Virgin Atlantic"];
+
+fn reply(call: &Call) -> Reply {
+    let ok = |body: Value| Reply::json(body).header("x-search-status", "ok");
+    if let Some(checkin) = date_of(call, "checkin_date") {
+        let market = call.body["proxy_country"].as_str().unwrap_or("us");
+        let gap = match market {
+            "de" => 24,
+            "gb" => 41,
+            "jp" => -18,
+            "br" => 12,
+            _ => 0,
+        };
+        let mut body: Value = json!({
+            "name": "Hotel Arts Barcelona", "available": true, "review_score": 8.9, "review_count": 1204,
+            "room_type": "Deluxe Double Room", "image_url": null, "link": "https://hotels.example/arts", "nights": 3,
+            "adults": 2, "children": null,
+        });
+        let price = i64::try_from(price_of(checkin, 3)).unwrap() + 180 + gap;
+        body["price"] = json!(price);
+        body["price_string"] = json!(format!("${price}"));
+        return ok(body);
+    }
+    let Some(date) = date_of(call, "departure_date") else {
+        return default_reply(call);
+    };
+    if let Some(back) = date_of(call, "return_date") {
+        let nights = (back - date).get_days();
+        return ok(json!([pair(
+            price_of(date, 5) + price_of(back, 2) - u64::try_from(nights * 3).unwrap(),
+            &call.body
+        )]));
+    }
+    match date.day() {
+        9 | 23 if date.month() % 2 == 0 => Reply::search_incomplete("blocked_page"),
+        16 => Reply::json(json!([])).header("x-search-status", "empty"),
+        _ => {
+            let offers = (0..4_u64).map(|rank| {
+                let mut offer = fare(price_of(date, 1) + rank * 27, &call.body);
+                offer["airline"] = json!(
+                    AIRLINES[(usize::try_from(rank).unwrap()
+                        + usize::from(date.day().unsigned_abs()))
+                        % 4]
+                );
+                offer["stops"] = json!(rank % 2);
+                offer
+            });
+            ok(offers.collect())
+        }
+    }
+}
+
+impl Filled {
+    pub async fn open() -> Self {
+        let service = HistoryFixture::open().await;
+        let gate = Gate::closed();
+        let wait = gate.clone();
+        service.upstream.answer(move |call| {
+            if call.body["to_airport"] == "JFK" {
+                reply(call).gated_by(&wait)
+            } else {
+                reply(call)
+            }
+        });
+        let today = service.now.to_zoned(TimeZone::UTC).date();
+        let first = today.first_of_month().saturating_add(2.months());
+        history(&service, today).await;
+        let worker = service.start_worker(6);
+        let fares = scan(
+            &service,
+            &json!({
+                "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "currency": "USD"},
+                "sweep": {"departure_date": {"from": first, "to": first.saturating_add(3.months()).saturating_sub(1.day())}},
+                "label": "Spring in London", "tags": ["spring"]
+            }),
+        )
+        .await;
+        let markets = scan(
+            &service,
+            &json!({
+                "endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts, Barcelona"},
+                "sweep": {"checkin_date": {"from": first, "to": first.saturating_add(6.days())}, "nights": [3],
+                          "proxy_country": ["us", "de", "gb", "jp", "br"]}
+            }),
+        )
+        .await;
+        let stays = scan(
+            &service,
+            &json!({
+                "endpoint": "flights/roundtrip", "request": {"from_airport": "TLV", "to_airport": "CDG"},
+                "sweep": {"departure_date": {"from": first, "to": first.saturating_add(9.days())}, "nights": [5, 6, 7, 8, 9, 10]}
+            }),
+        )
+        .await;
+        let (monitor, alert) = monitor(&service).await;
+        let delivery = text(&service.page("/v1/deliveries").await[0]["id"]);
+        let (running, paused) = live_scans(&service, first).await;
+        let items = service.items(&fares).await;
+        let with = |status: &str| {
+            let found = items.iter().find(|item| item["search_status"] == status);
+            text(&found.unwrap()["id"])
+        };
+        let items = [with("degraded"), with("ok")];
+        Self {
+            service,
+            worker,
+            gate,
+            fares,
+            markets,
+            stays,
+            running,
+            paused,
+            monitor,
+            alert,
+            delivery,
+            items,
+        }
+    }
+
+    pub async fn close(self) {
+        self.gate.open();
+        self.service.wait_until_ended(&self.running).await;
+        self.worker.stop().await;
+    }
+}
+
+async fn scan(service: &TestService, body: &Value) -> String {
+    let id = service.submit(body).await;
+    service.wait_until_ended(&id).await;
+    id
+}
+
+/// Five weeks of daily observations of a route.
+async fn history(service: &HistoryFixture, today: Date) {
+    let mut observations = Vec::new();
+    for departure in 20..60 {
+        let date = today.saturating_add(departure.days());
+        for days_ago in 1..36 {
+            let trend = (days_ago - 12_i64).abs() * 2 + (days_ago * departure) % 9;
+            let price = i64::try_from(price_of(date, 1)).unwrap() + trend;
+            let price = (days_ago % 11 != 4).then_some(price);
+            let minutes = -days_ago * 24 * 60 - departure;
+            observations.push(service.fare(&date.to_string(), minutes, price));
+        }
+    }
+    service.insert(&observations).await;
+}
+
+/// A monitor with a webhook and six runs, of which the last fired an alert.
+async fn monitor(service: &TestService) -> (String, String) {
+    let body = json!({
+        "name": "London in a week", "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London"},
+        "scan": {
+            "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
+            "sweep": {"departure_date": {"from": "+7d", "to": "+13d"}}
+        },
+        "alerts": [{"type": "price_below", "amount": 190}, {"type": "new_low"}],
+        "max_requests_per_month": 900
+    });
+    let id = service.create_monitor(&body).await;
+    let tenant = harness::tenant(service.pool(), KEY).await;
+    let monitor = id.parse().unwrap();
+    harness::open_for(
+        &ring(),
+        service.pool(),
+        tenant,
+        monitor,
+        "http://hooks.test/",
+    )
+    .await;
+    for _ in 0..6 {
+        let slot = service.next_slot(&id).await;
+        service.tick(slot).await;
+        let live = "select count(*) from scans where finished_at is null";
+        service.wait_for_count(live, 0).await;
+        service.tick(slot + SignedDuration::from_secs(1)).await;
+    }
+    let alert = text(&service.alerts(&id).await[0]["id"]);
+    (id, alert)
+}
+
+/// A scan that waits for the marketplace after its first calls, and one that is paused.
+async fn live_scans(service: &TestService, first: Date) -> (String, String) {
+    let body = json!({
+        "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "JFK"},
+        "sweep": {"departure_date": {"from": first, "to": first.saturating_add(20.days())}}
+    });
+    let running = service.submit(&body).await;
+    service.upstream.wait_for_in_flight(6).await;
+    let body = json!({
+        "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "BCN"},
+        "sweep": {"departure_date": {"from": first, "to": first.saturating_add(4.days())}},
+        "max_requests": 5
+    });
+    let paused = service.submit(&body).await;
+    service.command(&paused, "pause", &json!({})).await;
+    (running, paused)
+}

@@ -1,0 +1,73 @@
+//! Pictures of pages for the documents: `FARESCAN_SCREENSHOTS=1` writes `docs/images/*.png`.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::json;
+
+use super::chromium::{Chromium, Theme, WIDTHS};
+
+/// The pages with a picture: their name in `every_page::pages`, their file, and whether there is one
+/// at the width of a phone.
+const PICTURES: [(&str, &str, bool); 6] = [
+    ("overview", "overview", true),
+    ("fares", "scan", true),
+    ("markets", "markets", false),
+    ("prices of a route", "prices", false),
+    ("monitor", "monitor", true),
+    ("usage", "usage", false),
+];
+
+/// The most pixels of a picture's height.
+const HEIGHT: [u64; 2] = [1400, 1000];
+
+/// Writes the pictures of the page that is open, if it has any and they are wanted.
+pub async fn take(browser: &Chromium, page: &str, theme: Theme) {
+    let pictured = PICTURES.iter().find(|(name, ..)| *name == page);
+    let Some((_, file, on_phone)) = pictured else {
+        return;
+    };
+    if std::env::var_os("FARESCAN_SCREENSHOTS").is_none() {
+        return;
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/images");
+    for (width, most) in WIDTHS.into_iter().zip(HEIGHT.into_iter().rev()) {
+        let is_phone = width == WIDTHS[0];
+        if is_phone && !on_phone {
+            continue;
+        }
+        let suffix = if is_phone { "-phone" } else { "" };
+        let target = folder.join(format!("{file}{suffix}-{}.png", theme.name()));
+        browser.resize(width).await;
+        let height = browser
+            .script("return document.documentElement.scrollHeight")
+            .await;
+        let height = height.as_u64().unwrap().min(most);
+        let clip = json!({"x": 0, "y": 0, "width": width, "height": height, "scale": 1});
+        let shot = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
+        let shot = browser.devtools("Page.captureScreenshot", shot).await;
+        let png = BASE64_STANDARD
+            .decode(shot["data"].as_str().unwrap())
+            .unwrap();
+        std::fs::write(&target, png).unwrap();
+        reduce(&target);
+    }
+}
+
+/// Reduces a picture to a palette with `pngquant`, where it is installed.
+fn reduce(file: &Path) {
+    let reduced = Command::new("pngquant")
+        .args([
+            "--force",
+            "--skip-if-larger",
+            "--strip",
+            "--quality=80-100",
+            "--ext=.png",
+        ])
+        .arg(file)
+        .stderr(Stdio::null())
+        .status();
+    drop(reduced);
+}
