@@ -227,7 +227,7 @@ fn attempt_entry(attempt: &Attempt) -> Markup {
                 @if !attempt.search_headers.is_empty() {
                     details class="fold" {
                         summary { "Headers" }
-                        pre { @for (name, value) in &attempt.search_headers { (name) ": " (value) "\n" } }
+                        pre tabindex="0" { @for (name, value) in &attempt.search_headers { (name) ": " (value) "\n" } }
                     }
                 }
             }
@@ -339,7 +339,7 @@ fn raw_answer(answer: &RawJson) -> Markup {
     html! {
         details class="fold" {
             summary { "Raw answer" }
-            pre { code { (shown) @if is_cut { "\n…" } } }
+            pre tabindex="0" { code { (shown) @if is_cut { "\n…" } } }
         }
     }
 }

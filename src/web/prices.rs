@@ -200,7 +200,7 @@ fn list(title: &str, empty: &str, choices: &[Choice]) -> Markup {
             @if choices.is_empty() {
                 (parts::empty_state(&html! { p { (empty) ": none yet. Scan some dates first." } a class="button" href="/scans/new" { "New scan" } }))
             } @else {
-                div class="scroll" tabindex="0" role="region" aria-label="Known prices" {
+                div class="scroll" tabindex="0" role="region" aria-label=(title) {
                     table class="rows" {
                         thead { tr { th scope="col" { "Searched" } th scope="col" { "As" } th scope="col" class="num" { "Products" } } }
                         tbody {

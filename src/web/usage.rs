@@ -102,7 +102,7 @@ fn lane_card(api: Api, lane: &LaneQuota, now: Timestamp) -> Markup {
             }
             dl class="kv" {
                 dt { "Pace of scans" } dd { (pace_words(lane)) }
-                dt { "In flight" } dd { (lane.in_flight) " of at most " (lane.max_in_flight) }
+                dt { "In flight" } dd { (lane.in_flight) " of at most " (parts::count(lane.max_in_flight.into())) }
                 dt { "Reserve" } dd { (reserve_words(lane)) }
                 @if let Some(seen) = lane.plan_seen_at { dt { "Last reported" } dd { (parts::time(seen)) } }
                 @if let Some(paused) = &lane.paused {
@@ -146,7 +146,7 @@ fn pace_words(lane: &LaneQuota) -> String {
         PaceSource::After429 => "reduced after a 429; it grows again by itself",
         PaceSource::Caller => "your own limit or plan",
     };
-    format!("{} searches a minute, {source}", lane.searches_per_minute)
+    format!("{} searches a minute, {source}", parts::rate(lane.searches_per_minute))
 }
 
 fn reserve_words(lane: &LaneQuota) -> String {

@@ -1,6 +1,7 @@
 //! An account with something on every page: prices of weeks, scans in every state, a monitor that
 //! fired.
 
+use farescan::contract::Endpoint;
 use jiff::{SignedDuration, ToSpan as _, civil::Date, tz::TimeZone};
 use serde_json::{Value, json};
 
@@ -59,8 +60,15 @@ fn date_of(call: &Call, field: &str) -> Option<Date> {
 
 const AIRLINES: [&str; 4] = ["EL AL", "British Airways", "Wizz Air", "Virgin Atlantic"];
 
-fn reply(call: &Call) -> Reply {
-    let ok = |body: Value| Reply::json(body).header("x-search-status", "ok");
+/// The answer of a marketplace with a plan; fares are `dearer` by so much.
+fn reply(call: &Call, dearer: u64) -> Reply {
+    let ok = |body: Value| {
+        let reply = Reply::json(body).header("x-search-status", "ok");
+        reply
+            .header("x-ratelimit-requests-limit", "15000")
+            .header("x-ratelimit-requests-remaining", "11240")
+            .header("x-ratelimit-requests-reset", "1036800")
+    };
     if let Some(checkin) = date_of(call, "checkin_date") {
         let market = call.body["proxy_country"].as_str().unwrap_or("us");
         let gap = match market {
@@ -95,7 +103,7 @@ fn reply(call: &Call) -> Reply {
         16 => Reply::json(json!([])).header("x-search-status", "empty"),
         _ => {
             let offers = (0..4_u64).map(|rank| {
-                let mut offer = fare(price_of(date, 1) + rank * 27, &call.body);
+                let mut offer = fare(price_of(date, 1) + dearer + rank * 27, &call.body);
                 offer["airline"] = json!(
                     AIRLINES[(usize::try_from(rank).unwrap()
                         + usize::from(date.day().unsigned_abs()))
@@ -113,14 +121,7 @@ impl Filled {
     pub async fn open() -> Self {
         let service = HistoryFixture::open().await;
         let gate = Gate::closed();
-        let wait = gate.clone();
-        service.upstream.answer(move |call| {
-            if call.body["to_airport"] == "JFK" {
-                reply(call).gated_by(&wait)
-            } else {
-                reply(call)
-            }
-        });
+        service.upstream.answer(|call| reply(call, 0));
         let today = service.now.to_zoned(TimeZone::UTC).date();
         let first = today.first_of_month().saturating_add(2.months());
         history(&service, today).await;
@@ -153,6 +154,10 @@ impl Filled {
         .await;
         let (monitor, alert) = monitor(&service).await;
         let delivery = text(&service.page("/v1/deliveries").await[0]["id"]);
+        let wait = gate.clone();
+        service
+            .upstream
+            .answer(move |call| reply(call, 0).gated_by(&wait));
         let (running, paused) = live_scans(&service, first).await;
         let items = service.items(&fares).await;
         let with = |status: &str| {
@@ -227,7 +232,11 @@ async fn monitor(service: &TestService) -> (String, String) {
         "http://hooks.test/",
     )
     .await;
-    for _ in 0..6 {
+    for dearer in [58, 40, 46, 30, 38, 4] {
+        service
+            .upstream
+            .on(Endpoint::FlightsOneway)
+            .answer(move |call| reply(call, dearer));
         let slot = service.next_slot(&id).await;
         service.tick(slot).await;
         let live = "select count(*) from scans where finished_at is null";

@@ -104,7 +104,11 @@ async fn a_scan_works_without_javascript() {
     // Its buttons open, ask and act without a script too.
     browser.press("Ask again: 1 search").await;
     browser.press("Ask again for 1 to 2 requests").await;
-    service.wait_until_ended(&id).await;
+    service
+        .wait_for_scan(&id, "it was asked again", |scan| {
+            scan["requests"]["spent"] == 15 && scan["finished_at"].is_string()
+        })
+        .await;
     assert_eq!(service.call_count("ZRH"), 15);
     assert_eq!(service.calls_by_date("ZRH")["2030-01-05"], 2);
     browser.press("Sign out").await;
