@@ -146,7 +146,10 @@ fn pace_words(lane: &LaneQuota) -> String {
         PaceSource::After429 => "reduced after a 429; it grows again by itself",
         PaceSource::Caller => "your own limit or plan",
     };
-    format!("{} searches a minute, {source}", parts::rate(lane.searches_per_minute))
+    format!(
+        "{} searches a minute, {source}",
+        parts::rate(lane.searches_per_minute)
+    )
 }
 
 fn reserve_words(lane: &LaneQuota) -> String {

@@ -155,9 +155,15 @@ impl Filled {
         let (monitor, alert) = monitor(&service).await;
         let delivery = text(&service.page("/v1/deliveries").await[0]["id"]);
         let wait = gate.clone();
-        service
-            .upstream
-            .answer(move |call| reply(call, 0).gated_by(&wait));
+        service.upstream.answer(move |call| {
+            let is_late = date_of(call, "departure_date").is_some_and(|date| date.day() > 8);
+            let reply = reply(call, 0);
+            if is_late {
+                reply.gated_by(&wait)
+            } else {
+                reply
+            }
+        });
         let (running, paused) = live_scans(&service, first).await;
         let items = service.items(&fares).await;
         let with = |status: &str| {
@@ -247,14 +253,19 @@ async fn monitor(service: &TestService) -> (String, String) {
     (id, alert)
 }
 
-/// A scan that waits for the marketplace after its first calls, and one that is paused.
+/// A scan that waits for the marketplace after eight answers, and one that is paused.
 async fn live_scans(service: &TestService, first: Date) -> (String, String) {
     let body = json!({
         "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "JFK"},
         "sweep": {"departure_date": {"from": first, "to": first.saturating_add(20.days())}}
     });
     let running = service.submit(&body).await;
-    service.upstream.wait_for_in_flight(6).await;
+    let sent = |calls: &[Call]| {
+        let sent = calls.iter().filter(|call| call.body["to_airport"] == "JFK");
+        sent.count() == 14
+    };
+    let what = "eight calls are answered and six wait";
+    service.upstream.wait_for(what, sent).await;
     let body = json!({
         "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "BCN"},
         "sweep": {"departure_date": {"from": first, "to": first.saturating_add(4.days())}},
