@@ -21,7 +21,8 @@ async fn history() -> (HistoryFixture, [String; 3]) {
     let days = [day(20), day(21), day(22)];
     fixture
         .insert(&[
-            fixture.fare(&days[0], -DAY - 5, Some(260)),
+            // More than a day before the others, so of another UTC day at any time of day.
+            fixture.fare(&days[0], -DAY - 130, Some(260)),
             fixture.fare(&days[0], -125, Some(240)),
             fixture.fare(&days[1], -125, Some(170)),
             fixture.fare(&days[2], -125, None),
@@ -58,7 +59,12 @@ async fn a_route_shows_its_prices_with_their_age() {
         one.contains("Lowest fare: 2 points with a price; lowest 240 USD"),
         "the series of the chosen date\n{one}"
     );
-    assert!(one.contains("20 days before"), "by days before departure");
+    let searched = (fixture.now - jiff::SignedDuration::from_mins(125))
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .date();
+    let departure: jiff::civil::Date = days[0].parse().unwrap();
+    let lead = format!("{} days before", (departure - searched).get_days());
+    assert!(one.contains(&lead), "by days before departure: {lead}");
     assert_eq!(fixture.upstream.count(), calls, "a page sends no search");
 }
 
