@@ -20,7 +20,11 @@ fn root() -> &'static Path {
 }
 
 /// The text files under a folder, or the file itself.
+/// Without the works of others.
 fn files(path: &Path, found: &mut Vec<PathBuf>) {
+    if path.ends_with("third_party") {
+        return;
+    }
     if path.is_dir() {
         for entry in std::fs::read_dir(path).unwrap() {
             files(&entry.unwrap().path(), found);
