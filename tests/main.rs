@@ -25,6 +25,7 @@ mod faults;
 mod gateway;
 mod guides;
 mod history;
+mod import_circles;
 mod isolation;
 mod links;
 mod monitors;

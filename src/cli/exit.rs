@@ -1,9 +1,4 @@
-//! Exit codes, and the errors that carry one.
-
-use std::process::ExitCode;
-
-use super::Failure;
-use super::client::ClientError;
+//! Exit codes, and the errors that carry one. `report` prints them.
 
 /// How a command ended, for scripts. 0 is success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,31 +50,4 @@ impl CommandEnd {
 pub struct EndedBySignal {
     /// 130 for SIGINT, 143 for SIGTERM.
     pub code: u8,
-}
-
-/// Prints a failure and returns its exit code. It prints nothing for a closed pipe, where SIGPIPE
-/// would have ended the process silently.
-pub fn exit_code(failure: &Failure) -> ExitCode {
-    if let Some(signal) = failure.downcast_ref::<EndedBySignal>() {
-        return ExitCode::from(signal.code);
-    }
-    let status = exit_status(failure);
-    let message = failure.to_string();
-    if !message.is_empty() && status != ExitStatus::ClosedPipe {
-        anstream::eprintln!("farescan: {message}");
-    }
-    ExitCode::from(status as u8)
-}
-
-fn exit_status(failure: &Failure) -> ExitStatus {
-    let io = failure.downcast_ref::<std::io::Error>();
-    if io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
-        return ExitStatus::ClosedPipe;
-    }
-    if let Some(end) = failure.downcast_ref::<CommandEnd>() {
-        return end.status;
-    }
-    failure
-        .downcast_ref::<ClientError>()
-        .map_or(ExitStatus::Failed, ClientError::exit_status)
 }

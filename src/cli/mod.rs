@@ -20,6 +20,7 @@ mod history;
 mod ids;
 mod interrupt;
 mod keys;
+mod layout;
 mod login;
 mod man;
 mod marketplace;
@@ -33,6 +34,7 @@ mod progress;
 mod question;
 mod quota;
 mod render;
+mod report;
 mod request;
 mod retry;
 mod rotate_key;
@@ -139,7 +141,7 @@ impl Cli {
     pub async fn run(self) -> ExitCode {
         match self.execute().await {
             Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => exit::exit_code(&failure),
+            Err(failure) => report::exit_code(&failure),
         }
     }
 

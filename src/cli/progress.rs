@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::client::{ApiClient, ClientError, ScanChanges, ServiceSession};
 use super::format::{counted, duration, price};
-use super::scan::layout::Layout;
+use super::layout::Layout;
 use super::terminal::Screen;
 use crate::contract::scans::PauseReason;
 use crate::contract::{Scan, ScanStatus};

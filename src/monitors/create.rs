@@ -74,7 +74,7 @@ fn with_url(mut created: Replayable<Monitor>, body: &Map<String, Value>) -> Repl
 fn set_url(monitor: &mut Monitor, url: Option<&str>) {
     monitor.webhook_url = url.map(str::to_owned);
     if let Some(webhook) = &mut monitor.webhook {
-        webhook.url = url.unwrap_or_default().to_owned();
+        url.unwrap_or_default().clone_into(&mut webhook.url);
     }
 }
 

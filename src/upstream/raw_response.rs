@@ -108,8 +108,8 @@ mod tests {
         let key = r#"a/"key\0123"#;
         let mut headers = HeaderMap::new();
         headers.insert("x-search-reason", HeaderValue::from_str(key).unwrap());
-        let body = serde_json::json!({"plain": key, "b": "other"}).to_string()
-            + &format!("{key} a\\/\\\"key\\\\0123");
+        let json = serde_json::json!({"plain": key, "b": "other"});
+        let body = format!("{json}{key} a\\/\\\"key\\\\0123");
         let response = RawResponse {
             status: 200,
             headers,

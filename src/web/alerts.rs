@@ -11,8 +11,9 @@ use serde_json::Value;
 use super::failure::PageFailure;
 use super::form::FormFields;
 use super::layout::{NavItem, page};
-use super::monitors::{self, rules};
+use super::links;
 use super::parts::{self, BadgeTone};
+use super::rule_text;
 use super::session::Session;
 use crate::contract::monitors::{Alert, AlertPage, AlertsQuery, PriceMark, RuleState, RuleType};
 use crate::contract::scans::ParityVerdict;
@@ -20,7 +21,7 @@ use crate::http::AppState;
 use crate::ids::AlertId;
 use crate::monitors::alerts::read;
 
-pub(super) const PATH: &str = "/alerts";
+const PATH: &str = links::ALERTS;
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
@@ -53,11 +54,11 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
                 p class="sub" {
                     "What the rules of your monitors have reported."
                     @if let Some(monitor) = filter.monitor_id {
-                        " Of one " a href=(monitors::path(monitor)) { "monitor" } "; " a href=(PATH) { "show all" } "."
+                        " Of one " a href=(links::monitor(monitor)) { "monitor" } "; " a href=(PATH) { "show all" } "."
                     }
                 }
             }
-            div class="actions" { a class="button" href=(super::deliveries::PATH) { "Deliveries" } }
+            div class="actions" { a class="button" href=(links::DELIVERIES) { "Deliveries" } }
         }
         (type_filter(&filter))
         section class="card" {
@@ -81,7 +82,7 @@ fn type_filter(filter: &AlertsQuery) -> Markup {
         nav class="tabs" aria-label="Type of rule" {
             a href=(base) aria-current=[filter.r#type.is_none().then_some("true")] { "All" }
             @for rule in RuleType::ALL {
-                a href=(parts::with_query(&base, "type", rule.as_str())) aria-current=[(filter.r#type == Some(*rule)).then_some("true")] { (rules::type_name(*rule)) }
+                a href=(parts::with_query(&base, "type", rule.as_str())) aria-current=[(filter.r#type == Some(*rule)).then_some("true")] { (rule_text::type_name(*rule)) }
             }
         }
     }
@@ -129,7 +130,7 @@ fn row(stored: &Value) -> Markup {
             td { (cell_words(&alert)) }
             td class="num" { b { (price(&alert)) } }
             td class="num" { (before(&alert)) }
-            td { a href=(monitors::path(alert.monitor_id)) { "Monitor" } }
+            td { a href=(links::monitor(alert.monitor_id)) { "Monitor" } }
         }
     }
 }
@@ -155,20 +156,20 @@ pub(super) fn line(stored: &Value) -> Markup {
 }
 
 fn sentence(alert: &Alert) -> String {
-    rules::sentence(&alert.rule, alert.currency.as_deref())
+    rule_text::sentence(&alert.rule, alert.currency.as_deref())
 }
 
 fn price(alert: &Alert) -> String {
     alert.price.map_or_else(
         || "no price".to_owned(),
-        |price| rules::amount(price, alert.currency.as_deref()),
+        |price| rule_text::amount(price, alert.currency.as_deref()),
     )
 }
 
 fn before(alert: &Alert) -> String {
     alert.before.as_ref().map_or_else(
         || "–".to_owned(),
-        |before| rules::amount(before.price, alert.currency.as_deref()),
+        |before| rule_text::amount(before.price, alert.currency.as_deref()),
     )
 }
 
@@ -207,7 +208,7 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
                 }
             }
             @if let Some(alert) = &alert {
-                div class="actions" { a class="button" href=(monitors::path(alert.monitor_id)) { "The monitor" } }
+                div class="actions" { a class="button" href=(links::monitor(alert.monitor_id)) { "The monitor" } }
             }
         }
         @if let Some(alert) = &alert {
@@ -241,7 +242,7 @@ fn stats(alert: &Alert) -> Markup {
                 div class="label" { "Before" }
                 @match &alert.before {
                     Some(mark) => {
-                        div class="value" { (rules::amount(mark.price, currency)) }
+                        div class="value" { (rule_text::amount(mark.price, currency)) }
                         div class="note" { (parts::time(mark.at)) }
                     }
                     None => { div class="value" { "–" } div class="note" { "the first price" } }
@@ -255,7 +256,7 @@ fn stats(alert: &Alert) -> Markup {
                 div class="label" { "Compared with" }
                 div class="value" { (threshold(alert)) }
                 @if let Some(reference) = &alert.reference {
-                    div class="note" { "from " (rules::amount(reference.price, currency)) ", " (parts::time(reference.at)) }
+                    div class="note" { "from " (rule_text::amount(reference.price, currency)) ", " (parts::time(reference.at)) }
                 }
             }
         }
@@ -282,7 +283,7 @@ fn threshold(alert: &Alert) -> String {
     match alert.rule_type {
         RuleType::ParityGapPercent => format!("{} %", threshold.normalize()),
         RuleType::Stale => parts::counted(u64::try_from(threshold).unwrap_or_default(), "run"),
-        _ => rules::amount(threshold, alert.currency.as_deref()),
+        _ => rule_text::amount(threshold, alert.currency.as_deref()),
     }
 }
 
@@ -300,14 +301,14 @@ fn evidence(alert: &Alert) -> Markup {
                 dt { "Slot" } dd { (parts::time(alert.slot)) " " span class="muted" { "(" (alert.slot_kind) ")" } }
                 @if let Some(room) = &alert.room { dt { "Room" } dd { (room) } }
                 @if let Some((low, high)) = alert.price_insights_low.zip(alert.price_insights_high) {
-                    dt { "Provider's usual range" } dd { (rules::amount(low, None)) " to " (rules::amount(high, currency)) }
+                    dt { "Provider's usual range" } dd { (rule_text::amount(low, None)) " to " (rule_text::amount(high, currency)) }
                 }
                 @if let Some(verdict) = alert.verdict { dt { "Provider's verdict" } dd { (verdict) } }
                 @if let Some(baseline) = &alert.baseline {
                     dt { "Baseline market" }
                     dd {
                         (baseline.proxy_country.to_uppercase())
-                        @if let Some(price) = baseline.price { ": " (rules::amount(price, currency)) }
+                        @if let Some(price) = baseline.price { ": " (rule_text::amount(price, currency)) }
                         @if let Some(percent) = alert.price.zip(baseline.price).filter(|_| baseline.difference.is_some()).and_then(|(price, base)| parts::percent_of(price, base)) { ", difference " (signed(percent)) " %" }
                         " " (parity(baseline.verdict))
                         div class="sub" { (baseline.samples) " prices against " (baseline.baseline_samples) }
@@ -357,7 +358,7 @@ fn rule_state(alert: &Alert) -> Markup {
 }
 
 fn mark_words(mark: &PriceMark, currency: Option<&str>) -> Markup {
-    rules::mark(mark, currency)
+    rule_text::mark(mark, currency)
 }
 
 /// A row of the states before and after; none if neither has the value.

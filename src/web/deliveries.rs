@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::failure::PageFailure;
 use super::form::{FormFields, SessionForm};
 use super::layout::{NavItem, page};
-use super::monitors;
+use super::links;
 use super::once::{once_field, once_key};
 use super::parts::{self, BadgeTone, ConfirmationPage};
 use super::session::Session;
@@ -22,18 +22,13 @@ use crate::ids::DeliveryId;
 use crate::monitors::deliveries::resend_delivery;
 use crate::webhooks::read;
 
-pub(super) const PATH: &str = "/deliveries";
+const PATH: &str = links::DELIVERIES;
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route(PATH, get(list))
         .route("/deliveries/{id}", get(one))
         .route("/deliveries/{id}/resend", post(resend))
-}
-
-/// The page of a delivery.
-pub(super) fn path(id: DeliveryId) -> String {
-    format!("{PATH}/{id}")
 }
 
 async fn list(session: Session, query: FormFields) -> Result<Response, PageFailure> {
@@ -61,11 +56,11 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
                 p class="sub" {
                     "Events sent to the webhooks of your monitors, kept for 90 days after their end."
                     @if let Some(monitor) = filter.monitor_id {
-                        " Of one " a href=(monitors::path(monitor)) { "monitor" } "; " a href=(PATH) { "show all" } "."
+                        " Of one " a href=(links::monitor(monitor)) { "monitor" } "; " a href=(PATH) { "show all" } "."
                     }
                 }
             }
-            div class="actions" { a class="button" href=(super::alerts::PATH) { "Alerts" } }
+            div class="actions" { a class="button" href=(links::ALERTS) { "Alerts" } }
         }
         (status_filter(&filter))
         section class="card" {
@@ -102,7 +97,7 @@ fn empty(is_filtered: bool) -> Markup {
             a class="button" href=(PATH) { "All deliveries" }
         } @else {
             p { "Nothing was sent yet. A monitor with a webhook sends its alerts; a test on its page shows whether the receiver answers." }
-            a class="button primary" href=(monitors::PATH) { "Monitors" }
+            a class="button primary" href=(links::MONITORS) { "Monitors" }
         }
     })
 }
@@ -123,13 +118,13 @@ pub(super) fn table(deliveries: &[Delivery], with_monitor: bool) -> Markup {
             tbody {
                 @for delivery in deliveries {
                     tr {
-                        td { a href=(path(delivery.id)) { (delivery.event_type) } }
+                        td { a href=(links::delivery(delivery.id)) { (delivery.event_type) } }
                         td class="nowrap" { (parts::time(delivery.created_at)) }
                         td { (status(delivery)) }
                         td class="num" { (delivery.try_count) }
                         @if with_monitor {
                             td class="nowrap" { @match delivery.next_try_at { Some(at) => { (parts::time(at)) } None => { span class="muted" { "–" } } } }
-                            td { a href=(monitors::path(delivery.monitor_id)) { "Monitor" } }
+                            td { a href=(links::monitor(delivery.monitor_id)) { "Monitor" } }
                         }
                     }
                 }
@@ -199,7 +194,7 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
                 p class="sub" { "Occurred " (parts::time(delivery.created_at)) @if let Some(ended) = delivery.ended_at { ", ended " (parts::time(ended)) } }
             }
             div class="actions" {
-                a class="button" href=(monitors::path(delivery.monitor_id)) { "The monitor" }
+                a class="button" href=(links::monitor(delivery.monitor_id)) { "The monitor" }
                 (send_again(&session, delivery))
             }
         }
@@ -216,7 +211,7 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
 /// The button that sends a delivery again.
 pub(super) fn send_again(session: &Session, delivery: &Delivery) -> Markup {
     ConfirmationPage {
-        action: &format!("{}/resend", path(delivery.id)),
+        action: &format!("{}/resend", links::delivery(delivery.id)),
         label: "Send again",
         question: html! {
             p { "The same event is sent now, with the same retries as the first time. It keeps its id, so a receiver that has it can ignore it." }
@@ -282,5 +277,5 @@ async fn resend(Path(id): Path<String>, form: SessionForm) -> Result<Response, P
     let id: DeliveryId = id.parse().map_err(|_| unknown())?;
     let key = once_key(&form.fields)?;
     let sent = resend_delivery(form.session.context()?, id, key.as_ref()).await?;
-    Ok(Redirect::to(&path(sent.response.id)).into_response())
+    Ok(Redirect::to(&links::delivery(sent.response.id)).into_response())
 }

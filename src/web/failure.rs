@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use maud::html;
 
 use super::layout;
-use super::login;
+use super::links;
 use crate::commands::CommandError;
 use crate::contract::{ValidationError, ValidationErrors};
 use crate::http::error::ApiError;
@@ -35,8 +35,8 @@ impl IntoResponse for PageFailure {
     fn into_response(self) -> Response {
         match self {
             Self::SignedOut(path) => {
-                let target = HeaderValue::try_from(login::path_with_return(&path))
-                    .unwrap_or(HeaderValue::from_static(login::PATH));
+                let target = HeaderValue::try_from(links::login_then(&path))
+                    .unwrap_or(HeaderValue::from_static(links::LOGIN));
                 (StatusCode::SEE_OTHER, [(LOCATION, target)]).into_response()
             }
             Self::ForeignForm => layout::bare_page(

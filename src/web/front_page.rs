@@ -7,7 +7,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::json;
 
-use super::overview;
+use super::links;
 use crate::http::{self, AppState};
 
 pub(super) fn routes() -> Router<AppState> {
@@ -16,7 +16,7 @@ pub(super) fn routes() -> Router<AppState> {
 
 async fn front_page(headers: HeaderMap) -> Response {
     let response = if http::prefers_html(&headers) {
-        Redirect::to(overview::PATH).into_response()
+        Redirect::to(links::OVERVIEW).into_response()
     } else {
         index().into_response()
     };
@@ -30,7 +30,7 @@ fn index() -> Json<serde_json::Value> {
         "key": "send your marketplace key in the header `x-api-key`",
         "description": "/openapi.json",
         "documentation": "/docs/",
-        "dashboard": overview::PATH,
+        "dashboard": links::OVERVIEW,
         "search": [
             "POST /v1/flights/oneway", "POST /v1/flights/roundtrip",
             "POST /v1/hotels/search", "POST /v1/hotels/by-name", "POST /v1/hotels/rooms"

@@ -7,7 +7,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use super::form::token_field;
 use super::session::Session;
-use super::{assets, login};
+use super::{assets, links};
 
 /// A page loads only its own files, sends forms only here, and nobody frames it.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -87,7 +87,7 @@ pub(super) fn page_with_status(
                     }
                     a href="/docs/" { "API" }
                 }
-                form class="sign-out" method="post" action=(login::LOGOUT_PATH) {
+                form class="sign-out" method="post" action=(links::LOGOUT) {
                     (token_field(session))
                     button class="quiet" type="submit" { "Sign out" }
                 }

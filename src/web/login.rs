@@ -10,28 +10,20 @@ use maud::{Markup, html};
 
 use super::failure::PageFailure;
 use super::form::{FormFields, SessionForm, check_same_origin};
-use super::{layout, overview, session};
+use super::links;
+use super::{layout, session};
 use crate::contract::{KeyFormatError, MAX_KEY_BYTES, parse_key};
 use crate::http::AppState;
 use crate::http::extract::{SEARCH_BODY, read_bytes};
 use crate::sandbox;
 use crate::search::CallerKey;
 
-pub(super) const PATH: &str = "/login";
-pub(super) const LOGOUT_PATH: &str = "/logout";
+const PATH: &str = links::LOGIN;
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route(PATH, get(show).post(submit))
-        .route(LOGOUT_PATH, post(sign_out))
-}
-
-/// The login page that returns to `path` afterwards.
-pub(super) fn path_with_return(path: &str) -> String {
-    let query = form_urlencoded::Serializer::new(String::new())
-        .append_pair("next", path)
-        .finish();
-    format!("{PATH}?{query}")
+        .route(links::LOGOUT, post(sign_out))
 }
 
 async fn show(
@@ -79,7 +71,7 @@ async fn sign_out(_: SessionForm) -> Response {
 }
 
 fn redirect(path: &str) -> impl IntoResponse + use<> {
-    let target = HeaderValue::try_from(path).unwrap_or(HeaderValue::from_static(overview::PATH));
+    let target = HeaderValue::try_from(path).unwrap_or(HeaderValue::from_static(links::OVERVIEW));
     (StatusCode::SEE_OTHER, [(LOCATION, target)])
 }
 
@@ -92,7 +84,7 @@ fn own_path(next: Option<&str>) -> &str {
             && !path.starts_with(PATH)
             && path.bytes().all(|byte| byte.is_ascii_graphic())
     })
-    .unwrap_or(overview::PATH)
+    .unwrap_or(links::OVERVIEW)
 }
 
 /// Never shows the key, except for a placeholder of the documentation.

@@ -22,6 +22,7 @@ use super::charts::{Unit, sparkline};
 use super::failure::PageFailure;
 use super::form::FormFields;
 use super::layout::{NavItem, page};
+use super::links;
 use super::parts::{self, BadgeTone};
 use super::session::Session;
 use crate::contract::monitors::{Monitor, MonitorPage, MonitorPause, MonitorStatus, MonitorsQuery};
@@ -30,7 +31,7 @@ use crate::ids::MonitorId;
 use crate::monitors::read;
 use crate::monitors::run_prices::{self, RunPrice};
 
-pub(super) const PATH: &str = "/monitors";
+const PATH: &str = links::MONITORS;
 const NEW_PATH: &str = "/monitors/new";
 /// Runs of a sparkline.
 const RUNS: u16 = 30;
@@ -42,11 +43,6 @@ pub(super) fn routes() -> Router<AppState> {
         .merge(one::routes())
         .merge(edit::routes())
         .merge(actions::routes())
-}
-
-/// The page of a monitor.
-pub(super) fn path(id: MonitorId) -> String {
-    format!("{PATH}/{id}")
 }
 
 async fn list(session: Session, query: FormFields) -> Result<Response, PageFailure> {
@@ -132,7 +128,7 @@ fn table(
                     @let runs = prices.get(&monitor.id).map_or(&[][..], Vec::as_slice);
                     tr {
                         td {
-                            a href=(path(monitor.id)) { (monitor.name) }
+                            a href=(links::monitor(monitor.id)) { (monitor.name) }
                             div class="sub" { (words::scan(&monitor.scan)) }
                         }
                         td { (price_line(&monitor.name, runs)) }

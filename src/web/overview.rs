@@ -14,6 +14,7 @@ use maud::{Markup, html};
 use self::decisions::Decisions;
 use super::failure::PageFailure;
 use super::layout::{NavItem, page};
+use super::links;
 use super::parts::{self, BadgeTone, chip, count, counted, words};
 use super::session::Session;
 use super::{alerts as alert_pages, monitors as monitor_pages, scans as scan_pages};
@@ -30,7 +31,7 @@ use crate::monitors::run_prices::{self, RunPrice};
 use crate::scans::read::ScanConditions;
 use crate::{monitors, scans, webhooks};
 
-pub(super) const PATH: &str = "/overview";
+const PATH: &str = links::OVERVIEW;
 /// Rows of each list.
 const ROWS: &str = "10";
 /// Alerts among which each monitor's last one is looked for.

@@ -10,7 +10,7 @@ use rust_decimal::Decimal;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::walkthrough::Walkthrough;
+use super::walkthrough::{Walkthrough, WatchedPrice};
 use crate::cli::Failure;
 use crate::cli::format::{count, price_or};
 use crate::cli::pages::rows;
@@ -19,7 +19,7 @@ use crate::cli::render::{Column, ListTable, sparkline};
 use crate::contract::Scan;
 use crate::contract::monitors::{Alert, Monitor, MonitorPage, SlotPage};
 use crate::contract::scans::BestPrice;
-use crate::ids::{AlertId, MonitorId};
+use crate::ids::MonitorId;
 
 /// Its name tells it from monitors of the demo's user.
 const NAME: &str = "Demo: around the cheapest date";
@@ -34,13 +34,6 @@ const DROP_PERCENT: u8 = 3;
 /// How long the evaluation of an ended run may take.
 const EVALUATION_LIMIT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(100);
-
-/// The monitor of a walkthrough and its newest alert.
-pub struct WatchedPrice {
-    pub monitor: MonitorId,
-    /// `None` if no rule fired.
-    pub alert: Option<AlertId>,
-}
 
 /// One run: the sandbox's day, and the scan that it made.
 struct DatedRun {

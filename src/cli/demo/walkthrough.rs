@@ -9,14 +9,13 @@ use jiff::civil::Date;
 use jiff::{Span, ToSpan};
 use serde_json::{Value, json};
 
-use super::monitor::WatchedPrice;
 use crate::cli::Failure;
 use crate::cli::client::ApiClient;
 use crate::cli::progress::{View, follow, summary};
 use crate::cli::render::{Calendar, CalendarDay, CellValue, MarketRow, MarketTable, legend};
 use crate::cli::terminal::Screen;
 use crate::contract::{Item, ItemPage, RetryAccepted, Scan, ScanStatus};
-use crate::ids::ScanId;
+use crate::ids::{AlertId, MonitorId, ScanId};
 use crate::sandbox::DayShift;
 
 /// The markets of the hotel scan, the baseline first.
@@ -33,6 +32,13 @@ pub struct Walkthrough<'a, W: Write> {
     pub today: Date,
     /// The sandbox's day, relative to `today`.
     pub days: DayShift,
+}
+
+/// The monitor of a walkthrough and its newest alert.
+pub struct WatchedPrice {
+    pub monitor: MonitorId,
+    /// `None` if no rule fired.
+    pub alert: Option<AlertId>,
 }
 
 /// The scans of a walkthrough, for the next steps.

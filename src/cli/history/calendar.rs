@@ -8,11 +8,11 @@ use super::{FlightHistory, HotelHistory, bounds};
 use crate::cli::Failure;
 use crate::cli::client::ServiceSession;
 use crate::cli::format::{DAY_SECONDS, short_age};
+use crate::cli::layout::{axis_text, column_axis};
 use crate::cli::pages::Query;
 use crate::cli::render::{
     Calendar, CalendarDay, CellValue, Matrix, MatrixAxis, MatrixCell, legend,
 };
-use crate::cli::scan::layout::{axis_text, column_axis};
 use crate::contract::history_grid::{HistoryCell, HistoryGrid, HistoryGrids};
 use crate::contract::scans::ItemState;
 use crate::contract::{Endpoint, SearchStatus};

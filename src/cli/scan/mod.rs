@@ -3,7 +3,6 @@
 
 pub mod cost;
 pub mod follow;
-pub mod layout;
 pub mod results;
 mod submit;
 

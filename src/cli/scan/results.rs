@@ -2,12 +2,12 @@
 
 use std::io::Write as _;
 
-use super::layout::{Layout, cell_text};
 use crate::cli::Failure;
 use crate::cli::client::ServiceSession;
 use crate::cli::exit::{CommandEnd, ExitStatus};
 use crate::cli::export;
 use crate::cli::format::{counted, price};
+use crate::cli::layout::{Layout, cell_text};
 use crate::cli::progress::summary;
 use crate::contract::scans::PauseReason;
 use crate::contract::{Item, Scan, ScanStatus, offers};

@@ -87,7 +87,7 @@ async fn read_request(stream: &mut TcpStream) -> String {
         .unwrap();
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.unwrap();
-    head + &String::from_utf8(body).unwrap()
+    head + std::str::from_utf8(&body).unwrap()
 }
 
 async fn react(mut stream: TcpStream, act: Reaction) {

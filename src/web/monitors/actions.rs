@@ -18,9 +18,10 @@ use crate::monitors::deliveries::send_test;
 use crate::web::failure::PageFailure;
 use crate::web::form::SessionForm;
 use crate::web::layout::{NavItem, page};
+use crate::web::links;
 use crate::web::once::once_key;
+use crate::web::parts;
 use crate::web::session::Session;
-use crate::web::{deliveries, monitors, parts};
 use crate::webhooks::{LockFor, MonitorLock, endpoint};
 
 pub(super) fn routes() -> Router<AppState> {
@@ -69,7 +70,7 @@ async fn pause(Path(id): Path<String>, form: SessionForm) -> Result<Response, Pa
     let session = &form.session;
     let found = own_monitor(session, &id)?;
     let done = control::pause::pause(session.context()?, found.1).await;
-    answer(session, found, done.map(|_| monitors::path(found.1))).await
+    answer(session, found, done.map(|_| links::monitor(found.1))).await
 }
 
 async fn resume(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
@@ -78,14 +79,14 @@ async fn resume(Path(id): Path<String>, form: SessionForm) -> Result<Response, P
     let key = once_key(&form.fields)?;
     let pace = &session.custody()?.pace;
     let done = control::resume::resume(session.context()?, pace, found.1, key.as_ref()).await;
-    answer(session, found, done.map(|_| monitors::path(found.1))).await
+    answer(session, found, done.map(|_| links::monitor(found.1))).await
 }
 
 async fn delete(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
     let session = &form.session;
     let found = own_monitor(session, &id)?;
     let done = control::delete::delete(session.context()?, found.1).await;
-    answer(session, found, done.map(|()| monitors::PATH.to_owned())).await
+    answer(session, found, done.map(|()| links::MONITORS.to_owned())).await
 }
 
 async fn test(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
@@ -93,7 +94,7 @@ async fn test(Path(id): Path<String>, form: SessionForm) -> Result<Response, Pag
     let found = own_monitor(session, &id)?;
     let key = once_key(&form.fields)?;
     let done = send_test(session.context()?, found.1, key.as_ref()).await;
-    let done = done.map(|sent| deliveries::path(sent.response.id));
+    let done = done.map(|sent| links::delivery(sent.response.id));
     answer(session, found, done).await
 }
 
@@ -109,7 +110,7 @@ async fn enable_webhook(
         .ok_or(CommandError::NoWebhook)?;
     endpoint::enable(&mut lock).await?;
     tx.commit().await?;
-    Ok(Redirect::to(&monitors::path(found.1)).into_response())
+    Ok(Redirect::to(&links::monitor(found.1)).into_response())
 }
 
 /// Shows the new secret once, on a page that no browser stores.
@@ -127,7 +128,7 @@ async fn rotate_secret(Path(id): Path<String>, form: SessionForm) -> Result<Resp
         div class="head" { h1 { "New signing secret" } }
         (secret_notice(&secret))
         p { "Until " (parts::time(old_until)) " each try is also signed with the old secret." }
-        p { a class="button" href=(monitors::path(id)) { "Back to the monitor" } }
+        p { a class="button" href=(links::monitor(id)) { "Back to the monitor" } }
     };
     let mut response = page(session, "New signing secret", NavItem::Monitors, body);
     response

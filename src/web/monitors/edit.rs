@@ -22,7 +22,7 @@ use crate::monitors::{preview, read, update};
 use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm, token_field};
 use crate::web::layout::{NavItem, page, page_with_status};
-use crate::web::monitors;
+use crate::web::links;
 use crate::web::session::Session;
 use crate::web::suggestions::Suggestions;
 
@@ -56,7 +56,7 @@ async fn form_page(
     fields: &FormFields,
     errors: &[FieldError],
 ) -> Response {
-    let path = monitors::path(monitor.id);
+    let path = links::monitor(monitor.id);
     let seen = fields
         .text(SEEN)
         .map_or_else(|| monitor.updated_at.to_string(), str::to_owned);
@@ -152,7 +152,7 @@ fn confirm_page(
     patch: &Map<String, Value>,
     previewed: Option<&MonitorPreview>,
 ) -> Response {
-    let path = monitors::path(monitor.id);
+    let path = links::monitor(monitor.id);
     let limit = match patch.get("max_requests_per_month") {
         Some(limit) => limit.as_u64().and_then(|limit| u32::try_from(limit).ok()),
         None => monitor.requests.max_per_month,
@@ -302,7 +302,7 @@ async fn store(Path(id): Path<String>, form: SessionForm) -> Result<Response, Pa
     let SessionForm { session, fields } = form;
     let monitor = own(&session, &id).await?;
     let patch = new_form::read_checked(&fields)?;
-    let path = monitors::path(monitor.id);
+    let path = links::monitor(monitor.id);
     if fields.text(SEEN) != Some(monitor.updated_at.to_string().as_str()) {
         // A second press finds its own change.
         if is_done(&monitor, &patch) {

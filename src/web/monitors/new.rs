@@ -17,7 +17,7 @@ use crate::monitors::{create, preview};
 use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm, token_field};
 use crate::web::layout::{NavItem, page, page_with_status};
-use crate::web::monitors;
+use crate::web::links;
 use crate::web::once::{once_field, once_field_for, once_key};
 use crate::web::session::Session;
 use crate::web::suggestions::Suggestions;
@@ -188,5 +188,5 @@ async fn store(form: SessionForm) -> Result<Response, PageFailure> {
 fn created_page(session: &Session, monitor: &Monitor) -> Response {
     let title = format!("{} is created", monitor.name);
     webhook::secret_page(session, monitor, &title, StatusCode::CREATED)
-        .unwrap_or_else(|| Redirect::to(&monitors::path(monitor.id)).into_response())
+        .unwrap_or_else(|| Redirect::to(&links::monitor(monitor.id)).into_response())
 }

@@ -17,14 +17,15 @@ use crate::ids::{MonitorId, TenantId};
 use crate::monitors::alerts::read as alerts;
 use crate::monitors::read;
 use crate::monitors::run_prices::{RunPrice, run_prices};
+use crate::web::alerts as alert_pages;
 use crate::web::charts::{ChartAxis, LineChart, LineNames, Point, Unit};
 use crate::web::failure::PageFailure;
 use crate::web::form::FormFields;
 use crate::web::layout::{NavItem, page_with_status};
+use crate::web::links;
 use crate::web::once::once_field;
 use crate::web::parts::{self, ConfirmationPage};
 use crate::web::session::Session;
-use crate::web::{alerts as alert_pages, monitors};
 use crate::webhooks::read as deliveries;
 
 /// Alerts and deliveries on the page; the lists have all.
@@ -93,7 +94,7 @@ pub(super) async fn render(
             (recent_alerts(monitor, &shown.alerts))
             (webhook::card(session, monitor, &shown.deliveries))
         }
-        (slots::past(monitor, &shown.slots.data, parts::next_page(&monitors::path(id), shown.slots.next_cursor.as_deref())))
+        (slots::past(monitor, &shown.slots.data, parts::next_page(&links::monitor(id), shown.slots.next_cursor.as_deref())))
         @match &monitor.forecast {
             Some(forecast) => { (forecast::card(forecast, monitor.requests.max_per_month)) }
             None => {
@@ -164,7 +165,7 @@ fn head(session: &Session, monitor: &Monitor) -> Markup {
     html! {
         div class="head" {
             div {
-                p class="sub" { a href=(monitors::PATH) { "Monitors" } }
+                p class="sub" { a href=(links::MONITORS) { "Monitors" } }
                 h1 { (monitor.name) " " (state(monitor)) }
                 p class="sub" { (words::scan(&monitor.scan)) }
             }
@@ -174,7 +175,7 @@ fn head(session: &Session, monitor: &Monitor) -> Markup {
 }
 
 fn actions(session: &Session, monitor: &Monitor) -> Markup {
-    let path = monitors::path(monitor.id);
+    let path = links::monitor(monitor.id);
     let run = monitor
         .forecast
         .as_ref()
@@ -326,7 +327,7 @@ fn chart(monitor: &Monitor, runs: &[RunPrice]) -> Markup {
 }
 
 fn recent_alerts(monitor: &Monitor, alerts: &[serde_json::Value]) -> Markup {
-    let all = parts::with_query(alert_pages::PATH, "monitor_id", &monitor.id.to_string());
+    let all = parts::with_query(links::ALERTS, "monitor_id", &monitor.id.to_string());
     html! {
         section class="card" {
             div class="card-head" {

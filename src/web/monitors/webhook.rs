@@ -7,14 +7,15 @@ use maud::{Markup, html};
 
 use crate::contract::monitors::{Monitor, OffReason, ShownSecret};
 use crate::contract::webhooks::Delivery;
+use crate::web::deliveries;
 use crate::web::layout::{NavItem, page_with_status};
+use crate::web::links;
 use crate::web::once::once_field;
 use crate::web::parts::{self, BadgeTone, ConfirmationPage};
 use crate::web::session::Session;
-use crate::web::{deliveries, monitors};
 
 pub(super) fn card(session: &Session, monitor: &Monitor, recent: &[Delivery]) -> Markup {
-    let all = parts::with_query(deliveries::PATH, "monitor_id", &monitor.id.to_string());
+    let all = parts::with_query(links::DELIVERIES, "monitor_id", &monitor.id.to_string());
     html! {
         section class="card" {
             div class="card-head" {
@@ -25,7 +26,7 @@ pub(super) fn card(session: &Session, monitor: &Monitor, recent: &[Delivery]) ->
                 None => {
                     (parts::empty_state(&html! {
                         p { "No webhook: alerts are only shown here." }
-                        a class="button" href={ (monitors::path(monitor.id)) "/edit" } { "Set one" }
+                        a class="button" href={ (links::monitor(monitor.id)) "/edit" } { "Set one" }
                     }))
                 }
                 Some(webhook) => {
@@ -62,7 +63,7 @@ pub(super) fn card(session: &Session, monitor: &Monitor, recent: &[Delivery]) ->
 }
 
 fn actions(session: &Session, monitor: &Monitor, is_off: bool) -> Markup {
-    let path = monitors::path(monitor.id);
+    let path = links::monitor(monitor.id);
     html! {
         @if is_off {
             (ConfirmationPage {
@@ -116,7 +117,7 @@ pub(super) fn secret_page(
     let body = html! {
         div class="head" { h1 { (title) } }
         (secret_notice(secret))
-        p { "Next: " a href=(monitors::path(monitor.id)) { "open the monitor" } " and send a test to the webhook." }
+        p { "Next: " a href=(links::monitor(monitor.id)) { "open the monitor" } " and send a test to the webhook." }
         @if let Some(slot) = monitor.next_slot { p { "Next run: " (parts::time(slot)) "." } }
     };
     let mut response = page_with_status(status, session, title, NavItem::Monitors, body);

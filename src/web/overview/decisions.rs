@@ -5,9 +5,10 @@ use maud::{Markup, html};
 use crate::contract::monitors::{Monitor, MonitorPause, SlotOutcome};
 use crate::contract::scans::{PauseReason, Scan};
 use crate::contract::webhooks::Delivery;
+use crate::web::links;
 use crate::web::parts::{self, BadgeTone, ConfirmationPage, chip, count, counted};
 use crate::web::session::Session;
-use crate::web::{deliveries as delivery_pages, monitors as monitor_pages, scans as scan_pages};
+use crate::web::{deliveries as delivery_pages, scans as scan_pages};
 
 /// What the caller has to decide about.
 #[derive(Default)]
@@ -140,7 +141,7 @@ fn failing(session: &Session, monitor: &Monitor) -> Markup {
     let Some((reason, is_webhook)) = failure(monitor) else {
         return html! {};
     };
-    let path = monitor_pages::path(monitor.id);
+    let path = links::monitor(monitor.id);
     line(
         &html! {
             a href=(path) { (monitor.name) } " " (chip(BadgeTone::Bad, "failing"))
@@ -166,10 +167,10 @@ fn failing(session: &Session, monitor: &Monitor) -> Markup {
 fn given_up(session: &Session, delivery: &Delivery) -> Markup {
     line(
         &html! {
-            a href=(delivery_pages::path(delivery.id)) { "Delivery of " (delivery.event_type) } " " (chip(BadgeTone::Bad, "given up"))
+            a href=(links::delivery(delivery.id)) { "Delivery of " (delivery.event_type) } " " (chip(BadgeTone::Bad, "given up"))
             div class="sub" {
                 @if let Some(reason) = delivery.reason { (delivery_pages::reason_words(reason)) ", " }
-                (parts::time(delivery.created_at)) " · " a href=(monitor_pages::path(delivery.monitor_id)) { "its monitor" }
+                (parts::time(delivery.created_at)) " · " a href=(links::monitor(delivery.monitor_id)) { "its monitor" }
             }
         },
         &delivery_pages::send_again(session, delivery),

@@ -9,9 +9,8 @@ use maud::{Markup, html};
 use rust_decimal::Decimal;
 use serde_json::Value;
 
-use super::compare_grid;
+use super::compare_grid::{self, cell_name, change_words, exact_percent};
 use super::describe::{facts, title};
-use super::matrix::axis_value;
 use super::own_scan;
 use crate::contract::scans::{
     Change, ChangeCounts, ComparedCell, Comparison, Scan, ScansQuery, SeenPrice,
@@ -299,20 +298,6 @@ const fn count_of(counts: &ChangeCounts, change: Change) -> u32 {
     }
 }
 
-/// A change in words.
-pub(super) const fn change_words(change: Change) -> &'static str {
-    match change {
-        Change::Cheaper => "cheaper",
-        Change::Dearer => "dearer",
-        Change::Unchanged => "unchanged",
-        Change::New => "new",
-        Change::Gone => "gone",
-        Change::NotComparable => "other currency",
-        Change::Unknown => "cannot be told",
-        Change::NoPrice => "no price",
-    }
-}
-
 /// The cells as a table: those that changed, or those of one kind.
 fn changes(comparison: &Comparison, chosen: Option<&str>) -> Markup {
     let is_shown = |cell: &&ComparedCell| match chosen {
@@ -393,26 +378,6 @@ fn row(cell: &ComparedCell) -> Markup {
             td { (parts::chip(tone, change_words(cell.change))) }
         }
     }
-}
-
-/// The values of a cell: `Thu 4 Feb 2027, 7 nights`.
-pub(super) fn cell_name(cell: &ComparedCell) -> String {
-    let values = cell
-        .cell
-        .iter()
-        .map(|(field, value)| axis_value(field, value));
-    let name = values.collect::<Vec<_>>().join(", ");
-    if name.is_empty() {
-        "the search".to_owned()
-    } else {
-        name
-    }
-}
-
-/// The change of a cell in percent, exact.
-pub(super) fn exact_percent(cell: &ComparedCell) -> Option<Decimal> {
-    cell.difference?;
-    percent_of(cell.after.as_ref()?.price, cell.before.as_ref()?.price)
 }
 
 fn same_as(before: ScanId, after: ScanId) -> Markup {

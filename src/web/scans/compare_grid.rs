@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::civil::Date;
 use maud::{Markup, html};
+use rust_decimal::Decimal;
 use serde_json::Value;
 
 use super::calendar::month_table;
-use super::compare::{cell_name, change_words, exact_percent};
 use super::matrix::{axis_name, axis_value, percent_class};
 use crate::contract::scans::{Change, ComparedCell, Comparison, SeenPrice};
-use crate::web::parts::{self, amount, signed_percent};
+use crate::web::parts::{self, amount, percent_of, signed_percent};
 
 /// More cells than this are only in the table.
 const MAX_CELLS: usize = 2_500;
@@ -205,4 +205,38 @@ fn legend() -> Markup {
             li { span class="swatch degraded" { "?" } " cannot be told: a search did not complete" }
         }
     }
+}
+
+/// A change in words.
+pub(super) const fn change_words(change: Change) -> &'static str {
+    match change {
+        Change::Cheaper => "cheaper",
+        Change::Dearer => "dearer",
+        Change::Unchanged => "unchanged",
+        Change::New => "new",
+        Change::Gone => "gone",
+        Change::NotComparable => "other currency",
+        Change::Unknown => "cannot be told",
+        Change::NoPrice => "no price",
+    }
+}
+
+/// The values of a cell: `Thu 4 Feb 2027, 7 nights`.
+pub(super) fn cell_name(cell: &ComparedCell) -> String {
+    let values = cell
+        .cell
+        .iter()
+        .map(|(field, value)| axis_value(field, value));
+    let name = values.collect::<Vec<_>>().join(", ");
+    if name.is_empty() {
+        "the search".to_owned()
+    } else {
+        name
+    }
+}
+
+/// The change of a cell in percent, exact.
+pub(super) fn exact_percent(cell: &ComparedCell) -> Option<Decimal> {
+    cell.difference?;
+    percent_of(cell.after.as_ref()?.price, cell.before.as_ref()?.price)
 }

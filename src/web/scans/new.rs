@@ -23,8 +23,6 @@ use crate::web::session::Session;
 use crate::web::suggestions::{self, Suggestions};
 
 const PATH: &str = "/scans/new";
-/// The field with the previewed body.
-pub(super) const BODY_FIELD: &str = "body";
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
@@ -107,7 +105,7 @@ async fn show(session: Session, fields: FormFields) -> Result<Response, PageFail
 /// Submits the previewed body. The form carries an `Idempotency-Key`, so a double click is one
 /// scan.
 async fn submit(form: SessionForm) -> Result<Response, PageFailure> {
-    let text = form.fields.text(BODY_FIELD).unwrap_or_default();
+    let text = form.fields.text(preview::BODY_FIELD).unwrap_or_default();
     let body: Map<String, Value> = read_object(text.as_bytes(), MAX_DEPTH)?;
     let key = idempotency_key(&form.fields)?;
     let session = &form.session;

@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 
 use super::actions::searches;
 use super::describe::{facts, search_title, title};
-use super::new::BODY_FIELD;
 use super::same_as;
 use crate::contract::scans::{PlanCost, PlanFit, RequestRange, ScanPreview, WarningKind};
 use crate::http::error::ApiError;
@@ -15,6 +14,9 @@ use crate::web::form::{FormFields, token_field};
 use crate::web::once::once_field_for;
 use crate::web::parts::{self, BadgeTone, chip, count, duration};
 use crate::web::session::Session;
+
+/// The field with the previewed body.
+pub(super) const BODY_FIELD: &str = "body";
 
 /// The preview of a body that these fields describe.
 ///
