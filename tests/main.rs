@@ -20,6 +20,7 @@ mod cli;
 mod control;
 mod embedded;
 mod events;
+mod examples;
 mod exports;
 mod faults;
 mod gateway;
