@@ -226,6 +226,10 @@ async fn each_error_response_has_a_matching_example() {
             let kind = answer["content"]["application/json"]["example"]["error"]["type"]
                 .as_str()
                 .unwrap_or_default();
+            // The marketplace's own 503 keeps its status.
+            if (status.as_str(), kind) == ("503", "upstream_error") {
+                continue;
+            }
             let known = farescan::contract::ErrorType::parse(kind);
             let known = known.map(|kind| kind.status().to_string());
             assert_eq!(
