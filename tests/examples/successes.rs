@@ -156,8 +156,8 @@ async fn scans(run: &mut Recorder) -> (String, String) {
     let pair = on(&second).at("other", &first);
     run.success("compare_scans", 200, pair).await;
     let events = run.success("watch_scan", 200, on(&first)).await;
-    let ids = events.as_str().unwrap_or_default().lines();
-    let last = ids.filter_map(|line| line.strip_prefix("id: ")).last();
+    let mut ids = events.as_str().unwrap_or_default().lines().rev();
+    let last = ids.find_map(|line| line.strip_prefix("id: "));
     let seen_all = on(&first).header("last-event-id", last.unwrap_or_default());
     run.answer("watch_scan", 204, seen_all).await;
     let degraded = json!({"search_status": ["degraded"]});

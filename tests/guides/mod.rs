@@ -151,12 +151,10 @@ fn fits(shown: &str, found: &str) -> bool {
 /// The first line that the output does not have; `…` alone allows lines between.
 fn missing<'a>(shown: &'a [String], output: &str) -> Option<&'a str> {
     let mut found = output.lines().filter(|line| !line.trim().is_empty());
-    for line in shown.iter().filter(|line| line.trim() != "…") {
-        if !found.any(|found| fits(line, found)) {
-            return Some(line);
-        }
-    }
-    None
+    let mut lines = shown.iter().filter(|line| line.trim() != "…");
+    lines
+        .find(|line| !found.any(|found| fits(line, found)))
+        .map(String::as_str)
 }
 
 /// Runs a guide; returns what is wrong, and the folder in which its commands wrote.
