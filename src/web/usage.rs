@@ -4,6 +4,7 @@
 
 mod key;
 mod limits;
+mod pause_all;
 mod spend;
 
 use axum::Router;
@@ -31,6 +32,7 @@ pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route(PATH, get(show))
         .merge(limits::routes())
+        .merge(pause_all::routes())
         .merge(key::routes())
 }
 
@@ -56,6 +58,7 @@ async fn render(
                 h1 { "Usage" }
                 p class="sub" { "Each billed request is one of your plan at the marketplace. This page costs none." }
             }
+            div class="actions" { (pause_all::button(session)) }
         }
         (notice)
         div class="grid2" { @for (api, lane) in lanes { (lane_card(api, lane, context.now)) } }

@@ -306,3 +306,28 @@ async fn empty_lists_say_what_to_do_next() {
         assert!(empty.contains(next), "{path}\n{page}");
     }
 }
+
+#[tokio::test]
+async fn a_scan_becomes_the_form_of_a_monitor() {
+    let (service, id) = super::service_with_scan().await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let like = format!("/monitors/new?like={id}");
+    assert!(browser.page(&format!("/scans/{id}")).await.contains(&like));
+    let page = browser.page(&like).await;
+    let fields = form(&page, "/monitors/new")
+        .with("endpoint", "flights/oneway")
+        .with("repeat", "daily")
+        .with("step", "check");
+    for (name, text) in [
+        ("from_airport", "TLV"),
+        ("first", "2030-01-01"),
+        ("last", "2030-01-04"),
+    ] {
+        let found = fields.fields.iter().find(|(known, _)| known == name);
+        assert_eq!(found.map(|(_, text)| text.as_str()), Some(text), "{name}");
+    }
+    let cost = browser.send(&fields).await.expect(200).text();
+    assert!(cost.contains("Create for"), "{cost}");
+    let stranger = Browser::sign_in(&service, "another-key-0123456789").await;
+    assert_eq!(stranger.get(&like).await.status, 404);
+}

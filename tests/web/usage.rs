@@ -122,3 +122,25 @@ async fn the_key_changes_and_the_session_stays() {
         "the spend is the new key's\n{page}"
     );
 }
+
+#[tokio::test]
+async fn one_button_pauses_every_monitor_and_scan() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let scan = service.submit(&fares(3)).await;
+    let monitor = service.create_monitor(&crate::monitors::monitor()).await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    for paused in [
+        "1 monitor and 1 scan paused",
+        "0 monitors and 0 scans paused",
+    ] {
+        let page = browser.press("/usage", "/usage/pause-all").await;
+        let page = page.expect(200).text();
+        assert!(page.contains(paused), "{page}");
+    }
+    assert_eq!(service.scan(&scan).await["status"], "paused");
+    assert_eq!(service.monitor(&monitor).await["status"], "paused");
+    let stranger = Browser::sign_in(&service, "another-key-0123456789").await;
+    let page = stranger.press("/usage", "/usage/pause-all").await;
+    assert!(page.text().contains("0 monitors and 0 scans paused"));
+}

@@ -46,6 +46,20 @@ pub(super) fn fields_of(monitor: &Monitor) -> FormFields {
     FormFields::from_pairs(pairs)
 }
 
+/// The fields of a new monitor that repeats a scan: those of the form where they can say it, else
+/// the scan as JSON.
+pub(super) fn of_scan(name: String, scan: &Map<String, Value>) -> FormFields {
+    let name = [("name".to_owned(), name)];
+    let plain = FormFields::from_pairs(with(&name, &scan_fields(scan)));
+    let made = new_form::body(&plain).unwrap_or_default();
+    if made.get("scan").and_then(Value::as_object) == Some(scan) {
+        return plain;
+    }
+    let endpoint = scan.get("endpoint").map(text).unwrap_or_default();
+    let json = serde_json::to_string_pretty(scan).unwrap_or_default();
+    FormFields::from_pairs(with(&name, &[("endpoint", endpoint), ("scan", json)]))
+}
+
 /// The choice and time that make this cron text, or the text itself.
 fn schedule_fields(cron: &str) -> Vec<(String, String)> {
     let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());

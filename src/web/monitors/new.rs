@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::new_form::MonitorForm;
-use super::{NEW_PATH, PATH, forecast, new_form, webhook, words};
+use super::{NEW_PATH, PATH, edit_fields, forecast, new_form, webhook, words};
 use crate::contract::monitors::{Monitor, MonitorPreview};
 use crate::contract::{FieldError, RawJson};
 use crate::http::AppState;
@@ -19,6 +19,7 @@ use crate::web::form::{FormFields, SessionForm, token_field};
 use crate::web::layout::{NavItem, page, page_with_status};
 use crate::web::links;
 use crate::web::once::{once_field, once_field_for, once_key};
+use crate::web::scans as scan_pages;
 use crate::web::session::Session;
 use crate::web::suggestions::Suggestions;
 
@@ -28,8 +29,17 @@ pub(super) fn routes() -> Router<AppState> {
         .route(PATH, post(store))
 }
 
-async fn show(session: Session, query: FormFields) -> Response {
-    form_page(&session, StatusCode::OK, &query, None).await
+/// `like` fills the form from a scan.
+async fn show(session: Session, query: FormFields) -> Result<Response, PageFailure> {
+    let fields = match query.text("like") {
+        None => query,
+        Some(id) => {
+            let scan = scan_pages::read_own(&session, id).await?;
+            let name = scan_pages::title(scan.endpoint, &scan.request, &scan.sweep);
+            edit_fields::of_scan(name, &scan_pages::searches_of(&scan))
+        }
+    };
+    Ok(form_page(&session, StatusCode::OK, &fields, None).await)
 }
 
 /// Shows what the monitor would cost, or the form again with what is wrong.

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::contract::FieldValue as _;
 use crate::contract::monitors::{Monitor, Rule, RuleScope, RuleStanding};
+use crate::web::links;
 use crate::web::parts::{self, BadgeTone};
 use crate::web::rule_text::{mark, plain, sentence};
 
@@ -17,7 +18,8 @@ pub(super) fn card(monitor: &Monitor) -> Markup {
             @if monitor.alerts.is_empty() {
                 (parts::empty_state(&html! {
                     p { "No rules: this monitor only collects prices." }
-                    p { "Add rules with " code { "PATCH /v1/monitors/" (monitor.id) } ", or create a monitor with some." }
+                    p { "A rule tells when a price deserves an alert." }
+                    p { a class="button" href={ (links::monitor(monitor.id)) "/edit" } { "Add a rule" } }
                 }))
             } @else {
                 div class="scroll" tabindex="0" role="region" aria-label="Rules" {

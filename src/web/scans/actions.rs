@@ -46,6 +46,7 @@ pub(super) fn buttons(session: &Session, scan: &Scan) -> Markup {
             @if scan.status != ScanStatus::Incomplete { (retry_buttons(session, scan)) }
             a class="button" href={ (path) "/compare" } { "Compare" }
             a class="button" href={ "/scans/new?like=" (scan.id) } { "New scan like this" }
+            a class="button" href={ "/monitors/new?like=" (scan.id) } { "Watch this" }
             (delete_button(session, &path))
         } @else {
             @if !is_paused_by_caller && scan.status != ScanStatus::Paused {

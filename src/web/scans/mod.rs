@@ -22,14 +22,17 @@ mod views;
 
 use axum::Router;
 
+use crate::contract::Scan;
 use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::ids::{ScanId, TenantId};
+use crate::scans;
 
 pub(super) use self::actions::{resume_button, retry_buttons};
 pub(super) use self::describe::{search_title, title};
 pub(super) use self::items::state as item_state;
 pub(super) use self::list::table;
+pub(super) use self::same_as::searches_of;
 pub(super) use self::show::pause_words;
 use super::failure::PageFailure;
 use super::session::Session;
@@ -50,6 +53,14 @@ pub(super) fn routes() -> Router<AppState> {
 /// The path of a scan's page.
 pub(super) fn path(id: ScanId) -> String {
     format!("{PATH}/{id}")
+}
+
+/// The caller's scan with this id.
+pub(super) async fn read_own(session: &Session, id: &str) -> Result<Scan, PageFailure> {
+    let (tenant, id) = own_scan(session, id)?;
+    scans::read::scan(session.pool()?, tenant, id)
+        .await?
+        .ok_or_else(|| PageFailure::not_found("scan"))
 }
 
 /// The caller's tenant and the id of a path. Another caller's id gets the same page as an unknown

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::actions::idempotency_key;
-use super::{new_form, own_scan, preview};
+use super::{new_form, preview, read_own};
 use crate::contract::scans::Weekday;
 use crate::contract::{Endpoint, FieldKind, FieldSpec, MAX_DEPTH, read_object};
 use crate::http::AppState;
@@ -49,13 +49,7 @@ const MAIN_FIELDS: [&str; 11] = [
 async fn show(session: Session, fields: FormFields) -> Result<Response, PageFailure> {
     let fields = match fields.text("like") {
         None => fields,
-        Some(id) => {
-            let (tenant, id) = own_scan(&session, id)?;
-            let scan = scans::read::scan(session.pool()?, tenant, id)
-                .await?
-                .ok_or_else(|| PageFailure::not_found("scan"))?;
-            new_form::fields_of(&scan)
-        }
+        Some(id) => new_form::fields_of(&read_own(&session, id).await?),
     };
     let endpoint = fields
         .text("endpoint")

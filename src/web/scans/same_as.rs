@@ -38,14 +38,20 @@ pub(super) fn submission(body: &Map<String, Value>) -> Markup {
     }
 }
 
-/// The body that submits a scan like this one.
-pub(super) fn submission_body(scan: &Scan) -> Map<String, Value> {
+/// The searches of a scan, as a submission or a monitor writes them.
+pub(in crate::web) fn searches_of(scan: &Scan) -> Map<String, Value> {
     let mut body = Map::new();
     body.insert("endpoint".to_owned(), json!(scan.endpoint));
     body.insert("request".to_owned(), Value::Object(scan.request.clone()));
     if !scan.sweep.is_empty() {
         body.insert("sweep".to_owned(), Value::Object(scan.sweep.clone()));
     }
+    body
+}
+
+/// The body that submits a scan like this one.
+pub(super) fn submission_body(scan: &Scan) -> Map<String, Value> {
+    let mut body = searches_of(scan);
     if let Some(label) = &scan.label {
         body.insert("label".to_owned(), json!(label));
     }
