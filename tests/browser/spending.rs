@@ -45,7 +45,10 @@ async fn a_retry_makes_exactly_the_calls_that_it_names() {
     let asked = browser.text().await;
     Chromium::assert_says(
         &asked,
-        &["Makes 2 searches again and nothing else: 2 to 4 requests"],
+        &[
+            "Makes these searches again and nothing else.",
+            "It costs 2 to 4 requests of your plan.",
+        ],
     );
     assert_eq!(
         service.call_count("ZRH"),

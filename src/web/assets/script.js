@@ -145,7 +145,10 @@
     count.setAttribute("aria-live", "polite");
     const day = 86400000;
     const update = () => {
-      to.min = from.value;
+      // To set it again would empty a date that is being typed.
+      if (to.min !== from.value) {
+        to.min = from.value;
+      }
       const days = Math.round((to.valueAsNumber - from.valueAsNumber) / day) + 1;
       count.textContent = days > 0 ? `${days} ${days === 1 ? "day" : "days"}` : "";
     };
