@@ -8,6 +8,9 @@ use sqlx::{Connection as _, PgConnection};
 /// and new processes can run side by side during an upgrade.
 const VERSION: &str = include_str!("../../migrations/functions/VERSION");
 
+/// How often the functions are replaced before a deadlock is an error. Each takes a second at least.
+const MAX_TRIES: u32 = 10;
+
 macro_rules! files {
     ($($name:literal)*) => {
         &[$(($name, include_str!(concat!("../../migrations/functions/", $name, ".sql")))),*]
@@ -50,7 +53,27 @@ pub fn digest() -> Vec<u8> {
 }
 
 /// Replaces the database's functions by this program's, in one transaction, unless it has these or newer ones.
+///
+/// To replace a trigger locks its table, and a running process locks the same tables in the order of its work. Where Postgres ends this
+/// transaction for a deadlock, it is done again: the other one has gone on meanwhile.
 pub(super) async fn apply(connection: &mut PgConnection) -> sqlx::Result<()> {
+    for _ in 1..MAX_TRIES {
+        match replace(connection).await {
+            Err(error) if is_deadlock(&error) => {
+                tracing::info!("replacing SQL functions met a deadlock; trying again");
+            }
+            done => return done,
+        }
+    }
+    replace(connection).await
+}
+
+fn is_deadlock(error: &sqlx::Error) -> bool {
+    let error = error.as_database_error();
+    error.is_some_and(|error| error.code().as_deref() == Some("40P01"))
+}
+
+async fn replace(connection: &mut PgConnection) -> sqlx::Result<()> {
     #[expect(
         clippy::disallowed_methods,
         reason = "a connection of its own, closed afterwards"
