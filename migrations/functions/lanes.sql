@@ -146,14 +146,12 @@ begin
     return lane;
 end $$;
 
--- Whether an update says something new about a plan or window of which little is left: the next claim must know it.
+-- Whether an update says something new about a plan of which little is left: the next claim must know it.
 create or replace function nears_plan_end(lane lanes, news lane_update) returns boolean
 language sql immutable as $$
     select coalesce(
         news.plan_remaining <> coalesce(lane.plan_remaining, -1)
-        and news.plan_remaining - lane.keep_in_reserve < 2 * (lane.max_in_flight + lane.burst + 1 / extract(epoch from lane.emission))
-        or news.window_remaining <> coalesce(lane.window_remaining, -1)
-           and news.window_remaining < 2 * (lane.max_in_flight + lane.burst + 1 / extract(epoch from lane.emission)),
+        and news.plan_remaining - lane.keep_in_reserve < 2 * (lane.max_in_flight + lane.burst + 1 / extract(epoch from lane.emission)),
         false)
 $$;
 
@@ -172,7 +170,9 @@ language sql immutable as $$
         or news.window_limit <> coalesce(lane.window_limit, -1)
         or coalesce(news.plan_limit, news.plan_remaining, news.window_limit) is not null
            and (lane.plan_seen_at is null or lane.plan_seen_at < p_at - interval '1 second' or lane.pause_reason is not null)
-        or nears_plan_end(lane, news),
+        or nears_plan_end(lane, news)
+        or news.window_remaining <> coalesce(lane.window_remaining, -1)
+           and news.window_remaining < 2 * (lane.max_in_flight + lane.burst + 1 / extract(epoch from lane.emission)),
         false)
 $$;
 
@@ -324,9 +324,10 @@ begin
     perform store_lane(with_pause(lane, p_reason, until));
 end $$;
 
--- Stores what is left of plans and windows near their end, first in the transaction that records the calls (a JSON array of lane_update, one
+-- Stores what is left of plans near their end, first in the transaction that records the calls (a JSON array of lane_update, one
 -- for each lane): a claim subtracts the calls in flight from what is left, so between a call's record and the update of its lane the call
--- would count nowhere, and the reserve could be spent. Lanes that record_calls will lock (to_lock) are locked here, in the same order.
+-- would count nowhere, and the reserve could be spent. A window is left out: to go beyond it costs a 429 and no money, and a fast lane is
+-- always near its end. Lanes that record_calls will lock (to_lock) are locked here, in the same order.
 create or replace function store_plans_near_end(p_news jsonb) returns void
 language plpgsql as $$
 declare
@@ -344,7 +345,7 @@ begin
         select * into lane from lanes l
         where l.tenant_id = (news.said).tenant_id and l.api = (news.said).api for no key update;
         if found and nears_plan_end(lane, news.said) then
-            perform store_lane(with_plan_headers(lane, news.said, clock_timestamp()));
+            perform store_lane(with_pace(with_plan_headers(lane, news.said, clock_timestamp()), clock_timestamp()));
         end if;
     end loop;
 end $$;

@@ -148,9 +148,9 @@ async fn answer(
     activity: Arc<ConnectionActivity>,
 ) -> Result<axum::http::Response<TrackedResponseBody>, ConnectionEvicted> {
     let (parts, body) = request.into_parts();
-    // No handler reads the body of a GET: its connection would count as waiting for the client
+    // No handler reads the body of a GET or DELETE: its connection would count as waiting for the client
     // while the request is answered, and could be evicted.
-    let is_read = !matches!(parts.method, Method::GET | Method::HEAD);
+    let is_read = !matches!(parts.method, Method::GET | Method::HEAD | Method::DELETE);
     let body = TrackedRequestBody::new(body, is_read, Arc::clone(&activity))?;
     let body = Body::new(body);
     let response = router

@@ -56,7 +56,7 @@ pub async fn create(
         check_monitor_count(store::count(conn, tenant).await?)?;
         let mut monitor = insert_monitor(conn, context, tenant, &checked).await?;
         secret = monitor.webhook_secret.take();
-        set_url(&mut monitor, None);
+        read::set_webhook_url(&mut monitor, None);
         Ok(monitor)
     };
     let mut created = idempotent.run(context, tx, tenant, work).await?;
@@ -67,15 +67,8 @@ pub async fn create(
 /// The response with the webhook URL of its request.
 fn with_url(mut created: Replayable<Monitor>, body: &Map<String, Value>) -> Replayable<Monitor> {
     let url = body.get("webhook_url").and_then(Value::as_str);
-    set_url(&mut created.response, url);
+    read::set_webhook_url(&mut created.response, url);
     created
-}
-
-fn set_url(monitor: &mut Monitor, url: Option<&str>) {
-    monitor.webhook_url = url.map(str::to_owned);
-    if let Some(webhook) = &mut monitor.webhook {
-        url.unwrap_or_default().clone_into(&mut webhook.url);
-    }
 }
 
 async fn insert_monitor(

@@ -45,6 +45,26 @@ pub async fn monitor(
     Ok(Some(monitor))
 }
 
+/// The webhook URL of a monitor; `None` if there is no such monitor, or it has none.
+pub(super) async fn webhook_url(
+    conn: &mut PgConnection,
+    ring: &Keyring,
+    tenant: TenantId,
+    id: MonitorId,
+    now: Timestamp,
+) -> sqlx::Result<Option<String>> {
+    let found = find(conn, ring, tenant, id, now).await?;
+    Ok(found.and_then(|monitor| monitor.webhook_url))
+}
+
+/// Shows a monitor with this webhook URL. Stored responses have none: it may hold a secret.
+pub(super) fn set_webhook_url(monitor: &mut Monitor, url: Option<&str>) {
+    monitor.webhook_url = url.map(str::to_owned);
+    if let Some(webhook) = &mut monitor.webhook {
+        url.unwrap_or_default().clone_into(&mut webhook.url);
+    }
+}
+
 /// The forecast of a monitor; `None` if its next run cannot be planned. Planning holds no
 /// connection.
 async fn current_forecast(

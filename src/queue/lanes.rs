@@ -157,7 +157,7 @@ struct RecordedLaneRow {
     to_lock: bool,
 }
 
-/// Stores what is left of plans and windows near their end, as the first statement of the
+/// Stores what is left of plans near their end, as the first statement of the
 /// transaction that records the calls: a claim must never miss a call that no longer counts as in
 /// flight (engine.md, rule 46). `is_locked` names the lanes that the record will lock.
 ///

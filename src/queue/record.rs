@@ -166,9 +166,7 @@ async fn store_plans_near_end(
     calls: &[&CompletedCall],
 ) -> sqlx::Result<()> {
     let updates = updates_by_lane(calls);
-    let has_news = updates
-        .iter()
-        .any(|update| update.plan.remaining.is_some() || update.plan.window.is_some());
+    let has_news = updates.iter().any(|update| update.plan.remaining.is_some());
     if !has_news {
         return Ok(());
     }

@@ -86,8 +86,10 @@ impl Suggestions {
 
     fn add(&mut self, list: usize, name: &str) {
         let known = &mut self.0[list];
-        let is_known = known.iter().any(|known| known.eq_ignore_ascii_case(name));
-        if !is_known && known.len() < MAX_NAMES {
+        if known.len() >= MAX_NAMES {
+            return;
+        }
+        if !known.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             known.insert(name.to_owned());
         }
     }

@@ -103,7 +103,7 @@ async fn the_keyboard_alone_makes_a_scan_and_a_retry() {
     browser.tab_to("Ask again: 1 search").await;
     browser.key(Key::Space).await;
     browser
-        .wait_for_text("Makes 1 search again and nothing else")
+        .wait_for_text("Makes these searches again and nothing else")
         .await;
     // Escape closes the panel, and the focus stays at its button.
     browser.key(Key::Escape).await;

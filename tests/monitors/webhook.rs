@@ -55,6 +55,14 @@ async fn a_webhooks_secret_is_shown_once_and_stored_sealed() {
     (read["webhook_secret"], read["forecast"]) =
         (made["webhook_secret"].clone(), made["forecast"].clone());
     assert_eq!(read, made);
+    let resume = async || {
+        let request = service
+            .request("POST", &format!("/v1/monitors/{id}/resume"))
+            .header("x-api-key", KEY)
+            .header("idempotency-key", "resume");
+        service.send(request).await.expect(200).json()["webhook"]["url"].clone()
+    };
+    assert_eq!((resume().await, resume().await), (json!(URL), json!(URL)));
     let dump = service.dump_database().await;
     assert!(!dump.contains(&secret), "the secret is sealed");
     assert!(

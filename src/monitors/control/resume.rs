@@ -33,7 +33,7 @@ pub async fn resume(
 ) -> Result<Replayable<Monitor>, CommandError> {
     let idempotent = IdempotentRequest::new(format!("/v1/monitors/{id}/resume"), &Map::new(), key);
     if let Some(replay) = idempotent.find_response(context).await? {
-        return Ok(replay);
+        return with_current_url(context, id, replay).await;
     }
     let (tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
     let work = async |conn: &mut PgConnection| {
@@ -58,7 +58,26 @@ pub async fn resume(
         resume_lane(lock.conn(), tenant, monitor.api).await?;
         ensure_and_wake_lane(lock.conn(), tenant, monitor.api, pace).await?;
         tenants::store::replace_grant(lock.conn(), &terms, &sealed).await?;
-        Ok(read::read_back(lock.conn(), context.ring, tenant, id, context.now).await?)
+        let mut resumed =
+            read::read_back(lock.conn(), context.ring, tenant, id, context.now).await?;
+        read::set_webhook_url(&mut resumed, None);
+        Ok(resumed)
     };
-    idempotent.run(context, tx, tenant, work).await
+    let resumed = idempotent.run(context, tx, tenant, work).await?;
+    with_current_url(context, id, resumed).await
+}
+
+/// The response with the monitor's webhook URL, which is stored only sealed.
+async fn with_current_url(
+    context: RequestContext<'_>,
+    id: MonitorId,
+    mut resumed: Replayable<Monitor>,
+) -> Result<Replayable<Monitor>, CommandError> {
+    let mut conn = context.pool.acquire().await?;
+    let url = match context.find_tenant(&mut conn).await? {
+        Some(tenant) => read::webhook_url(&mut conn, context.ring, tenant, id, context.now).await?,
+        None => None,
+    };
+    read::set_webhook_url(&mut resumed.response, url.as_deref());
+    Ok(resumed)
 }

@@ -73,6 +73,10 @@ fn matrix(cells: &[ComparedCell], rows: &str, columns: &str) -> Markup {
         })
         .collect();
     let column_values = axis(cells, columns);
+    // Few cells may lie far apart.
+    if axis(cells, rows).len() * column_values.len() > MAX_CELLS {
+        return html! {};
+    }
     html! {
         div class="scroll" tabindex="0" role="region" aria-label="The later price and its change" {
             table class="matrix" {
