@@ -1,5 +1,6 @@
 //! `farescan pause`, `resume` and `cancel`: stops and continues a scan.
 
+use std::collections::HashSet;
 use std::io::Write as _;
 
 use reqwest::Method;
@@ -81,39 +82,61 @@ async fn pause_all(session: &ServiceSession) -> Result<(), Failure> {
         MonitorStatus::Active
     );
     let monitors: Vec<Monitor> = rows(&session.client, &path, None).await?;
-    let mut scans = Vec::new();
     for monitor in &monitors {
         print_paused(session, &format!("/v1/monitors/{}", monitor.id)).await?;
     }
-    for status in [ScanStatus::Queued, ScanStatus::Running, ScanStatus::Paused] {
-        let path = format!("/v1/scans?limit={limit}&status={status}");
-        scans.extend(rows::<Scan>(&session.client, &path, None).await?);
+    // A scan may change its status between two of the lists and be in neither, so they are read
+    // until there is nothing new.
+    let (mut tried, mut paused) = (HashSet::new(), 0);
+    loop {
+        let mut new = live_scans(session).await?;
+        new.retain(|scan| tried.insert(scan.id));
+        if new.is_empty() {
+            break;
+        }
+        for scan in new {
+            paused += u64::from(print_paused(session, &format!("/v1/scans/{}", scan.id)).await?);
+        }
     }
-    scans.retain(|scan| scan.status_reason != Some(PauseReason::ByCaller));
-    for scan in &scans {
-        print_paused(session, &format!("/v1/scans/{}", scan.id)).await?;
-    }
-    if monitors.is_empty() && scans.is_empty() {
+    if monitors.is_empty() && paused == 0 {
         anstream::eprintln!("Nothing to pause: no scan waits or runs, and no monitor is active.");
         return Ok(());
     }
     anstream::eprintln!(
         "{} and {} paused. `farescan resume SCAN` and `farescan monitors resume MONITOR` continue one.",
         counted(u64::try_from(monitors.len())?, "monitor"),
-        counted(u64::try_from(scans.len())?, "scan")
+        counted(paused, "scan")
     );
     Ok(())
 }
 
-/// Pauses a monitor or scan at this path. A scan that has ended meanwhile needs no pause.
-async fn print_paused(session: &ServiceSession, path: &str) -> Result<(), Failure> {
+/// The scans that have not ended and that their caller has not paused.
+async fn live_scans(session: &ServiceSession) -> Result<Vec<Scan>, Failure> {
+    let mut scans = Vec::new();
+    for status in [ScanStatus::Queued, ScanStatus::Running, ScanStatus::Paused] {
+        let path = format!("/v1/scans?limit={}&status={status}", page_limit(None));
+        scans.extend(rows::<Scan>(&session.client, &path, None).await?);
+    }
+    scans.retain(|scan| scan.status_reason != Some(PauseReason::ByCaller));
+    Ok(scans)
+}
+
+/// Pauses a monitor or scan at this path. `false`: it has ended or was deleted meanwhile.
+async fn print_paused(session: &ServiceSession, path: &str) -> Result<bool, Failure> {
     let paused = session
         .client
         .send(Method::POST, &format!("{path}/pause"), None::<&()>, None)
         .await;
     let answer = match paused {
         Ok(answer) => answer,
-        Err(error) if error.error_type() == Some(ErrorType::InvalidState) => return Ok(()),
+        Err(error)
+            if matches!(
+                error.error_type(),
+                Some(ErrorType::InvalidState | ErrorType::NotFound)
+            ) =>
+        {
+            return Ok(false);
+        }
         Err(error) => return Err(error.into()),
     };
     let mut out = anstream::stdout();
@@ -123,7 +146,7 @@ async fn print_paused(session: &ServiceSession, path: &str) -> Result<(), Failur
         let id = path.rsplit('/').next().unwrap_or(path);
         writeln!(out, "{id} is paused")?;
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Continues a scan, after the number of searches that are left.

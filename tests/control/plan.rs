@@ -153,28 +153,27 @@ async fn scans_keep_the_reserve_and_resume_after_the_reset() {
     assert!(plan.lowest >= 10, "{} were left of 30", plan.lowest);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_smaller_reserve_resumes_scans_at_once() {
-    let service = TestService::start().await;
-    service
-        .bound(
-            "flights",
-            &json!({"max_in_flight": 4, "keep_in_reserve": 25}),
-        )
-        .await;
-    ScriptedQuota::of(
-        &service.upstream,
-        40,
-        Duration::from_secs(3_600),
-        Duration::from_millis(5),
-    );
-    let worker = service.start_worker(8);
+/// Submits 30 searches against a plan with 40 requests left, of which 25 are kept in reserve, and
+/// waits for the pause. Returns the scan and its id.
+async fn reach_reserve(service: &TestService) -> (String, Value) {
+    let bounds = json!({"max_in_flight": 4, "keep_in_reserve": 25});
+    service.bound("flights", &bounds).await;
+    let (period, latency) = (Duration::from_secs(3_600), Duration::from_millis(5));
+    ScriptedQuota::of(&service.upstream, 40, period, latency);
     let id = service.submit(&fares(30)).await;
     let paused = service
         .wait_for_scan(&id, "the reserve is reached", |scan| {
             scan["status_reason"] == "reserve_reached"
         })
         .await;
+    (id, paused)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_smaller_reserve_resumes_scans_at_once() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(8);
+    let (id, paused) = reach_reserve(&service).await;
     assert_eq!(paused["status"], json!("paused"));
     assert_eq!(service.call_count("TLV"), 15);
     let resumed = service.command(&id, "resume", &json!({})).await;
@@ -208,25 +207,8 @@ async fn the_reserve_holds_when_no_lane_update_arrives() {
         service.pool(),
         "create or replace function update_lanes(p_news jsonb) returns bigint language sql as 'select 0::bigint'"
     );
-    service
-        .bound(
-            "flights",
-            &json!({"max_in_flight": 4, "keep_in_reserve": 25}),
-        )
-        .await;
-    ScriptedQuota::of(
-        &service.upstream,
-        40,
-        Duration::from_secs(3_600),
-        Duration::from_millis(5),
-    );
     let worker = service.start_worker(8);
-    let id = service.submit(&fares(30)).await;
-    service
-        .wait_for_scan(&id, "the reserve is reached", |scan| {
-            scan["status_reason"] == "reserve_reached"
-        })
-        .await;
+    reach_reserve(&service).await;
     worker.stop().await;
     assert_eq!(service.call_count("TLV"), 15);
 }

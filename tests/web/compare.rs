@@ -7,7 +7,7 @@ use crate::support::{SearchOutcome, TestService, fares};
 
 const OTHER: &str = "another-key-0123456789";
 
-/// A scan of four dates, and a later one: cheaper, new, cannot be told, dearer.
+/// A scan of four dates, and a later one: cheaper, new, unknown, dearer.
 async fn two_scans() -> (TestService, [String; 2]) {
     let (service, before) = service_with_scan().await;
     let after = service
@@ -31,7 +31,7 @@ async fn two_scans_are_compared_cell_by_cell() {
     for part in [
         "Tue 1 Jan 2030: 300 USD, then 270 USD: cheaper",
         "Wed 2 Jan 2030: no price, then 310 USD: new",
-        "Thu 3 Jan 2030: no price, then 250 USD: cannot be told",
+        "Thu 3 Jan 2030: no price, then 250 USD: unknown",
         "Fri 4 Jan 2030: 200 USD, then 211 USD: dearer",
         "−10.0 %",
         "+5.5 %",

@@ -4,15 +4,18 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use reqwest::Method;
+use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::control::{CommandArgs, MonitorPauseArgs};
 use crate::cli::Failure;
+use crate::cli::client::ServiceSession;
 use crate::cli::exit::{CommandEnd, ExitStatus};
 use crate::cli::format::{time, zone};
 use crate::cli::ids;
 use crate::contract::monitors::Webhook;
 use crate::contract::webhooks::{Delivery, DeliveryDetail, DeliveryStatus, RotatedSecret};
+use crate::ids::MonitorId;
 
 /// How long the result of a test is waited for: longer than a try may take.
 const TEST_LIMIT: Duration = Duration::from_secs(20);
@@ -104,21 +107,31 @@ fn result(detail: &DeliveryDetail) -> String {
     format!(": {words}{latency}")
 }
 
-async fn enable(args: MonitorPauseArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::monitor(&session.client, &args.monitor).await?;
-    let path = format!("/v1/monitors/{id}/enable-webhook");
+/// Sends a command and reads the answer. `None`: it is printed already, as JSON.
+async fn send<T: DeserializeOwned>(
+    session: &ServiceSession,
+    id: MonitorId,
+    command: &str,
+) -> Result<Option<T>, Failure> {
+    let path = format!("/v1/monitors/{id}/{command}");
     let answer = session
         .client
         .send(Method::POST, &path, None::<&()>, None)
         .await?;
-    let mut out = anstream::stdout();
     if session.json {
-        writeln!(out, "{}", answer.text.trim_end())?;
-        return Ok(());
+        writeln!(anstream::stdout(), "{}", answer.text.trim_end())?;
+        return Ok(None);
     }
-    let webhook: Webhook = answer.read()?;
-    writeln!(out, "{} is on", webhook.url)?;
+    Ok(Some(answer.read()?))
+}
+
+async fn enable(args: MonitorPauseArgs) -> Result<(), Failure> {
+    let session = args.client.open()?;
+    let id = ids::monitor(&session.client, &args.monitor).await?;
+    let Some(webhook) = send::<Webhook>(&session, id, "enable-webhook").await? else {
+        return Ok(());
+    };
+    writeln!(anstream::stdout(), "{} is on", webhook.url)?;
     anstream::eprintln!(
         "What failed before is sent only if you ask: `farescan deliveries --monitor {id} --status failed`, `farescan deliveries resend ID`"
     );
@@ -130,18 +143,10 @@ async fn rotate_secret(args: CommandArgs) -> Result<(), Failure> {
     let id = ids::monitor(&session.client, &args.monitor).await?;
     let question = format!("Give the webhook of {id} a new secret? The old one ends in 24 hours.");
     args.confirmation.ask(session.screen, &question).await?;
-    let path = format!("/v1/monitors/{id}/rotate-secret");
-    let answer = session
-        .client
-        .send(Method::POST, &path, None::<&()>, None)
-        .await?;
-    let mut out = anstream::stdout();
-    if session.json {
-        writeln!(out, "{}", answer.text.trim_end())?;
+    let Some(rotated) = send::<RotatedSecret>(&session, id, "rotate-secret").await? else {
         return Ok(());
-    }
-    let rotated: RotatedSecret = answer.read()?;
-    writeln!(out, "{}", rotated.webhook_secret.0.as_str())?;
+    };
+    writeln!(anstream::stdout(), "{}", rotated.webhook_secret.0.as_str())?;
     anstream::eprintln!(
         "It is shown this once: keep it. Until {} ({}) the old secret signs too.",
         time(rotated.old_secret_until),

@@ -197,7 +197,7 @@ async fn show(
             }
         }
         @if !one.status.is_ended() || !two.status.is_ended() {
-            p class="notice" { "A scan has not ended yet: what it has not searched cannot be told. Reload the page later." }
+            p class="notice" { "A scan has not ended yet: the changes of what it has not searched are unknown. Reload the page later." }
         }
         (summary(&comparison))
         (compare_grid::section(&comparison))
@@ -276,7 +276,7 @@ fn summary(comparison: &Comparison) -> Markup {
                 dd class="note" { (counts.no_price) " without a price in both" }
             }
             div class="stat" {
-                dt { "Cannot be told" }
+                dt { "Unknown" }
                 dd class="value" { (unclear) }
                 dd class="note" { "a search did not complete, or other currencies" }
             }

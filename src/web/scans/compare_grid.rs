@@ -8,7 +8,7 @@ use rust_decimal::Decimal;
 use serde_json::Value;
 
 use super::calendar::month_table;
-use super::matrix::{axis_name, axis_value, percent_class};
+use super::matrix::{axis_name, axis_value, change_scale, percent_class};
 use crate::contract::scans::{Change, ComparedCell, Comparison, SeenPrice};
 use crate::web::parts::{self, amount, percent_of, signed_percent};
 
@@ -197,16 +197,10 @@ impl ShownChange {
 fn legend() -> Markup {
     html! {
         ul class="legend" {
-            li {
-                "Cheaper "
-                @for class in ["low3", "low2", "low1", "even", "high1", "high2", "high3"] {
-                    span class={ "swatch " (class) } {}
-                }
-                " dearer"
-            }
+            (change_scale())
             li { span class="swatch busy" {} " new" }
             li { span class="swatch none" { "–" } " gone, or no price in both" }
-            li { span class="swatch degraded" { "?" } " cannot be told: a search did not complete" }
+            li { span class="swatch degraded" { "?" } " unknown: a search did not complete" }
         }
     }
 }
@@ -220,7 +214,7 @@ pub(super) const fn change_words(change: Change) -> &'static str {
         Change::New => "new",
         Change::Gone => "gone",
         Change::NotComparable => "other currency",
-        Change::Unknown => "cannot be told",
+        Change::Unknown => "unknown",
         Change::NoPrice => "no price",
     }
 }

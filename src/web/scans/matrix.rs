@@ -208,16 +208,23 @@ const fn verdict_words(verdict: ParityVerdict) -> &'static str {
     }
 }
 
+/// The colours from cheaper to dearer, as an entry of a legend.
+pub(super) fn change_scale() -> Markup {
+    html! {
+        li {
+            "Cheaper "
+            @for class in ["low3", "low2", "low1", "even", "high1", "high2", "high3"] {
+                span class={ "swatch " (class) } {}
+            }
+            " dearer"
+        }
+    }
+}
+
 fn parity_legend() -> Markup {
     html! {
         ul class="legend" {
-            li {
-                "Cheaper "
-                @for class in ["low3", "low2", "low1", "even", "high1", "high2", "high3"] {
-                    span class={ "swatch " (class) } {}
-                }
-                " dearer"
-            }
+            (change_scale())
             li { "≈ the samples overlap: may be chance" }
             li { "( ) too few samples to tell" }
             (mark_legend())

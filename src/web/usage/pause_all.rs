@@ -1,6 +1,8 @@
 //! The button that stops spending: it pauses every active monitor and every scan that has not
 //! ended, as `farescan pause --all` does.
 
+use std::collections::HashSet;
+
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -51,9 +53,19 @@ async fn pause_all(form: SessionForm) -> Result<Response, PageFailure> {
             let done = monitors::control::pause::pause(session.context()?, id).await;
             paused_monitors += was_paused(done)?;
         }
-        for id in live_scans(session, tenant).await? {
-            let done = scans::control::pause::pause(session.context()?, id).await;
-            paused_scans += was_paused(done)?;
+        // A scan may change its status between two of the lists and be in neither, so they are read
+        // until there is nothing new.
+        let mut tried = HashSet::new();
+        loop {
+            let mut new = live_scans(session, tenant).await?;
+            new.retain(|id| tried.insert(*id));
+            if new.is_empty() {
+                break;
+            }
+            for id in new {
+                let done = scans::control::pause::pause(session.context()?, id).await;
+                paused_scans += was_paused(done)?;
+            }
         }
     }
     let notice = html! {
