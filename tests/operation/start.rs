@@ -11,9 +11,11 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use sqlx::postgres::PgConnectOptions;
 
+use farescan::db::embedded::{Durability, EmbeddedServer, ServerOptions};
+
 use super::process::{ListeningProcess, farescan, program, run};
 use crate::support::SERVE;
-use crate::support::db::{PrivatePg, TestDb, world_readable_folder};
+use crate::support::db::{PrivatePg, TestDb, connect, world_readable_folder};
 use crate::worker::fixture::{WorkerFixture, ring_text};
 
 fn demo(data: &Path, more: &[&str]) -> Command {
@@ -121,6 +123,40 @@ fn a_demo_ended_by_a_signal_has_its_exit_code() {
         kill_process(Pid::from_child(&process), signal).unwrap();
         assert_eq!(ended(process), (Some(code), String::new()));
     }
+}
+
+#[tokio::test]
+async fn a_demo_of_another_version_names_its_folder() {
+    let data = world_readable_folder();
+    let mut process = demo(data.path(), &[]).spawn().unwrap();
+    let out = read_until(&mut process, "description  http://");
+    kill_process(Pid::from_child(&process), Signal::TERM).unwrap();
+    // Read to its end, so that the process can write until it ends.
+    out.lines().for_each(drop);
+    assert_eq!(ended(process), (Some(143), String::new()));
+
+    let folder = data.path().join("demos/1");
+    let server = EmbeddedServer::start(&ServerOptions {
+        home: folder.clone(),
+        pg_bin: None,
+        durability: Durability::Full,
+    })
+    .unwrap();
+    let mut connection = connect(&server.connect_options().database("farescan")).await;
+    sqlx::query("UPDATE _sqlx_migrations SET checksum = '\\x00'")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    drop((connection, server));
+
+    let (code, err) = ended(demo(data.path(), &["--exit"]).spawn().unwrap());
+    assert_eq!(code, Some(1));
+    assert!(
+        err.contains("another version of farescan created")
+            && err.contains(&format!("{}", folder.display()))
+            && err.contains("FARESCAN_DATA_DIR"),
+        "{err}"
+    );
 }
 
 #[test]

@@ -24,10 +24,11 @@ use crate::config::{
     AdminConfig, DatabaseConfig, HttpConfig, LogConfig, MasterKeyConfig, PaceConfig,
     RateLimitConfig, WebhookConfig, WorkerConfig,
 };
+use crate::db::DbError;
 use crate::db::clock::Clock;
 use crate::logging;
 use crate::sandbox::{DayShift, SandboxOptions};
-use crate::service::{Service, Settings};
+use crate::service::{Service, ServiceError, Settings};
 
 /// The sandbox's demo key: an unlimited plan with searches on a 13th degraded on the first call.
 const KEY: &str = "sandbox-demo";
@@ -62,7 +63,8 @@ pub struct DemoArgs {
 /// Runs the walkthrough, then the service until SIGTERM or SIGINT.
 pub async fn run(args: DemoArgs) -> Result<(), Failure> {
     logging::init(&LogConfig {
-        filter: "warn".to_owned(),
+        // A signal cancels commits whose rollback the server then reports as a notice.
+        filter: "warn,sqlx::postgres::notice=error".to_owned(),
         format: None,
     })?;
     // First, so that an unusable address fails at once.
@@ -76,7 +78,9 @@ pub async fn run(args: DemoArgs) -> Result<(), Failure> {
     )?;
     let (stop, exit) = (CancellationToken::new(), args.exit);
     let days = DayShift::default();
-    let service = start(args, listen, folder.path.clone(), days.clone(), &stop).await?;
+    let service = start(args, listen, folder.path.clone(), days.clone(), &stop)
+        .await
+        .map_err(|failure| name_folder(failure, &folder.path))?;
     let address = service
         .address()
         .ok_or("the demo's service does not listen")?;
@@ -182,6 +186,19 @@ async fn start(
         clock: Clock::default(),
     };
     Ok(Service::start(settings, stop.clone()).await?)
+}
+
+/// Names the folder if another version of farescan created its database: a demo's data may be
+/// deleted, which the cause alone does not say.
+fn name_folder(failure: Failure, folder: &Path) -> Failure {
+    match failure.downcast_ref() {
+        Some(ServiceError::Database(DbError::Migrate(cause))) => format!(
+            "another version of farescan created the demo's database in {folder} ({cause}): delete that folder, which holds only the demo's data, or set FARESCAN_DATA_DIR to another one",
+            folder = folder.display()
+        )
+        .into(),
+        _ => failure,
+    }
 }
 
 /// The wanted address, or the same one with a free port if another process uses it.
