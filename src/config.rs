@@ -167,6 +167,11 @@ pub struct DatabaseConfig {
         value_parser = clap::value_parser!(u32).range(1..=45)
     )]
     pub engine_connections: u32,
+
+    /// How long a statement waits for a connection of a pool. Not an option: a request's time limit
+    /// is built on it. Tests on a busy machine wait longer.
+    #[arg(skip = Self::ACQUIRE_TIMEOUT)]
+    pub acquire_timeout: Duration,
 }
 
 impl DatabaseConfig {
@@ -178,6 +183,8 @@ impl DatabaseConfig {
             .filter(|url| !url.expose_secret().trim().is_empty())
     }
 
+    /// Within it a connection is made or becomes free, unless the database is unavailable.
+    pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
     /// Enough for 64 concurrent searches, which take seconds while their transactions take
     /// milliseconds.
     pub const DEFAULT_CONNECTIONS: u32 = 20;
@@ -196,6 +203,7 @@ impl Default for DatabaseConfig {
             pg_bin: None,
             max_connections: Self::DEFAULT_CONNECTIONS,
             engine_connections: Self::ENGINE_CONNECTIONS,
+            acquire_timeout: Self::ACQUIRE_TIMEOUT,
         }
     }
 }

@@ -30,7 +30,7 @@ use embedded::{EmbeddedError, EmbeddedServer, ServerOptions};
 
 /// How long a request waits for a connection. Without a database, a quick 503 is better than a
 /// hang.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
+const ACQUIRE_TIMEOUT: Duration = DatabaseConfig::ACQUIRE_TIMEOUT;
 
 /// Lock timeout of background work.
 const BRIEF_LOCK_WAIT: Duration = Duration::from_millis(100);
@@ -183,15 +183,16 @@ impl Database {
             ),
             None => open_embedded(config).await?,
         };
-        let connections = ConnectionSplit::of(config);
+        let (connections, timeout) = (ConnectionSplit::of(config), config.acquire_timeout);
         let of_requests = with_session(options.clone(), REQUEST_LOCK_TIMEOUT);
         let options = with_session(options, ENGINE_LOCK_TIMEOUT);
         let requests = RequestPools {
-            reads: lazy_pool(connections.reads, of_requests.clone()),
-            writes: lazy_pool(connections.writes, of_requests),
+            reads: lazy_pool(connections.reads, of_requests.clone(), timeout),
+            writes: lazy_pool(connections.writes, of_requests, timeout),
         };
-        let pool = lazy_pool(connections.engine, options.clone());
-        let replica = replica(config)?.map(|options| lazy_pool(config.max_connections, options));
+        let pool = lazy_pool(connections.engine, options.clone(), timeout);
+        let replica =
+            replica(config)?.map(|options| lazy_pool(config.max_connections, options, timeout));
         let home = server.as_ref().map(|server| server.home().to_owned());
         Ok(Self {
             pool,
@@ -539,10 +540,10 @@ fn database_address(options: &PgConnectOptions) -> String {
 }
 
 /// A pool that connects on first use.
-fn lazy_pool(connections: u32, options: PgConnectOptions) -> PgPool {
+fn lazy_pool(connections: u32, options: PgConnectOptions, acquire_timeout: Duration) -> PgPool {
     let pool = PgPoolOptions::new()
         .max_connections(connections)
-        .acquire_timeout(ACQUIRE_TIMEOUT);
+        .acquire_timeout(acquire_timeout);
     let pool = pool.before_acquire(|_, about| {
         Box::pin(std::future::ready(Ok(!demoted_primary::predates_refusal(
             about.age,

@@ -259,6 +259,8 @@ fn config(url: &str) -> DatabaseConfig {
         url: Some(url.into()),
         max_connections: 40,
         engine_connections: 20,
+        // A machine that builds beside the tests may take seconds to make a connection.
+        acquire_timeout: Duration::from_secs(10),
         ..DatabaseConfig::default()
     }
 }
