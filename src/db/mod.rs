@@ -21,7 +21,9 @@ use secrecy::{ExposeSecret, SecretString};
 use sqlx::error::DatabaseError;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgSslMode};
-use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, SqlSafeStr as _, Transaction};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, PgConnection, Postgres, SqlSafeStr as _, Transaction,
+};
 
 pub use session_check::{SessionCheck, SessionHealth};
 
@@ -33,7 +35,7 @@ use embedded::{EmbeddedError, EmbeddedServer, ServerOptions};
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Lock timeout of background work.
-const BRIEF_LOCK_WAIT: Duration = Duration::from_millis(100);
+pub const BRIEF_LOCK_WAIT: Duration = Duration::from_millis(100);
 
 /// How long `close` waits for connections in use.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -284,6 +286,18 @@ pub async fn begin(pool: &PgPool) -> sqlx::Result<Transaction<'static, Postgres>
 pub async fn snapshot(
     conn: PoolConnection<Postgres>,
 ) -> sqlx::Result<Transaction<'static, Postgres>> {
+/// As [`begin`], with another limit of each wait for a lock, without a round trip more.
+pub async fn begin_with_lock_timeout(
+    pool: &PgPool,
+    wait: Duration,
+) -> sqlx::Result<Transaction<'static, Postgres>> {
+    let begin = format!("begin; set local lock_timeout = {}", wait.as_millis());
+    let pool = pool.clone();
+    #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
+    let begun = tokio::spawn(async move { pool.begin_with(AssertSqlSafe(begin)).await });
+    begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
+}
+
     let begin = "begin isolation level repeatable read, read only";
     #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
     let begun =
