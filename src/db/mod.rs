@@ -105,6 +105,10 @@ pub enum DbError {
     Migrate(#[from] sqlx::migrate::MigrateError),
 }
 
+/// Why this process has not prepared its database yet; `None`: it has. Until then the tables may
+/// have this version and the SQL functions an older one, on which this program may work wrongly.
+pub type Preparation = tokio::sync::watch::Receiver<Option<Arc<str>>>;
+
 /// The pools, and the guard of the embedded server.
 ///
 /// Engine, reads and writes have separate pools: requests that wait for locks cannot starve the
