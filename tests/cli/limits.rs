@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 
 use super::monitors::{CREATE, cli, out};
+use super::relay::Relay;
 use super::{Client, lines};
 use crate::alerts::AlertTest;
+use crate::operation::process::run;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn own_limits_stay_unless_they_are_named() {
@@ -70,6 +72,24 @@ async fn own_limits_stay_unless_they_are_named() {
         );
     }
     assert_eq!(client.calls(), 0);
+}
+
+/// What is not sent cannot undo a change that another request makes meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn quota_set_sends_only_the_named_limits() {
+    let client = Client::start().await;
+    let set = ["quota", "set", "flights"];
+    client.out(&[&set[..], &["--requests-per-minute", "60"]].concat());
+    let relay = Relay::to(client.service.url()).await;
+    let mut command = client.command(&[&set[..], &["--max-in-flight", "4", "--json"]].concat());
+    let done = run(command.env("FARESCAN_URL", relay.url()));
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(relay.count("max_in_flight"), 1);
+    for stays in ["requests_per_minute", "keep_in_reserve", "plan"] {
+        assert_eq!(relay.count(stays), 0, "{stays}");
+    }
+    let lane: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(lane["bounds"]["requests_per_minute"], 60);
 }
 
 #[tokio::test(flavor = "multi_thread")]
