@@ -181,6 +181,42 @@ async fn an_edit_that_may_cost_more_shows_the_month_and_asks() {
     test.close().await;
 }
 
+/// The scan's only date has passed since the monitor was created. That must not stop a change of
+/// something else.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_ignores_faults_of_fields_that_stay() {
+    let test = AlertTest::open().await;
+    out(&test, &[&CREATE[..], &["--yes"]].concat());
+    let past = r#"{"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2020-01-01"}}"#;
+    let changed = execute!(
+        test.pool(),
+        "update monitors set scan = $1::text::json",
+        past
+    );
+    assert_eq!(changed, 1);
+    let edit = ["monitors", "edit", "@last", "--cron", "30 7 * * *"];
+    let refused = cli(&test, &edit);
+    assert!(
+        refused.code == Some(2)
+            && refused.err.contains("Its cost is not known")
+            && refused.err.contains("2020-01-01"),
+        "{refused:?}"
+    );
+    let edited = cli(&test, &[&edit[..], &["--yes"]].concat());
+    assert_eq!(edited.code, Some(0), "{edited:?}");
+    let monitor: Value =
+        serde_json::from_str(&out(&test, &["monitors", "show", "--json"])).unwrap();
+    assert_eq!(monitor["schedule"]["cron"], "30 7 * * *");
+    // A fault of what changes stops it.
+    let wrong = ["monitors", "edit", "@last", "--cron", "every day", "--yes"];
+    let refused = cli(&test, &wrong);
+    assert!(
+        refused.code == Some(2) && refused.err.contains("schedule.cron"),
+        "{refused:?}"
+    );
+    test.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_gets_a_new_secret_after_the_question() {
     let test = AlertTest::open().await;
