@@ -156,13 +156,14 @@ pub struct ConnectionSplit {
 }
 
 impl ConnectionSplit {
-    /// Each pool gets at least one connection, and the engine at most half.
+    /// Each pool gets at least one connection, and the engine at most half, but at least two: the
+    /// sweep holds one while its steps use another.
     #[must_use]
     pub fn of(config: &DatabaseConfig) -> Self {
         let engine = config
             .engine_connections
             .min(config.max_connections / 2)
-            .max(1);
+            .max(2);
         let requests = config.max_connections.saturating_sub(engine).max(2);
         let writes = (requests / 3).max(1);
         Self {
@@ -285,11 +286,6 @@ pub async fn begin(pool: &PgPool) -> sqlx::Result<Transaction<'static, Postgres>
     begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 
-/// Begins a read-only transaction with a consistent snapshot, for answers that need several
-/// statements. Safe to drop, as [`begin`].
-pub async fn snapshot(
-    conn: PoolConnection<Postgres>,
-) -> sqlx::Result<Transaction<'static, Postgres>> {
 /// As [`begin`], with another limit of each wait for a lock, without a round trip more.
 pub async fn begin_with_lock_timeout(
     pool: &PgPool,
@@ -302,6 +298,11 @@ pub async fn begin_with_lock_timeout(
     begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 
+/// Begins a read-only transaction with a consistent snapshot, for answers that need several
+/// statements. Safe to drop, as [`begin`].
+pub async fn snapshot(
+    conn: PoolConnection<Postgres>,
+) -> sqlx::Result<Transaction<'static, Postgres>> {
     let begin = "begin isolation level repeatable read, read only";
     #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
     let begun =
@@ -696,7 +697,7 @@ mod tests {
 
     #[test]
     fn connections_are_split_completely_and_no_pool_is_empty() {
-        for max_connections in 3..=90 {
+        for max_connections in 4..=90 {
             for engine_connections in 1..=90 {
                 let config = DatabaseConfig {
                     max_connections,
@@ -709,7 +710,7 @@ mod tests {
                     reads,
                 } = ConnectionSplit::of(&config);
                 assert_eq!(engine + writes + reads, max_connections, "{config:?}");
-                assert!(engine >= 1 && writes >= 1 && reads >= writes, "{config:?}");
+                assert!(engine >= 2 && writes >= 1 && reads >= writes, "{config:?}");
             }
         }
         let usual = ConnectionSplit::of(&DatabaseConfig::default());
