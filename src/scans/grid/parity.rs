@@ -11,7 +11,7 @@ use crate::contract::scans::{Parity, ParityVerdict};
 
 /// The least width of a range, in percent of the baseline's lowest price: a difference that rounding
 /// or a conversion may make is no gap.
-const MIN_RANGE_PERCENT: Decimal = Decimal::TWO;
+const MIN_RANGE_PERCENT: Decimal = Decimal::ONE;
 
 /// Compares the prices of a market with those of the baseline, for the same stay.
 pub(crate) fn parity(baseline: &[ItemObservation], market: &[ItemObservation]) -> Parity {
