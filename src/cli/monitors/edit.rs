@@ -170,8 +170,8 @@ fn is_about_unchanged(error: &ClientError, patch: &Map<String, Value>) -> bool {
     let is_unchanged = |path: &str| {
         let field = path.split(['.', '[']).next().unwrap_or_default();
         // A monthly limit depends on the scan too.
-        !patch.contains_key(field)
-            && !(field == "max_requests_per_month" && patch.contains_key("scan"))
+        let is_limit_of_scan = field == "max_requests_per_month" && patch.contains_key("scan");
+        !(patch.contains_key(field) || is_limit_of_scan)
     };
     !detail.details.is_empty()
         && detail
