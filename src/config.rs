@@ -152,7 +152,7 @@ pub struct DatabaseConfig {
         env = "FARESCAN_DATABASE_CONNECTIONS",
         value_name = "COUNT",
         default_value_t = Self::DEFAULT_CONNECTIONS,
-        value_parser = clap::value_parser!(u32).range(3..=90)
+        value_parser = clap::value_parser!(u32).range(4..=90)
     )]
     pub max_connections: u32,
 
@@ -164,7 +164,7 @@ pub struct DatabaseConfig {
         env = "FARESCAN_ENGINE_CONNECTIONS",
         value_name = "COUNT",
         default_value_t = Self::ENGINE_CONNECTIONS,
-        value_parser = clap::value_parser!(u32).range(1..=45)
+        value_parser = clap::value_parser!(u32).range(2..=45)
     )]
     pub engine_connections: u32,
 

@@ -8,7 +8,9 @@ mod stream;
 
 pub use stream::{Page, stream_rows};
 
-use crate::contract::primitives::Cursor;
+use jiff::Timestamp;
+
+use crate::contract::primitives::{Cursor, is_accepted_time};
 use crate::contract::{FieldValue as _, ValidationError, ValidationErrors};
 
 /// Why a page cannot be read.
@@ -54,6 +56,13 @@ pub fn decode_cursor<const N: usize>(
         parts.collect::<Vec<_>>().try_into().ok()
     });
     parts.ok_or_else(|| invalid_cursor(cursor))
+}
+
+/// A time in a cursor, as microseconds; `None` for what no cursor of this service holds.
+#[must_use]
+pub fn cursor_time(micros: &str) -> Option<Timestamp> {
+    let time = Timestamp::from_microsecond(micros.parse().ok()?).ok()?;
+    Some(time).filter(is_accepted_time)
 }
 
 /// The validation error of a cursor that this service did not create.

@@ -14,6 +14,7 @@ use sqlx::PgPool;
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgConnectOptions;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -146,8 +147,10 @@ impl Service {
             Sender::new(guard).map_err(|error| ServiceError::Webhooks(error.without_url()))?;
         let session_check = database.session_check();
         let writes = database.requests().writes.clone();
+        let (unprepared, preparation_state) = watch::channel(Some(Arc::from("its first try runs")));
         let app = app_state(&settings, &upstream, &database, ring.as_ref(), guard, &stop)
-            .with_session_health(session_check.health());
+            .with_session_health(session_check.health())
+            .with_preparation(preparation_state);
         // Before the migrations, which may take long: liveness must not fail meanwhile.
         let admin = AdminListener::listen(&settings.admin, &app).await?;
         let preparation = DatabasePreparation {
@@ -157,6 +160,7 @@ impl Service {
             marketplace: upstream.marketplace().clone(),
             ring: ring.clone(),
             clock: settings.clock.clone(),
+            unprepared,
         };
         let clock = settings.clock;
         let prepared = preparation.try_once().await?;
@@ -469,6 +473,8 @@ struct DatabasePreparation {
     marketplace: Marketplace,
     ring: Option<Arc<Keyring>>,
     clock: Clock,
+    /// What `/readyz` says until the preparation is done.
+    unprepared: watch::Sender<Option<Arc<str>>>,
 }
 
 impl DatabasePreparation {
@@ -489,9 +495,14 @@ impl DatabasePreparation {
     /// One attempt. `false`: the database is unavailable.
     async fn try_once(&self) -> Result<bool, ServiceError> {
         match self.run().await {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                self.unprepared.send_replace(None);
+                Ok(true)
+            }
             Err(failure) if is_transient(&failure) => {
                 tracing::warn!(%failure, "database unavailable; searches work, scans wait");
+                self.unprepared
+                    .send_replace(Some(failure.to_string().into()));
                 Ok(false)
             }
             Err(failure) => Err(failure),

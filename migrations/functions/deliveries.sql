@@ -92,6 +92,7 @@ declare
     e       webhook_endpoints;
     d       deliveries;
     is_past boolean;
+    is_test boolean;
 begin
     select * into e from webhook_endpoints w where w.tenant_id = p_tenant and w.monitor_id = p_monitor for no key update;
     update delivery_tries t
@@ -120,10 +121,12 @@ begin
         due_at = case p_fate when 'again' then clock_timestamp() + coalesce(p_delay, interval '5 s') end,
         ended_at = case when p_fate <> 'again' then p_now end
     where n.tenant_id = p_tenant and n.delivery_id = p_delivery;
-    if not is_past then
+    -- A test says whether a receiver works; its failure never counts against the webhook.
+    is_test := d.event_type = 'monitor.test';
+    if not is_past and (p_fate = 'delivered' or not is_test) then
         e.failing_since := case when p_fate <> 'delivered' then coalesce(e.failing_since, p_now) end;
     end if;
-    if p_fate = 'gone' or p_fate = 'spent' and e.failing_since <= p_now - p_patience then
+    if not is_test and (p_fate = 'gone' or p_fate = 'spent' and e.failing_since <= p_now - p_patience) then
         e.off_reason := case p_fate when 'gone' then 'gone' else 'failing' end;
         update deliveries n set status = 'failed', reason = 'endpoint_off', due_at = null, ended_at = p_now
         where n.tenant_id = p_tenant and n.monitor_id = p_monitor and n.due_at is not null;

@@ -73,7 +73,7 @@ string_enum! {
     }
 }
 
-/// The bounds set with `PUT /v1/quota/{api}`; null: no bound.
+/// The caller's own bounds (`PUT` and `PATCH /v1/quota/{api}`); null: no bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OwnBounds {
     /// The plan, whose rate and quota apply until the marketplace reports them.
@@ -117,6 +117,25 @@ request_body! {
             keep_in_reserve: KeepInReserve;
         }
         example { "requests_per_minute": 100, "keep_in_reserve": 200 }
+    }
+}
+
+request_body! {
+    /// Body of `PATCH /v1/quota/{api}`: the bounds to change. An absent field stays; null removes
+    /// its bound.
+    pub struct LaneBoundsPatch for "quota" {
+        required {}
+        optional {
+            /// The plan, whose rate and quota apply until the marketplace reports them.
+            plan: PlanName;
+            /// Maximum searches of scans per minute.
+            requests_per_minute: RequestsPerMinute;
+            /// Maximum concurrent searches of scans.
+            max_in_flight: MaxInFlight;
+            /// Requests of the plan that scans leave for the caller's own calls.
+            keep_in_reserve: KeepInReserve;
+        }
+        example { "keep_in_reserve": 100 }
     }
 }
 

@@ -21,7 +21,9 @@ use secrecy::{ExposeSecret, SecretString};
 use sqlx::error::DatabaseError;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgSslMode};
-use sqlx::{ConnectOptions, Connection, PgConnection, Postgres, SqlSafeStr as _, Transaction};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, PgConnection, Postgres, SqlSafeStr as _, Transaction,
+};
 
 pub use session_check::{SessionCheck, SessionHealth};
 
@@ -36,7 +38,7 @@ const ACQUIRE_TIMEOUT: Duration = DatabaseConfig::ACQUIRE_TIMEOUT;
 const ENGINE_PING_AFTER: Duration = Duration::from_secs(1);
 
 /// Lock timeout of background work.
-const BRIEF_LOCK_WAIT: Duration = Duration::from_millis(100);
+pub const BRIEF_LOCK_WAIT: Duration = Duration::from_millis(100);
 
 /// How long `close` waits for connections in use.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -106,6 +108,10 @@ pub enum DbError {
     Migrate(#[from] sqlx::migrate::MigrateError),
 }
 
+/// Why this process has not prepared its database yet; `None`: it has. Until then the tables may
+/// have this version and the SQL functions an older one, on which this program may work wrongly.
+pub type Preparation = tokio::sync::watch::Receiver<Option<Arc<str>>>;
+
 /// The pools, and the guard of the embedded server.
 ///
 /// Engine, reads and writes have separate pools: requests that wait for locks cannot starve the
@@ -153,13 +159,14 @@ pub struct ConnectionSplit {
 }
 
 impl ConnectionSplit {
-    /// Each pool gets at least one connection, and the engine at most half.
+    /// Each pool gets at least one connection, and the engine at most half, but at least two: the
+    /// sweep holds one while its steps use another.
     #[must_use]
     pub fn of(config: &DatabaseConfig) -> Self {
         let engine = config
             .engine_connections
             .min(config.max_connections / 2)
-            .max(1);
+            .max(2);
         let requests = config.max_connections.saturating_sub(engine).max(2);
         let writes = (requests / 3).max(1);
         Self {
@@ -290,6 +297,18 @@ pub async fn begin(pool: &PgPool) -> sqlx::Result<Transaction<'static, Postgres>
     let pool = pool.clone();
     #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
     let begun = tokio::spawn(async move { pool.begin().await });
+    begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
+}
+
+/// As [`begin`], with another limit of each wait for a lock, without a round trip more.
+pub async fn begin_with_lock_timeout(
+    pool: &PgPool,
+    wait: Duration,
+) -> sqlx::Result<Transaction<'static, Postgres>> {
+    let begin = format!("begin; set local lock_timeout = {}", wait.as_millis());
+    let pool = pool.clone();
+    #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
+    let begun = tokio::spawn(async move { pool.begin_with(AssertSqlSafe(begin)).await });
     begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 
@@ -707,7 +726,7 @@ mod tests {
 
     #[test]
     fn connections_are_split_completely_and_no_pool_is_empty() {
-        for max_connections in 3..=90 {
+        for max_connections in 4..=90 {
             for engine_connections in 1..=90 {
                 let config = DatabaseConfig {
                     max_connections,
@@ -720,7 +739,7 @@ mod tests {
                     reads,
                 } = ConnectionSplit::of(&config);
                 assert_eq!(engine + writes + reads, max_connections, "{config:?}");
-                assert!(engine >= 1 && writes >= 1 && reads >= writes, "{config:?}");
+                assert!(engine >= 2 && writes >= 1 && reads >= writes, "{config:?}");
             }
         }
         let usual = ConnectionSplit::of(&DatabaseConfig::default());

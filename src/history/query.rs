@@ -113,9 +113,8 @@ fn parse_cursor(
     };
     let [observed_at, item, number] = paging::decode_cursor(list, cursor)?;
     let parse = || {
-        let observed_at = Timestamp::from_microsecond(observed_at.parse().ok()?).ok()?;
         Some(ObservationCursor {
-            observed_at,
+            observed_at: paging::cursor_time(&observed_at)?,
             item: item.parse().ok()?,
             number: number.parse().ok()?,
         })

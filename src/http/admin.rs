@@ -19,8 +19,12 @@ use crate::{db, metrics};
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// `GET /readyz`: ready for stored work. The database answers, its new sessions work, its schema
-/// has this version, the clock is right, and the process is not shutting down. Searches depend only
-/// on the last condition.
+/// has this version, this process has prepared it (SQL functions, partitions, keys), the clock is
+/// right, and the process is not shutting down. Searches depend only on the last condition.
+///
+/// A newer release may have replaced the functions since: it keeps those of this one working
+/// (storage.md, "Migrations"). The reverse does not hold, so a process that could not replace older
+/// functions is not ready.
 pub(super) async fn readyz(State(app): State<AppState>) -> Result<Json<Health>, ApiError> {
     if app.stop.is_cancelled() {
         return Err(ApiError::new(
@@ -39,6 +43,13 @@ pub(super) async fn readyz(State(app): State<AppState>) -> Result<Json<Health>, 
         return Err(ApiError::new(
             ErrorType::Unavailable,
             "the database schema is not of this version; run `farescan migrate`",
+        ));
+    }
+    let unprepared = app.preparation.as_ref().and_then(|it| it.borrow().clone());
+    if let Some(why) = unprepared {
+        return Err(ApiError::new(
+            ErrorType::Unavailable,
+            format!("this process has not prepared the database yet, and tries again: {why}"),
         ));
     }
     app.now()?;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::AppState;
 use super::error::ApiError;
 use super::gateway::search;
-use super::openapi::{HotelErrors, SearchAccepted, SearchHeaders};
+use super::openapi::{HotelErrors, ResolveErrors, SearchAccepted, SearchHeaders};
 use super::outcome_response::{SearchBody, upstream_failed};
 use crate::contract::Endpoint;
 use crate::contract::hotels::{
@@ -59,7 +59,7 @@ pub(super) async fn rooms(State(app): State<AppState>, request: Request) -> Resp
 /// The id can be used for later rooms calls. No match is 404.
 #[utoipa::path(
     post, path = "/v1/hotels/resolve", operation_id = "resolve_hotel", tag = "Hotels", request_body = ResolveRequest,
-    responses((status = 200, description = "The hotel's booking id", body = ResolveResponse), HotelErrors)
+    responses((status = 200, description = "The hotel's booking id", body = ResolveResponse), ResolveErrors)
 )]
 pub(super) async fn resolve(State(app): State<AppState>, request: Request) -> Response {
     search(&app, Endpoint::HotelsResolve, request, map_finding).await

@@ -72,7 +72,7 @@ use crate::charges::{CallUsage, ChargeRecorder};
 use crate::config::{PaceConfig, RateLimitConfig, WebhookConfig};
 use crate::contract::ErrorType;
 use crate::db::clock::Clock;
-use crate::db::{RequestPools, SessionHealth};
+use crate::db::{Preparation, RequestPools, SessionHealth};
 use crate::metrics;
 use crate::scans::watch::ScanWatch;
 use crate::search::CallerKey;
@@ -103,6 +103,7 @@ pub struct AppState {
     webhook_guard: Guard,
     /// Why new database sessions cannot work, if they cannot. `None` in tests.
     session_health: Option<SessionHealth>,
+    preparation: Option<Preparation>,
     /// Cancelled when the process shuts down.
     pub(crate) stop: CancellationToken,
     clock: Clock,
@@ -139,6 +140,7 @@ impl AppState {
             lookup_permits: Arc::new(Semaphore::new(MAX_LOOKUPS)),
             webhook_guard: Guard::new(&WebhookConfig::default()),
             session_health: None,
+            preparation: None,
             stop: CancellationToken::new(),
             clock: Clock::default(),
         }
@@ -203,6 +205,15 @@ impl AppState {
     pub fn with_webhook_guard(self, guard: Guard) -> Self {
         Self {
             webhook_guard: guard,
+            ..self
+        }
+    }
+
+    /// Adds the preparation of the database to `/readyz`.
+    #[must_use]
+    pub fn with_preparation(self, preparation: Preparation) -> Self {
+        Self {
+            preparation: Some(preparation),
             ..self
         }
     }
@@ -414,7 +425,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(account::usage))
         .routes(routes!(quota::read))
         .routes(routes!(account::rotate_key))
-        .routes(routes!(quota::set_lane_bounds))
+        .routes(routes!(quota::set_lane_bounds, quota::change_lane_bounds))
         // The service itself, without a key.
         .routes(routes!(openapi::openapi_json))
         .routes(routes!(health::healthz))

@@ -10,7 +10,7 @@ use super::extract::{JsonObject, SEARCH_BODY};
 use super::openapi::{AccountErrors, LaneBoundsErrors};
 use super::scans::{find_tenant, request_context, submit_context};
 use crate::account::{lane_bounds, quota};
-use crate::contract::quota::{LaneBounds, LaneQuota, Quota};
+use crate::contract::quota::{LaneBounds, LaneBoundsPatch, LaneQuota, Quota};
 use crate::contract::{Api, FieldValue as _, shorten};
 
 /// Read the quota of both lanes
@@ -53,15 +53,40 @@ pub(super) async fn set_lane_bounds(
     JsonObject(body): JsonObject<SEARCH_BODY>,
 ) -> Result<Json<LaneQuota>, ApiError> {
     let context = submit_context(&app, &caller).await?;
-    let api = Api::parse(&api).ok_or_else(|| {
-        ApiError::not_found(format!(
-            "there is no lane `{}`; expected {}",
-            shorten(&api),
-            Api::expected()
-        ))
-    })?;
+    let api = lane_name(&api)?;
     let bounds = LaneBounds::from_body(&body)?;
     Ok(Json(
         lane_bounds::set_lane_bounds(context, api, &bounds, &app.custody()?.pace).await?,
     ))
+}
+
+/// Change some of your own limits of a lane
+///
+/// Absent limits stay; null removes one. They apply from the next search on.
+#[utoipa::path(
+    patch, path = "/v1/quota/{api}", operation_id = "change_lane_bounds", tag = "Account", request_body = LaneBoundsPatch,
+    params(("api" = Api, Path, description = "Which lane")),
+    responses((status = 200, description = "The lane with its new limits", body = LaneQuota), LaneBoundsErrors)
+)]
+pub(super) async fn change_lane_bounds(
+    State(app): State<AppState>,
+    caller: ApiKey,
+    Path(api): Path<String>,
+    JsonObject(body): JsonObject<SEARCH_BODY>,
+) -> Result<Json<LaneQuota>, ApiError> {
+    let context = submit_context(&app, &caller).await?;
+    let api = lane_name(&api)?;
+    Ok(Json(
+        lane_bounds::change_lane_bounds(context, api, &body, &app.custody()?.pace).await?,
+    ))
+}
+
+fn lane_name(text: &str) -> Result<Api, ApiError> {
+    Api::parse(text).ok_or_else(|| {
+        ApiError::not_found(format!(
+            "there is no lane `{}`; expected {}",
+            shorten(text),
+            Api::expected()
+        ))
+    })
 }

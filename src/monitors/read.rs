@@ -189,11 +189,7 @@ pub async fn slots(
         Some(cursor) => {
             let refused = || paging::invalid_cursor(cursor);
             let [slot, kind] = paging::decode_cursor(SLOTS, cursor)?;
-            let slot = slot
-                .parse()
-                .ok()
-                .and_then(|micros| Timestamp::from_microsecond(micros).ok())
-                .ok_or_else(refused)?;
+            let slot = paging::cursor_time(&slot).ok_or_else(refused)?;
             Some((slot, SlotKind::parse(&kind).ok_or_else(refused)?))
         }
     };

@@ -7,11 +7,12 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use sqlx::PgExecutor;
 use sqlx::types::Json;
+use sqlx::{PgExecutor, PgPool};
 use uuid::Uuid;
 
 use crate::contract::Api;
+use crate::db;
 use crate::ids::TenantId;
 use crate::search::{PlanQuota, RateWindow};
 
@@ -147,6 +148,21 @@ pub async fn update(conn: impl PgExecutor<'_>, updates: &[LaneUpdate]) -> sqlx::
     sqlx::query_scalar!(r#"select update_lanes($1) as "freed!""#, Json(rows) as _)
         .fetch_one(conn)
         .await
+}
+
+/// As [`update`], in a transaction of its own that waits only briefly for each lane.
+///
+/// # Errors
+/// When a lane stays locked or the database does not answer; then nothing is updated.
+pub(super) async fn update_briefly(pool: &PgPool, updates: &[LaneUpdate]) -> sqlx::Result<i64> {
+    let rows: Vec<_> = updates.iter().map(LaneUpdateRow::from).collect();
+    sqlx::query_scalar!(
+        r#"select update_lanes($1) as "freed!" from (select set_config('lock_timeout', $2, true)) brief"#,
+        Json(rows) as _,
+        db::BRIEF_LOCK_WAIT.as_millis().to_string(),
+    )
+    .fetch_one(pool)
+    .await
 }
 
 /// What a record's transaction needs of a lane, in the form that the SQL function reads.

@@ -1,6 +1,7 @@
 //! Passes completed calls to the task that writes them (`result_writer`).
 
 use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
 
 use super::ClaimedItem;
 use super::completed_call::CompletedCall;
@@ -20,6 +21,11 @@ pub(super) struct PendingWrite {
 }
 
 impl PendingWrite {
+    /// The tenant of the call.
+    pub(super) fn caller(&self) -> Uuid {
+        self.completed.record.tenant_id
+    }
+
     /// The call is in the database.
     pub(super) fn mark_stored(self) {
         self.claimed_item.mark_stored();

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use sqlx::{PgConnection, PgPool};
@@ -27,6 +28,8 @@ use crate::tenants::store::acceptance as directory;
 
 /// The most calls in one transaction.
 pub(super) const MAX_BATCH_SIZE: usize = 100;
+/// The most callers whose locks may be waited for before the database counts as unavailable.
+pub(super) const MAX_LATE_CALLERS: usize = 4;
 
 /// Splits calls into batches without two calls of one item: a late call and the next attempt are
 /// stored one after the other.
@@ -53,18 +56,20 @@ pub(super) struct BatchReport {
     pub(super) accepted: Vec<TenantId>,
 }
 
-/// Stores calls of different items in one transaction. Idempotent. A month without a partition
-/// gets one: an answer may have waited in a spool for months.
+/// Stores calls of different items in one transaction, which waits at most `lock_wait` for each
+/// lock. Idempotent. A month without a partition gets one: an answer may have waited in a spool for
+/// months.
 pub(super) async fn store_batch(
     pool: &PgPool,
     calls: &[&CompletedCall],
+    lock_wait: Duration,
 ) -> sqlx::Result<BatchReport> {
-    match store_once(pool, calls).await {
+    match store_once(pool, calls, lock_wait).await {
         Err(error) if lacks_partition(&error) => {
             for completed in calls {
                 create_partition_for(pool, completed.record.ended_at).await?;
             }
-            store_once(pool, calls).await
+            store_once(pool, calls, lock_wait).await
         }
         stored => stored,
     }
@@ -78,8 +83,12 @@ fn lacks_partition(error: &sqlx::Error) -> bool {
     })
 }
 
-async fn store_once(pool: &PgPool, calls: &[&CompletedCall]) -> sqlx::Result<BatchReport> {
-    let mut tx = db::begin(pool).await?;
+async fn store_once(
+    pool: &PgPool,
+    calls: &[&CompletedCall],
+    lock_wait: Duration,
+) -> sqlx::Result<BatchReport> {
+    let mut tx = db::begin_with_lock_timeout(pool, lock_wait).await?;
     store_plans_near_end(&mut tx, calls).await?;
     let rows: Vec<_> = calls.iter().map(|completed| &completed.record).collect();
     let recorded: HashMap<_, _> = store::record_calls(&mut tx, &rows, Timestamp::now())
@@ -241,17 +250,37 @@ pub(super) fn expand_scans(pool: &PgPool, accepted: Vec<TenantId>, wake: &Arc<No
 
 /// Updates the lanes in a transaction after the commit, because recording seldom takes a lane's
 /// lock. If it fails, a full lane is polled within a second, and the next answer carries the quota
-/// again.
+/// again. So it waits only briefly for a lane that is locked, and then updates the others alone.
 pub(super) async fn update_lanes(pool: &PgPool, calls: &[&CompletedCall], wake: &Notify) {
-    match timeout(
-        TRANSACTION_TIMEOUT,
-        lanes::update(pool, &updates_by_lane(calls)),
-    )
-    .await
-    {
-        Ok(Ok(freed)) if freed > 0 => wake.notify_one(),
-        Ok(Ok(_)) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "failed to update lanes"),
-        Err(_) => tracing::debug!("lane update timed out"),
+    let updates = updates_by_lane(calls);
+    let freed = match update_in_time(pool, &updates).await {
+        Err(error) if db::is_locked(&error) && updates.len() > 1 => {
+            update_each_lane(pool, &updates).await
+        }
+        updated => updated,
+    };
+    match freed {
+        Ok(freed) if freed > 0 => wake.notify_one(),
+        Ok(_) => {}
+        Err(error) => tracing::debug!(%error, "failed to update lanes"),
     }
+}
+
+/// Updates lanes one by one; leaves those that are locked, at most [`MAX_LATE_CALLERS`].
+async fn update_each_lane(pool: &PgPool, updates: &[LaneUpdate]) -> sqlx::Result<i64> {
+    let (mut freed, mut locked) = (0, 0);
+    for update in updates {
+        match update_in_time(pool, std::slice::from_ref(update)).await {
+            Ok(more) => freed += more,
+            Err(error) if db::is_locked(&error) && locked < MAX_LATE_CALLERS => locked += 1,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(freed)
+}
+
+async fn update_in_time(pool: &PgPool, updates: &[LaneUpdate]) -> sqlx::Result<i64> {
+    timeout(TRANSACTION_TIMEOUT, lanes::update_briefly(pool, updates))
+        .await
+        .unwrap_or_else(|_| Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into())))
 }

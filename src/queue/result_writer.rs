@@ -5,7 +5,7 @@
 //! While the database is unavailable every call in flight ends in the spool, and none begins,
 //! because beginning a call needs the database.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,8 @@ use super::completed_call::CompletedCall;
 use super::database_retry::{RetryError, RetryUntil, TRANSACTION_TIMEOUT, retry};
 use super::pending_write::PendingWrite;
 use super::record::{
-    BatchReport, MAX_BATCH_SIZE, expand_scans, split_by_item, store_batch, update_lanes,
+    BatchReport, MAX_BATCH_SIZE, MAX_LATE_CALLERS, expand_scans, split_by_item, store_batch,
+    update_lanes,
 };
 use super::spool::{Spool, SpoolChunk, entry};
 use super::store::UnrecordedCall;
@@ -41,8 +42,9 @@ const DRAIN_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the files of dead processes are adopted.
 const ADOPT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The most callers whose answers may time out before the database counts as unavailable.
-const MAX_LATE_TENANTS: usize = 4;
+/// How long a batch of several callers waits for one lock. After that each caller's calls are stored
+/// alone, so that a lock delays only its own caller.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 /// Payloads whose writes timed out, by caller: the caller's next write would wait for the same
 /// lock.
@@ -132,6 +134,21 @@ async fn collect(pending: &mut mpsc::Receiver<PendingWrite>, batch: &mut Vec<Pen
     }
 }
 
+/// Splits calls by caller, in their order.
+fn by_caller(batch: Vec<PendingWrite>) -> Vec<Vec<PendingWrite>> {
+    let mut callers = Vec::<Vec<PendingWrite>>::new();
+    for pending in batch {
+        match callers
+            .iter_mut()
+            .find(|calls| calls[0].caller() == pending.caller())
+        {
+            Some(calls) => calls.push(pending),
+            None => callers.push(vec![pending]),
+        }
+    }
+    callers
+}
+
 /// Writes the completed calls of one process.
 pub(super) struct ResultWriter {
     pool: PgPool,
@@ -144,6 +161,8 @@ pub(super) struct ResultWriter {
     spool: Option<Arc<Mutex<Spool>>>,
     /// The last write failed: calls go to the spool at once.
     is_database_down: bool,
+    /// Callers with an answer that waits for a lock: their next answers wait with it.
+    late_callers: HashSet<Uuid>,
     next_drain: Instant,
     next_adoption: Instant,
 }
@@ -171,6 +190,7 @@ impl ResultWriter {
             stop,
             spool,
             is_database_down: false,
+            late_callers: HashSet::new(),
             next_drain: now,
             next_adoption: now,
         }
@@ -182,35 +202,27 @@ impl ResultWriter {
         if self.is_database_down && self.move_to_spool(&mut batch).await {
             return;
         }
-        loop {
+        let (late, mut batch): (Vec<_>, Vec<_>) = batch
+            .into_iter()
+            .partition(|pending| self.late_callers.contains(&pending.caller()));
+        self.store_later(late).await;
+        while !batch.is_empty() {
             let until = RetryUntil::Deadline(Instant::now() + SPOOL_AFTER);
-            let begun_at = Instant::now();
             let calls: Vec<_> = batch.iter().map(|pending| &pending.completed).collect();
-            match retry("record", &until, || store_batch(&self.pool, &calls)).await {
-                Ok(BatchReport { unknown, accepted }) => {
-                    expand_scans(&self.pool, accepted, &self.wake);
-                    metrics::batch_finished("record", calls.len(), begun_at.elapsed());
-                    for completed in &calls {
-                        metrics::items_ended(completed.end(), 1);
-                    }
-                    update_lanes(&self.pool, &calls, &self.wake).await;
-                    let healths = calls
-                        .iter()
-                        .filter_map(|call| Some((call.lane, call.record.item_id, call.health?)));
-                    self.health.record(&self.pool, healths).await;
-                    for call in unknown {
-                        if let Some(pending) = batch
-                            .iter()
-                            .find(|pending| pending.completed.record.item_id == call.item)
-                        {
-                            self.drop_unknown(call, &pending.completed, || {
-                                entry::write(&pending.completed, &pending.claimed_item.row)
-                            })
-                            .await;
-                        }
-                    }
-                    return batch.into_iter().for_each(PendingWrite::mark_stored);
+            let pool = &self.pool;
+            let write = || async {
+                match store_batch(pool, &calls, LOCK_WAIT).await {
+                    Err(error) if db::is_locked(&error) => Ok(None),
+                    stored => stored.map(Some),
                 }
+            };
+            let begun_at = Instant::now();
+            match retry("record", &until, write).await {
+                Ok(Some(report)) => {
+                    metrics::batch_finished("record", calls.len(), begun_at.elapsed());
+                    return self.finish_stored(batch, report).await;
+                }
+                Ok(None) => return self.store_by_caller(batch).await,
                 // One call that the database rejects must not fail the others.
                 Err(RetryError::Permanent(_)) if batch.len() > 1 => {
                     for pending in batch {
@@ -234,7 +246,6 @@ impl ResultWriter {
                 {
                     return;
                 }
-                // A lock that one of them waits for must not delay the others.
                 Err(RetryError::Stopped) if self.spool.is_none() => {
                     return batch
                         .into_iter()
@@ -245,7 +256,87 @@ impl ResultWriter {
         }
     }
 
-    /// Retries a write in its own task; the storing permits bound the number of tasks.
+    /// Does what follows the commit of a batch.
+    async fn finish_stored(&mut self, batch: Vec<PendingWrite>, report: BatchReport) {
+        let calls: Vec<_> = batch.iter().map(|pending| &pending.completed).collect();
+        expand_scans(&self.pool, report.accepted, &self.wake);
+        for completed in &calls {
+            metrics::items_ended(completed.end(), 1);
+        }
+        update_lanes(&self.pool, &calls, &self.wake).await;
+        let healths = calls
+            .iter()
+            .filter_map(|call| Some((call.lane, call.record.item_id, call.health?)));
+        self.health.record(&self.pool, healths).await;
+        for call in report.unknown {
+            if let Some(pending) = batch
+                .iter()
+                .find(|pending| pending.completed.record.item_id == call.item)
+            {
+                self.drop_unknown(call, &pending.completed, || {
+                    entry::write(&pending.completed, &pending.claimed_item.row)
+                })
+                .await;
+            }
+        }
+        batch.into_iter().for_each(PendingWrite::mark_stored);
+    }
+
+    /// Stores each caller's calls in a transaction of their own, because one of the batch waits for
+    /// a lock. Those that are still locked are stored later; if they are of too many callers, the
+    /// database counts as unavailable.
+    async fn store_by_caller(&mut self, batch: Vec<PendingWrite>) {
+        let (mut late, mut late_callers) = (Vec::new(), 0);
+        let mut callers = by_caller(batch).into_iter();
+        for batch in callers.by_ref() {
+            let calls: Vec<_> = batch.iter().map(|pending| &pending.completed).collect();
+            let storing = store_batch(&self.pool, &calls, db::BRIEF_LOCK_WAIT);
+            match timeout(TRANSACTION_TIMEOUT, storing).await {
+                Ok(Ok(report)) => self.finish_stored(batch, report).await,
+                Ok(Err(error)) if db::is_locked(&error) => {
+                    late.extend(batch);
+                    late_callers += 1;
+                    if late_callers > MAX_LATE_CALLERS {
+                        break;
+                    }
+                }
+                Ok(Err(_)) | Err(_) => Box::pin(self.store(batch)).await,
+            }
+        }
+        let mut rest: Vec<_> = callers.flatten().collect();
+        if late_callers > MAX_LATE_CALLERS {
+            rest.splice(..0, late.drain(..));
+            self.move_to_spool(&mut rest).await;
+            return rest
+                .into_iter()
+                .for_each(|pending| self.store_in_background(pending));
+        }
+        self.store_later(late).await;
+    }
+
+    /// Moves calls that wait for a lock to the spool, so that only they wait; those that do not fit
+    /// are stored in the background. The database does not count as unavailable.
+    async fn store_later(&mut self, mut late: Vec<PendingWrite>) {
+        if late.is_empty() {
+            return;
+        }
+        tracing::warn!(
+            answers = late.len(),
+            "answers wait for a locked row; the others are stored"
+        );
+        let callers: Vec<_> = late.iter().map(PendingWrite::caller).collect();
+        let count = self.append_to_spool(&mut late).await;
+        if count > 0 {
+            self.late_callers.extend(callers.into_iter().take(count));
+            self.next_drain = self.next_drain.min(Instant::now() + DRAIN_INTERVAL);
+        }
+        for pending in late {
+            self.store_in_background(pending);
+        }
+    }
+
+    /// Retries a write in its own task; the storing permits bound the number of tasks. It waits only
+    /// briefly for a lock, because it holds a connection meanwhile.
     fn store_in_background(&self, pending: PendingWrite) {
         let (pool, wake, until) = (
             self.pool.clone(),
@@ -254,7 +345,11 @@ impl ResultWriter {
         );
         tokio::spawn(async move {
             let call = [&pending.completed];
-            match retry("record", &until, || store_batch(&pool, &call)).await {
+            match retry("record", &until, || {
+                store_batch(&pool, &call, db::BRIEF_LOCK_WAIT)
+            })
+            .await
+            {
                 Ok(_) => {
                     metrics::items_ended(pending.completed.end(), 1);
                     update_lanes(&pool, &call, &wake).await;
@@ -267,10 +362,22 @@ impl ResultWriter {
         });
     }
 
-    /// Moves calls to the spool and frees their permits; `false`: some calls did not fit.
+    /// Moves calls to the spool and frees their permits, because the database is unavailable;
+    /// `false`: some calls did not fit.
     async fn move_to_spool(&mut self, batch: &mut Vec<PendingWrite>) -> bool {
+        let count = self.append_to_spool(batch).await;
+        if count > 0 && !self.is_database_down {
+            tracing::warn!("database unavailable; answers go to the spool");
+            (self.is_database_down, self.next_drain) = (true, Instant::now() + DRAIN_INTERVAL);
+        }
+        self.spool.is_some() && batch.is_empty()
+    }
+
+    /// Appends calls to the spool and frees their permits; returns how many. Those that do not fit
+    /// stay in the batch.
+    async fn append_to_spool(&mut self, batch: &mut Vec<PendingWrite>) -> usize {
         if self.spool.is_none() {
-            return false;
+            return 0;
         }
         let payloads: Result<Vec<_>, _> = batch
             .iter()
@@ -288,16 +395,12 @@ impl ResultWriter {
         let ((count, result), has_capacity) =
             appended.unwrap_or_else(|error| ((0, Err(error)), false));
         batch.drain(..count).for_each(PendingWrite::mark_spooled);
-        if count > 0 && !self.is_database_down {
-            tracing::warn!("database unavailable; answers go to the spool");
-            (self.is_database_down, self.next_drain) = (true, Instant::now() + DRAIN_INTERVAL);
-        }
         self.spool_capacity
             .set_available(has_capacity && result.is_ok());
         if let Err(error) = result {
             tracing::error!(%error, calls = batch.len(), "spool write failed; answers wait in memory");
         }
-        batch.is_empty()
+        count
     }
 
     /// Returns when it is time for [`drain`](Self::drain).
@@ -343,6 +446,11 @@ impl ResultWriter {
                 Err(error) => self.quarantine(payload.clone(), &error).await,
             }
         }
+        let is_whole = calls.len() == chunk.payloads().len();
+        let callers: Vec<_> = calls
+            .iter()
+            .map(|(completed, _)| completed.record.tenant_id)
+            .collect();
         let mut ends: Vec<_> = calls.iter().map(|(completed, _)| completed.end()).collect();
         let mut late = LateAnswers::new();
         for calls in split_by_item(calls, |(completed, _)| completed.record.item_id) {
@@ -352,6 +460,14 @@ impl ResultWriter {
                 return Ok(DRAIN_INTERVAL);
             }
         }
+        for caller in callers {
+            if late.contains_key(&caller) {
+                self.late_callers.insert(caller);
+            } else {
+                self.late_callers.remove(&caller);
+            }
+        }
+        self.is_database_down = false;
         if !late.is_empty() {
             // Claims must not wait for the locks that these answers wait for.
             self.allow_claims();
@@ -361,15 +477,21 @@ impl ResultWriter {
                     ends.swap_remove(at);
                 }
             }
+            // Nothing waits behind them: they stay where they are.
+            if ends.is_empty() && is_whole && chunk.is_last {
+                return Ok(DRAIN_INTERVAL);
+            }
             tracing::warn!(
                 answers = late.len(),
                 "spooled answers timed out; moved to the end of the spool"
             );
             self.with_spool(move |spool| spool.append(&late)).await?;
         }
-        self.is_database_down = false;
         self.remove_from_spool(chunk).await?;
         let count = ends.len();
+        if count == 0 {
+            return Ok(DRAIN_INTERVAL);
+        }
         for end in ends {
             metrics::items_ended(end, 1);
         }
@@ -422,7 +544,7 @@ impl ResultWriter {
                 .store_spooled(vec![(completed.aged(Timestamp::now()), answer.1.clone())])
                 .await
             {
-                Err(error) if is_timeout(&error) && late.len() < MAX_LATE_TENANTS => {
+                Err(error) if is_timeout(&error) && late.len() < MAX_LATE_CALLERS => {
                     late.entry(tenant).or_default().push(answer);
                 }
                 stored => stored?,
@@ -434,7 +556,11 @@ impl ResultWriter {
     /// Stores calls of different items. An error is transient.
     async fn store_spooled(&self, mut calls: Vec<(CompletedCall, Vec<u8>)>) -> sqlx::Result<()> {
         let completed: Vec<_> = calls.iter().map(|(completed, _)| completed).collect();
-        let stored = timeout(TRANSACTION_TIMEOUT, store_batch(&self.pool, &completed)).await;
+        let stored = timeout(
+            TRANSACTION_TIMEOUT,
+            store_batch(&self.pool, &completed, db::BRIEF_LOCK_WAIT),
+        )
+        .await;
         match stored.unwrap_or_else(|_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into()))) {
             Err(error) if db::is_transient(&error) => Err(error),
             Err(_) if calls.len() > 1 => {

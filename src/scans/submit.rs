@@ -99,7 +99,6 @@ pub(crate) async fn store_plan(
         store::probation(conn, Some(tenant), api, context.now)
             .await?
             .check(request_bytes(plan), context.now)?;
-        tenants::store::acceptance::record_order(conn, tenant, context.now).await?;
     }
 
     let terms = GrantTerms {
@@ -116,6 +115,10 @@ pub(crate) async fn store_plan(
     )
     .await?;
     let sequence = store::reserve_sequence(conn, tenant, plan, pace).await?;
+    if !load.accepted {
+        // After the lane, as a record of a call of this caller locks both.
+        tenants::store::acceptance::record_order(conn, tenant, context.now).await?;
+    }
     let id = ScanId::new();
     store::insert_scan(conn, tenant, id, terms.grant, plan, monitor, context.now).await?;
     let stored = if load.accepted { plan.items.len() } else { 1 };

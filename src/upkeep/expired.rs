@@ -17,6 +17,7 @@ use crate::db;
 use crate::ids::{GrantId, ScanId, TenantId};
 use crate::queue::pause_scan::{PauseCause, pause_scan};
 use crate::tenants;
+use crate::tenants::rotate::REPLAY_WINDOW;
 
 /// The most rows of one transaction.
 const MAX_ROWS: i64 = 1_000;
@@ -42,6 +43,10 @@ pub(super) async fn delete(pool: &PgPool, now: Timestamp) -> bool {
         (
             "idempotency keys",
             repeat_while_full(pool, MAX_ROWS, now, delete_idempotency_keys).boxed(),
+        ),
+        (
+            "rotated keys",
+            repeat_while_full(pool, MAX_ROWS, now, delete_rotations).boxed(),
         ),
         (
             "dead workers",
@@ -118,6 +123,20 @@ fn delete_idempotency_keys(
             "delete from idempotency_keys where ctid = any (array(
                  select ctid from idempotency_keys where created_at < $1 order by created_at limit $2 for update skip locked))",
             (now - IDEMPOTENCY_RETENTION).to_sqlx() as _,
+            MAX_ROWS,
+        );
+        Ok(deleted.execute(conn).await?.rows_affected())
+    }
+    .boxed()
+}
+
+/// The fingerprints of keys that were rotated, once neither a repetition nor a restore needs them.
+fn delete_rotations(conn: &mut PgConnection, now: Timestamp) -> BoxFuture<'_, sqlx::Result<u64>> {
+    async move {
+        let deleted = sqlx::query!(
+            "delete from passed_keys where ctid = any (array(
+                 select ctid from passed_keys where passed_at < $1 order by passed_at limit $2 for update skip locked))",
+            (now - REPLAY_WINDOW).to_sqlx() as _,
             MAX_ROWS,
         );
         Ok(deleted.execute(conn).await?.rows_affected())

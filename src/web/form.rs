@@ -10,10 +10,12 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
+use jiff::civil::Date;
 use maud::{Markup, html};
 
 use super::failure::PageFailure;
 use super::session::Session;
+use crate::contract::{FieldValue as _, ValidationError, ValidationErrors};
 use crate::http::AppState;
 use crate::http::extract::{SEARCH_BODY, read_bytes};
 
@@ -48,6 +50,17 @@ impl FormFields {
             .filter(move |(found, _)| found == name)
             .map(|(_, text)| text.trim())
             .filter(|text| !text.is_empty())
+    }
+
+    /// The date of a field; `None` if it is absent or blank.
+    pub(super) fn date(&self, name: &str) -> Result<Option<Date>, ValidationErrors> {
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        let expected = "a date in the years 0 to 9999, such as 2027-01-14";
+        Date::read(&text.into())
+            .map(Some)
+            .map_err(|_| ValidationError::new(name, &text.into(), expected).into())
     }
 
     /// Names and texts in their order, without the form token.

@@ -7,6 +7,8 @@
 //! | any other, not the last try | retried after the next delay, or a longer `Retry-After` | |
 //! | any other, the last try | failed, `tries_spent` | switched off if none succeeded for 5 days |
 //!
+//! A test switches nothing off, whatever its result.
+//!
 //! A failure at a URL that the endpoint has left meanwhile is retried and does not count: the
 //! endpoint's `epoch` tells them apart.
 

@@ -1,12 +1,13 @@
 //! What a submission before acceptance stores, and how it is expanded later.
 
 use farescan::scans::after_acceptance::expand_due_scans;
+use farescan::tenants::store::acceptance::record_accepted;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{monitor, service};
-use crate::support::app::{HttpResponse, KEY};
-use crate::support::db::require_key_acceptance;
+use crate::support::app::{HttpResponse, KEY, ring, tenant};
+use crate::support::db::{begin_holding, require_key_acceptance};
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
 use crate::support::{
@@ -472,4 +473,37 @@ async fn an_answered_search_accepts_its_caller() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     assert_eq!(post(&service, "/v1/monitors", &monitor()).await.status, 201);
+}
+
+/// A record of calls locks the caller's lane and then the caller. A second submission meanwhile must
+/// take both in the same order.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_submission_and_a_record_of_a_new_caller_never_deadlock() {
+    let service = service().await;
+    service.upstream.reply(Reply::status(500));
+    let worker = service.start_worker(2);
+    let first = service.submit(&fares(1)).await;
+    service.wait_until_ended(&first).await;
+    worker.stop().await;
+    let caller = tenant(service.pool(), &ring(), KEY).await;
+
+    let mut record = begin_holding(service.pool()).await;
+    let lane = "select from lanes where tenant_id = $1 for no key update";
+    assert_eq!(execute!(&mut *record, lane, caller.uuid()), 1);
+    let body = fares(1);
+    let submission = service.app.post("/v1/scans", &body);
+    let recording = async {
+        service
+            .wait_for_count(
+                "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+                1,
+            )
+            .await;
+        let accepted = record_accepted(&mut record, &[caller], Timestamp::now()).await;
+        record.commit().await.unwrap();
+        accepted
+    };
+    let (answer, accepted) = tokio::join!(submission, recording);
+    assert_eq!(accepted.unwrap(), [caller]);
+    assert_eq!(answer.status, 202, "{}", answer.text());
 }

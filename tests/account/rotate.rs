@@ -3,6 +3,7 @@
 use farescan::ids::{GrantId, TenantId};
 use farescan::search::CallerKey;
 use farescan::tenants::{self, Keyring, rotate, store};
+use farescan::upkeep::sweeper::Sweeper;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -210,6 +211,22 @@ async fn a_repeated_rotation_gets_the_same_answer() {
     assert_eq!(array(&service.get("/v1/scans").await["data"]).len(), 1);
     let forgotten: i64 = value!(service.pool(), "select count(*) from passed_keys");
     assert_eq!(forgotten, 1, "only the last one is remembered");
+}
+
+#[tokio::test]
+async fn a_rotation_is_forgotten_by_the_sweep_after_two_days() {
+    let service = TestService::start().await;
+    service.submit(&fares(2)).await;
+    assert_eq!(rotate_to(&service, KEY, NEW_KEY).await.status, 200);
+    let rotations = "select count(*) from passed_keys";
+    for (hours, left) in [("47 hours", 1), ("1 hour", 0)] {
+        let age = "update passed_keys set passed_at = passed_at - $1::text::interval";
+        execute!(service.pool(), age, hours);
+        let lease = std::time::Duration::from_secs(20);
+        let mut sweeper = Sweeper::new(service.pool().clone(), lease);
+        sweeper.run_once(true).await.unwrap();
+        assert_eq!(service.count(rotations).await, left, "{hours}");
+    }
 }
 
 #[tokio::test]

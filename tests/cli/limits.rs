@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 
 use super::monitors::{CREATE, cli, out};
+use super::relay::Relay;
 use super::{Client, lines};
 use crate::alerts::AlertTest;
+use crate::operation::process::run;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn own_limits_stay_unless_they_are_named() {
@@ -70,6 +72,24 @@ async fn own_limits_stay_unless_they_are_named() {
         );
     }
     assert_eq!(client.calls(), 0);
+}
+
+/// What is not sent cannot undo a change that another request makes meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn quota_set_sends_only_the_named_limits() {
+    let client = Client::start().await;
+    let set = ["quota", "set", "flights"];
+    client.out(&[&set[..], &["--requests-per-minute", "60"]].concat());
+    let relay = Relay::to(client.service.url()).await;
+    let mut command = client.command(&[&set[..], &["--max-in-flight", "4", "--json"]].concat());
+    let done = run(command.env("FARESCAN_URL", relay.url()));
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert_eq!(relay.count("max_in_flight"), 1);
+    for stays in ["requests_per_minute", "keep_in_reserve", "plan"] {
+        assert_eq!(relay.count(stays), 0, "{stays}");
+    }
+    let lane: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(lane["bounds"]["requests_per_minute"], 60);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -158,6 +178,42 @@ async fn an_edit_that_may_cost_more_shows_the_month_and_asks() {
         "{nothing:?}"
     );
     assert_eq!(test.upstream.count(), 0);
+    test.close().await;
+}
+
+/// The scan's only date has passed since the monitor was created. That must not stop a change of
+/// something else.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_ignores_faults_of_fields_that_stay() {
+    let test = AlertTest::open().await;
+    out(&test, &[&CREATE[..], &["--yes"]].concat());
+    let past = r#"{"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2020-01-01"}}"#;
+    let changed = execute!(
+        test.pool(),
+        "update monitors set scan = $1::text::json",
+        past
+    );
+    assert_eq!(changed, 1);
+    let edit = ["monitors", "edit", "@last", "--cron", "30 7 * * *"];
+    let refused = cli(&test, &edit);
+    assert!(
+        refused.code == Some(2)
+            && refused.err.contains("Its cost is not known")
+            && refused.err.contains("2020-01-01"),
+        "{refused:?}"
+    );
+    let edited = cli(&test, &[&edit[..], &["--yes"]].concat());
+    assert_eq!(edited.code, Some(0), "{edited:?}");
+    let monitor: Value =
+        serde_json::from_str(&out(&test, &["monitors", "show", "--json"])).unwrap();
+    assert_eq!(monitor["schedule"]["cron"], "30 7 * * *");
+    // A fault of what changes stops it.
+    let wrong = ["monitors", "edit", "@last", "--cron", "every day", "--yes"];
+    let refused = cli(&test, &wrong);
+    assert!(
+        refused.code == Some(2) && refused.err.contains("schedule.cron"),
+        "{refused:?}"
+    );
     test.close().await;
 }
 

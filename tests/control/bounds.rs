@@ -1,4 +1,4 @@
-//! `PUT /v1/quota/{api}`: the caller's own limits, and synchronous calls counted against a lane.
+//! `PUT` and `PATCH /v1/quota/{api}`: the caller's own limits, and synchronous calls counted against a lane.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,6 +84,51 @@ async fn caller_limits_only_lower_the_pace_and_are_optional() {
         pace(&service.bound("flights", &json!({})).await.json()),
         (60.0, 2, 8, "start")
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn concurrent_changes_of_different_limits_both_stay() {
+    let service = default_pace_service().await;
+    let path = "/v1/quota/flights";
+    let patch = async |body: Value| {
+        service
+            .ask("PATCH", path, Some(&body))
+            .await
+            .expect(200)
+            .json()
+    };
+    let plan = patch(json!({"plan": "pro"})).await;
+    assert_eq!(plan["bounds"]["plan"], json!("pro"));
+    for round in 1..=10 {
+        tokio::join!(
+            patch(json!({"requests_per_minute": round})),
+            patch(json!({"max_in_flight": round})),
+            patch(json!({"keep_in_reserve": round})),
+        );
+        let lane = service.get("/v1/quota").await["flights"].take();
+        assert_eq!(
+            lane["bounds"],
+            json!({"plan": "pro", "requests_per_minute": round, "max_in_flight": round, "keep_in_reserve": round})
+        );
+    }
+    let fewer = patch(json!({"plan": null, "max_in_flight": null})).await;
+    assert_eq!(
+        fewer["bounds"],
+        json!({"plan": null, "requests_per_minute": 10, "max_in_flight": null, "keep_in_reserve": 10})
+    );
+    let wrong = service
+        .ask("PATCH", path, Some(&json!({"max_in_flight": 0})))
+        .await;
+    assert_eq!(wrong.kind(), "400 invalid_request");
+    assert!(
+        wrong.message().contains("max_in_flight"),
+        "{}",
+        wrong.text()
+    );
+    let unknown = service
+        .ask("PATCH", "/v1/quota/cars", Some(&json!({})))
+        .await;
+    assert_eq!(unknown.kind(), "404 not_found");
 }
 
 #[tokio::test]

@@ -67,6 +67,12 @@ pub async fn send_all(run: &mut Recorder) -> Context {
         Ask::body(&bounds).at("api", "flights"),
     )
     .await;
+    run.success(
+        "change_lane_bounds",
+        200,
+        Ask::body(&json!({"keep_in_reserve": 100})).at("api", "flights"),
+    )
+    .await;
     run.success("get_usage", 200, Ask::query(&[("group", "endpoint")]))
         .await;
     Context {

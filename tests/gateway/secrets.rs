@@ -3,9 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::TestService;
+use crate::monitors::monitor;
 use crate::support::app::{KEY, TestApp};
 use crate::support::reply::Reply;
+use crate::support::{TestService, fares};
 use farescan::contract::Endpoint;
 
 const SECRET: &str = "hunter2-hunter2";
@@ -110,46 +111,135 @@ async fn a_key_in_a_wrong_field_is_not_echoed() {
     );
 }
 
+/// Every list whose query has a date or a time, and those fields, by the description.
+fn dated_lists(description: &Value) -> Vec<(String, Vec<String>)> {
+    let paths = description["paths"].as_object().unwrap();
+    let mut lists = Vec::new();
+    for (path, item) in paths {
+        let parameters = item["get"]["parameters"].as_array();
+        let dated = parameters.into_iter().flatten().filter(|parameter| {
+            let format = parameter["schema"].to_string();
+            parameter["in"] == "query" && format.contains(r#""format":"date"#)
+        });
+        let names: Vec<_> = dated
+            .map(|parameter| parameter["name"].as_str().unwrap().to_owned())
+            .collect();
+        if !names.is_empty() {
+            lists.push((path.clone(), names));
+        }
+    }
+    lists
+}
+
 #[tokio::test]
 async fn a_time_outside_the_years_0_to_9999_is_refused() {
     let service = TestService::start().await;
-    let history = "from_airport=TLV&to_airport=LHR";
-    for (path, field) in [
-        ("/v1/history/flights", "since"),
-        ("/v1/history/flights", "until"),
-        ("/v1/usage", "since"),
+    let scan = service.submit(&fares(1)).await;
+    assert!(!scan.is_empty());
+    let monitor = service.create_monitor(&monitor()).await;
+    let lists = dated_lists(&service.get("/openapi.json").await);
+    println!("{lists:?}");
+    let places: Vec<_> = lists.iter().map(|(path, _)| path.as_str()).collect();
+    for path in [
+        "/v1/alerts",
+        "/v1/monitors/{id}/alerts",
+        "/v1/history/flights",
+        "/v1/history/hotels",
+        "/v1/history/flights/series",
+        "/v1/usage",
     ] {
-        for time in [
-            "-009999-01-01T00:00:00Z",
-            "-000001-12-31T23:59:59Z",
-            "-009999-01-01",
-            "%2B010000-01-01T00:00:00Z",
-            "99999-01-01",
-        ] {
-            let query = if path.starts_with("/v1/history") {
-                history
-            } else {
-                ""
-            };
-            let answer = service
-                .app
-                .get(&format!("{path}?{query}&{field}={time}"))
-                .await;
-            assert_eq!(
-                answer.kind(),
-                "400 invalid_request",
-                "{path} {field}={time}"
-            );
+        assert!(places.contains(&path), "{path}: {places:?}");
+    }
+    for (path, fields) in &lists {
+        let product = if path.contains("/hotels") {
+            "hotel_name=Arts"
+        } else {
+            "from_airport=TLV&to_airport=LHR"
+        };
+        let product = if path.contains("/history/") {
+            product
+        } else {
+            ""
+        };
+        let list = format!("{}?{product}", path.replace("{id}", &monitor));
+        for field in fields {
+            for time in [
+                "-9999-01-01T00:00:00Z",
+                "-009999-01-01T00:00:00Z",
+                "-004713-01-01T00:00:00Z",
+                "-000001-12-31T23:59:59Z",
+                "-009999-01-01",
+                "%2B010000-01-01T00:00:00Z",
+                "99999-01-01",
+            ] {
+                let answer = service.app.get(&format!("{list}&{field}={time}")).await;
+                assert_eq!(
+                    answer.kind(),
+                    "400 invalid_request",
+                    "{list} {field}={time}"
+                );
+                let message = answer.message();
+                let value = time.replace("%2B", "+");
+                assert!(
+                    message.contains(&format!("`{field}`")) && message.contains(&value),
+                    "{list}: {message}"
+                );
+            }
+            for time in [
+                "0000-01-01T00:00:00Z",
+                "9999-12-30T00:00:00Z",
+                "0000-01-01",
+                "9999-12-31",
+            ] {
+                let answer = service.app.get(&format!("{list}&{field}={time}")).await;
+                assert!(
+                    matches!(answer.status, 200 | 400),
+                    "{list} {field}={time}: {}",
+                    answer.text()
+                );
+            }
         }
     }
-    for time in ["0000-01-01T00:00:00Z", "9999-12-30T00:00:00Z"] {
-        for field in ["since", "until"] {
-            let answer = service
+}
+
+/// A cursor is opaque, and a client may send any text as one.
+#[tokio::test]
+async fn a_cursor_with_a_time_before_the_year_0_is_refused() {
+    let service = TestService::start().await;
+    let monitor = service.create_monitor(&monitor()).await;
+    let (micros, id) = ("-220000000000000000", "018f0000000070008000000000000001");
+    let route = "from_airport=TLV&to_airport=LHR";
+    for (path, key) in [
+        (
+            "/v1/alerts?".to_owned(),
+            format!("alerts|{micros}|alr_{id}"),
+        ),
+        (
+            format!("/v1/monitors/{monitor}/alerts?"),
+            format!("alerts|{micros}|alr_{id}"),
+        ),
+        (
+            format!("/v1/monitors/{monitor}/slots?"),
+            format!("slots|{micros}|schedule"),
+        ),
+        (
+            format!("/v1/history/flights?{route}"),
+            format!("flights|{micros}|{id}|1"),
+        ),
+    ] {
+        let cursor =
+            |key: &str| -> String { key.bytes().map(|byte| format!("{byte:02x}")).collect() };
+        let get = async |key: &str| {
+            service
                 .app
-                .get(&format!("/v1/history/flights?{history}&{field}={time}"))
-                .await;
-            assert_eq!(answer.status, 200, "{field}={time}: {}", answer.text());
-        }
+                .get(&format!("{path}&cursor={}", cursor(key)))
+                .await
+        };
+        let today = get(&key.replace(micros, "1790000000000000")).await;
+        assert_eq!(today.status, 200, "{path}: {}", today.text());
+        let refused = get(&key).await;
+        assert_eq!(refused.kind(), "400 invalid_request", "{path}");
+        assert!(refused.message().contains("`cursor`"), "{path}");
     }
 }
 

@@ -121,6 +121,11 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "upkeep: deletes old rows of all callers",
     ),
     (
+        "delete from passed_keys where ctid = any",
+        "passed_keys",
+        "upkeep: deletes old rows of all callers",
+    ),
+    (
         "select from (select tenant_id, scan_id from scans",
         "scans",
         "upkeep: scans that should have ended; each is ended by itself",

@@ -9,7 +9,7 @@ use sqlx::migrate::Migrator;
 
 use crate::faults::process::FarescanProcess;
 use crate::support::app::{KEY, TestApp};
-use crate::support::db::TestDb;
+use crate::support::db::{TestDb, begin_holding};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 use crate::support::{TestService, wait_until};
@@ -35,11 +35,20 @@ async fn replace_function(pool: &PgPool, version: i32) -> String {
     definition(pool).await
 }
 
-async fn wait_until_ready(process: &FarescanProcess) {
+/// Status and text of `/readyz`.
+async fn readiness(process: &FarescanProcess) -> (u16, String) {
     let listening = process.wait_for_log("listening").await;
     let url = format!("http://{}/readyz", listening["admin"].as_str().unwrap());
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let is_ready = async || client.get(&url).send().await.unwrap().status() == 200;
+    let answer = crate::support::http_client()
+        .get(&url)
+        .send()
+        .await
+        .unwrap();
+    (answer.status().as_u16(), answer.text().await.unwrap())
+}
+
+async fn wait_until_ready(process: &FarescanProcess) {
+    let is_ready = async || readiness(process).await.0 == 200;
     wait_until("the process is ready", is_ready).await;
 }
 
@@ -76,6 +85,74 @@ async fn older_functions_are_replaced_beside_a_running_process() {
     assert!(before.wait_for_exit().await.success());
     let last = submit(&after, 5).await;
     assert_eq!(fixture.wait_until_ended(last).await.items.ok, 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_on_older_functions_is_not_ready() {
+    let fixture = WorkerFixture::new().await;
+    let pool = fixture.pool();
+    let ours = definition(pool).await;
+    let older = replace_function(pool, 0).await;
+    let mut holder = begin_holding(pool).await;
+    let lock = "select pg_advisory_xact_lock(hashtextextended('farescan.functions', 0))";
+    execute!(&mut *holder, lock);
+    let process = FarescanProcess::start(&fixture, 2);
+    // Its first try fails: the operator, or a failover, ends the session that waits.
+    let end = "select count(pg_terminate_backend(pid)) from pg_stat_activity
+               where datname = current_database() and wait_event_type = 'Lock' and wait_event = 'advisory'";
+    wait_until("its session is ended", async || {
+        fixture.count(end).await == 1
+    })
+    .await;
+    let (status, text) = readiness(&process).await;
+    println!("{status} {text}");
+    assert_eq!(status, 503, "{text}");
+    assert!(text.contains("not prepared the database yet"), "{text}");
+    assert_eq!(definition(pool).await, older);
+
+    holder.rollback().await.unwrap();
+    wait_until_ready(&process).await;
+    assert_eq!(definition(pool).await, ours);
+    process.kill();
+}
+
+/// Replacing the functions locks `scan_items` for its trigger and `scans` after it. A process that
+/// has locked `scans` and waits for `scan_items` makes a deadlock.
+#[tokio::test]
+async fn replacing_functions_is_done_again_after_a_deadlock() {
+    let db = TestDb::new().await;
+    let pool = db.pool();
+    let ours = definition(pool).await;
+    replace_function(pool, 0).await;
+    let mut other = begin_holding(pool).await;
+    // The other session waits until Postgres has ended the migration's transaction.
+    execute!(&mut *other, "set local deadlock_timeout = '60s'");
+    execute!(&mut *other, "set local lock_timeout = '60s'");
+    execute!(&mut *other, "set local statement_timeout = '60s'");
+    execute!(&mut *other, "lock table scans in row exclusive mode");
+    let migration = db::migrate(pool);
+    let crossing = async {
+        let waits = "select count(*) from pg_locks
+                     where database = (select oid from pg_database where datname = current_database())
+                       and relation = 'scans'::regclass and not granted";
+        wait_until("the migration waits", async || {
+            let waiting: i64 = value!(pool, waits);
+            waiting == 1
+        })
+        .await;
+        // Granted only once the migration's locks are gone.
+        execute!(&mut *other, "lock table scan_items in row exclusive mode");
+        let current: String = value!(
+            &mut *other,
+            "select pg_get_functiondef('wake_lane'::regproc)"
+        );
+        other.rollback().await.unwrap();
+        current
+    };
+    let (migrated, between) = tokio::join!(migration, crossing);
+    assert_ne!(between, ours, "the first try was rolled back");
+    migrated.unwrap();
+    assert_eq!(definition(pool).await, ours);
 }
 
 #[tokio::test]

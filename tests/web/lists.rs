@@ -157,3 +157,28 @@ async fn a_view_has_a_name_and_known_filters() {
     let response = browser.request("POST", "/scans/views", Some(bare)).await;
     assert_eq!(response.status, 403);
 }
+
+#[tokio::test]
+async fn a_page_refuses_a_date_outside_the_years_0_to_9999() {
+    let (service, _) = service_with_scan().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    for path in [
+        "/scans?created_from=",
+        "/scans?created_until=",
+        "/prices/flights?from_airport=TLV&to_airport=LHR&from=",
+        "/prices/flights?from_airport=TLV&to_airport=LHR&date=",
+    ] {
+        for date in ["-009999-01-01", "-004713-11-23", "99999-01-01"] {
+            let page = browser.get(&format!("{path}{date}")).await;
+            assert_eq!(page.status, 400, "{path}{date}");
+            assert!(
+                page.text().contains(date) && page.text().contains("years 0 to 9999"),
+                "{path}{date}"
+            );
+        }
+        for date in ["0000-01-01", "9999-12-31"] {
+            let page = browser.get(&format!("{path}{date}")).await;
+            assert_eq!(page.status, 200, "{path}{date}: {}", page.text());
+        }
+    }
+}

@@ -103,6 +103,42 @@ async fn five_days_without_success_switch_a_webhook_off() {
     deliverer.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_test_never_switches_a_webhook_off() {
+    let hooks = WebhookTest::open().await;
+    let (receiver, monitor) = hooks.receiver("tested.test").await;
+    receiver.replies([Reply::status(500), Reply::status(500), Reply::status(410)]);
+    let deliverer = hooks.deliverer();
+    let send = async || {
+        let mut tx = farescan::db::begin(hooks.pool()).await.unwrap();
+        let mut held = lock(&mut tx, hooks.tenant, monitor).await;
+        let test = resend::send_test(&mut held, Timestamp::now())
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        hooks.ended(test.id).await.delivery
+    };
+    assert_eq!(send().await.reason, Some(DeliveryReason::TestFailed));
+    let webhook = hooks.endpoint(monitor).await.unwrap();
+    assert_eq!((webhook.off_at, webhook.failing_since), (None, None));
+
+    // Its real deliveries have failed for long; a test must not be the last straw.
+    let days = "update webhook_endpoints set failing_since = now() - interval '30 days'";
+    execute!(hooks.pool(), days);
+    for reason in [DeliveryReason::TestFailed, DeliveryReason::Gone] {
+        hooks.age_tests_by_a_minute().await;
+        assert_eq!(send().await.reason, Some(reason));
+        let webhook = hooks.endpoint(monitor).await.unwrap();
+        assert_eq!(
+            (webhook.off_at, webhook.off_reason),
+            (None, None),
+            "{reason:?}"
+        );
+        assert!(webhook.failing_since.is_some());
+    }
+    deliverer.stop().await;
+}
+
 /// The last success may be long ago if deliveries are rare.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_failure_after_a_long_pause_does_not_switch_off() {

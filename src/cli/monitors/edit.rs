@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::create::rule;
 use super::show::{forecast_line, print_changed};
 use crate::cli::Failure;
-use crate::cli::client::{ClientArgs, ServiceSession};
+use crate::cli::client::{ClientArgs, ClientError, ServiceSession};
 use crate::cli::exit::CommandEnd;
 use crate::cli::ids;
 use crate::cli::question::Confirmation;
@@ -143,11 +143,39 @@ async fn ask(
             body[field] = new.clone();
         }
     }
-    let preview: MonitorPreview = session.client.post("/v1/monitors/preview", &body).await?;
-    let question = format!(
-        "Change {:?}? {}.",
-        monitor.name,
-        forecast_line(&preview.forecast)
-    );
+    let cost = match session
+        .client
+        .post::<MonitorPreview>("/v1/monitors/preview", &body)
+        .await
+    {
+        Ok(preview) => format!("{}.", forecast_line(&preview.forecast)),
+        // The service accepts the change: it ignores errors of fields that stay.
+        Err(error) if is_about_unchanged(&error, patch) => {
+            format!(
+                "Its cost is not known, because the service cannot plan the rest of it:\n{error}\n"
+            )
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let question = format!("Change {:?}? {cost}", monitor.name);
     confirmation.ask(session.screen, &question).await
+}
+
+/// Whether every fault that the error names is in a field that stays, as a date that has passed
+/// since the monitor was created.
+fn is_about_unchanged(error: &ClientError, patch: &Map<String, Value>) -> bool {
+    let ClientError::Service { detail, .. } = error else {
+        return false;
+    };
+    let is_unchanged = |path: &str| {
+        let field = path.split(['.', '[']).next().unwrap_or_default();
+        // A monthly limit depends on the scan too.
+        let is_limit_of_scan = field == "max_requests_per_month" && patch.contains_key("scan");
+        !(patch.contains_key(field) || is_limit_of_scan)
+    };
+    !detail.details.is_empty()
+        && detail
+            .details
+            .iter()
+            .all(|fault| is_unchanged(&fault.field))
 }

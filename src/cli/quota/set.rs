@@ -86,11 +86,10 @@ pub(super) async fn run(args: LimitArgs) -> Result<(), Failure> {
         );
         args.confirmation.ask(session.screen, &question).await?;
     }
-    let body = bounds(&args, &lane)?;
     let path = format!("/v1/quota/{}", args.api);
     let answer = session
         .client
-        .send(Method::PUT, &path, Some(&body), None)
+        .send(Method::PATCH, &path, Some(&patch(&args)), None)
         .await?;
     let mut out = anstream::stdout();
     if session.json {
@@ -103,27 +102,27 @@ pub(super) async fn run(args: LimitArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The body of the API, which replaces all limits: the stored ones with the named ones.
-fn bounds(args: &LimitArgs, lane: &LaneQuota) -> Result<Map<String, Value>, Failure> {
-    let mut body: Map<String, Value> = serde_json::from_value(serde_json::to_value(lane.bounds)?)?;
-    let mut set = |name: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            body.insert(name.to_owned(), value);
-        }
-    };
-    set("keep_in_reserve", args.keep_in_reserve.map(Value::from));
-    set(
-        "requests_per_minute",
-        args.requests_per_minute.map(|limit| Value::from(limit.0)),
-    );
-    set(
-        "max_in_flight",
-        args.max_in_flight.map(|limit| Value::from(limit.0)),
-    );
-    set(
-        "plan",
-        args.plan
-            .map(|plan| Value::from(plan.0.map(|plan| plan.to_string()))),
-    );
-    Ok(body)
+/// The body of the API: only the named limits, so that the others stay even if another request
+/// changes them meanwhile.
+fn patch(args: &LimitArgs) -> Map<String, Value> {
+    let fields = [
+        ("keep_in_reserve", args.keep_in_reserve.map(Value::from)),
+        (
+            "requests_per_minute",
+            args.requests_per_minute.map(|limit| Value::from(limit.0)),
+        ),
+        (
+            "max_in_flight",
+            args.max_in_flight.map(|limit| Value::from(limit.0)),
+        ),
+        (
+            "plan",
+            args.plan
+                .map(|plan| Value::from(plan.0.map(|plan| plan.to_string()))),
+        ),
+    ];
+    fields
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect()
 }

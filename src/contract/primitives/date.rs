@@ -43,9 +43,16 @@ fn parse_exact(text: &str) -> Option<Date> {
     (date.year() >= 0 && date.to_string() == text).then_some(date)
 }
 
-/// The earliest time of RFC 3339. jiff parses times from the year -9999 on, which Postgres cannot
+/// The earliest time of RFC 3339. jiff has times from the year -9999 on, which Postgres cannot
 /// store; both end in the year 9999.
 const YEAR_0: Timestamp = Timestamp::constant(-62_167_219_200, 0);
+
+/// Whether a time is in the years 0 to 9999. Every time that a client sends must be, in a field or
+/// in a cursor.
+#[must_use]
+pub fn is_accepted_time(time: &Timestamp) -> bool {
+    *time >= YEAR_0
+}
 
 /// A time with its offset, as RFC 3339.
 impl FieldValue for Timestamp {
@@ -57,7 +64,7 @@ impl FieldValue for Timestamp {
         let time = value
             .as_str()
             .and_then(|text| text.parse().ok())
-            .filter(|time| *time >= YEAR_0);
+            .filter(is_accepted_time);
         time.ok_or_else(|| invalid_value::<Self>(value))
     }
 

@@ -15,6 +15,7 @@ mod text;
 mod time_zone;
 
 pub use budget::BudgetPerNight;
+pub use date::is_accepted_time;
 pub use hotel_filter::HotelFilter;
 pub use integer::{Adults, Children, Hour, Limit, MaxPrice, Stops};
 pub(crate) use integer::{bounded_integer, non_negative_integer};

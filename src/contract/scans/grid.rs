@@ -172,7 +172,7 @@ pub struct Parity {
 string_enum! {
     /// Whether a difference between two markets is significant.
     pub enum ParityVerdict {
-        /// The ranges of the samples do not overlap.
+        /// The ranges of the samples, each taken as at least 1 % wide, do not overlap.
         Gap = "gap",
         /// They overlap: the same prices could come from one market.
         Noise = "noise",

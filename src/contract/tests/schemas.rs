@@ -16,7 +16,7 @@ use crate::contract::primitives::{
     FreeText, HotelBookingId, Hour, Limit, MaxPrice, PageLimit, Passengers, SeatType, SortType,
     Stops,
 };
-use crate::contract::quota::LaneBounds;
+use crate::contract::quota::{LaneBounds, LaneBoundsPatch};
 use crate::contract::scans::{
     DateRange, DeleteQuery, EventsQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest,
     ScanEndpoint, ScanQuery, ScanRequest, ScansQuery, Sweep, SweepValue, Tag,
@@ -198,6 +198,7 @@ fn each_body_schema_matches_its_field_table() {
         UsageQuery,
         RotateKeyRequest,
         LaneBounds,
+        LaneBoundsPatch,
         AlertsQuery,
         MonitorAlertsQuery,
         MonitorRequest,

@@ -13,6 +13,8 @@ use crate::contract::{ErrorBody, ErrorType};
 pub(in crate::http) struct FlightErrors;
 /// Error responses of hotel searches.
 pub(in crate::http) struct HotelErrors;
+/// Error responses of resolving a hotel's name.
+pub(in crate::http) struct ResolveErrors;
 /// Error responses of verify.
 pub(in crate::http) struct VerifyErrors;
 
@@ -70,6 +72,10 @@ const UNAVAILABLE: (ErrorType, &str) = (
     "The database is unavailable (`unavailable`, with Retry-After), or the service has no master key (`key_custody_disabled`)",
 );
 const TOO_LARGE: (ErrorType, &str) = (ErrorType::PayloadTooLarge, "The body is too large");
+/// 429 of a search.
+const SEARCH_LIMITED: &str = "The plan's quota or rate limit is exhausted: the marketplace's own response, unchanged, whose body is not an `ErrorBody`. Or, as an `ErrorBody`: `Prefer` with `Idempotency-Key` meets a limit of this service, or it receives too many unknown keys";
+/// 429 of resolving a name, which takes no `Prefer`.
+const RESOLVE_LIMITED: &str = "The plan's quota or rate limit is exhausted: the marketplace's own response, unchanged, whose body is not an `ErrorBody`. Or, as an `ErrorBody`: this service receives too many unknown keys";
 const INVALID_REQUEST: (ErrorType, &str) = (
     ErrorType::InvalidRequest,
     "The request is invalid; the message names every invalid field",
@@ -308,10 +314,7 @@ impl IntoResponses for FlightErrors {
                 "The key is not subscribed to the flights API",
             ),
             (ErrorType::PayloadTooLarge, "The body is larger than 64 KiB"),
-            (
-                ErrorType::TooManyRequests,
-                "The plan's quota or rate limit is exhausted (the marketplace's response, unchanged); or `Prefer` with `Idempotency-Key` meets a limit of this service, or it receives too many unknown keys",
-            ),
+            (ErrorType::TooManyRequests, SEARCH_LIMITED),
             (ErrorType::Internal, "A defect of this service"),
             (
                 ErrorType::SearchIncomplete,
@@ -323,40 +326,50 @@ impl IntoResponses for FlightErrors {
 
 impl IntoResponses for HotelErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        error_responses(&[
-            (
-                ErrorType::InvalidRequest,
-                "The request is invalid; the message names every invalid field",
-            ),
-            (ErrorType::InvalidApiKey, "The key is missing or malformed"),
-            (
-                ErrorType::NotSubscribed,
-                "The key is not subscribed to the hotels API",
-            ),
-            (ErrorType::NotFound, "Nothing matched; a normal result"),
-            (ErrorType::PayloadTooLarge, "The body is larger than 64 KiB"),
-            (
-                ErrorType::TooManyRequests,
-                "The plan's quota or rate limit is exhausted (the marketplace's response, unchanged); or `Prefer` with `Idempotency-Key` meets a limit of this service, or it receives too many unknown keys",
-            ),
-            (
-                ErrorType::Internal,
-                "A defect of this service, or the marketplace's own 500",
-            ),
-            (
-                ErrorType::UpstreamError,
-                "The marketplace failed, cannot be reached, or its response cannot be parsed",
-            ),
-            (
-                ErrorType::Unavailable,
-                "The marketplace's own 503; too many searches are in flight; or, with `Prefer` and `Idempotency-Key`, the database is unavailable or this service has no master key",
-            ),
-            (
-                ErrorType::UpstreamTimeout,
-                "The marketplace did not respond in time",
-            ),
-        ])
+        hotel_errors(
+            SEARCH_LIMITED,
+            "The marketplace's own 503; too many searches are in flight; or, with `Prefer` and `Idempotency-Key`, the database is unavailable or this service has no master key",
+        )
     }
+}
+
+impl IntoResponses for ResolveErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        hotel_errors(
+            RESOLVE_LIMITED,
+            "The marketplace's own 503, or too many searches are in flight",
+        )
+    }
+}
+
+fn hotel_errors(limited: &str, unavailable: &str) -> BTreeMap<String, RefOr<Response>> {
+    error_responses(&[
+        (
+            ErrorType::InvalidRequest,
+            "The request is invalid; the message names every invalid field",
+        ),
+        (ErrorType::InvalidApiKey, "The key is missing or malformed"),
+        (
+            ErrorType::NotSubscribed,
+            "The key is not subscribed to the hotels API",
+        ),
+        (ErrorType::NotFound, "Nothing matched; a normal result"),
+        (ErrorType::PayloadTooLarge, "The body is larger than 64 KiB"),
+        (ErrorType::TooManyRequests, limited),
+        (
+            ErrorType::Internal,
+            "A defect of this service, or the marketplace's own 500",
+        ),
+        (
+            ErrorType::UpstreamError,
+            "The marketplace failed, cannot be reached, or its response cannot be parsed",
+        ),
+        (ErrorType::Unavailable, unavailable),
+        (
+            ErrorType::UpstreamTimeout,
+            "The marketplace did not respond in time",
+        ),
+    ])
 }
 
 impl IntoResponses for VerifyErrors {

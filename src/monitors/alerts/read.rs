@@ -62,11 +62,7 @@ fn encode_cursor(fired_at: Timestamp, id: AlertId) -> String {
 
 fn decode_cursor(cursor: &Cursor) -> Result<(Timestamp, AlertId), ValidationErrors> {
     let [fired_at, id] = paging::decode_cursor(ALERTS, cursor)?;
-    let fired_at = fired_at
-        .parse()
-        .ok()
-        .and_then(|micros| Timestamp::from_microsecond(micros).ok());
-    fired_at
+    paging::cursor_time(&fired_at)
         .zip(id.parse().ok())
         .ok_or_else(|| paging::invalid_cursor(cursor))
 }

@@ -200,6 +200,11 @@ impl SpoolFile {
         Ok(read)
     }
 
+    /// Whether no record follows the batch.
+    pub(super) fn ends_with(&self, read: &ReadBatch) -> bool {
+        read.end >= self.end
+    }
+
     /// Marks the batch as stored elsewhere.
     pub(super) fn advance(&mut self, read: &ReadBatch) {
         self.consumed = read.end;

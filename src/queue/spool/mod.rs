@@ -55,6 +55,8 @@ pub struct Spool {
 pub(super) struct SpoolChunk {
     read: file::ReadBatch,
     own: bool,
+    /// The spool holds nothing else.
+    pub(super) is_last: bool,
 }
 
 impl SpoolChunk {
@@ -203,8 +205,11 @@ impl Spool {
         ) else {
             return Ok(None);
         };
+        let read = file.read(CHUNK_LIMITS.0, CHUNK_LIMITS.1)?;
+        let files = self.adopted.len() + usize::from(self.own.is_some());
         Ok(Some(SpoolChunk {
-            read: file.read(CHUNK_LIMITS.0, CHUNK_LIMITS.1)?,
+            is_last: files == 1 && file.ends_with(&read),
+            read,
             own,
         }))
     }

@@ -1,12 +1,17 @@
 //! Whether a market's price differs from the baseline's: pure.
 //!
 //! Prices are noisy, so one price on each side proves nothing: a gap is two ranges that do not
-//! overlap. Another room or another board is another product.
+//! overlap. Equal samples do not show how much a price varies, so a range is never taken narrower
+//! than [`MIN_RANGE_PERCENT`]. Another room or another board is another product.
 
 use rust_decimal::Decimal;
 
 use super::cell::{BestOffer, ItemObservation, difference};
 use crate::contract::scans::{Parity, ParityVerdict};
+
+/// The least width of a range, in percent of the baseline's lowest price: a difference that rounding
+/// or a conversion may make is no gap.
+const MIN_RANGE_PERCENT: Decimal = Decimal::ONE;
 
 /// Compares the prices of a market with those of the baseline, for the same stay.
 pub(crate) fn parity(baseline: &[ItemObservation], market: &[ItemObservation]) -> Parity {
@@ -21,7 +26,7 @@ pub(crate) fn parity(baseline: &[ItemObservation], market: &[ItemObservation]) -
         ParityVerdict::NotComparable
     } else if base.prices.len() < 2 || here.prices.len() < 2 {
         ParityVerdict::Insufficient
-    } else if base.highest() < here.lowest() || here.highest() < base.lowest() {
+    } else if is_gap(&base, &here) {
         ParityVerdict::Gap
     } else {
         ParityVerdict::Noise
@@ -32,6 +37,15 @@ pub(crate) fn parity(baseline: &[ItemObservation], market: &[ItemObservation]) -
         samples: here.count(),
         baseline_samples: base.count(),
         verdict,
+    }
+}
+
+/// Whether the ranges of two sides with prices do not overlap.
+fn is_gap(base: &ParitySide, here: &ParitySide) -> bool {
+    let least_width = base.lowest().unwrap_or_default() * MIN_RANGE_PERCENT / Decimal::ONE_HUNDRED;
+    match (base.range(least_width), here.range(least_width)) {
+        (Some(base), Some(here)) => base.1 < here.0 || here.1 < base.0,
+        _ => false,
     }
 }
 
@@ -78,8 +92,11 @@ impl ParitySide {
         self.prices.iter().min().copied()
     }
 
-    fn highest(&self) -> Option<Decimal> {
-        self.prices.iter().max().copied()
+    /// The lowest and the highest price, moved apart evenly to at least this width.
+    fn range(&self, least_width: Decimal) -> Option<(Decimal, Decimal)> {
+        let (low, high) = (self.lowest()?, self.prices.iter().max().copied()?);
+        let more = (least_width - (high - low)).max(Decimal::ZERO) / Decimal::TWO;
+        Some((low - more, high + more))
     }
 
     fn count(&self) -> u32 {

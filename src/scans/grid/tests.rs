@@ -221,6 +221,25 @@ fn parity_distinguishes_a_gap_from_noise() {
     }
 }
 
+#[test]
+fn equal_samples_need_more_than_one_percent_for_a_gap() {
+    use ParityVerdict::{Gap, Noise};
+    let twice = |amount: &str| vec![room(amount, "Double", "breakfast"); 2];
+    for (market, verdict) in [
+        ("100", Noise),
+        ("99", Noise),
+        ("101", Noise),
+        ("98.99", Gap),
+        ("101.01", Gap),
+        ("50", Gap),
+    ] {
+        let compared = parity(&twice("100"), &twice(market));
+        assert_eq!(compared.verdict, verdict, "{market}");
+    }
+    // Free nights of both markets are equal.
+    assert_eq!(parity(&twice("0"), &twice("0")).verdict, Noise);
+}
+
 fn scan(endpoint: &str, request: Value, sweep: Value) -> Scan {
     let mut scan = json!({
         "id": crate::ids::ScanId::new(), "endpoint": endpoint, "label": null, "tags": [], "status": "running", "status_reason": null,

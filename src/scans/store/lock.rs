@@ -1,4 +1,10 @@
 //! The locks of a scan: its lane, then items, then its row.
+//!
+//! Every transaction takes the locks of one caller in this order, leaving out those that it does
+//! not need: the caller's fingerprints (`tenant_keys`), its submissions (`lock_submissions`), its
+//! monitors and webhooks, its lanes, items, scans, and the row of `tenants` last. A submission, a
+//! record of calls (`record_calls`, then `store::acceptance`), a removal and a relocation therefore
+//! wait for each other and never deadlock.
 
 use jiff_sqlx::Date;
 use serde_json::Value;

@@ -18,7 +18,7 @@ use crate::db;
 use crate::ids::TenantId;
 
 pub use store::TABLES;
-pub(super) use store::delete;
+pub(super) use store::{delete, lock};
 
 /// How often to query the source for calls in flight.
 const POLL: Duration = Duration::from_millis(100);

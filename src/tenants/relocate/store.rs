@@ -90,7 +90,10 @@ pub(super) async fn in_flight(conn: impl PgExecutor<'_>, tenant: TenantId) -> sq
 
 /// Locks what every submission, tick and delivery of this caller locks or refers to, in the same
 /// order.
-pub(super) async fn lock(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
+pub(in crate::tenants) async fn lock(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+) -> sqlx::Result<()> {
     let id = tenant.uuid();
     sqlx::query!(
         "select from tenant_keys where tenant_id = $1 order by key_id for update",

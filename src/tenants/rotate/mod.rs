@@ -33,8 +33,8 @@ use crate::db;
 use crate::ids::TenantId;
 use crate::search::CallerKey;
 
-/// How long a repeated rotation gets the first answer.
-const REPLAY_WINDOW: SignedDuration = SignedDuration::from_hours(48);
+/// How long a rotation is stored: a repetition gets its answer, and `restore` can undo it.
+pub(crate) const REPLAY_WINDOW: SignedDuration = SignedDuration::from_hours(48);
 
 /// The result of a rotation.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -94,7 +94,8 @@ pub async fn record_refused(
     Ok(())
 }
 
-/// Records a submission of a caller that is not accepted yet.
+/// Records a submission of a caller that is not accepted yet. Locks the caller's row: call it after
+/// locking the lane (`scans::store::lock`).
 ///
 /// # Errors
 /// When the database does not answer.
@@ -156,18 +157,7 @@ pub async fn remove_unaccepted(pool: &PgPool, most: i64, now: Timestamp) -> sqlx
     let mut removed = 0;
     for tenant in due {
         let mut tx = db::begin(pool).await?;
-        sqlx::query!(
-            "select from tenant_keys where tenant_id = $1 order by key_id for update",
-            tenant
-        )
-        .execute(&mut *tx)
-        .await?;
-        sqlx::query!(
-            "select from tenants where tenant_id = $1 for update",
-            tenant
-        )
-        .execute(&mut *tx)
-        .await?;
+        relocate::lock(&mut tx, tenant.into()).await?;
         if removable_tenants(&mut *tx, Some(tenant), before, 1)
             .await?
             .is_empty()

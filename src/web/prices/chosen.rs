@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use super::calendar::PriceCalendar;
 use super::product::{PricePage, ProductName};
 use super::subject::{PriceSubject, path_with};
+use crate::contract::HistoryQuery as _;
 use crate::contract::history_grid::{HistoryCell, HistoryGrid, HistoryGrids};
-use crate::contract::{HistoryQuery as _, ValidationError, ValidationErrors};
 use crate::web::failure::PageFailure;
 use crate::web::form::FormFields;
 
@@ -54,7 +54,7 @@ pub(super) fn read_choice<'a>(
     Ok(ChosenProduct {
         subject,
         today,
-        from: date(query, "from")?.unwrap_or(today),
+        from: query.date("from")?.unwrap_or(today),
         range: query
             .text("days")
             .and_then(|days| days.parse().ok())
@@ -62,23 +62,8 @@ pub(super) fn read_choice<'a>(
             .unwrap_or(RANGES[1]),
         product: query.text("product"),
         nights: query.text("nights").and_then(|nights| nights.parse().ok()),
-        date: date(query, "date")?,
+        date: query.date("date")?,
     })
-}
-
-fn date(query: &FormFields, name: &str) -> Result<Option<Date>, PageFailure> {
-    let Some(text) = query.text(name) else {
-        return Ok(None);
-    };
-    match text.parse() {
-        Ok(date) => Ok(Some(date)),
-        Err(_) => Err(ValidationErrors::from(ValidationError::new(
-            name,
-            &text.into(),
-            "a date such as 2027-01-14",
-        ))
-        .into()),
-    }
 }
 
 pub(super) fn grid_query<P: PricePage>(

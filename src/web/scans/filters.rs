@@ -56,8 +56,9 @@ impl ListFilters {
             to_airport: airport(fields, "to_airport")?,
             hotel: text(fields, "hotel")?,
             label: text(fields, "label")?,
-            created_from: date(fields, "created_from")?.map(begin_of),
-            created_before: date(fields, "created_until")?
+            created_from: fields.date("created_from")?.map(begin_of),
+            created_before: fields
+                .date("created_until")?
                 .map(|last| begin_of(last.saturating_add(1.day()))),
             has_undone: fields.text("failed").is_some(),
         };
@@ -216,16 +217,6 @@ fn airport(fields: &FormFields, name: &str) -> Result<Option<String>, Validation
         return Ok(Some(text.to_ascii_uppercase()));
     }
     Err(ValidationError::new(name, &text.into(), "an IATA code of three letters").into())
-}
-
-fn date(fields: &FormFields, name: &str) -> Result<Option<Date>, ValidationErrors> {
-    let Some(text) = fields.text(name) else {
-        return Ok(None);
-    };
-    let expected = "a date such as 2027-01-14";
-    text.parse()
-        .map(Some)
-        .map_err(|_| ValidationError::new(name, &text.into(), expected).into())
 }
 
 /// The beginning of a day in UTC; of a day that no clock reaches, the last time.

@@ -62,7 +62,7 @@ fn a_small_parity_gap_rearms_at_half_of_it() {
         "parity_gap_percent, one percent",
         json!({"type": "parity_gap_percent", "percent": 1, "baseline": "us"}),
         &[
-            ("us 1000+1000 | de 1010+1010", "de", "de:no"),
+            ("us 1000+1000 | de 1011+1011", "de", "de:no"),
             ("us 1000+1000 | de 1006+1006", "", "de:no"),
             ("us 1000+1000 | de 1005+1005", "", "de:yes"),
             ("us 1000+1000 | de 1020+1020", "de", "de:no"),
@@ -72,7 +72,7 @@ fn a_small_parity_gap_rearms_at_half_of_it() {
         "parity_gap_percent, a rearm_percent from before there was a bound to it",
         json!({"type": "parity_gap_percent", "percent": 1, "baseline": "us", "rearm_percent": 2}),
         &[
-            ("us 1000+1000 | de 1010+1010", "de", "de:no"),
+            ("us 1000+1000 | de 1011+1011", "de", "de:no"),
             ("us 1000+1001 | de 1000+1000", "", "de:yes"),
         ],
     );
