@@ -9,6 +9,7 @@ mod axe;
 mod chromium;
 mod every_page;
 mod filled;
+mod first_day;
 mod keyboard;
 mod log;
 mod monitors;
