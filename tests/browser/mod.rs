@@ -14,6 +14,7 @@ mod keyboard;
 mod log;
 mod monitors;
 mod person;
+mod reference_page;
 mod scans;
 mod screenshots;
 mod sessions;
