@@ -20,6 +20,7 @@ mod scans;
 mod screenshots;
 mod sessions;
 mod spending;
+mod terminal_pictures;
 
 use serde_json::json;
 
