@@ -187,7 +187,7 @@ fn verdict(item: &Item) -> String {
             item.error.as_deref().unwrap_or("no message")
         ),
         (ItemState::Done, Some(SearchStatus::Degraded), _) => format!(
-            "The search did not complete{reason}, so nothing is known about its price. {spent} spent.\nnext: `farescan retry {}` shows the cost of asking again",
+            "The search did not complete{reason}, so nothing is known about its price.\n{spent} spent.\nnext: `farescan retry {}` shows its cost",
             item.scan_id
         ),
         (ItemState::Done, Some(SearchStatus::Empty), _) => format!("The search completed, and nothing is on offer{reason}. {spent} spent."),

@@ -16,6 +16,12 @@ pub(super) fn once_field() -> Markup {
     html! { input type="hidden" name=(FIELD) value=(Uuid::now_v7()); }
 }
 
+/// The same for a link to the page of such a form: the page has the link's key, also after Back and
+/// a reload.
+pub(super) fn once_pair() -> String {
+    format!("{FIELD}={}", Uuid::now_v7())
+}
+
 /// The same for a form whose body was entered on the page before: the key comes from that page's
 /// [`once_field`] and from the body. So the form that is loaded again, after Back, has the same key
 /// as long as it would do the same.
@@ -29,6 +35,12 @@ pub(super) fn once_field_for(entered: &FormFields, body: &str) -> Markup {
         .map(|byte| format!("{byte:02x}"))
         .collect();
     html! { input type="hidden" name=(FIELD) value={ (page) "-" (digest) }; }
+}
+
+/// The key that a page or its link has, to be kept on the way to the form.
+pub(super) fn once_of(fields: &FormFields) -> Option<(String, String)> {
+    let key = fields.text(FIELD)?;
+    Some((FIELD.to_owned(), key.to_owned()))
 }
 
 /// The key of a form that was sent.

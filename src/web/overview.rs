@@ -34,6 +34,8 @@ use crate::{monitors, scans, webhooks};
 const PATH: &str = links::OVERVIEW;
 /// Rows of each list.
 const ROWS: &str = "10";
+/// Ended scans below those that run.
+const ENDED_ROWS: usize = 5;
 /// Alerts among which each monitor's last one is looked for.
 const ALERTS: &str = "100";
 /// Runs of a sparkline.
@@ -230,8 +232,14 @@ fn running(work: &Work) -> Markup {
                 h2 { @if work.live.is_empty() { "Last scans" } @else { "Running now" } }
                 a href="/scans" { "All scans" }
             }
-            @if !work.live.is_empty() { (scan_pages::table(&work.live)) }
-            @else if work.recent.is_empty() {
+            @if !work.live.is_empty() {
+                (scan_pages::table(&work.live))
+                @let ended = ended(work);
+                @if !ended.is_empty() {
+                    h3 class="next-list" { "Last scans" }
+                    (scan_pages::table(&ended))
+                }
+            } @else if work.recent.is_empty() {
                 (parts::empty_state(&html! {
                     p { "No scans yet. A scan finds the cheapest date of a range, or compares markets." }
                     a class="button primary" href="/scans/new" { "New scan" }
@@ -239,6 +247,12 @@ fn running(work: &Work) -> Markup {
             } @else { (scan_pages::table(&work.recent)) }
         }
     }
+}
+
+/// The newest scans that have ended.
+fn ended(work: &Work) -> Vec<Scan> {
+    let ended = work.recent.iter().filter(|scan| scan.status.is_ended());
+    ended.take(ENDED_ROWS).cloned().collect()
 }
 
 fn monitor_list(work: &Work) -> Markup {

@@ -66,6 +66,10 @@ pub fn pages(of: &Filled) -> Vec<(&'static str, String)> {
         ),
         ("monitors", "/monitors".to_owned()),
         ("new monitor", "/monitors/new".to_owned()),
+        (
+            "cost of watching a scan",
+            format!("/monitors/new?like={fares}"),
+        ),
         ("monitor", format!("/monitors/{monitor}")),
         ("alerts", "/alerts".to_owned()),
         ("alert", format!("/alerts/{alert}")),

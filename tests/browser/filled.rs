@@ -61,7 +61,7 @@ fn date_of(call: &Call, field: &str) -> Option<Date> {
 const AIRLINES: [&str; 4] = ["EL AL", "British Airways", "Wizz Air", "Virgin Atlantic"];
 
 /// The answer of a marketplace with a plan; fares are `dearer` by so much.
-fn reply(call: &Call, dearer: u64) -> Reply {
+pub fn reply(call: &Call, dearer: u64) -> Reply {
     let ok = |body: Value| {
         let reply = Reply::json(body).header("x-search-status", "ok");
         reply

@@ -1,5 +1,5 @@
-//! The first day's tasks with the keyboard alone: Tab, Enter, Space and arrow keys, with the focus
-//! always visible.
+//! Forms with the keyboard alone: Tab, Enter, Space and arrow keys, with the focus always visible.
+//! The other tasks of a first day are in `first_day`.
 
 use farescan::contract::Endpoint;
 use serde_json::Value;
@@ -26,14 +26,14 @@ const FOCUS: &str = "
 const MOST_TABS: usize = 120;
 
 impl Chromium {
-    async fn focus(&self) -> Value {
+    pub async fn focus(&self) -> Value {
         self.script(FOCUS).await
     }
 
-    /// Presses Tab until the element whose name begins so has the focus.
-    async fn tab_to(&self, name: &str) {
+    /// Presses Tab until the element whose name begins so has the focus; returns how often.
+    pub async fn tab_to(&self, name: &str) -> usize {
         let mut passed = Vec::new();
-        for _ in 0..MOST_TABS {
+        for tabs in 1..=MOST_TABS {
             self.key(Key::Tab).await;
             let focus = self.focus().await;
             if focus["tag"] == "body" {
@@ -41,19 +41,19 @@ impl Chromium {
             }
             assert_eq!(focus["visible"], true, "the focus is not visible: {focus}");
             if focus["name"].as_str().unwrap().starts_with(name) {
-                return;
+                return tabs;
             }
             passed.push(focus["name"].clone());
         }
         panic!("Tab does not reach {name:?}, only {passed:?}");
     }
 
-    async fn tab_and_type(&self, name: &str, text: &str) {
+    pub async fn tab_and_type(&self, name: &str, text: &str) {
         self.tab_to(name).await;
         self.type_text(text).await;
     }
 
-    async fn sign_in_by_keyboard(&self) {
+    pub async fn sign_in_by_keyboard(&self) {
         self.open("/login").await;
         assert_eq!(
             self.focus().await["name"],
@@ -95,7 +95,8 @@ async fn the_keyboard_alone_makes_a_scan_and_a_retry() {
     browser.wait_for_text("Requests of your plan").await;
     browser.tab_to("Submit 4 searches for 4 to 8").await;
     browser.key(Key::Space).await;
-    let id = browser.wait_for_path_under("/scans/").await;
+    let id = browser.wait_for_path_under("/scans/scn_").await;
+    let id = format!("scn_{id}");
     browser
         .wait_for_text("1 of 4 searches did not complete")
         .await;

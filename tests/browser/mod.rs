@@ -9,14 +9,18 @@ mod axe;
 mod chromium;
 mod every_page;
 mod filled;
+mod first_day;
 mod keyboard;
+mod live_cost;
 mod log;
 mod monitors;
 mod person;
+mod reference_page;
 mod scans;
 mod screenshots;
 mod sessions;
 mod spending;
+mod terminal_pictures;
 
 use serde_json::json;
 

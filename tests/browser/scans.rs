@@ -87,7 +87,8 @@ async fn a_scan_works_without_javascript() {
     browser
         .press("Submit 14 searches for 14 to 28 requests")
         .await;
-    let id = browser.wait_for_path_under("/scans/").await;
+    let id = browser.wait_for_path_under("/scans/scn_").await;
+    let id = format!("scn_{id}");
     let page = browser.text().await;
     Chromium::assert_says(
         &page,

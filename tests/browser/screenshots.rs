@@ -57,7 +57,7 @@ pub async fn take(browser: &Chromium, page: &str, theme: Theme) {
 }
 
 /// Reduces a picture to a palette with `pngquant`, where it is installed.
-fn reduce(file: &Path) {
+pub fn reduce(file: &Path) {
     let reduced = Command::new("pngquant")
         .args([
             "--force",

@@ -77,7 +77,8 @@ async fn double_clicks_bill_once(browser: Chromium, service: TestService, incomp
     browser.sign_in().await;
     browser.open(PREVIEW).await;
     double_click(&browser, SUBMIT).await;
-    let submitted = browser.wait_for_path_under("/scans/").await;
+    let submitted = browser.wait_for_path_under("/scans/scn_").await;
+    let submitted = format!("scn_{submitted}");
     assert_eq!(
         scan_ids(&service).await.len(),
         2,

@@ -11,7 +11,7 @@ mod relay;
 mod scan;
 mod scans;
 mod search;
-mod terminal;
+pub mod terminal;
 
 use std::process::Command;
 

@@ -2,6 +2,8 @@
 
 use std::io::Write as _;
 
+use rust_decimal::prelude::ToPrimitive as _;
+
 use crate::cli::Failure;
 use crate::cli::client::ClientArgs;
 use crate::cli::format::{count, time, time_or, zone};
@@ -89,7 +91,7 @@ fn row(api: &str, lane: &LaneQuota) -> [Text; 9] {
         number(lane.plan_requests_limit).into(),
         time_or(lane.plan_resets_at, "–").into(),
         count(lane.bounds.keep_in_reserve).into(),
-        format!("{:.0}", lane.searches_per_minute).into(),
+        number(lane.searches_per_minute.round().to_u64()).into(),
         format!("{} of {}", lane.in_flight, lane.max_in_flight).into(),
         state,
         own_limits(lane.bounds).into(),

@@ -8,7 +8,7 @@ use comfy_table::{Cell, ColumnConstraint, Table, Width};
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use super::{CellValue, Tone, set_styling};
+use super::{CellValue, PriceFifths, Tone, set_styling};
 use crate::cli::terminal::Screen;
 
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -131,17 +131,9 @@ impl Calendar {
         tone.apply(Cell::new(text))
     }
 
-    /// The cheapest fifth is green, the dearest fifth red.
     fn tone(&self, price: Decimal) -> Tone {
         let prices = self.days.values().filter_map(|day| day.value.price());
-        let (cheaper, total) = prices.fold((0, 0), |(below, all), other| {
-            (below + usize::from(other < price), all + 1)
-        });
-        match cheaper * 5 / total.max(1) {
-            0 => Tone::Good,
-            4 => Tone::Bad,
-            _ => Tone::Plain,
-        }
+        prices.collect::<PriceFifths>().tone(price)
     }
 }
 

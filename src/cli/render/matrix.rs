@@ -6,7 +6,7 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, Table};
 use serde_json::Value;
 
-use super::{CellValue, Text, Tone, set_styling};
+use super::{CellValue, PriceFifths, Text, Tone, set_styling};
 use crate::cli::terminal::Screen;
 
 /// The blanks and the line of a column.
@@ -107,7 +107,8 @@ impl Matrix {
     /// The text and tone of each cell, the cheapest marked.
     fn texts(&self) -> Vec<Vec<Text>> {
         let shown = || self.cells.iter().flatten().flatten();
-        let best = shown().filter_map(|cell| cell.value.price()).min();
+        let fifths: PriceFifths = shown().filter_map(|cell| cell.value.price()).collect();
+        let best = fifths.0.first().copied();
         let width = shown()
             .map(|cell| cell.note.len())
             .max()
@@ -121,6 +122,7 @@ impl Matrix {
             let tone = match cell.value {
                 _ if is_best => Tone::Best,
                 _ if cell.is_old => Tone::Quiet,
+                CellValue::Price(price) => fifths.tone(price),
                 value => value.tone(),
             };
             let mut text = format!("{mark}{}", cell.value.text());

@@ -98,6 +98,30 @@ impl CellValue {
     }
 }
 
+/// The prices of a table, ascending.
+#[derive(Debug)]
+struct PriceFifths(Vec<Decimal>);
+
+impl FromIterator<Decimal> for PriceFifths {
+    fn from_iter<I: IntoIterator<Item = Decimal>>(prices: I) -> Self {
+        let mut prices: Vec<_> = prices.into_iter().collect();
+        prices.sort_unstable();
+        Self(prices)
+    }
+}
+
+impl PriceFifths {
+    /// The cheapest fifth is green, the dearest fifth red.
+    fn tone(&self, price: Decimal) -> Tone {
+        let cheaper = self.0.partition_point(|other| *other < price);
+        match cheaper * 5 / self.0.len().max(1) {
+            0 => Tone::Good,
+            4 => Tone::Bad,
+            _ => Tone::Plain,
+        }
+    }
+}
+
 /// Explains the marks and, with `colour`, the colours. Each line fits 80 columns.
 pub fn legend(colour: bool) -> String {
     let marks = "   * cheapest   – nothing offered   ? did not complete   · not searched";

@@ -72,7 +72,7 @@ pub fn next_step(scan: &Scan) -> Option<String> {
             let again = scan.items.degraded + scan.items.partial + scan.items.failed;
             let are = if again == 1 { "is" } else { "are" };
             Some(format!(
-                "{} {are} not complete: nothing is known about what is missing\n  next: `farescan why {id}` shows the reasons\n        `farescan retry {id}` shows the cost of asking again",
+                "{} {are} not complete: nothing is known about what is missing\n  next: `farescan why {id}` shows the reasons\n        `farescan retry {id}` shows its cost",
                 counted(again, "search")
             ))
         }

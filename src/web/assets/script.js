@@ -116,6 +116,11 @@
     return button;
   }
 
+  // Tells of a value that the script has set, as typing does.
+  function changed(input) {
+    input.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+
   // Values with commas as chips; a chip removes its value.
   function chips(input) {
     const shown = document.createElement("div");
@@ -126,7 +131,7 @@
       shown.replaceChildren(...(all.length < 2 ? [] : all).map((value, place) =>
         choice(`${value} ×`, `Remove ${value}`, () => {
           input.value = all.filter((_, other) => other !== place).join(", ");
-          render();
+          changed(input);
           input.focus();
         })));
     };
@@ -157,7 +162,7 @@
         from.valueAsNumber = Math.floor(Date.now() / day) * day + day;
       }
       to.valueAsNumber = from.valueAsNumber + (days - 1) * day;
-      update();
+      changed(to);
     };
     for (const [text, days] of [["1 week", 7], ["4 weeks", 28], ["13 weeks", 91]]) {
       shown.append(choice(text, `A range of ${text}`, extend(days)));
@@ -169,7 +174,60 @@
     update();
   }
 
+  // What the form would cost, while a person types: the newest fields' answer, or what is wrong with a field that was left.
+  function liveCost(shown) {
+    const form = shown.closest("form");
+    const left = new Set();
+    let wrong = [], wait = 0, request = null;
+    const baseName = (field) => field.name.replace(/\.(from|to)$/, "");
+    const show = (text, isWrong) => {
+      shown.className = isWrong ? "error" : "hint";
+      // A text that is set again would be read out again.
+      if (shown.textContent !== text) {
+        shown.textContent = text;
+      }
+    };
+    const showWrong = () => show(wrong.find((field) => left.has(field.name))?.text ?? "", true);
+    const ask = async () => {
+      request = new AbortController();
+      const { signal } = request;
+      try {
+        const response = await fetch(`${shown.dataset.cost}?${new URLSearchParams(new FormData(form))}`, { signal });
+        const answer = response.ok && !response.redirected ? await response.json() : {};
+        wrong = answer.wrong ?? [];
+        if (answer.cost) {
+          show(answer.cost, false);
+        } else {
+          showWrong();
+        }
+      } catch {
+        if (!signal.aborted) {
+          show("", false);
+        }
+      }
+    };
+    form.addEventListener("input", () => {
+      clearTimeout(wait);
+      request?.abort();
+      wait = setTimeout(ask, 300);
+    });
+    form.addEventListener("focusout", (event) => {
+      if (event.target.name) {
+        left.add(baseName(event.target));
+        if (wrong.length > 0) {
+          showWrong();
+        }
+      }
+    });
+    form.addEventListener("focusin", (event) => {
+      if (event.target.name) {
+        left.delete(baseName(event.target));
+      }
+    });
+  }
+
   document.documentElement.classList.add("script");
+  document.querySelectorAll("[data-cost]").forEach(liveCost);
   document.querySelectorAll("input[data-values]").forEach(chips);
   document.querySelectorAll("input[data-range]").forEach(range);
   localTimes(document);

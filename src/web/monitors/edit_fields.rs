@@ -46,18 +46,26 @@ pub(super) fn fields_of(monitor: &Monitor) -> FormFields {
     FormFields::from_pairs(pairs)
 }
 
-/// The fields of a new monitor that repeats a scan: those of the form where they can say it, else
-/// the scan as JSON.
-pub(super) fn of_scan(name: String, scan: &Map<String, Value>) -> FormFields {
-    let name = [("name".to_owned(), name)];
-    let plain = FormFields::from_pairs(with(&name, &scan_fields(scan)));
+/// The fields of a new monitor that repeats a scan and tells of each new low, with `more` fields:
+/// those of the form where they can say the scan, else the scan as JSON.
+pub(super) fn of_scan(
+    name: String,
+    scan: &Map<String, Value>,
+    more: Option<(String, String)>,
+) -> FormFields {
+    let new_low = ("new_low".to_owned(), "yes".to_owned());
+    let own: Vec<_> = [("name".to_owned(), name), new_low]
+        .into_iter()
+        .chain(more)
+        .collect();
+    let plain = FormFields::from_pairs(with(&own, &scan_fields(scan)));
     let made = new_form::body(&plain).unwrap_or_default();
     if made.get("scan").and_then(Value::as_object) == Some(scan) {
         return plain;
     }
     let endpoint = scan.get("endpoint").map(text).unwrap_or_default();
     let json = serde_json::to_string_pretty(scan).unwrap_or_default();
-    FormFields::from_pairs(with(&name, &[("endpoint", endpoint), ("scan", json)]))
+    FormFields::from_pairs(with(&own, &[("endpoint", endpoint), ("scan", json)]))
 }
 
 /// The choice and time that make this cron text, or the text itself.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::new_form::MonitorForm;
 use super::{NEW_PATH, PATH, edit_fields, forecast, new_form, webhook, words};
-use crate::contract::monitors::{Monitor, MonitorPreview};
+use crate::contract::monitors::{Monitor, MonitorPreview, Rule};
 use crate::contract::{FieldError, RawJson};
 use crate::http::AppState;
 use crate::http::error::ApiError;
@@ -18,7 +18,8 @@ use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm, token_field};
 use crate::web::layout::{NavItem, page, page_with_status};
 use crate::web::links;
-use crate::web::once::{once_field, once_field_for, once_key};
+use crate::web::once::{once_field, once_field_for, once_key, once_of};
+use crate::web::rule_text::sentence;
 use crate::web::scans as scan_pages;
 use crate::web::session::Session;
 use crate::web::suggestions::Suggestions;
@@ -29,17 +30,23 @@ pub(super) fn routes() -> Router<AppState> {
         .route(PATH, post(store))
 }
 
-/// `like` fills the form from a scan.
+/// `like` names a scan to repeat: its cost is shown at once, and the form only where something is
+/// missing.
 async fn show(session: Session, query: FormFields) -> Result<Response, PageFailure> {
-    let fields = match query.text("like") {
-        None => query,
-        Some(id) => {
-            let scan = scan_pages::read_own(&session, id).await?;
-            let name = scan_pages::title(scan.endpoint, &scan.request, &scan.sweep);
-            edit_fields::of_scan(name, &scan_pages::searches_of(&scan))
-        }
+    let Some(id) = query.text("like") else {
+        return Ok(form_page(&session, StatusCode::OK, &query, None).await);
     };
-    Ok(form_page(&session, StatusCode::OK, &fields, None).await)
+    let scan = scan_pages::read_own(&session, id).await?;
+    let name = scan_pages::title(scan.endpoint, &scan.request, &scan.sweep);
+    let fields = edit_fields::of_scan(name, &scan_pages::searches_of(&scan), once_of(&query));
+    let body = new_form::body(&fields).unwrap_or_default();
+    match previewed(&session, &body).await {
+        Ok(previewed) => Ok(cost_page(&session, &fields, &body, &previewed)),
+        Err(error) if !error.details().is_empty() => {
+            Ok(form_page(&session, StatusCode::OK, &fields, None).await)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Shows what the monitor would cost, or the form again with what is wrong.
@@ -136,6 +143,7 @@ fn cost_page(
     let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
     let forecast = &previewed.forecast;
     let month = forecast::requests(forecast.requests_per_month);
+    let alerts = alerts(body);
     let request = serde_json::to_string(body).unwrap_or_default();
     let pretty = serde_json::to_string_pretty(body).unwrap_or_default();
     let body = html! {
@@ -163,6 +171,7 @@ fn cost_page(
         section class="card" {
             h2 { "Create this monitor?" }
             p class="sub" { "Its runs bill " b { (month) } " in a month. Your key is stored, sealed, until you pause or delete the monitor." }
+            p class="sub" { (alert_words(&alerts)) }
             div class="actions" {
                 form method="post" action=(PATH) {
                     (token_field(session))
@@ -181,6 +190,21 @@ fn cost_page(
         }
     };
     page(session, "New monitor", NavItem::Monitors, body)
+}
+
+/// The rules of a checked body.
+fn alerts(body: &Map<String, Value>) -> Vec<Rule> {
+    let rules = body.get("alerts").cloned().unwrap_or_default();
+    serde_json::from_value(rules).unwrap_or_default()
+}
+
+fn alert_words(alerts: &[Rule]) -> String {
+    let rules: Vec<_> = alerts.iter().map(|rule| sentence(rule, None)).collect();
+    if rules.is_empty() {
+        "It has no alert: it only collects prices.".to_owned()
+    } else {
+        format!("Alerts: {}.", rules.join("; "))
+    }
 }
 
 async fn store(form: SessionForm) -> Result<Response, PageFailure> {

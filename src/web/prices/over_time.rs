@@ -1,5 +1,7 @@
 //! The charts of one product: its price over time, and by days before departure.
 
+use jiff::ToSpan as _;
+use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
 use super::chosen::{MOST_DAILY, RANGES, ShownProduct};
@@ -7,6 +9,9 @@ use super::product::{PriceBucket, PricePage, ProductName};
 use crate::history::lead_times::LeadTimes;
 use crate::web::charts::{ChartAxis, LineChart, LineNames, Point, Unit};
 use crate::web::parts;
+
+/// Days of a week.
+const WEEK: i64 = 7;
 
 impl ShownProduct<'_> {
     pub(super) fn over_time<P: PricePage>(&self, found: Vec<PriceBucket>) -> Markup {
@@ -47,6 +52,7 @@ impl ShownProduct<'_> {
                         }
                     }
                 }
+                @if let Some(words) = self.week_ago(&points) { p { (words) } }
                 @if self.choice.date.is_some() {
                     p class="sub" { a href=(format!("{}#over-time", self.link(&[("date", String::new())]))) { "Back to all dates" } }
                 }
@@ -67,6 +73,36 @@ impl ShownProduct<'_> {
                 }
             }
         }
+    }
+
+    /// The price of a week ago, or of the nearest search in the week before, beside the newest one.
+    /// `None` where a point is a week.
+    fn week_ago(&self, points: &[Point]) -> Option<Markup> {
+        if self.choice.range > MOST_DAILY {
+            return None;
+        }
+        let currency = &self.product.currency;
+        let today = self.now.to_zoned(TimeZone::UTC).date();
+        let on = |days: i64| Point::on(today.saturating_sub(days.days())).at;
+        let priced = |from: i32, to: i32| {
+            let between = points
+                .iter()
+                .filter(move |point| (from..=to).contains(&point.at));
+            let newest = between.filter(|point| point.value.is_some());
+            newest.max_by_key(|point| point.at)
+        };
+        let before = priced(on(WEEK + 6), on(WEEK))?;
+        let old = before.value?;
+        let newest = priced(on(WEEK - 1), on(0)).and_then(|point| point.value);
+        let days = on(0) - before.at;
+        Some(html! {
+            "A week ago" @if i64::from(days) > WEEK { " (" (days) " days)" } ": " b { (parts::price(old, currency)) }
+            @if let Some(new) = newest {
+                "; newest: " b { (parts::price(new, currency)) }
+                @if let Some(percent) = parts::percent_of(new, old) { " (" (parts::signed_percent(percent)) ")" }
+            }
+            "."
+        })
     }
 
     pub(super) fn by_lead_time<P: PricePage>(&self, leads: &[LeadTimes]) -> Markup {

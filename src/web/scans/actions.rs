@@ -17,7 +17,7 @@ use crate::scans;
 use crate::scans::control;
 use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm, token_field};
-use crate::web::once::{once_field, once_key};
+use crate::web::once::{once_field, once_key, once_pair};
 use crate::web::parts::{ConfirmationPage, count, counted};
 use crate::web::session::Session;
 
@@ -46,7 +46,7 @@ pub(super) fn buttons(session: &Session, scan: &Scan) -> Markup {
             @if scan.status != ScanStatus::Incomplete { (retry_buttons(session, scan)) }
             a class="button" href={ (path) "/compare" } { "Compare" }
             a class="button" href={ "/scans/new?like=" (scan.id) } { "New scan like this" }
-            a class="button" href={ "/monitors/new?like=" (scan.id) } { "Watch this" }
+            a class="button" href={ "/monitors/new?like=" (scan.id) "&" (once_pair()) } { "Watch this" }
             (delete_button(session, &path))
         } @else {
             @if !is_paused_by_caller && scan.status != ScanStatus::Paused {

@@ -82,7 +82,7 @@ pub(super) fn facts(
 }
 
 /// One field: `4 Feb 2027 – 28 Feb 2027 (thu, fri)`, `max stops 0`.
-fn field_text(name: &str, value: &Value) -> String {
+pub(super) fn field_text(name: &str, value: &Value) -> String {
     let text = value_text(value);
     match name {
         "departure_date" | "return_date" | "currency" => text,

@@ -10,6 +10,7 @@ mod filters;
 mod grid;
 mod items;
 mod list;
+mod live_cost;
 mod matrix;
 mod new;
 mod new_form;
@@ -44,6 +45,7 @@ pub(super) fn routes() -> Router<AppState> {
         .merge(list::routes())
         .merge(views::routes())
         .merge(new::routes())
+        .merge(live_cost::routes())
         .merge(show::routes())
         .merge(compare::routes())
         .merge(streams::routes())

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::actions::idempotency_key;
-use super::{new_form, preview, read_own};
+use super::{live_cost, new_form, preview, read_own};
 use crate::contract::scans::Weekday;
 use crate::contract::{Endpoint, FieldKind, FieldSpec, MAX_DEPTH, read_object};
 use crate::http::AppState;
@@ -51,11 +51,7 @@ async fn show(session: Session, fields: FormFields) -> Result<Response, PageFail
         None => fields,
         Some(id) => new_form::fields_of(&read_own(&session, id).await?),
     };
-    let endpoint = fields
-        .text("endpoint")
-        .and_then(Endpoint::parse)
-        .filter(|endpoint| Endpoint::SEARCHES.contains(endpoint))
-        .unwrap_or(Endpoint::FlightsOneway);
+    let endpoint = endpoint_of(&fields);
     let (mut status, mut errors, mut shown) = (StatusCode::OK, None, None);
     if fields.text("preview").is_some() {
         let body = new_form::body(endpoint, &fields);
@@ -94,6 +90,15 @@ async fn show(session: Session, fields: FormFields) -> Result<Response, PageFail
         NavItem::Scans,
         body,
     ))
+}
+
+/// The endpoint that a form is for.
+pub(super) fn endpoint_of(fields: &FormFields) -> Endpoint {
+    fields
+        .text("endpoint")
+        .and_then(Endpoint::parse)
+        .filter(|endpoint| Endpoint::SEARCHES.contains(endpoint))
+        .unwrap_or(Endpoint::FlightsOneway)
 }
 
 /// Submits the previewed body. The form carries an `Idempotency-Key`, so a double click is one
@@ -183,7 +188,10 @@ fn form(
                 div class="fields" { @for field in others { (text_field(field, fields, is_wrong(field.name))) } }
             }
             (options(fields))
-            div class="actions" { button class="primary" type="submit" name="preview" value="true" { "Show what it costs" } }
+            div class="actions" {
+                button class="primary" type="submit" name="preview" value="true" { "Show what it costs" }
+                span class="hint" aria-live="polite" data-cost=(live_cost::PATH) {}
+            }
         }
     }
 }
@@ -301,7 +309,7 @@ fn choices(field: &FieldSpec) -> Vec<String> {
         .collect()
 }
 
-fn label(name: &str) -> String {
+pub(super) fn label(name: &str) -> String {
     match name {
         "from_airport" => "From".to_owned(),
         "to_airport" => "To".to_owned(),

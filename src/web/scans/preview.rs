@@ -124,7 +124,7 @@ fn submit_form(session: &Session, once: &Markup, body: &str, preview: &ScanPrevi
 }
 
 /// `31 to 62`, with what both ends mean named beside it.
-fn range(requests: RequestRange) -> String {
+pub(super) fn range(requests: RequestRange) -> String {
     if requests.least == requests.most {
         count(requests.least)
     } else {

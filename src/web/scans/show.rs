@@ -150,6 +150,7 @@ fn figures(scan: &Scan, grid: Option<&ScanGrid>) -> Markup {
                             a href={ "/items/" (best.item) } { (parts::amount(best.price)) } " " small { (best.currency) }
                         }
                         dd class="note" {
+                            @if let Some(place) = grid.and_then(|grid| grid.place_of(best.item)) { b { (place) } ", " }
                             (scale.as_ref().and_then(against_median).unwrap_or_else(|| "lowest price seen".to_owned()))
                         }
                     }
