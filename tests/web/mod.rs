@@ -11,6 +11,7 @@ mod pages;
 mod prices;
 mod scans;
 mod sessions;
+mod suggestions;
 mod usage;
 
 use serde_json::{Value, json};
