@@ -12,8 +12,8 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 pub(super) use lists::{
-    LastSlot, MonitorFilter, MonitorRow, SlotRow, monitor_exists, monitor_rows, run_prices,
-    slot_rows,
+    LastSlot, MonitorFilter, MonitorRow, SlotRow, failing, monitor_exists, monitor_rows,
+    run_prices, slot_rows,
 };
 pub(super) use slots::{
     Decision, UnevaluatedSlot, active_runs, last_decided, last_manual_slot, lock_unevaluated,
