@@ -128,9 +128,9 @@ async fn double_clicks_bill_once(browser: Chromium, service: TestService, incomp
     browser.sign_in().await;
     browser.open(PREVIEW).await;
     double_click(&browser, SUBMIT).await;
-    let submitted = browser.wait_for_path_under("/scans/").await;
-    // The second click is answered with a notice.
-    let submitted = submitted.split('?').next().unwrap().to_owned();
+    // The preview is under /scans/ too. The second click is answered with a notice.
+    let submitted = browser.wait_for_path_under("/scans/scn_").await;
+    let submitted = format!("scn_{}", submitted.split('?').next().unwrap());
     assert_eq!(
         scan_ids(&service).await.len(),
         2,
