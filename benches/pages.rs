@@ -190,7 +190,8 @@ async fn pages(pool: &PgPool) -> Res<Vec<(&'static str, String)>> {
         (
             "cost of a scan of 10,000",
             "/scans/new?endpoint=flights/roundtrip&from_airport=TLV&to_airport=LHR&departure_date.from=2030-01-01\
-             &departure_date.to=2030-12-31&nights=1-27&preview=true"
+             &departure_date.to=2030-12-31&nights=1-27&preview=true\
+             &once=01970a1b-2c3d-7e4f-8a9b-0c1d2e3f4a5b"
                 .to_owned(),
         ),
         (LARGE, format!("/scans/scn_{large}")),

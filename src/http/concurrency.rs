@@ -3,7 +3,8 @@
 //! ```text
 //!  in flight   concurrent requests of a caller            not event streams and long polls
 //!  writes      those of them that change data             taken before a connection of the write pool
-//!  heavy       compare, grids, series, expanded answers   per caller and per process
+//!  heavy       compare, grids, series, expanded answers,  per caller and per process
+//!              filtered lists of the dashboard
 //!  exports     files being written                        per caller and per process
 //!  bodies      over 64 KiB, and all submissions           per caller and per process
 //! ```

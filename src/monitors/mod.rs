@@ -27,6 +27,7 @@ mod past_dates;
 pub mod preview;
 pub mod read;
 pub mod relative_dates;
+pub mod repeated;
 pub mod run_prices;
 pub mod schedule;
 mod start_run;

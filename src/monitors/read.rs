@@ -123,7 +123,7 @@ async fn find(
     id: MonitorId,
     now: Timestamp,
 ) -> sqlx::Result<Option<Monitor>> {
-    let rows = store::monitor_rows(conn, tenant, &MonitorFilter::One(id)).await?;
+    let rows = store::monitor_rows(conn, tenant, &MonitorFilter::Ids(&[id])).await?;
     let Some(mut monitor) = to_monitors(conn, ring, tenant, rows, now).await?.pop() else {
         return Ok(None);
     };
@@ -171,6 +171,29 @@ pub async fn monitors(
         data: to_monitors(&mut conn, ring, tenant, rows, now).await?,
         next_cursor,
     })
+}
+
+/// The newest monitors that do not do what they are for, at most `limit`, and the number of all of
+/// them. Their caller has not paused them: the key is refused, the last slot failed or was over the
+/// monthly limit, or the webhook is off.
+///
+/// # Errors
+/// When the database fails.
+pub async fn failing(
+    pool: &PgPool,
+    ring: &Keyring,
+    tenant: TenantId,
+    limit: u16,
+    now: Timestamp,
+) -> sqlx::Result<(Vec<Monitor>, u64)> {
+    let mut conn = pool.acquire().await?;
+    let (ids, total) = store::failing(&mut conn, tenant, limit.into()).await?;
+    if ids.is_empty() {
+        return Ok((Vec::new(), 0));
+    }
+    let rows = store::monitor_rows(&mut conn, tenant, &MonitorFilter::Ids(&ids)).await?;
+    let found = to_monitors(&mut conn, ring, tenant, rows, now).await?;
+    Ok((found, total))
 }
 
 /// A page of a monitor's slots, newest first; `None` if the monitor does not exist.

@@ -12,8 +12,8 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 pub(super) use lists::{
-    LastSlot, MonitorFilter, MonitorRow, SlotRow, monitor_exists, monitor_rows, run_prices,
-    slot_rows,
+    LastSlot, MonitorFilter, MonitorRow, SlotRow, failing, monitor_exists, monitor_rows,
+    run_prices, slot_rows,
 };
 pub(super) use slots::{
     Decision, UnevaluatedSlot, active_runs, last_decided, last_manual_slot, lock_unevaluated,
@@ -120,6 +120,7 @@ pub(super) struct LockedMonitor {
     /// What its due slot waits for, if a pass has deferred it.
     pub(super) waits_for: Option<String>,
     pub(super) grant_id: Uuid,
+    pub(super) updated_at: SqlTimestamp,
 }
 
 /// Locks a monitor and reads its row.
@@ -159,7 +160,7 @@ async fn locked(
     sqlx::query_as!(
         LockedMonitor,
         r#"select name, cron, timezone, scan, api, rules, max_requests_per_month, paused, next_slot,
-                  case when not_before is not null then coalesce(waits_for, 'room') end as waits_for, grant_id
+                  case when not_before is not null then coalesce(waits_for, 'room') end as waits_for, grant_id, updated_at
            from monitors
            where tenant_id = $1 and monitor_id = $2
              and ($3::timestamptz is null or next_slot is not null and greatest(next_slot, not_before) <= $3)"#,

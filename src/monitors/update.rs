@@ -1,17 +1,20 @@
 //! Updates a monitor: a field of the patch replaces the stored one, an absent field stays.
 
+use jiff::Timestamp;
 use jiff_sqlx::Timestamp as SqlTimestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use sqlx::PgConnection;
 
 use super::schedule::Schedule;
 use super::store::{self, LockedMonitor, MonitorColumns};
 use super::validate::validate;
-use super::{alerts, forecast, read};
-use crate::commands::{CommandError, RequestContext};
+use super::{alerts, forecast, read, repeated};
+use crate::commands::{CommandError, IdempotencyKey, IdempotentRequest, RequestContext};
 use crate::contract::monitors::ShownSecret;
 use crate::contract::monitors::{Monitor, MonitorPatch, MonitorRequest};
 use crate::contract::{FieldValue as _, ValidationError, ValidationErrors};
-use crate::ids::MonitorId;
+use crate::ids::{MonitorId, TenantId};
 use crate::webhooks::{Guard, LockFor, MonitorLock, endpoint};
 
 /// The fields that `null` removes.
@@ -35,7 +38,101 @@ pub async fn update(
     let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change)
         .await?
         .ok_or(CommandError::NoMonitor)?;
-    let merged = merged_body(&monitor, body);
+    let updated = update_locked(&mut lock, &monitor, context, guard, body).await?;
+    tx.commit().await?;
+    Ok(updated)
+}
+
+/// What became of the change that a form asked for.
+#[derive(Debug)]
+pub enum FormUpdate {
+    /// It is stored, by this press of the form's button or an earlier one.
+    Stored(Box<Monitor>),
+    /// Nothing was stored: the monitor has changed since its form was shown.
+    ChangedMeanwhile,
+}
+
+/// The stored response to a form.
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredUpdate {
+    /// When it opened the webhook.
+    opened_at: Option<Timestamp>,
+}
+
+/// As [`update`], for a form that showed the monitor as it was at `seen`, its `updated_at`. The
+/// form has a key of its own, so that a second press changes nothing. After one that opened the
+/// webhook it shows the same secret (monitors.md, rule 71).
+///
+/// # Errors
+/// As [`update`]; `IdempotencyMismatch`.
+pub async fn update_by_form(
+    context: RequestContext<'_>,
+    guard: Guard,
+    id: MonitorId,
+    body: &Map<String, Value>,
+    seen: Timestamp,
+    key: &IdempotencyKey,
+) -> Result<FormUpdate, CommandError> {
+    MonitorPatch::from_body(body)?;
+    let path = format!("/v1/monitors/{id}/form");
+    let idempotent = IdempotentRequest::new(path, body, Some(key));
+    if let Some(replay) = idempotent.find_response::<StoredUpdate>(context).await? {
+        return stored_before(context, id, &replay.response).await;
+    }
+    let (tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
+    let (mut updated, mut is_outdated) = (None, false);
+    let work = async |conn: &mut PgConnection| {
+        let (mut lock, monitor) = store::lock(conn, tenant, id, LockFor::Change)
+            .await?
+            .ok_or(CommandError::NoMonitor)?;
+        if monitor.updated_at.to_jiff() != seen {
+            is_outdated = true;
+            let message = "the monitor was changed since its form was shown";
+            return Err(CommandError::InvalidState(message.to_owned()));
+        }
+        let stored = update_locked(&mut lock, &monitor, context, guard, body).await?;
+        let opened_at = stored.webhook_secret.as_ref().map(|_| context.now);
+        updated = Some(stored);
+        Ok(StoredUpdate { opened_at })
+    };
+    let done = idempotent.run(context, tx, tenant, work).await;
+    if is_outdated {
+        return Ok(FormUpdate::ChangedMeanwhile);
+    }
+    let done = done?;
+    match updated {
+        Some(monitor) => Ok(FormUpdate::Stored(Box::new(monitor))),
+        // An equal press was faster.
+        None => stored_before(context, id, &done.response).await,
+    }
+}
+
+/// The monitor as it is now; with its secret, if the press before has opened the webhook.
+async fn stored_before(
+    context: RequestContext<'_>,
+    id: MonitorId,
+    stored: &StoredUpdate,
+) -> Result<FormUpdate, CommandError> {
+    let (mut tx, tenant) = context.begin(CommandError::NoMonitor).await?;
+    let mut monitor = read::read_back(&mut tx, context.ring, tenant, id, context.now).await?;
+    if let Some(opened_at) = stored.opened_at {
+        let secret = repeated::secret(&mut tx, context, tenant, id, opened_at).await?;
+        monitor.webhook_secret = secret;
+    }
+    tx.commit().await?;
+    Ok(FormUpdate::Stored(Box::new(monitor)))
+}
+
+/// Updates a locked monitor, in the transaction of its lock.
+async fn update_locked(
+    lock: &mut MonitorLock<'_>,
+    monitor: &LockedMonitor,
+    context: RequestContext<'_>,
+    guard: Guard,
+    body: &Map<String, Value>,
+) -> Result<Monitor, CommandError> {
+    let (tenant, id): (TenantId, MonitorId) = (lock.tenant(), lock.monitor());
+    let merged = merged_body(monitor, body);
     let request = MonitorRequest::from_body(&merged)?;
     let given = |name: &str| body.get(name).is_some_and(|value| !value.is_null());
     let checked = match validate(merged, guard, context.now).await {
@@ -89,7 +186,7 @@ pub async fn update(
         context.now,
     )
     .await?;
-    let secret = change_webhook(&mut lock, context, body.get("webhook_url")).await?;
+    let secret = change_webhook(lock, context, body.get("webhook_url")).await?;
     let mut answer = read::read_back(lock.conn(), context.ring, tenant, id, context.now).await?;
     answer.webhook_secret = secret;
     if let Some(checked) = &checked {
@@ -107,7 +204,6 @@ pub async fn update(
             .await?,
         );
     }
-    tx.commit().await?;
     Ok(answer)
 }
 

@@ -18,6 +18,8 @@ use crate::db;
 use crate::ids::{GrantId, MonitorId, ScanId, TenantId};
 use crate::tenants::{self, GrantTerms, Purpose};
 
+/// The scope of the keys of submits.
+const PATH: &str = "/v1/scans";
 /// The longest time that a scan's key is stored (security.md, rule 8).
 const KEY_LIFETIME: SignedDuration = SignedDuration::from_hours(35 * 24);
 /// The most live scans of a caller (security.md, rule 21).
@@ -43,7 +45,7 @@ pub async fn submit(
     body: &Map<String, Value>,
     key: Option<&IdempotencyKey>,
 ) -> Result<Replayable<Scan>, CommandError> {
-    let idempotent = IdempotentRequest::new("/v1/scans".to_owned(), body, key);
+    let idempotent = IdempotentRequest::new(PATH.to_owned(), body, key);
     if let Some(replay) = idempotent.find_response(context).await? {
         return Ok(replay);
     }
@@ -58,6 +60,20 @@ pub async fn submit(
     let work =
         async |conn: &mut PgConnection| store_plan(conn, context, pace, tenant, &plan, None).await;
     idempotent.run(context, tx, tenant, work).await
+}
+
+/// The scan that an earlier submit of this body with this key has stored, as it was then.
+///
+/// # Errors
+/// `IdempotencyMismatch`; the database does not answer.
+pub async fn find_submitted(
+    context: RequestContext<'_>,
+    body: &Map<String, Value>,
+    key: &IdempotencyKey,
+) -> Result<Option<Scan>, CommandError> {
+    let idempotent = IdempotentRequest::new(PATH.to_owned(), body, Some(key));
+    let earlier = idempotent.find_response::<Scan>(context).await?;
+    Ok(earlier.map(|earlier| earlier.response))
 }
 
 /// Refuses a caller that is not accepted yet before its request is planned, because planning is

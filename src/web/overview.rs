@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
-use self::decisions::Decisions;
+use self::decisions::{Decisions, continues_by_itself};
 use super::failure::PageFailure;
 use super::layout::{NavItem, page};
 use super::links;
@@ -22,7 +22,7 @@ use crate::account::quota::quota;
 use crate::account::usage::usage;
 use crate::contract::monitors::{AlertsQuery, Monitor, MonitorsQuery};
 use crate::contract::quota::{LaneQuota, Quota};
-use crate::contract::scans::{Scan, ScansQuery};
+use crate::contract::scans::{Scan, ScanStatus, ScansQuery};
 use crate::contract::usage::{Usage, UsageQuery};
 use crate::contract::webhooks::DeliveriesQuery;
 use crate::http::AppState;
@@ -36,6 +36,8 @@ const PATH: &str = links::OVERVIEW;
 const ROWS: &str = "10";
 /// Ended scans below those that run.
 const ENDED_ROWS: usize = 5;
+/// Rows of the scans that run or wait.
+const LIVE_ROWS: usize = 20;
 /// Alerts among which each monitor's last one is looked for.
 const ALERTS: &str = "100";
 /// Runs of a sparkline.
@@ -90,24 +92,23 @@ async fn overview(session: Session) -> Result<Response, PageFailure> {
 
 async fn work(session: &Session, tenant: TenantId, now: Timestamp) -> Result<Work, PageFailure> {
     let pool = session.pool()?;
-    let list = async |status: Option<&str>, conditions: &ScanConditions| {
-        let status = status.map(|status| ("status", status));
-        let query = ScansQuery::from_query(status.into_iter().chain([("limit", ROWS)]))?;
-        let page = scans::read::scans_where(pool, tenant, &query, conditions).await?;
-        Ok::<_, PageFailure>(page.data)
-    };
-    let all = ScanConditions::default();
     let lately = ScanConditions {
         created_from: Some(now - DECISION_AGE),
         ..ScanConditions::default()
     };
-    let (waiting, paused): (Vec<_>, Vec<_>) = list(Some("paused"), &all)
+    let (mut live, paused): (Vec<_>, Vec<_>) = scans::read::live(pool, tenant)
         .await?
         .into_iter()
-        .partition(decisions::continues_by_itself);
-    let mut live = list(Some("running"), &all).await?;
-    live.extend(list(Some("queued"), &all).await?);
-    live.extend(waiting);
+        .partition(|scan| scan.status != ScanStatus::Paused || continues_by_itself(scan));
+    live.sort_by_key(|scan| match scan.status {
+        ScanStatus::Running => 0,
+        ScanStatus::Queued => 1,
+        _ => 2,
+    });
+    let query = ScansQuery::from_query([("limit", ROWS)])?;
+    let recent = scans::read::scans(pool, tenant, &query).await?.data;
+    let query = ScansQuery::from_query([("status", "incomplete"), ("limit", ROWS)])?;
+    let incomplete = scans::read::scans_where(pool, tenant, &query, &lately).await?;
     let query = MonitorsQuery::from_query([("limit", ROWS)])?;
     let ring = &session.custody()?.ring;
     let monitors = monitors::read::monitors(pool, ring, tenant, &query, now)
@@ -120,22 +121,24 @@ async fn work(session: &Session, tenant: TenantId, now: Timestamp) -> Result<Wor
     };
     let query = DeliveriesQuery::from_query([("status", "failed"), ("limit", ROWS)])?;
     let deliveries = webhooks::read::deliveries(pool, tenant, &query).await?;
-    let failing = monitors
-        .iter()
-        .filter(|monitor| decisions::is_failing(monitor))
-        .cloned()
-        .collect();
+    let (failing, all_failing) =
+        monitors::read::failing(pool, ring, tenant, decisions::MOST, now).await?;
+    let (deliveries, after) =
+        deliveries.map_or_else(|| (Vec::new(), None), |page| (page.data, page.next_cursor));
     Ok(Work {
         live,
-        recent: list(None, &all).await?,
+        recent,
         monitors,
         prices,
         alerts: last_alerts(session, tenant).await?,
         decisions: Decisions {
             paused,
-            incomplete: list(Some("incomplete"), &lately).await?,
+            incomplete: incomplete.data,
+            has_more_incomplete: incomplete.next_cursor.is_some(),
             monitors: failing,
-            deliveries: deliveries.map(|page| page.data).unwrap_or_default(),
+            all_monitors: usize::try_from(all_failing).unwrap_or(usize::MAX),
+            deliveries,
+            has_more_deliveries: after.is_some(),
         },
     })
 }
@@ -156,14 +159,14 @@ async fn last_alerts(
     Ok(newest)
 }
 
-/// The usage of this UTC month by endpoint.
+/// The usage of this UTC month. By day, because its totals are summed from the days.
 fn month_so_far(now: Timestamp) -> Result<UsageQuery, PageFailure> {
     let today = now.to_zoned(TimeZone::UTC).date();
     let (first, last) = (today.first_of_month().to_string(), today.to_string());
     let pairs = [
         ("since", first.as_str()),
         ("until", last.as_str()),
-        ("group", "endpoint"),
+        ("group", "day"),
     ];
     Ok(UsageQuery::from_query(pairs)?)
 }
@@ -188,7 +191,7 @@ fn figures(work: &Work, usage: &Usage, quota: &Quota) -> Markup {
             }
             div class="stat" {
                 dt { "Needs a decision" }
-                dd class="value" { (work.decisions.count()) }
+                dd class="value" { (work.decisions.count()) @if work.decisions.has_more() { "+" } }
                 dd class="note" { "incomplete, paused or failing" }
             }
             div class="stat" {
@@ -233,7 +236,10 @@ fn running(work: &Work) -> Markup {
                 a href="/scans" { "All scans" }
             }
             @if !work.live.is_empty() {
-                (scan_pages::table(&work.live))
+                (scan_pages::table(work.live.get(..LIVE_ROWS).unwrap_or(&work.live)))
+                @if work.live.len() > LIVE_ROWS {
+                    p class="hint" { (counted((work.live.len() - LIVE_ROWS) as u64, "more scan")) " not shown." }
+                }
                 @let ended = ended(work);
                 @if !ended.is_empty() {
                     h3 class="next-list" { "Last scans" }

@@ -2,9 +2,11 @@
 //! offer them while one types, without a script.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use maud::{Markup, html};
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::failure::PageFailure;
 use super::session::Session;
@@ -14,6 +16,8 @@ use crate::history::places;
 use crate::ids::TenantId;
 use crate::scans;
 
+/// A form waits this long for its suggestions: the read replica may be unavailable.
+const READ_TIMEOUT: Duration = Duration::from_millis(300);
 /// Names of one list: more would make every form large.
 const MAX_NAMES: usize = 200;
 /// The lists with the fields that take from them.
@@ -36,21 +40,20 @@ pub(super) fn list_of(field: &str) -> Option<&'static str> {
 }
 
 impl Suggestions {
-    /// Those of the caller's history and last scans. None if they cannot be read: a form works
-    /// without them.
+    /// Those of the caller's history and last scans, as far as they can be read in
+    /// [`READ_TIMEOUT`]: a form works without them.
     pub(super) async fn read(session: &Session) -> Self {
-        let Some(tenant) = session.tenant() else {
-            return Self::default();
-        };
-        let found = Self::of(session, tenant).await;
-        found.unwrap_or_else(|error| {
-            tracing::info!(?error, "a form is shown without suggestions");
-            Self::default()
-        })
+        let mut found = Self::default();
+        if let Some(tenant) = session.tenant() {
+            let reading = timeout(READ_TIMEOUT, found.add_all(session, tenant)).await;
+            if !matches!(reading, Ok(Ok(()))) {
+                tracing::info!(?reading, "a form is shown without some suggestions");
+            }
+        }
+        found
     }
 
-    async fn of(session: &Session, tenant: TenantId) -> Result<Self, PageFailure> {
-        let mut found = Self::default();
+    async fn add_all(&mut self, session: &Session, tenant: TenantId) -> Result<(), PageFailure> {
         // Scans first: they have names as they were typed.
         let query = ScansQuery::from_query([])?;
         let page = scans::read::scans(session.pool()?, tenant, &query).await?;
@@ -61,7 +64,7 @@ impl Suggestions {
         {
             for (list, (_, names)) in LISTS.iter().enumerate() {
                 for value in names.iter().filter_map(|name| fields.get(*name)) {
-                    found.add_value(list, value);
+                    self.add_value(list, value);
                 }
             }
         }
@@ -76,12 +79,12 @@ impl Suggestions {
                 Endpoint::HotelsSearch => 2,
                 Endpoint::HotelsRooms => 3,
             };
-            found.add(list, &place.place);
+            self.add(list, &place.place);
             if let Some(airport) = &place.from_airport {
-                found.add(list, airport);
+                self.add(list, airport);
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     fn add(&mut self, list: usize, name: &str) {

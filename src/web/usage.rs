@@ -5,6 +5,7 @@
 mod key;
 mod limits;
 mod pause_all;
+mod pause_run;
 mod spend;
 
 use axum::Router;

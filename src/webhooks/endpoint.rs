@@ -97,14 +97,7 @@ pub async fn rotate_secret(
     let grants = store::lock_secrets(lock)
         .await?
         .ok_or(CommandError::NoWebhook)?;
-    let opened = open_secrets(lock.conn(), ring, tenant, &grants, now)
-        .await
-        .map_err(|error| match error {
-            GrantError::Database(error) => error.into(),
-            error => {
-                CommandError::Internal(format!("the webhook's secret cannot be decrypted: {error}"))
-            }
-        })?;
+    let opened = open_grants(lock, ring, tenant, &grants, now).await?;
     if opened.len() >= MAX_SECRETS {
         let message = "the webhook's secret was rotated three times within a day and all secrets still sign; \
                        retry after the first of them has expired";
@@ -130,6 +123,42 @@ pub async fn rotate_secret(
     remove_grants(lock.conn(), tenant, &ended).await?;
     store::change_secrets(lock, &remaining).await?;
     Ok((secret.shown(), old_until))
+}
+
+/// The secret of a webhook that was never rotated; `None` otherwise, or if there is no webhook.
+///
+/// # Errors
+/// `Internal` when it cannot be decrypted.
+pub async fn only_secret(
+    lock: &mut MonitorLock<'_>,
+    ring: &Keyring,
+    now: Timestamp,
+) -> Result<Option<ShownSecret>, CommandError> {
+    let tenant = lock.tenant();
+    let grants = store::lock_secrets(lock).await?.unwrap_or_default();
+    if grants.len() != 1 {
+        return Ok(None);
+    }
+    let mut opened = open_grants(lock, ring, tenant, &grants, now).await?;
+    let only = opened.pop();
+    Ok(only.map(|only| Secret::from_bytes(only.secret).shown()))
+}
+
+/// Decrypts the secrets of a webhook.
+async fn open_grants(
+    lock: &mut MonitorLock<'_>,
+    ring: &Keyring,
+    tenant: TenantId,
+    grants: &[GrantId],
+    now: Timestamp,
+) -> Result<Vec<OpenedSecret>, CommandError> {
+    let opened = open_secrets(lock.conn(), ring, tenant, grants, now).await;
+    opened.map_err(|error| match error {
+        GrantError::Database(error) => error.into(),
+        error => {
+            CommandError::Internal(format!("the webhook's secret cannot be decrypted: {error}"))
+        }
+    })
 }
 
 /// The webhook of a monitor, if it has one.

@@ -72,13 +72,65 @@ async fn a_retry_makes_exactly_the_calls_that_it_names() {
     browser.end().await;
 }
 
+/// The same preview open in two windows: its button starts one scan, whichever is pressed.
+async fn two_windows_start_one_scan(browser: Chromium, service: TestService) {
+    browser.sign_in().await;
+    browser.open(PREVIEW).await;
+    let shown = browser.driver.current_url().await.unwrap();
+    let first_window = browser.driver.window().await.unwrap();
+    let second_window = browser.driver.new_tab().await.unwrap();
+    browser
+        .driver
+        .switch_to_window(second_window)
+        .await
+        .unwrap();
+    browser.driver.goto(shown.as_str()).await.unwrap();
+    browser.press(SUBMIT).await;
+    let scan = browser.wait_for_path_under("/scans/scn_").await;
+    browser.driver.switch_to_window(first_window).await.unwrap();
+    browser.press(SUBMIT).await;
+    let again = format!("/scans/scn_{scan}?already_started=true");
+    browser.wait_for_path(&again).await;
+    browser.wait_for_text("already started").await;
+    assert_eq!(
+        scan_ids(&service).await.len(),
+        2,
+        "the accepted one and this"
+    );
+
+    browser
+        .click_first("//a[normalize-space()='Start another']")
+        .await;
+    browser.press(SUBMIT).await;
+    let other = browser.wait_for_path_under("/scans/scn_").await;
+    assert_ne!(other, scan);
+    browser.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_window_of_a_preview_starts_no_second_scan() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let browser = Chromium::start(service.url()).await;
+    two_windows_start_one_scan(browser, service).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_javascript_two_windows_start_one_scan() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let browser = Chromium::without_javascript(service.url()).await;
+    two_windows_start_one_scan(browser, service).await;
+}
+
 /// `browser` presses every button that spends twice at once.
 async fn double_clicks_bill_once(browser: Chromium, service: TestService, incomplete: String) {
     browser.sign_in().await;
     browser.open(PREVIEW).await;
     double_click(&browser, SUBMIT).await;
+    // The preview is under /scans/ too. The second click is answered with a notice.
     let submitted = browser.wait_for_path_under("/scans/scn_").await;
-    let submitted = format!("scn_{submitted}");
+    let submitted = format!("scn_{}", submitted.split('?').next().unwrap());
     assert_eq!(
         scan_ids(&service).await.len(),
         2,
@@ -129,25 +181,28 @@ async fn back_and_a_second_press_bill_once() {
     browser.press("Show what it costs").await;
     browser.press(SUBMIT).await;
     let first = browser.wait_for_path_under("/scans/scn_").await;
-    for _ in 0..2 {
-        browser.driver.back().await.unwrap();
-        browser.wait_for_text("Requests of your plan").await;
-        browser.driver.refresh().await.unwrap();
-        browser.press(SUBMIT).await;
-        browser.wait_for_path(&format!("/scans/scn_{first}")).await;
-    }
+    browser.driver.back().await.unwrap();
+    browser.wait_for_text("Requests of your plan").await;
+    browser.driver.refresh().await.unwrap();
+    browser.wait_for_text("already started").await;
+    let bookmark = browser.driver.current_url().await.unwrap();
+    let submits = By::Css("form[action='/scans/submit']");
+    assert!(
+        browser.driver.find_all(submits).await.unwrap().is_empty(),
+        "no button that would start nothing"
+    );
     assert_eq!(scan_ids(&service).await.len(), 1);
     let worker = service.start_worker(2);
     service.wait_until_ended(&format!("scn_{first}")).await;
     assert_eq!(service.call_count("ZRH"), 4);
 
-    // Who asks for the cost again means another scan.
-    browser.open("/scans/new?endpoint=flights/oneway").await;
-    browser.fill("From", "ZRH").await;
-    browser.fill("To", "LHR").await;
-    browser.fill("Departure from", "2030-01-01").await;
-    browser.press("Show what it costs").await;
-    browser.press("Submit 1 search for 1 to 2 requests").await;
+    // A bookmark leads to the same notice, and from there to another scan.
+    browser.driver.goto(bookmark.as_str()).await.unwrap();
+    browser.wait_for_text("already started").await;
+    browser
+        .click_first("//a[normalize-space()='Start another']")
+        .await;
+    browser.press(SUBMIT).await;
     let second = browser.wait_for_path_under("/scans/scn_").await;
     assert_ne!(first, second);
     worker.stop().await;

@@ -2,10 +2,41 @@
 
 use serde_json::json;
 
+use std::time::Duration;
+
 use super::{Browser, Form, encoded, form, forms, key, redirect, service_with_scan};
-use crate::support::{SearchOutcome, departing_from, fares_with};
+use crate::support::app::TestApp;
+use crate::support::db::begin_holding;
+use crate::support::{SearchOutcome, TestService, departing_from, fares_with, wait_until};
 
 const OTHER: &str = "another-key-0123456789";
+
+#[tokio::test]
+async fn a_filtered_list_counts_as_a_large_read() {
+    let app = TestApp::builder().state(|app| app.with_permit_timeout(Duration::from_millis(20)));
+    let service = TestService::start_with(app).await;
+    let browser = Browser::sign_in(&service, key()).await;
+    service.submit(&fares_with(1, &json!({}))).await;
+    let mut holding = begin_holding(service.pool()).await;
+    execute!(&mut *holding, "lock table scans in access exclusive mode");
+    let waits = async || {
+        service
+            .count("select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'")
+            .await
+            > 0
+    };
+    let first = browser.get("/scans?label=none");
+    let second = async {
+        wait_until("the first list is being read", waits).await;
+        let second = browser.get("/scans?hotel=none").await;
+        holding.rollback().await.unwrap();
+        second
+    };
+    let (first, second) = tokio::join!(first, second);
+    first.expect(200);
+    let refused = second.expect(429).text();
+    assert!(refused.contains("large reads"), "{refused}");
+}
 
 #[tokio::test]
 async fn the_list_filters_by_route_hotel_label_and_time() {

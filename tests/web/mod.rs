@@ -11,6 +11,7 @@ mod pages;
 mod prices;
 mod scans;
 mod sessions;
+mod suggestions;
 mod usage;
 
 use serde_json::{Value, json};
@@ -162,11 +163,11 @@ pub fn calls(service: &TestService) -> usize {
     service.upstream.count()
 }
 
-/// The body of a fare scan as the form of a new scan sends it.
+/// The preview of a fare scan, with a key as its redirect adds one.
 pub fn fare_fields(days: &str) -> String {
     format!(
         "/scans/new?endpoint=flights/oneway&from_airport=TLV&to_airport=LHR&departure_date.from=2030-01-01\
-         &departure_date.to={days}&preview=true"
+         &departure_date.to={days}&preview=true&once=01970a1b-2c3d-7e4f-8a9b-0c1d2e3f4a5b"
     )
 }
 

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::{Browser, Form, form, redirect};
 use crate::monitors::with;
-use crate::support::TestService;
 use crate::support::app::KEY;
+use crate::support::db::begin_holding;
+use crate::support::{TestService, wait_until};
 
 const OTHER: &str = "another-key-0123456789";
 
@@ -106,6 +107,97 @@ async fn a_change_of_someone_else_is_not_lost() {
     let refused = browser.send(&save).await.expect(409).text();
     assert!(refused.contains("Nothing was saved"), "{refused}");
     assert_eq!(service.monitor(&id).await["name"], "Theirs");
+
+    // What was entered is kept, as a change of the monitor as it is now.
+    assert!(
+        refused.contains("Theirs") && refused.contains("Mine"),
+        "{refused}"
+    );
+    let kept = form(&refused, &format!("{path}/edit"));
+    let page = browser.send(&kept.with("step", "check")).await.expect(200);
+    let save = form(&page.text(), &format!("{path}/change"));
+    assert_eq!(redirect(browser.send(&save).await), path);
+    assert_eq!(service.monitor(&id).await["name"], "Mine");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_changes_at_once_one_is_refused() {
+    let (service, id) = service_with_monitor(&route()).await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let path = format!("/monitors/{id}");
+    let edit = edit_form(&browser.page(&format!("{path}/edit")).await, &id);
+    let page = browser.send(&edit.with("name", "Mine")).await.expect(200);
+    let save = form(&page.text(), &format!("{path}/change"));
+    // The other change has the lock while this one begins.
+    let mut other = begin_holding(service.pool()).await;
+    execute!(
+        &mut *other,
+        "update monitors set name = 'Theirs', updated_at = now()"
+    );
+    let saving = browser.send(&save);
+    let storing = async {
+        wait_until("the change waits for the lock", async || {
+            service
+                .count("select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'")
+                .await
+                > 0
+        })
+        .await;
+        other.commit().await.unwrap();
+    };
+    let (saved, ()) = tokio::join!(saving, storing);
+    let refused = saved.expect(409).text();
+    assert!(
+        refused.contains("Theirs") && refused.contains("Mine"),
+        "{refused}"
+    );
+    assert_eq!(service.monitor(&id).await["name"], "Theirs");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_press_shows_the_secret_of_the_first() {
+    let (service, id) = service_with_monitor(&route()).await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let path = format!("/monitors/{id}");
+    let secret = |page: String| {
+        let (_, rest) = page.split_once("whsec_")?;
+        Some(rest.split('<').next()?.to_owned())
+    };
+    let edit = edit_form(&browser.page(&format!("{path}/edit")).await, &id);
+    let edit = edit.with("webhook_url", "https://hooks.example.com/fares");
+    let page = browser.send(&edit).await.expect(200).text();
+    let save = form(&page, &format!("{path}/change"));
+    let first = secret(browser.send(&save).await.expect(200).text());
+    let again = browser.send(&save).await.expect(200);
+    assert_eq!(again.header("cache-control"), "no-store");
+    assert!(first.is_some());
+    assert_eq!(secret(again.text()), first);
+
+    // So does the page that creates a monitor.
+    let new = form(&browser.page("/monitors/new").await, "/monitors/new")
+        .with("endpoint", "flights/oneway")
+        .with("repeat", "daily")
+        .with("step", "check")
+        .with("name", "With a webhook")
+        .with("from_airport", "TLV")
+        .with("to_airport", "LHR")
+        .with("first", "+7d")
+        .with("webhook_url", "https://hooks.example.com/fares");
+    let page = browser.send(&new).await.expect(200).text();
+    let create = form(&page, "/monitors");
+    let created = secret(browser.send(&create).await.expect(201).text());
+    assert!(created.is_some() && created != first);
+    assert_eq!(
+        secret(browser.send(&create).await.expect(201).text()),
+        created
+    );
+
+    // Once it is rotated, no page shows the old one.
+    browser
+        .press(&path, &format!("{path}/rotate-secret"))
+        .await
+        .expect(200);
+    assert_eq!(redirect(browser.send(&save).await), path);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -202,7 +202,8 @@ async fn a_webhooks_secret_is_shown_once_by_its_pages() {
     let created = browser.send(&create).await.expect(201);
     assert_eq!(created.header("cache-control"), "no-store");
     assert!(created.text().contains("whsec_"));
-    let path = redirect(browser.send(&create).await);
+    let monitor = service.page("/v1/monitors").await[0]["id"].clone();
+    let path = format!("/monitors/{}", monitor.as_str().unwrap());
     let page = browser.page(&path).await;
     assert!(!page.contains("whsec_"), "{page}");
     let rotated = browser
@@ -212,6 +213,7 @@ async fn a_webhooks_secret_is_shown_once_by_its_pages() {
     assert_eq!(rotated.header("cache-control"), "no-store");
     assert!(rotated.text().contains("whsec_"));
     assert!(!browser.page(&path).await.contains("whsec_"));
+    assert_eq!(redirect(browser.send(&create).await), path);
 }
 
 #[tokio::test(flavor = "multi_thread")]

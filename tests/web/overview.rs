@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{Browser, form, forms, key, redirect, service_with_scan};
+use crate::monitors::with;
 use crate::support::{SearchOutcome, TestService, fares, fares_with};
 
 const OTHER: &str = "another-key-0123456789";
@@ -71,4 +72,52 @@ async fn a_paused_scan_says_why_and_has_the_button_that_mends_it() {
         );
         assert_eq!(service.scan(id).await["status"], "queued");
     }
+}
+
+#[tokio::test]
+async fn a_failing_monitor_is_shown_however_old_it_is() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let mut ids = Vec::new();
+    for number in 0..12 {
+        let name = json!({"name": format!("Monitor {number}")});
+        ids.push(service.create_monitor(&with(&name)).await);
+    }
+    let fail = async |name: &str| {
+        execute!(
+            service.pool(),
+            "insert into monitor_slots (tenant_id, monitor_id, slot, kind, outcome, reason, decided_at)
+             select tenant_id, monitor_id, now(), 'schedule', 'failed', 'a test', now() from monitors where name like $1
+             on conflict do nothing",
+            name
+        );
+    };
+    let browser = Browser::sign_in(&service, key()).await;
+    let needed = |page: &str| page.split("Needs a decision").count();
+    assert_eq!(
+        needed(&browser.page("/overview").await),
+        2,
+        "the figure alone"
+    );
+    fail("Monitor 0").await;
+    let page = browser.page("/overview").await;
+    let (_, section) = page.split_once("<h2>Needs a decision</h2>").unwrap();
+    let (section, _) = section.split_once("</section>").unwrap();
+    assert!(
+        section.contains(&ids[0]) && section.contains("could not start"),
+        "{section}"
+    );
+    assert!(!section.contains(&ids[11]), "{section}");
+
+    fail("Monitor %").await;
+    let page = browser.page("/overview").await;
+    assert!(page.contains("<dd class=\"value\">12</dd>"), "{page}");
+    assert!(page.contains("2 more failing monitors"), "{page}");
+    // Who paused a monitor knows of it.
+    for id in &ids {
+        service
+            .post(&format!("/v1/monitors/{id}/pause"), &json!({}))
+            .await;
+    }
+    assert_eq!(needed(&browser.page("/overview").await), 2);
 }

@@ -108,7 +108,7 @@ async fn a_new_scan_is_previewed_and_then_submitted_once() {
     let scan = redirect(browser.send(&submission).await);
     assert_eq!(
         redirect(browser.send(&submission).await),
-        scan,
+        format!("{scan}?already_started=true"),
         "a double click is one scan"
     );
     assert_eq!(scan_ids(&service).await.len(), 1);
@@ -118,6 +118,58 @@ async fn a_new_scan_is_previewed_and_then_submitted_once() {
         page.contains("data-events=") && page.contains("Reload"),
         "{page}"
     );
+}
+
+#[tokio::test]
+async fn a_bookmark_of_a_used_preview_says_so() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let fields = fare_fields("2030-01-05");
+    let (fields, _) = fields.split_once("&once=").unwrap();
+    let bookmark = redirect(browser.get(fields).await);
+    assert!(
+        bookmark.starts_with("/scans/new?") && bookmark.contains("&once="),
+        "{bookmark}"
+    );
+    let submission = form(&browser.page(&bookmark).await, "/scans/submit");
+    let scan = redirect(browser.send(&submission).await);
+
+    // The bookmark, and the button of a page that is still open.
+    let page = browser.page(&bookmark).await;
+    for part in ["already started", "Start another", &scan] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains("action=\"/scans/submit\""), "{page}");
+    let again = redirect(browser.send(&submission).await);
+    let page = browser.page(&again).await;
+    assert!(page.contains("already started"), "{page}");
+    let like = format!(
+        "/scans/new?like={}&preview=true",
+        scan.trim_start_matches("/scans/")
+    );
+    assert!(page.contains(&like.replace('&', "&amp;")), "{page}");
+    assert!(!browser.page(&scan).await.contains("already started"));
+
+    // Another one, by both ways.
+    let mut started = vec![scan.clone()];
+    for way in [fields, &like] {
+        let fresh = redirect(browser.get(way).await);
+        let submission = form(&browser.page(&fresh).await, "/scans/submit");
+        started.push(redirect(browser.send(&submission).await));
+    }
+    started.sort();
+    started.dedup();
+    assert_eq!(started.len(), 3, "{started:?}");
+    assert_eq!(scan_ids(&service).await.len(), 4, "with the accepted one");
+
+    let id = scan.trim_start_matches("/scans/");
+    service.command(id, "cancel", &json!({})).await;
+    service.delete(&format!("/v1/scans/{id}")).await;
+    let page = browser.page(&bookmark).await;
+    assert!(page.contains("It was deleted since."), "{page}");
+    let page = browser.send(&submission).await.expect(409).text();
+    assert!(page.contains("It was deleted since."), "{page}");
 }
 
 #[tokio::test]

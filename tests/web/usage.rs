@@ -5,9 +5,10 @@ use serde_json::json;
 use super::{Browser, Form, form, session_cookie};
 use crate::account::rotate::NEW_KEY;
 use crate::support::app::KEY;
+use crate::support::db::begin_holding;
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
-use crate::support::{SearchOutcome, TestService, fares};
+use crate::support::{SearchOutcome, TestService, fares, wait_until};
 
 async fn with_spend() -> TestService {
     let service = TestService::start().await;
@@ -143,4 +144,79 @@ async fn one_button_pauses_every_monitor_and_scan() {
     let stranger = Browser::sign_in(&service, "another-key-0123456789").await;
     let page = stranger.press("/usage", "/usage/pause-all").await;
     assert!(page.text().contains("0 monitors and 0 scans paused"));
+}
+
+/// A service with live scans, the oldest first, and a transaction that locks the newest one. The
+/// newest is the first that a run tries.
+async fn with_locked_scan() -> (TestService, Vec<String>, sqlx::PgTransaction<'static>) {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let mut scans = Vec::new();
+    for _ in 0..4 {
+        scans.push(service.submit(&fares(2)).await);
+    }
+    let mut holding = begin_holding(service.pool()).await;
+    execute!(
+        &mut *holding,
+        "select from scans where scan_id::text = $1 for update",
+        scan_uuid(&scans[3])
+    );
+    (service, scans, holding)
+}
+
+/// The id of a scan as the database writes it.
+fn scan_uuid(id: &str) -> String {
+    let hex = id.trim_start_matches("scn_");
+    let parts = [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ];
+    parts.join("-")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pausing_everything_names_what_it_could_not_pause() {
+    let (service, scans, holding) = with_locked_scan().await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let page = browser.press("/usage", "/usage/pause-all").await;
+    let page = page.expect(200).text();
+    for part in [
+        "0 monitors and 3 scans paused",
+        "1 could not be paused",
+        &scans[3],
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    holding.rollback().await.unwrap();
+    for (number, id) in scans.iter().enumerate() {
+        let is_paused = service.scan(id).await["status"] == "paused";
+        assert_eq!(is_paused, number != 3, "{number}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pausing_everything_goes_on_without_its_browser() {
+    let (service, scans, holding) = with_locked_scan().await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let button = form(&browser.page("/usage").await, "/usage/pause-all");
+    let waits = async || {
+        service
+            .count("select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'")
+            .await
+            > 0
+    };
+    tokio::select! {
+        answer = browser.send(&button) => panic!("{}", answer.text()),
+        () = wait_until("the run waits for the lock", waits) => {}
+    }
+    // The browser has closed its connection.
+    holding.rollback().await.unwrap();
+    for id in &scans {
+        service
+            .wait_for_scan(id, "it is paused", |scan| scan["status"] == "paused")
+            .await;
+    }
 }

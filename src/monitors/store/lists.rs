@@ -46,9 +46,9 @@ pub(in crate::monitors) struct LastSlot {
     pub(in crate::monitors) not_comparable: i32,
 }
 
-/// One monitor, or a page of a list.
+/// Some monitors, or a page of a list.
 pub(in crate::monitors) enum MonitorFilter<'a> {
-    One(MonitorId),
+    Ids(&'a [MonitorId]),
     List {
         query: &'a MonitorsQuery,
         before: Option<MonitorId>,
@@ -61,8 +61,11 @@ pub(in crate::monitors) async fn monitor_rows(
     tenant: TenantId,
     which: &MonitorFilter<'_>,
 ) -> sqlx::Result<Vec<MonitorRow>> {
-    let (one, status, before, limit) = match which {
-        MonitorFilter::One(id) => (Some(id.uuid()), None, None, 1),
+    let (ids, status, before, limit) = match which {
+        MonitorFilter::Ids(ids) => {
+            let uuids: Vec<_> = ids.iter().map(|id| id.uuid()).collect();
+            (Some(uuids), None, None, i64::MAX)
+        }
         MonitorFilter::List {
             query,
             before,
@@ -92,17 +95,45 @@ pub(in crate::monitors) async fn monitor_rows(
                            when l.paused_until > clock_timestamp() and l.pause_reason in ('key_rejected', 'not_subscribed')
                            then l.pause_reason end as pause
            ) p
-           where m.tenant_id = $1 and ($2::uuid is null or m.monitor_id = $2) and ($3::uuid is null or m.monitor_id < $3)
+           where m.tenant_id = $1 and ($2::uuid[] is null or m.monitor_id = any ($2)) and ($3::uuid is null or m.monitor_id < $3)
              and ($4::text is null or $4 = case when p.pause is null then 'active' else 'paused' end)
            order by m.monitor_id desc limit $5"#,
         tenant.uuid(),
-        one,
+        ids.as_deref(),
         before,
         status,
         limit,
     )
     .fetch_all(conn)
     .await
+}
+
+/// The newest monitors that do not do what they are for, and the number of all of them: the lane's
+/// key is refused, the newest slot had no run for lack of budget or by a failure, or the webhook is
+/// off. What their caller paused is as the caller wants it.
+pub(in crate::monitors) async fn failing(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    limit: i64,
+) -> sqlx::Result<(Vec<MonitorId>, u64)> {
+    let rows = sqlx::query!(
+        r#"select m.monitor_id, count(*) over () as "total!"
+           from monitors m
+           left join lanes l on l.tenant_id = $1 and l.api = m.api
+           where m.tenant_id = $1 and not m.paused
+             and (l.paused_until > clock_timestamp() and l.pause_reason in ('key_rejected', 'not_subscribed')
+                  or exists (select from webhook_endpoints w where w.tenant_id = $1 and w.monitor_id = m.monitor_id and w.off_at is not null)
+                  or (select s.outcome from monitor_slots s where s.tenant_id = $1 and s.monitor_id = m.monitor_id
+                      order by s.slot desc, s.kind desc limit 1) in ('failed', 'monthly_ceiling'))
+           order by m.monitor_id desc limit $2"#,
+        tenant.uuid(),
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    let total = rows.first().map_or(0, |row| row.total.unsigned_abs());
+    let ids = rows.into_iter().map(|row| row.monitor_id.into());
+    Ok((ids.collect(), total))
 }
 
 /// A slot in the API.

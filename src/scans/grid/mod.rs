@@ -20,7 +20,7 @@ use self::cell::ItemObservation;
 use self::layout::GridLayout;
 use super::read;
 use crate::commands::CommandError;
-use crate::contract::scans::{Grid, GridAxis, GridCell, GridQuery};
+use crate::contract::scans::{Grid, GridAxis, GridCell, GridQuery, Scan};
 use crate::contract::{Api, Endpoint};
 use crate::ids::{ScanId, TenantId};
 
@@ -43,6 +43,26 @@ pub async fn grid(
     let layout = GridLayout::of(&scan, query)?;
     let items = store::items(pool, tenant, id, &layout).await?;
     Ok(build_grid(id, scan.endpoint, &layout, items))
+}
+
+/// As [`grid`], of a scan that was just read. Without a baseline the cells have no offers: no band,
+/// verdict, room or link.
+///
+/// # Errors
+/// As [`grid`].
+pub async fn grid_of_prices(
+    pool: &PgPool,
+    tenant: TenantId,
+    scan: &Scan,
+    query: &GridQuery,
+) -> Result<Grid, CommandError> {
+    let layout = GridLayout::of(scan, query)?;
+    let items = if layout.baseline.is_some() {
+        store::items(pool, tenant, scan.id, &layout).await?
+    } else {
+        store::items_without_offers(pool, tenant, scan.id, &layout).await?
+    };
+    Ok(build_grid(scan.id, scan.endpoint, &layout, items))
 }
 
 /// An item of the scan with its row and column.

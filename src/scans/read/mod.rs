@@ -107,6 +107,16 @@ pub async fn scans_where(
     })
 }
 
+/// Every scan of a caller that has not ended, newest first: at most as many as a caller may have at
+/// a time.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn live(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Vec<Scan>> {
+    let rows = store::live_scans(pool, tenant).await?;
+    Ok(rows.into_iter().map(Scan::from).collect())
+}
+
 const SCANS: &str = "scans";
 const ITEMS_BY_POSITION: &str = "items";
 const ITEMS_BY_PRICE: &str = "prices";

@@ -90,6 +90,26 @@ pub(super) async fn scans(
     .await
 }
 
+/// The scans that have not ended, by their own index.
+pub(super) async fn live_scans(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Vec<ScanRow>> {
+    sqlx::query_as!(
+        ScanRow,
+        r#"select scan_id as "scan_id!", endpoint as "endpoint!", request as "request!", sweep as "sweep!", label, tags as "tags!",
+                  status as "status!", status_reason, total as "total!", ok as "ok!", empty as "empty!", partial as "partial!",
+                  degraded as "degraded!", failed as "failed!", cancelled as "cancelled!", running as "running!",
+                  requests_spent as "requests_spent!", max_requests, best_price, best_currency, best_item_id, seconds_per_search,
+                  key_held_until, created_at as "created_at!", started_at, finished_at, monitor_id,
+                  (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped) from scan_strategies t
+                   where t.tenant_id = shown_scans.tenant_id and t.scan_id = shown_scans.scan_id) as "strategy: Json<StrategyRow>"
+           from shown_scans
+           where tenant_id = $1 and finished_at is null and status in ('queued', 'running', 'paused')
+           order by scan_id desc"#,
+        tenant.uuid(),
+    )
+    .fetch_all(pool)
+    .await
+}
+
 /// The endpoint of a scan; `None`: there is no such scan.
 pub(super) async fn endpoint_of(
     pool: &PgPool,

@@ -6,6 +6,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::{get, post};
+use jiff::Timestamp;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -14,15 +15,17 @@ use super::new::error_notice;
 use super::new_form::{self, MonitorForm};
 use super::one::own_monitor;
 use super::{forecast, webhook, words};
-use crate::contract::FieldError;
 use crate::contract::monitors::{Monitor, MonitorForecast, MonitorPreview};
+use crate::contract::{FieldError, ValidationError};
 use crate::http::AppState;
 use crate::http::error::ApiError;
-use crate::monitors::{preview, read, update};
+use crate::monitors::update::{self, FormUpdate};
+use crate::monitors::{preview, read};
 use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm, token_field};
 use crate::web::layout::{NavItem, page, page_with_status};
 use crate::web::links;
+use crate::web::once::{self, once_field, once_key};
 use crate::web::session::Session;
 use crate::web::suggestions::Suggestions;
 
@@ -193,6 +196,7 @@ fn confirm_page(
                 @if !patch.is_empty() {
                     form method="post" action={ (path) "/change" } {
                         (token_field(session))
+                        (once_field())
                         input type="hidden" name=(SEEN) value=(fields.text(SEEN).unwrap_or_default());
                         input type="hidden" name="request" value=(Value::Object(patch.clone()).to_string());
                         button class="primary" type="submit" { "Save the changes" }
@@ -200,9 +204,7 @@ fn confirm_page(
                 }
                 form method="post" action={ (path) "/edit" } {
                     (token_field(session))
-                    @for (name, text) in fields.pairs().filter(|(name, _)| *name != "step") {
-                        input type="hidden" name=(name) value=(text);
-                    }
+                    (hidden_fields(fields))
                     button type="submit" name="step" value="edit" { "Change it again" }
                 }
                 a class="button" href=(path) { "Leave it as it is" }
@@ -210,6 +212,15 @@ fn confirm_page(
         }
     };
     page(session, "What changes", NavItem::Monitors, body)
+}
+
+/// What was entered, for the form again.
+fn hidden_fields(fields: &FormFields) -> Markup {
+    html! {
+        @for (name, text) in fields.pairs().filter(|(name, _)| *name != "step") {
+            input type="hidden" name=(name) value=(text);
+        }
+    }
 }
 
 /// What a month costs, now and then.
@@ -303,16 +314,24 @@ async fn store(Path(id): Path<String>, form: SessionForm) -> Result<Response, Pa
     let monitor = own(&session, &id).await?;
     let patch = new_form::read_checked(&fields)?;
     let path = links::monitor(monitor.id);
-    if fields.text(SEEN) != Some(monitor.updated_at.to_string().as_str()) {
-        // A second press finds its own change.
+    let missing = |field| ValidationError::missing(field, "the hidden field of the page's form");
+    let seen = fields
+        .text(SEEN)
+        .and_then(|seen| seen.parse::<Timestamp>().ok());
+    let seen = seen.ok_or_else(|| missing(SEEN))?;
+    let key = once_key(&fields)?.ok_or_else(|| missing(once::FIELD))?;
+    let _permits = session.submission_permits().await?;
+    let guard = session.app().webhook_guard();
+    let context = session.context()?;
+    let updated = update::update_by_form(context, guard, monitor.id, &patch, seen, &key).await?;
+    let FormUpdate::Stored(changed) = updated else {
+        let monitor = own(&session, &id).await?;
+        // The same change, of another page.
         if is_done(&monitor, &patch) {
             return Ok(Redirect::to(&path).into_response());
         }
-        return Ok(changed_meanwhile(&session, &path));
-    }
-    let _permits = session.submission_permits().await?;
-    let guard = session.app().webhook_guard();
-    let changed = update::update(session.context()?, guard, monitor.id, &patch).await?;
+        return Ok(changed_meanwhile(&session, &monitor, &patch));
+    };
     let title = format!("{} is changed", changed.name);
     Ok(
         webhook::secret_page(&session, &changed, &title, StatusCode::OK)
@@ -327,15 +346,29 @@ fn is_done(monitor: &Monitor, patch: &Map<String, Value>) -> bool {
     changes(monitor, &wanted).is_empty()
 }
 
-fn changed_meanwhile(session: &Session, path: &str) -> Response {
+/// What the change would make of the monitor as it is now. It is checked and shown with its cost
+/// again before it can be saved.
+fn changed_meanwhile(session: &Session, monitor: &Monitor, patch: &Map<String, Value>) -> Response {
+    let path = links::monitor(monitor.id);
+    let fields = fields_of(&with_patch(monitor, patch));
     let body = html! {
-        div class="head" { h1 { "Nothing was saved" } }
-        div class="notice warn" {
-            p { "The monitor was changed since you opened its form, by another page or a program. Look at it as it is now, then change it." }
-            p class="actions" {
-                a class="button" href=(path) { "The monitor" }
-                a class="button primary" href={ (path) "/edit" } { "Change it" }
+        div class="head" {
+            div {
+                p class="sub" { a href=(path) { (monitor.name) } }
+                h1 { "Nothing was saved" }
             }
+        }
+        div class="notice warn" role="alert" {
+            p { "The monitor was changed since you opened its form, by another page or a program. Below is what your change would make of it now." }
+        }
+        (change_table(monitor, patch))
+        form method="post" action={ (path) "/edit" } class="actions" {
+            (token_field(session))
+            (hidden_fields(&fields))
+            input type="hidden" name=(SEEN) value=(monitor.updated_at);
+            button class="primary" type="submit" name="step" value="check" { "Show what it costs" }
+            button type="submit" name="step" value="edit" { "Change it again" }
+            a class="button" href=(path) { "Leave it as it is" }
         }
     };
     page_with_status(
@@ -345,4 +378,34 @@ fn changed_meanwhile(session: &Session, path: &str) -> Response {
         NavItem::Monitors,
         body,
     )
+}
+
+/// The monitor with a change that was not stored; the change was checked before it was sent.
+fn with_patch(monitor: &Monitor, patch: &Map<String, Value>) -> Monitor {
+    let mut changed = monitor.clone();
+    for (name, value) in patch {
+        let text = || value.as_str().map(str::to_owned);
+        match name.as_str() {
+            "name" => changed.name = text().unwrap_or_default(),
+            "schedule" => {
+                let part = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+                (changed.schedule.cron, changed.schedule.timezone) =
+                    (part("cron"), part("timezone"));
+            }
+            "scan" => {
+                if let Ok(scan) = serde_json::value::to_raw_value(value) {
+                    changed.scan = scan.into();
+                }
+            }
+            "alerts" => {
+                changed.alerts = serde_json::from_value(value.clone()).unwrap_or_default();
+            }
+            "webhook_url" => changed.webhook_url = text(),
+            _ => {
+                let most = value.as_u64().and_then(|most| u32::try_from(most).ok());
+                changed.requests.max_per_month = most;
+            }
+        }
+    }
+    changed
 }

@@ -13,7 +13,7 @@ use crate::contract::monitors::{Monitor, MonitorPreview, Rule};
 use crate::contract::{FieldError, RawJson};
 use crate::http::AppState;
 use crate::http::error::ApiError;
-use crate::monitors::{create, preview};
+use crate::monitors::{create, preview, repeated};
 use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm, token_field};
 use crate::web::layout::{NavItem, page, page_with_status};
@@ -214,7 +214,12 @@ async fn store(form: SessionForm) -> Result<Response, PageFailure> {
     let _permits = session.submission_permits().await?;
     let context = session.submit_context().await?;
     let guard = session.app().webhook_guard();
-    let created = create::create(context, guard, &body, key.as_ref()).await?;
+    let mut created = create::create(context, guard, &body, key.as_ref()).await?;
+    if created.replayed {
+        // The first press of a double click has shown it, on a page that nobody saw.
+        let secret = repeated::created_secret(session.context()?, &created.response).await?;
+        created.response.webhook_secret = secret;
+    }
     Ok(created_page(&session, &created.response))
 }
 

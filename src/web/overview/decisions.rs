@@ -10,13 +10,21 @@ use crate::web::parts::{self, BadgeTone, ConfirmationPage, chip, count, counted}
 use crate::web::session::Session;
 use crate::web::{deliveries as delivery_pages, scans as scan_pages};
 
+/// The most of each kind that are shown.
+pub(super) const MOST: u16 = 10;
+
 /// What the caller has to decide about.
 #[derive(Default)]
 pub(super) struct Decisions {
+    /// All of them.
     pub(super) paused: Vec<Scan>,
     pub(super) incomplete: Vec<Scan>,
+    pub(super) has_more_incomplete: bool,
     pub(super) monitors: Vec<Monitor>,
+    /// The number of all failing monitors.
+    pub(super) all_monitors: usize,
     pub(super) deliveries: Vec<Delivery>,
+    pub(super) has_more_deliveries: bool,
 }
 
 /// Whether a pause ends without its caller.
@@ -27,12 +35,8 @@ pub(super) fn continues_by_itself(scan: &Scan) -> bool {
     )
 }
 
-/// Whether a monitor does not do what it is for, by itself.
-pub(super) fn is_failing(monitor: &Monitor) -> bool {
-    failure(monitor).is_some()
-}
-
-/// Why a monitor fails, and whether its webhook is the cause.
+/// Why a monitor fails, and whether its webhook is the cause. `monitors::read::failing` finds those
+/// that do.
 fn failure(monitor: &Monitor) -> Option<(&'static str, bool)> {
     let paused = match monitor.status_reason {
         Some(MonitorPause::KeyRejected) => Some(
@@ -63,7 +67,12 @@ fn failure(monitor: &Monitor) -> Option<(&'static str, bool)> {
 
 impl Decisions {
     pub(super) fn count(&self) -> usize {
-        self.paused.len() + self.incomplete.len() + self.monitors.len() + self.deliveries.len()
+        self.paused.len() + self.incomplete.len() + self.all_monitors + self.deliveries.len()
+    }
+
+    /// Whether there are more than [`Self::count`].
+    pub(super) fn has_more(&self) -> bool {
+        self.has_more_incomplete || self.has_more_deliveries
     }
 
     /// The list; nothing if there is nothing to decide.
@@ -73,15 +82,33 @@ impl Decisions {
                 section class="card" {
                     h2 { "Needs a decision" }
                     ul class="todo" {
-                        @for scan in &self.paused { (paused(session, scan)) }
+                        @let most = usize::from(MOST);
+                        @for scan in self.paused.iter().take(most) { (paused(session, scan)) }
+                        (rest(self.paused.len().saturating_sub(most), "paused scan", "/scans?status=paused"))
                         @for scan in &self.incomplete { (incomplete(session, scan)) }
+                        @if self.has_more_incomplete { (more("More incomplete scans", "/scans?status=incomplete")) }
                         @for monitor in &self.monitors { (failing(session, monitor)) }
+                        (rest(self.all_monitors.saturating_sub(self.monitors.len()), "failing monitor", links::MONITORS))
                         @for delivery in &self.deliveries { (given_up(session, delivery)) }
+                        @if self.has_more_deliveries {
+                            (more("More failed deliveries", &parts::with_query(links::DELIVERIES, "status", "failed")))
+                        }
                     }
                 }
             }
         }
     }
+}
+
+/// A line for those that are not shown.
+fn rest(number: usize, what: &str, path: &str) -> Markup {
+    html! {
+        @if number > 0 { (more(&counted(number as u64, &format!("more {what}")), path)) }
+    }
+}
+
+fn more(text: &str, path: &str) -> Markup {
+    html! { li { a href=(path) { (text) } } }
 }
 
 /// A line with what happened at the left and its buttons at the right.

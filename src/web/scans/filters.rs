@@ -96,6 +96,12 @@ impl ListFilters {
         self.encoded_with(&["limit"], None).is_empty()
     }
 
+    /// Whether the database may read all scans of the caller to find the few that fit: no index
+    /// serves most filters.
+    pub(super) fn may_read_all(&self) -> bool {
+        !self.encoded_with(&["limit", "monitor_id"], None).is_empty()
+    }
+
     /// The form above the list.
     pub(super) fn form(&self) -> Markup {
         let is_open = FOLDED.iter().any(|name| self.fields.text(name).is_some());

@@ -50,7 +50,7 @@ pub(super) async fn read(
     }
     let _permits = session.heavy_read_permits().await?;
     let query = GridQuery::from_query(fields.pairs())?;
-    match scans::grid::grid(session.pool()?, tenant, scan.id, &query).await {
+    match scans::grid::grid_of_prices(session.pool()?, tenant, scan, &query).await {
         Ok(grid) => Ok(Some(ScanGrid { grid, is_shortened })),
         // A sweep of three fields, one of them the currency, has no such grid.
         Err(CommandError::ValidationErrors(_)) => Ok(None),

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use super::ALREADY_STARTED;
 use super::describe::value_text;
 use crate::contract::scans::{Item, ItemPage, ItemState, ItemsQuery, Scan};
 use crate::ids::TenantId;
@@ -70,11 +71,11 @@ fn render(scan: &Scan, items: &ItemPage, filters: &FormFields) -> Markup {
     }
 }
 
-/// The scan's path with the filters but the cursor.
+/// The scan's path with the filters; without the cursor, and without the notice above the page.
 fn filtered_path(path: &str, filters: &FormFields) -> String {
     filters
         .pairs()
-        .filter(|(name, text)| *name != "cursor" && !text.is_empty())
+        .filter(|(name, text)| !["cursor", ALREADY_STARTED].contains(name) && !text.is_empty())
         .fold(path.to_owned(), |path, (name, text)| {
             parts::with_query(&path, name, text)
         })

@@ -23,6 +23,11 @@ pub(super) fn routes() -> Router<AppState> {
 
 async fn list(session: Session, fields: FormFields) -> Result<Response, PageFailure> {
     let filters = ListFilters::read(&fields)?;
+    let permits = if filters.may_read_all() {
+        Some(session.heavy_read_permits().await?)
+    } else {
+        None
+    };
     let scans = match session.tenant() {
         Some(tenant) => {
             let pool = session.pool()?;
@@ -33,6 +38,7 @@ async fn list(session: Session, fields: FormFields) -> Result<Response, PageFail
             next_cursor: None,
         },
     };
+    drop(permits);
     let [views, view_form] = views::parts(&session, &filters).await?;
     let body = html! {
         div class="head" {

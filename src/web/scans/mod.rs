@@ -40,6 +40,9 @@ use super::session::Session;
 
 pub(super) const PATH: &str = "/scans";
 
+/// The field of a scan's URL for who pressed the button again that has started it.
+const ALREADY_STARTED: &str = "already_started";
+
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .merge(list::routes())

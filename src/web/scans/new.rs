@@ -8,17 +8,18 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::actions::idempotency_key;
-use super::{live_cost, new_form, preview, read_own};
+use super::{ALREADY_STARTED, live_cost, new_form, preview, read_own};
 use crate::contract::scans::Weekday;
 use crate::contract::{Endpoint, FieldKind, FieldSpec, MAX_DEPTH, read_object};
 use crate::http::AppState;
 use crate::http::error::ApiError;
+use crate::ids::ScanId;
 use crate::scans;
 use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm};
 use crate::web::layout::{NavItem, page_with_status};
-use crate::web::once::once_field;
-use crate::web::parts::words;
+use crate::web::once::{self, has_page_key, new_page_key};
+use crate::web::parts::{self, words};
 use crate::web::session::Session;
 use crate::web::suggestions::{self, Suggestions};
 
@@ -45,17 +46,40 @@ const MAIN_FIELDS: [&str; 11] = [
     "currency",
 ];
 
+/// The preview of a scan like this one.
+pub(super) fn preview_like(scan: ScanId) -> String {
+    format!("{PATH}?like={scan}&preview=true")
+}
+
+/// This page with the same query, without its key.
+pub(super) fn path_without_key(query: &FormFields) -> String {
+    let pairs = query.pairs().filter(|(name, _)| *name != once::FIELD);
+    let query = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(pairs)
+        .finish();
+    format!("{PATH}?{query}")
+}
+
 /// `like` fills the form from an earlier scan; `preview` shows the cost below it.
-async fn show(session: Session, fields: FormFields) -> Result<Response, PageFailure> {
-    let fields = match fields.text("like") {
-        None => fields,
+///
+/// A preview has a key in its URL. So its button is the same after Back, when the browser loads the
+/// page again; and a bookmark of a preview whose button was pressed says so.
+async fn show(session: Session, query: FormFields) -> Result<Response, PageFailure> {
+    let is_preview = query.text("preview").is_some();
+    if is_preview && !has_page_key(&query) {
+        let path = path_without_key(&query);
+        let path = parts::with_query(&path, once::FIELD, &new_page_key());
+        return Ok(Redirect::to(&path).into_response());
+    }
+    let fields = match query.text("like") {
+        None => query.clone(),
         Some(id) => new_form::fields_of(&read_own(&session, id).await?),
     };
     let endpoint = endpoint_of(&fields);
     let (mut status, mut errors, mut shown) = (StatusCode::OK, None, None);
-    if fields.text("preview").is_some() {
+    if is_preview {
         let body = new_form::body(endpoint, &fields);
-        match preview::section(&session, &fields, &body).await {
+        match preview::section(&session, &query, &body).await {
             Ok(section) => shown = Some(section),
             Err(error) if error.details().is_empty() => return Err(error.into()),
             Err(error) => {
@@ -102,7 +126,7 @@ pub(super) fn endpoint_of(fields: &FormFields) -> Endpoint {
 }
 
 /// Submits the previewed body. The form carries an `Idempotency-Key`, so a double click is one
-/// scan.
+/// scan, and a press of a button that was used before leads to its scan.
 async fn submit(form: SessionForm) -> Result<Response, PageFailure> {
     let text = form.fields.text(preview::BODY_FIELD).unwrap_or_default();
     let body: Map<String, Value> = read_object(text.as_bytes(), MAX_DEPTH)?;
@@ -112,7 +136,27 @@ async fn submit(form: SessionForm) -> Result<Response, PageFailure> {
     let context = session.submit_context().await?;
     let pace = &session.custody()?.pace;
     let submitted = scans::submit::submit(context, pace, &body, Some(&key)).await?;
-    Ok(Redirect::to(&super::path(submitted.response.id)).into_response())
+    let path = super::path(submitted.response.id);
+    if !submitted.replayed {
+        return Ok(Redirect::to(&path).into_response());
+    }
+    let earlier = preview::EarlierScan::of(session, submitted.response).await?;
+    if !earlier.is_deleted {
+        let path = parts::with_query(&path, ALREADY_STARTED, "true");
+        return Ok(Redirect::to(&path).into_response());
+    }
+    let body = html! {
+        div class="head" { h1 { "Nothing was started" } }
+        (earlier.notice(PATH))
+    };
+    let title = "Nothing was started";
+    Ok(page_with_status(
+        StatusCode::CONFLICT,
+        session,
+        title,
+        NavItem::Scans,
+        body,
+    ))
 }
 
 fn error_list(error: &ApiError) -> Markup {
@@ -172,7 +216,6 @@ fn form(
     html! {
         form method="get" action=(PATH) class="stack" {
             input type="hidden" name="endpoint" value=(endpoint.as_str());
-            (once_field())
             (suggestions.markup())
             div class="fields" {
                 @for field in main {

@@ -7,36 +7,94 @@ use serde_json::{Map, Value};
 use super::actions::searches;
 use super::describe::{facts, search_title, title};
 use super::same_as;
-use crate::contract::scans::{PlanCost, PlanFit, RequestRange, ScanPreview, WarningKind};
+use crate::commands::IdempotencyKey;
+use crate::contract::scans::{PlanCost, PlanFit, RequestRange, Scan, ScanPreview, WarningKind};
 use crate::http::error::ApiError;
 use crate::scans;
 use crate::web::form::{FormFields, token_field};
-use crate::web::once::once_field_for;
+use crate::web::once::{once_field_with, once_text_for};
 use crate::web::parts::{self, BadgeTone, chip, count, duration};
 use crate::web::session::Session;
 
 /// The field with the previewed body.
 pub(super) const BODY_FIELD: &str = "body";
 
-/// The preview of a body that these fields describe.
+/// A scan that the button of a preview has started.
+#[derive(Debug)]
+pub(super) struct EarlierScan {
+    scan: Scan,
+    pub(super) is_deleted: bool,
+}
+
+impl EarlierScan {
+    /// `scan`: as it was submitted.
+    pub(super) async fn of(session: &Session, scan: Scan) -> Result<Self, ApiError> {
+        let is_deleted = match session.tenant() {
+            Some(tenant) => scans::read::scan(session.pool()?, tenant, scan.id)
+                .await?
+                .is_none(),
+            // The first submission of the key, a moment ago.
+            None => false,
+        };
+        Ok(Self { scan, is_deleted })
+    }
+
+    /// Says when it was started; `another`: the path of a preview that starts another one.
+    pub(super) fn notice(&self, another: &str) -> Markup {
+        let name = title(self.scan.endpoint, &self.scan.request, &self.scan.sweep);
+        html! {
+            div class="notice notice-action" role="status" {
+                p {
+                    b { "This scan was already started " (parts::time(self.scan.created_at)) ". " }
+                    @if self.is_deleted { "It was deleted since." }
+                    @else { "Its page: " a href=(super::path(self.scan.id)) { (name) } "." }
+                }
+                div class="actions" { a class="button" href=(another) { "Start another" } }
+            }
+        }
+    }
+}
+
+/// The preview of a body, on the page with this query.
 ///
 /// # Errors
 /// Those of the API's preview, with every invalid field.
 pub(super) async fn section(
     session: &Session,
-    fields: &FormFields,
+    query: &FormFields,
     body: &Map<String, Value>,
 ) -> Result<Markup, ApiError> {
+    let json = Value::Object(body.clone()).to_string();
+    let once = once_text_for(query, &json);
+    let key = IdempotencyKey::parse(once.as_bytes())?;
+    let context = session.context()?;
+    let earlier = scans::submit::find_submitted(context, body, &key).await?;
+    let end = match earlier {
+        Some(scan) => {
+            let earlier = EarlierScan::of(session, scan).await?;
+            PreviewEnd::AlreadyStarted(earlier.notice(&super::new::path_without_key(query)))
+        }
+        None => PreviewEnd::Button(once_field_with(&once)),
+    };
     let _permits = session.submission_permits().await?;
     let pace = &session.custody()?.pace;
-    let preview = scans::preview::preview(session.context()?, pace, body).await?;
-    Ok(render(session, fields, body, &preview))
+    let preview = scans::preview::preview(context, pace, body).await?;
+    Ok(render(session, &end, body, &json, &preview))
+}
+
+/// What stands below the cost.
+enum PreviewEnd {
+    /// The button that starts the scan, with its key.
+    Button(Markup),
+    /// The notice that it was pressed before.
+    AlreadyStarted(Markup),
 }
 
 fn render(
     session: &Session,
-    fields: &FormFields,
+    end: &PreviewEnd,
     body: &Map<String, Value>,
+    json: &str,
     preview: &ScanPreview,
 ) -> Markup {
     let object = |name: &str| {
@@ -46,7 +104,6 @@ fn render(
             .unwrap_or_default()
     };
     let (request, sweep) = (object("request"), object("sweep"));
-    let json = Value::Object(body.clone()).to_string();
     html! {
         section class="card preview" {
             h2 { (title(preview.endpoint, &request, &sweep)) }
@@ -89,7 +146,10 @@ fn render(
                     ul { @for warning in &preview.warnings { li { (warning.message) } } }
                 }
             }
-            (submit_form(session, &once_field_for(fields, &json), &json, preview))
+            @match end {
+                PreviewEnd::Button(once) => { (submit_form(session, once, json, preview)) }
+                PreviewEnd::AlreadyStarted(notice) => { (notice) }
+            }
         }
         section class="card" {
             h2 { "On each plan of the marketplace" }

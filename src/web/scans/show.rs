@@ -10,7 +10,7 @@ use super::cell::PriceScale;
 use super::describe::{facts, title};
 use super::grid::{self, ScanGrid};
 use super::matrix::against_median;
-use super::{actions, items, own_scan, same_as};
+use super::{ALREADY_STARTED, actions, items, new, own_scan, same_as};
 use crate::contract::scans::{PauseReason, Scan, ScanStatus};
 use crate::http::AppState;
 use crate::scans;
@@ -38,6 +38,7 @@ async fn show(
     let name = title(scan.endpoint, &scan.request, &scan.sweep);
     let body = html! {
         (head(&session, &scan, &name))
+        @if filters.text(ALREADY_STARTED).is_some() { (already_started(&scan)) }
         div id="scan-state" data-live class="stack-16" {
             (state_notice(&session, &scan))
             (figures(&scan, grid.as_ref()))
@@ -72,6 +73,19 @@ fn head(session: &Session, scan: &Scan, name: &str) -> Markup {
                 "Without JavaScript this page does not update itself. "
                 a href=(super::path(scan.id)) { "Reload" }
             }
+        }
+    }
+}
+
+/// For who pressed again the button that has started the scan.
+fn already_started(scan: &Scan) -> Markup {
+    html! {
+        div class="notice notice-action" role="status" {
+            p {
+                b { "This scan was already started " (parts::time(scan.created_at)) ". " }
+                "The button was pressed again and started nothing more."
+            }
+            div class="actions" { a class="button" href=(new::preview_like(scan.id)) { "Start another" } }
         }
     }
 }
