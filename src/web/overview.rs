@@ -233,18 +233,18 @@ fn running(work: &Work) -> Markup {
                 a href="/scans" { "All scans" }
             }
             @if !work.live.is_empty() {
-                (scan_pages::table(&work.live))
+                (scan_pages::table("Running now", &work.live))
                 @let ended = ended(work);
                 @if !ended.is_empty() {
                     h3 class="next-list" { "Last scans" }
-                    (scan_pages::table(&ended))
+                    (scan_pages::table("Last scans", &ended))
                 }
             } @else if work.recent.is_empty() {
                 (parts::empty_state(&html! {
                     p { "No scans yet. A scan finds the cheapest date of a range, or compares markets." }
                     a class="button primary" href="/scans/new" { "New scan" }
                 }))
-            } @else { (scan_pages::table(&work.recent)) }
+            } @else { (scan_pages::table("Last scans", &work.recent)) }
         }
     }
 }
