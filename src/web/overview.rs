@@ -236,21 +236,21 @@ fn running(work: &Work) -> Markup {
                 a href="/scans" { "All scans" }
             }
             @if !work.live.is_empty() {
-                (scan_pages::table(work.live.get(..LIVE_ROWS).unwrap_or(&work.live)))
+                (scan_pages::table("Running now", work.live.get(..LIVE_ROWS).unwrap_or(&work.live)))
                 @if work.live.len() > LIVE_ROWS {
                     p class="hint" { (counted((work.live.len() - LIVE_ROWS) as u64, "more scan")) " not shown." }
                 }
                 @let ended = ended(work);
                 @if !ended.is_empty() {
                     h3 class="next-list" { "Last scans" }
-                    (scan_pages::table(&ended))
+                    (scan_pages::table("Last scans", &ended))
                 }
             } @else if work.recent.is_empty() {
                 (parts::empty_state(&html! {
                     p { "No scans yet. A scan finds the cheapest date of a range, or compares markets." }
                     a class="button primary" href="/scans/new" { "New scan" }
                 }))
-            } @else { (scan_pages::table(&work.recent)) }
+            } @else { (scan_pages::table("Last scans", &work.recent)) }
         }
     }
 }

@@ -1,5 +1,5 @@
 //! What the command line prints on a terminal fits its width and keeps to its 16 colours.
-//! `FARESCAN_SCREENSHOTS=1` writes it to `docs/images/terminal-*.png`.
+//! `FARESCAN_SCREENSHOTS=1` writes it into the folder `docs/images`, as `terminal-*.png`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -19,10 +19,9 @@ use crate::support::TestService;
 /// The widths of a small terminal and of a wide one.
 const COLUMNS: [u16; 2] = [80, 140];
 
-/// One command: the name of its picture, what is typed, its arguments and a part of what it prints.
+/// One command: the name of its picture, its arguments and a part of what it prints.
 struct PicturedCommand {
     name: &'static str,
-    typed: &'static str,
     args: Vec<String>,
     says: &'static str,
 }
@@ -103,7 +102,7 @@ async fn ended_scan(service: &TestService, body: &Value) -> String {
     id
 }
 
-/// Three months of fares, and stays of some lengths.
+/// Two months of fares, and stays of some lengths.
 async fn sessions(service: &TestService) -> Vec<PicturedCommand> {
     service.upstream.answer(|call| reply(call, 0));
     service.accept_key().await;
@@ -116,33 +115,17 @@ async fn sessions(service: &TestService) -> Vec<PicturedCommand> {
         "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
         "sweep": {"departure_date": {"from": "2030-02-01", "to": "2030-03-31"}}
     });
-    let fares = ended_scan(service, &fares).await;
-    let command = |name, typed, args: &[&str], says| PicturedCommand {
+    ended_scan(service, &fares).await;
+    let command = |name, args: &[&str], says| PicturedCommand {
         name,
-        typed,
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         says,
     };
     vec![
-        command(
-            "calendar",
-            "farescan scans show @last",
-            &["scans", "show", &fares],
-            "February 2030",
-        ),
-        command(
-            "matrix",
-            "farescan scans show scn_01a205",
-            &["scans", "show", &stays],
-            "10 n",
-        ),
-        command(
-            "why",
-            "farescan why 2030-02-09",
-            &["why", "2030-02-09"],
-            "blocked_page",
-        ),
-        command("quota", "farescan quota", &["quota"], "11,240"),
+        command("calendar", &["scans", "show", "@last"], "February 2030"),
+        command("matrix", &["scans", "show", &stays], "10 n"),
+        command("why", &["why", "2030-02-09"], "blocked_page"),
+        command("quota", &["quota"], "11,240"),
     ]
 }
 
@@ -182,7 +165,7 @@ async fn terminal_output_fits_80_and_140_columns() {
             }
             if let Some(browser) = &browser {
                 let file = format!("terminal-{}-{columns}.png", session.name);
-                picture(browser, session.typed, &lines, columns, &file).await;
+                picture(browser, &args, &lines, columns, &file).await;
             }
         }
     }
@@ -214,12 +197,15 @@ const STYLE: &str = "
 
 async fn picture(
     browser: &Chromium,
-    typed: &str,
+    args: &[&str],
     lines: &[Vec<(TextStyle, String)>],
     columns: u16,
     file: &str,
 ) {
-    let mut html = format!("<span class=prompt>$</span> <span class=typed>{typed}</span>\n");
+    let mut html = format!(
+        "<span class=prompt>$</span> <span class=typed>farescan {}</span>\n",
+        args.join(" ")
+    );
     for line in lines {
         for (style, text) in line {
             let text = text.replace('&', "&amp;").replace('<', "&lt;");

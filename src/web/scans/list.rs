@@ -53,7 +53,7 @@ async fn list(session: Session, fields: FormFields) -> Result<Response, PageFail
             (filters.tabs())
             (filters.form())
             (view_form)
-            @if scans.data.is_empty() { (nothing(&filters)) } @else { (table(&scans.data)) }
+            @if scans.data.is_empty() { (nothing(&filters)) } @else { (table("Scans", &scans.data)) }
             (parts::next_page(&filters.path_with(&[], None), scans.next_cursor.as_deref()))
         }
     };
@@ -72,10 +72,10 @@ fn nothing(filters: &ListFilters) -> Markup {
     })
 }
 
-/// A table of scans, also of the overview.
-pub(in crate::web) fn table(scans: &[Scan]) -> Markup {
+/// A table of scans, also of the overview. `name` is unique on the page.
+pub(in crate::web) fn table(name: &str, scans: &[Scan]) -> Markup {
     html! {
-        div class="scroll" tabindex="0" role="region" aria-label="Scans" {
+        div class="scroll" tabindex="0" role="region" aria-label=(name) {
             table class="rows scans" {
                 thead {
                     tr {
