@@ -27,8 +27,6 @@ declare
     got      integer;
     last     bigint;
 begin
-    -- A claim that a crash forgets was never begun: the commit of its begin, which waits for the disk, would have stored it too.
-    perform set_config('synchronous_commit', 'off', true);
     if not exists (select from workers w where w.worker_id = p_worker and not w.dead and w.lease_until > clock_timestamp()) then
         wait_ms := -1;
         return next;

@@ -359,8 +359,6 @@ declare
     lane  lanes;
     freed bigint := 0;
 begin
-    -- If a crash forgets it, the next answer's headers say it again.
-    perform set_config('synchronous_commit', 'off', true);
     for news in
         select n as said
         from jsonb_populate_recordset(null::lane_update, p_news) n

@@ -43,7 +43,7 @@ pub async fn set_lane_bounds(
 ///
 /// # Errors
 /// `ValidationErrors`; `NotAccepted` if the marketplace has not accepted the caller's key yet.
-pub async fn change_lane_bounds(
+pub async fn update_lane_bounds(
     context: RequestContext<'_>,
     api: Api,
     patch: &Map<String, Value>,

@@ -64,11 +64,11 @@ pub(super) async fn set_lane_bounds(
 ///
 /// Absent limits stay; null removes one. They apply from the next search on.
 #[utoipa::path(
-    patch, path = "/v1/quota/{api}", operation_id = "change_lane_bounds", tag = "Account", request_body = LaneBoundsPatch,
+    patch, path = "/v1/quota/{api}", operation_id = "update_lane_bounds", tag = "Account", request_body = LaneBoundsPatch,
     params(("api" = Api, Path, description = "Which lane")),
     responses((status = 200, description = "The lane with its new limits", body = LaneQuota), LaneBoundsErrors)
 )]
-pub(super) async fn change_lane_bounds(
+pub(super) async fn update_lane_bounds(
     State(app): State<AppState>,
     caller: ApiKey,
     Path(api): Path<String>,
@@ -77,7 +77,7 @@ pub(super) async fn change_lane_bounds(
     let context = submit_context(&app, &caller).await?;
     let api = lane_name(&api)?;
     Ok(Json(
-        lane_bounds::change_lane_bounds(context, api, &body, &app.custody()?.pace).await?,
+        lane_bounds::update_lane_bounds(context, api, &body, &app.custody()?.pace).await?,
     ))
 }
 

@@ -95,7 +95,6 @@ impl CallPermits {
     pub(super) fn hold_back(&self) -> HeldBack {
         let all = Self::most_ahead(self.capacity);
         HeldBack {
-            claims: self.claims.clone(),
             // None are in use before the first claim.
             permits: self.claims.clone().try_acquire_many_owned(all).ok(),
             all,
@@ -208,36 +207,37 @@ impl CallPermits {
 /// The claim permits that the claimer holds back: those of claims ahead that it has no use for.
 #[derive(Debug)]
 pub(super) struct HeldBack {
-    claims: Arc<Semaphore>,
     permits: Option<OwnedSemaphorePermit>,
     all: u32,
 }
 
 impl HeldBack {
-    /// Lets `ahead` items be claimed before their calls have a permit. Permits that are in use stay
-    /// so until their calls end.
-    pub(super) fn allow(&mut self, ahead: u32) {
+    /// Lets `ahead` items be claimed before their calls have a permit: takes what is too many of
+    /// `acquired`, or frees some. `None`: nothing is left to claim with.
+    pub(super) fn allow(
+        &mut self,
+        ahead: u32,
+        mut acquired: OwnedSemaphorePermit,
+    ) -> Option<OwnedSemaphorePermit> {
         let wanted = (self.all - ahead.min(self.all)) as usize;
         let held = self
             .permits
             .as_ref()
             .map_or(0, OwnedSemaphorePermit::num_permits);
         if held > wanted {
+            // For the next claim.
             drop(
                 self.permits
                     .as_mut()
-                    .and_then(|held_back| held_back.split(held - wanted)),
+                    .and_then(|permits| permits.split(held - wanted)),
             );
-        } else {
-            let free = self.claims.available_permits().min(wanted - held);
-            let free = u32::try_from(free).unwrap_or(u32::MAX);
-            if let Ok(more) = self.claims.clone().try_acquire_many_owned(free) {
-                match &mut self.permits {
-                    Some(permits) => permits.merge(more),
-                    none => *none = Some(more),
-                }
+        } else if let Some(more) = acquired.split((wanted - held).min(acquired.num_permits())) {
+            match &mut self.permits {
+                Some(permits) => permits.merge(more),
+                none => *none = Some(more),
             }
         }
+        (acquired.num_permits() > 0).then_some(acquired)
     }
 }
 
@@ -470,27 +470,26 @@ mod tests {
     async fn an_item_claimed_ahead_waits_for_a_call_permit() {
         let (permits, _dropped) = CallPermits::new(2);
         let (mut held_back, stop) = (permits.hold_back(), CancellationToken::new());
-        let claim =
-            || Some(permits.track(row(), Instant::now(), permits.acquire(1).now_or_never()?));
-        let (mut one, mut two) = (claim().unwrap(), claim().unwrap());
+        let mut claim = |ahead| {
+            let acquired = permits.acquire(1).now_or_never()?;
+            let permit = held_back.allow(ahead, acquired)?;
+            Some(permits.track(row(), Instant::now(), permit))
+        };
+        let mut one = claim(0).unwrap();
+        // This one lets another be claimed ahead: half of the call permits at most.
+        let mut two = claim(9).unwrap();
         assert!(one.acquire_call_permit(&stop).await && two.acquire_call_permit(&stop).await);
-        assert!(
-            claim().is_none(),
-            "none is claimed ahead unless it is allowed"
-        );
-        held_back.allow(9);
-        let mut ahead = claim().unwrap();
-        assert!(claim().is_none(), "half of the call permits at most");
+        let mut ahead = claim(9).unwrap();
+        assert!(claim(9).is_none());
         assert!(ahead.acquire_call_permit(&stop).now_or_never().is_none());
         one.switch_to_storing_permit().await;
         assert_eq!(ahead.acquire_call_permit(&stop).now_or_never(), Some(true));
-        held_back.allow(0);
         assert!(
-            claim().is_none(),
-            "the permit that became free is held back again"
+            claim(0).is_none(),
+            "none is claimed ahead any more: the free permit is held back"
         );
         two.switch_to_storing_permit().await;
-        let mut next = claim().unwrap();
+        let mut next = claim(0).unwrap();
         stop.cancel();
         assert!(
             !next.acquire_call_permit(&stop).await,

@@ -75,9 +75,12 @@ impl Claimer {
     /// If this future is dropped, its claim may still commit: the lease task or the sweeper
     /// abandons it.
     async fn poll(&mut self) -> NextPoll {
+        let permits = self.permits.acquire(MAX_CLAIMS).await;
+        // After the wait, so that permits are held back again when calls have become slower.
         let ahead = self.ahead.expect(self.permits.freed(), Instant::now());
-        self.held_back.allow(ahead);
-        let mut permits = self.permits.acquire(MAX_CLAIMS).await;
+        let Some(mut permits) = self.held_back.allow(ahead, permits) else {
+            return NextPoll::Wait(Duration::ZERO);
+        };
         let Some(worker) = self
             .lease
             .worker()

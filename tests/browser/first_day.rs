@@ -219,7 +219,7 @@ async fn last_weeks_price_is_found_by_keyboard() {
     person.browser.wait_for_path("/prices").await;
     person.choose("TLV → LHR").await;
     person
-        .says(&["A week ago: 180 USD; newest: 190 USD (+5.6 %)."])
+        .says(&["Lowest of the dates searched. A week ago: 180 USD; newest: 190 USD."])
         .await;
     person.choose(&format!("{}\n190", date.day())).await;
     person

@@ -105,7 +105,7 @@ async fn provoke(
         }
         "400" => {
             let mut example = example;
-            if ["set_lane_bounds", "change_lane_bounds"].contains(&operation) {
+            if ["set_lane_bounds", "update_lane_bounds"].contains(&operation) {
                 example.path = vec![("api", "flights".to_owned())];
             }
             let body = Some(r#"{"colour": "red"}"#.to_owned());

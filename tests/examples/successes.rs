@@ -68,7 +68,7 @@ pub async fn send_all(run: &mut Recorder) -> Context {
     )
     .await;
     run.success(
-        "change_lane_bounds",
+        "update_lane_bounds",
         200,
         Ask::body(&json!({"keep_in_reserve": 100})).at("api", "flights"),
     )

@@ -3,8 +3,9 @@
 //! Every transaction takes the locks of one caller in this order, leaving out those that it does
 //! not need: the caller's fingerprints (`tenant_keys`), its submissions (`lock_submissions`), its
 //! monitors and webhooks, its lanes, items, scans, and the row of `tenants` last. A submission, a
-//! record of calls (`record_calls`, then `store::acceptance`), a removal and a relocation therefore
-//! wait for each other and never deadlock.
+//! record of calls (`record_calls`, then `store::acceptance`) and a relocation therefore wait for each
+//! other and never deadlock. Only the removal of an unaccepted caller may meet a late refusal: the
+//! database ends one of them, and it is tried again.
 
 use jiff_sqlx::Date;
 use serde_json::Value;

@@ -187,7 +187,9 @@
         shown.textContent = text;
       }
     };
-    const showWrong = () => show(wrong.find((field) => left.has(field.name))?.text ?? "", true);
+    // What belongs to no field, such as too many searches, is shown at once.
+    const isShown = ({ name }) => left.has(name) || ![...form.elements].some((field) => field.name && baseName(field) === name);
+    const showWrong = () => show(wrong.find(isShown)?.text ?? "", true);
     const ask = async () => {
       request = new AbortController();
       const { signal } = request;

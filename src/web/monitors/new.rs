@@ -43,7 +43,7 @@ async fn show(session: Session, query: FormFields) -> Result<Response, PageFailu
     match previewed(&session, &body).await {
         Ok(previewed) => Ok(cost_page(&session, &fields, &body, &previewed)),
         Err(error) if !error.details().is_empty() => {
-            Ok(form_page(&session, StatusCode::OK, &fields, None).await)
+            Ok(form_page(&session, StatusCode::OK, &fields, Some(&error)).await)
         }
         Err(error) => Err(error.into()),
     }

@@ -99,7 +99,7 @@ fn actions(session: &Session, monitor: &Monitor, is_off: bool) -> Markup {
 pub(super) fn secret_notice(secret: &ShownSecret) -> Markup {
     html! {
         div class="notice warn" {
-            p { b { "The signing secret of the webhook. " } "It is shown only now: copy it to the receiver." }
+            p { b { "The signing secret of the webhook. " } "No later page shows it: copy it to the receiver." }
             pre tabindex="0" { (secret.0.as_str()) }
         }
     }

@@ -52,7 +52,7 @@ impl ShownProduct<'_> {
                         }
                     }
                 }
-                @if let Some(words) = self.week_ago(&points) { p { (words) } }
+                @if let Some(words) = self.week_ago(&points, self.date::<P>().is_some()) { p { (words) } }
                 @if self.choice.date.is_some() {
                     p class="sub" { a href=(format!("{}#over-time", self.link(&[("date", String::new())]))) { "Back to all dates" } }
                 }
@@ -77,7 +77,7 @@ impl ShownProduct<'_> {
 
     /// The price of a week ago, or of the nearest search in the week before, beside the newest one.
     /// `None` where a point is a week.
-    fn week_ago(&self, points: &[Point]) -> Option<Markup> {
+    fn week_ago(&self, points: &[Point], is_one_date: bool) -> Option<Markup> {
         if self.choice.range > MOST_DAILY {
             return None;
         }
@@ -96,10 +96,12 @@ impl ShownProduct<'_> {
         let newest = priced(on(WEEK - 1), on(0)).and_then(|point| point.value);
         let days = on(0) - before.at;
         Some(html! {
+            @if !is_one_date { "Lowest of the dates searched. " }
             "A week ago" @if i64::from(days) > WEEK { " (" (days) " days)" } ": " b { (parts::price(old, currency)) }
             @if let Some(new) = newest {
                 "; newest: " b { (parts::price(new, currency)) }
-                @if let Some(percent) = parts::percent_of(new, old) { " (" (parts::signed_percent(percent)) ")" }
+                // Prices of different dates do not compare.
+                @if let Some(percent) = parts::percent_of(new, old).filter(|_| is_one_date) { " (" (parts::signed_percent(percent)) ")" }
             }
             "."
         })

@@ -7,8 +7,7 @@ use axum::{Json, Router};
 use serde::Serialize;
 
 use super::actions::searches;
-use super::new::{endpoint_of, label};
-use super::new_form;
+use super::new_form::{self, endpoint_of, label};
 use super::preview::range;
 use crate::contract::FieldError;
 use crate::contract::scans::ScanPreview;
@@ -43,8 +42,8 @@ struct WrongField {
 
 /// The preview of the API, under the limits of the page that shows it whole.
 async fn cost(session: Session, fields: FormFields) -> Result<Response, PageFailure> {
-    let body = new_form::body(endpoint_of(&fields), &fields);
     let _permits = session.submission_permits().await?;
+    let body = new_form::body(endpoint_of(&fields), &fields);
     let pace = &session.custody()?.pace;
     let live = match scans::preview::preview(session.context()?, pace, &body).await {
         Ok(preview) => LiveCost::Cost(sentence(&preview)),

@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::actions::idempotency_key;
+use super::new_form::{PATH, endpoint_of, label, path_without_key};
 use super::{ALREADY_STARTED, live_cost, new_form, preview, read_own};
 use crate::contract::scans::Weekday;
 use crate::contract::{Endpoint, FieldKind, FieldSpec, MAX_DEPTH, read_object};
@@ -19,11 +20,9 @@ use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm};
 use crate::web::layout::{NavItem, page_with_status};
 use crate::web::once::{self, has_page_key, new_page_key};
-use crate::web::parts::{self, words};
+use crate::web::parts;
 use crate::web::session::Session;
 use crate::web::suggestions::{self, Suggestions};
-
-const PATH: &str = "/scans/new";
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
@@ -49,15 +48,6 @@ const MAIN_FIELDS: [&str; 11] = [
 /// The preview of a scan like this one.
 pub(super) fn preview_like(scan: ScanId) -> String {
     format!("{PATH}?like={scan}&preview=true")
-}
-
-/// This page with the same query, without its key.
-pub(super) fn path_without_key(query: &FormFields) -> String {
-    let pairs = query.pairs().filter(|(name, _)| *name != once::FIELD);
-    let query = form_urlencoded::Serializer::new(String::new())
-        .extend_pairs(pairs)
-        .finish();
-    format!("{PATH}?{query}")
 }
 
 /// `like` fills the form from an earlier scan; `preview` shows the cost below it.
@@ -114,15 +104,6 @@ async fn show(session: Session, query: FormFields) -> Result<Response, PageFailu
         NavItem::Scans,
         body,
     ))
-}
-
-/// The endpoint that a form is for.
-pub(super) fn endpoint_of(fields: &FormFields) -> Endpoint {
-    fields
-        .text("endpoint")
-        .and_then(Endpoint::parse)
-        .filter(|endpoint| Endpoint::SEARCHES.contains(endpoint))
-        .unwrap_or(Endpoint::FlightsOneway)
 }
 
 /// Submits the previewed body. The form carries an `Idempotency-Key`, so a double click is one
@@ -350,23 +331,6 @@ fn choices(field: &FieldSpec) -> Vec<String> {
     words
         .filter_map(|word| word.as_str().map(str::to_owned))
         .collect()
-}
-
-pub(super) fn label(name: &str) -> String {
-    match name {
-        "from_airport" => "From".to_owned(),
-        "to_airport" => "To".to_owned(),
-        "departure_date" => "Departure".to_owned(),
-        "checkin_date" => "Check-in".to_owned(),
-        "proxy_country" => "Market".to_owned(),
-        "hotel_booking_id" => "Booking id".to_owned(),
-        other => {
-            let text = words(other);
-            let mut letters = text.chars();
-            let first = letters.next().map(|first| first.to_ascii_uppercase());
-            first.into_iter().chain(letters).collect()
-        }
-    }
 }
 
 fn placeholder(field: &FieldSpec) -> String {

@@ -9,12 +9,55 @@ use serde_json::{Map, Value, json};
 use crate::contract::scans::Scan;
 use crate::contract::{Endpoint, FieldKind, FieldSpec};
 use crate::web::form::FormFields;
+use crate::web::once;
+use crate::web::parts::words;
 
 /// Fields of the form that are no fields of a search.
 pub(super) const NIGHTS: &str = "nights";
 pub(super) const SAMPLES: &str = "samples";
 pub(super) const WEEKDAYS: &str = "weekdays";
 pub(super) const STEP: &str = "step_days";
+/// Numbers of a list beyond which its ranges are not written out.
+const MAX_NUMBERS: usize = 400;
+
+/// The page with the form.
+pub(super) const PATH: &str = "/scans/new";
+
+/// This page with the same query, without its key.
+pub(super) fn path_without_key(query: &FormFields) -> String {
+    let pairs = query.pairs().filter(|(name, _)| *name != once::FIELD);
+    let query = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(pairs)
+        .finish();
+    format!("{PATH}?{query}")
+}
+
+/// The endpoint that a form is for.
+pub(super) fn endpoint_of(fields: &FormFields) -> Endpoint {
+    fields
+        .text("endpoint")
+        .and_then(Endpoint::parse)
+        .filter(|endpoint| Endpoint::SEARCHES.contains(endpoint))
+        .unwrap_or(Endpoint::FlightsOneway)
+}
+
+/// The label of a field.
+pub(super) fn label(name: &str) -> String {
+    match name {
+        "from_airport" => "From".to_owned(),
+        "to_airport" => "To".to_owned(),
+        "departure_date" => "Departure".to_owned(),
+        "checkin_date" => "Check-in".to_owned(),
+        "proxy_country" => "Market".to_owned(),
+        "hotel_booking_id" => "Booking id".to_owned(),
+        other => {
+            let text = words(other);
+            let mut letters = text.chars();
+            let first = letters.next().map(|first| first.to_ascii_uppercase());
+            first.into_iter().chain(letters).collect()
+        }
+    }
+}
 
 /// The fields of an endpoint's form: without aliases, and without the end of a stay, which `nights`
 /// sets.
@@ -137,8 +180,9 @@ fn numbers(text: &str) -> Value {
             (first <= last && last - first < 366).then_some(first..=last)
         });
         match range {
-            Some(range) => values.extend(range.map(Value::from)),
-            None => values.push(number(part)),
+            // More than any scan may have stay text, which the API refuses.
+            Some(range) if values.len() <= MAX_NUMBERS => values.extend(range.map(Value::from)),
+            _ => values.push(number(part)),
         }
     }
     Value::Array(values)

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::actions::searches;
 use super::describe::{facts, search_title, title};
+use super::new_form::path_without_key;
 use super::same_as;
 use crate::commands::IdempotencyKey;
 use crate::contract::scans::{PlanCost, PlanFit, RequestRange, Scan, ScanPreview, WarningKind};
@@ -72,13 +73,18 @@ pub(super) async fn section(
     let end = match earlier {
         Some(scan) => {
             let earlier = EarlierScan::of(session, scan).await?;
-            PreviewEnd::AlreadyStarted(earlier.notice(&super::new::path_without_key(query)))
+            PreviewEnd::AlreadyStarted(earlier.notice(&path_without_key(query)))
         }
         None => PreviewEnd::Button(once_field_with(&once)),
     };
     let _permits = session.submission_permits().await?;
     let pace = &session.custody()?.pace;
-    let preview = scans::preview::preview(context, pace, body).await?;
+    let preview = match (scans::preview::preview(context, pace, body).await, &end) {
+        (Ok(preview), _) => preview,
+        // Its dates may have passed since; it was started all the same.
+        (Err(_), PreviewEnd::AlreadyStarted(notice)) => return Ok(notice.clone()),
+        (Err(error), PreviewEnd::Button(_)) => return Err(error.into()),
+    };
     Ok(render(session, &end, body, &json, &preview))
 }
 

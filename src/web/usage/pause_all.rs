@@ -45,7 +45,7 @@ async fn pause_all(
 ) -> Result<Response, PageFailure> {
     let session = Arc::new(form.session);
     let report = match session.tenant() {
-        Some(tenant) => runs.run_or_join(&session, tenant).await?,
+        Some(tenant) => runs.run_or_follow(&session, tenant).await?,
         None => Arc::default(),
     };
     let fields = FormFields::default();
@@ -61,8 +61,8 @@ fn notice(report: &PauseReport) -> Markup {
         @if !report.failures.is_empty() || report.ended_early.is_some() {
             div class="notice bad" role="alert" {
                 p {
-                    b { (report.failures.len()) " could not be paused and may go on. " }
-                    @if let Some(reason) = report.ended_early { (reason) " The rest was not tried. " }
+                    @if !report.failures.is_empty() { b { (report.failures.len()) " could not be paused and may go on. " } }
+                    @if let Some(reason) = report.ended_early { (reason) " The rest was not tried and may go on. " }
                     "Press the button again, or pause them on their pages."
                 }
                 ul {

@@ -24,7 +24,7 @@ const PAGE_LIMIT: &str = "200";
 const MAX_FAILURES: usize = 20;
 
 /// What a run has done.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct PauseReport {
     pub(super) monitors: u64,
     pub(super) scans: u64,
@@ -34,7 +34,7 @@ pub(super) struct PauseReport {
 }
 
 /// What could not be paused, and why.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct PauseFailure {
     pub(super) name: String,
     pub(super) path: String,
@@ -49,30 +49,35 @@ pub(super) struct PauseRuns(Arc<Mutex<HashMap<TenantId, watch::Receiver<PausePro
 type PauseProgress = Option<Arc<PauseReport>>;
 
 impl PauseRuns {
-    /// Begins a run of the caller, or joins the one that is underway, and waits for its end. The
-    /// run does not depend on the wait.
+    /// Runs once for the caller and waits for the end, on which the run does not depend. While
+    /// another run is underway, which may have passed what was resumed since, this one follows it;
+    /// presses meanwhile share it. The report is of both.
     ///
     /// # Errors
     /// When the run panicked.
-    pub(super) async fn run_or_join(
+    pub(super) async fn run_or_follow(
         &self,
         session: &Arc<Session>,
         tenant: TenantId,
     ) -> Result<Arc<PauseReport>, ApiError> {
-        let mut progress = self.begin_or_join(session, tenant);
-        let ended = progress.wait_for(Option::is_some).await;
-        let report = ended.ok().and_then(|report| report.clone());
-        report.ok_or_else(|| ApiError::internal("pausing everything ended without a report"))
+        let (first, is_own) = self.begin_or_join(session, tenant);
+        let before = report_of(first).await?;
+        if is_own {
+            return Ok(before);
+        }
+        let (next, _) = self.begin_or_join(session, tenant);
+        Ok(Arc::new(report_of(next).await?.after(&before)))
     }
 
+    /// A run, and whether it was begun here.
     fn begin_or_join(
         &self,
         session: &Arc<Session>,
         tenant: TenantId,
-    ) -> watch::Receiver<PauseProgress> {
+    ) -> (watch::Receiver<PauseProgress>, bool) {
         let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(underway) = runs.get(&tenant) {
-            return underway.clone();
+            return (underway.clone(), false);
         }
         let (sender, receiver) = watch::channel(None);
         runs.insert(tenant, receiver.clone());
@@ -96,8 +101,16 @@ impl PauseRuns {
             sender.send_replace(Some(Arc::new(report)));
         };
         tokio::spawn(run.in_current_span());
-        receiver
+        (receiver, true)
     }
+}
+
+async fn report_of(
+    mut progress: watch::Receiver<PauseProgress>,
+) -> Result<Arc<PauseReport>, ApiError> {
+    let ended = progress.wait_for(Option::is_some).await;
+    let report = ended.ok().and_then(|report| report.clone());
+    report.ok_or_else(|| ApiError::internal("pausing everything ended without a report"))
 }
 
 /// Removes a run when it ends, also by a panic.
@@ -114,6 +127,15 @@ impl Drop for RunEntry {
 }
 
 impl PauseReport {
+    /// With what the run before has paused.
+    fn after(&self, before: &Self) -> Self {
+        Self {
+            monitors: self.monitors + before.monitors,
+            scans: self.scans + before.scans,
+            ..self.clone()
+        }
+    }
+
     /// Monitors first, so that none begins another scan.
     async fn of_run(session: &Session, tenant: TenantId) -> Self {
         let mut report = Self::default();
