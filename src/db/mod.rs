@@ -33,9 +33,6 @@ use embedded::{EmbeddedError, EmbeddedServer, ServerOptions};
 /// How long a request waits for a connection. Without a database, a quick 503 is better than a
 /// hang.
 const ACQUIRE_TIMEOUT: Duration = DatabaseConfig::ACQUIRE_TIMEOUT;
-/// The engine repeats a statement that fails on a broken connection, so it spares the round trip of
-/// a check for each use. A request does not repeat, so its connections are always checked.
-const ENGINE_PING_AFTER: Duration = Duration::from_secs(1);
 
 /// Lock timeout of background work.
 pub const BRIEF_LOCK_WAIT: Duration = Duration::from_millis(100);
@@ -197,22 +194,12 @@ impl Database {
         let of_requests = with_session(options.clone(), REQUEST_LOCK_TIMEOUT);
         let options = with_session(options, ENGINE_LOCK_TIMEOUT);
         let requests = RequestPools {
-            reads: lazy_pool(
-                connections.reads,
-                of_requests.clone(),
-                timeout,
-                Duration::ZERO,
-            ),
-            writes: lazy_pool(connections.writes, of_requests, timeout, Duration::ZERO),
+            reads: lazy_pool(connections.reads, of_requests.clone(), timeout),
+            writes: lazy_pool(connections.writes, of_requests, timeout),
         };
-        let pool = lazy_pool(
-            connections.engine,
-            options.clone(),
-            timeout,
-            ENGINE_PING_AFTER,
-        );
-        let replica = replica(config)?
-            .map(|options| lazy_pool(config.max_connections, options, timeout, Duration::ZERO));
+        let pool = lazy_pool(connections.engine, options.clone(), timeout);
+        let replica =
+            replica(config)?.map(|options| lazy_pool(config.max_connections, options, timeout));
         let home = server.as_ref().map(|server| server.home().to_owned());
         Ok(Self {
             pool,
@@ -571,31 +558,16 @@ fn database_address(options: &PgConnectOptions) -> String {
     )
 }
 
-/// A pool that connects on first use. A connection that was idle for `ping_after` is checked before
-/// its next use: the server may have ended it meanwhile.
-fn lazy_pool(
-    connections: u32,
-    options: PgConnectOptions,
-    acquire_timeout: Duration,
-    ping_after: Duration,
-) -> PgPool {
+/// A pool that connects on first use.
+fn lazy_pool(connections: u32, options: PgConnectOptions, acquire_timeout: Duration) -> PgPool {
     let pool = PgPoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(acquire_timeout);
-    // Instead of sqlx's own check before each use.
-    let pool = pool
-        .test_before_acquire(false)
-        .before_acquire(move |connection, about| {
-            Box::pin(async move {
-                if demoted_primary::predates_refusal(about.age) {
-                    return Ok(false);
-                }
-                if about.idle_for >= ping_after {
-                    connection.ping().await?;
-                }
-                Ok(true)
-            })
-        });
+    let pool = pool.before_acquire(|_, about| {
+        Box::pin(std::future::ready(Ok(!demoted_primary::predates_refusal(
+            about.age,
+        ))))
+    });
     pool.connect_lazy_with(options)
 }
 
