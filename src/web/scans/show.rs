@@ -82,7 +82,7 @@ fn already_started(scan: &Scan) -> Markup {
     html! {
         div class="notice notice-action" role="status" {
             p {
-                b { "This scan was started " (parts::time(scan.created_at)) ". " }
+                b { "This scan was already started " (parts::time(scan.created_at)) ". " }
                 "The same button starts no second one."
             }
             div class="actions" { a class="button" href=(new::preview_like(scan.id)) { "Start another" } }
