@@ -19,7 +19,7 @@ use tower::layer::util::Identity;
 
 use super::ClaimedItem;
 
-/// Claimed items between the claimer and the worker; each has a claim permit, which bounds the
+/// Claimed items between the claimer and the worker; each has a call permit, which bounds the
 /// queue.
 #[derive(Debug, Default)]
 pub struct ReadyQueue {

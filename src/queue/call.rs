@@ -7,7 +7,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use sqlx::PgPool;
 use tokio::time::{Instant, timeout};
-use tokio_util::sync::CancellationToken;
 
 use super::begin::BeginHandle;
 use super::completed_call::{CompletedCall, NotSendable};
@@ -45,18 +44,12 @@ pub struct CallExecutor {
     pub(super) keys: KeyHandle,
     pub(super) begin: BeginHandle,
     pub(super) record: RecordHandle,
-    /// Cancelled when claiming stops: claims that have not begun are released.
-    pub(super) stop: CancellationToken,
 }
 
 impl CallExecutor {
     /// Executes one call: begins it, calls the marketplace, records the result. A claim that cannot
     /// begin is released when its item is dropped; after a panic the drop counts the call as lost.
     pub async fn execute(&self, mut claimed_item: ClaimedItem) {
-        // Before the key is opened, which may be replaced while the call waits.
-        if !claimed_item.acquire_call_permit(&self.stop).await {
-            return;
-        }
         let begin_until = self.lease.begin_until(claimed_item.requested_at());
         let until = RetryUntil::Deadline(begin_until);
         let search = build_search(&claimed_item.row, Timestamp::now());

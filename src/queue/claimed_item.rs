@@ -2,7 +2,6 @@
 //! released.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,25 +23,19 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a process that stops waits for claims that were not begun to be released.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Permits for the claims and calls of this process, and its open claims. An apalis backend cannot
-/// see how many of the worker's slots are free, so this type counts them.
+/// Permits for the calls of this process, and its open claims. An apalis backend cannot see how
+/// many of the worker's slots are free, so this type counts them: the claimer claims as many items
+/// as there are free permits.
 ///
-/// A claim takes a claim permit, and a call permit before it begins. There are more claim permits
-/// than call permits: the claimer uses the rest for items whose calls can begin when they are
-/// claimed, because others end meanwhile ([`claims_ahead`](super::claims_ahead)).
-///
-/// A call that is answered exchanges both for a storing permit, so that the next call does not wait
-/// for the database. There are as many storing permits as call permits; while the database is slow,
-/// calls keep their call permits. So does a call whose answer may stop its lane, until the lane is
-/// updated: no other call begins in between.
+/// A call that is answered exchanges its call permit for a storing permit, so that the next call
+/// does not wait for the database. There are as many storing permits as call permits; while the
+/// database is slow, calls keep their call permits. So does a call whose answer may stop its lane,
+/// until the lane is updated: no other call begins in between.
 #[derive(Debug, Clone)]
 pub(super) struct CallPermits {
-    claims: Arc<Semaphore>,
     calls: Arc<Semaphore>,
     storing: Arc<Semaphore>,
     capacity: u32,
-    /// Calls whose permits were free again, since the start.
-    freed: Arc<AtomicU64>,
     open: Arc<Mutex<OpenClaims>>,
     dropped: UnboundedSender<DroppedClaim>,
 }
@@ -69,15 +62,12 @@ impl CallPermits {
     /// `count` call permits, and the receiver for [`abandon_dropped`].
     pub(super) fn new(count: u16) -> (Self, UnboundedReceiver<DroppedClaim>) {
         let (dropped, dropped_claims) = unbounded_channel();
-        let capacity = u32::from(count);
-        let semaphore = |permits: u32| Arc::new(Semaphore::new(permits as usize));
+        let [calls, storing] = [count, count].map(|count| Arc::new(Semaphore::new(count.into())));
         (
             Self {
-                claims: semaphore(capacity + Self::most_ahead(capacity)),
-                calls: semaphore(capacity),
-                storing: semaphore(capacity),
-                capacity,
-                freed: Arc::default(),
+                calls,
+                storing,
+                capacity: count.into(),
                 open: Arc::default(),
                 dropped,
             },
@@ -85,43 +75,22 @@ impl CallPermits {
         )
     }
 
-    /// The most claims that wait for a call permit.
-    fn most_ahead(capacity: u32) -> u32 {
-        capacity / 2
-    }
-
-    /// The claim permits beyond the call permits, all of them. The claimer holds back those that it
-    /// has no use for.
-    pub(super) fn hold_back(&self) -> HeldBack {
-        let all = Self::most_ahead(self.capacity);
-        HeldBack {
-            // None are in use before the first claim.
-            permits: self.claims.clone().try_acquire_many_owned(all).ok(),
-            all,
-        }
-    }
-
-    /// How many calls have freed their permits since the start.
-    pub(super) fn freed(&self) -> u64 {
-        self.freed.load(Ordering::Relaxed)
-    }
-
-    /// Waits for a free claim permit, then takes up to `most` of those that are free.
+    /// Waits for a free call permit, then takes up to `most` of those that are free.
     pub(super) async fn acquire(&self, most: u32) -> OwnedSemaphorePermit {
         // The semaphore is never closed.
-        let Ok(mut acquired) = self.claims.clone().acquire_owned().await else {
+        let Ok(mut acquired) = self.calls.clone().acquire_owned().await else {
             return std::future::pending().await;
         };
-        let more = u32::try_from(self.claims.available_permits())
+        let more = u32::try_from(self.calls.available_permits())
             .unwrap_or(u32::MAX)
             .min(most - 1);
-        if let Ok(rest) = self.claims.clone().try_acquire_many_owned(more) {
+        if let Ok(rest) = self.calls.clone().try_acquire_many_owned(more) {
             acquired.merge(rest);
         }
         acquired
     }
 
-    /// Opens a claim that has a claim permit.
+    /// Opens a claim that has a call permit.
     pub(super) fn track(
         &self,
         row: ClaimRow,
@@ -138,8 +107,7 @@ impl CallPermits {
             permits: self.clone(),
             ended: false,
             was_sent: false,
-            claim_permit: Some(permit),
-            permit: None,
+            permit,
         }
     }
 
@@ -168,16 +136,15 @@ impl CallPermits {
     /// released (the sweeper of another process does that too). Both waits are bounded, because the
     /// database and the disk may both be unavailable.
     pub(super) async fn wait_until_stored(&self) {
-        // In the order in which a call takes them: when all claim permits are free, only storing
-        // permits are left. The claimer has ended, and holds back none.
-        let claims = self.capacity + Self::most_ahead(self.capacity);
+        // In the order in which a call takes them: when all call permits are free, only storing
+        // permits are left.
         let calls = async {
-            drop(self.claims.clone().acquire_many_owned(claims).await);
+            drop(self.calls.clone().acquire_many_owned(self.capacity).await);
             drop(self.storing.clone().acquire_many_owned(self.capacity).await);
         };
         if timeout(STORE_TIMEOUT, calls).await.is_err() {
-            let calls = (claims + self.capacity) as usize
-                - self.claims.available_permits()
+            let calls = 2 * self.capacity as usize
+                - self.calls.available_permits()
                 - self.storing.available_permits();
             return tracing::error!(
                 calls,
@@ -204,44 +171,7 @@ impl CallPermits {
     }
 }
 
-/// The claim permits that the claimer holds back: those of claims ahead that it has no use for.
-#[derive(Debug)]
-pub(super) struct HeldBack {
-    permits: Option<OwnedSemaphorePermit>,
-    all: u32,
-}
-
-impl HeldBack {
-    /// Lets `ahead` items be claimed before their calls have a permit: takes what is too many of
-    /// `acquired`, or frees some. `None`: nothing is left to claim with.
-    pub(super) fn allow(
-        &mut self,
-        ahead: u32,
-        mut acquired: OwnedSemaphorePermit,
-    ) -> Option<OwnedSemaphorePermit> {
-        let wanted = (self.all - ahead.min(self.all)) as usize;
-        let held = self
-            .permits
-            .as_ref()
-            .map_or(0, OwnedSemaphorePermit::num_permits);
-        if held > wanted {
-            // For the next claim.
-            drop(
-                self.permits
-                    .as_mut()
-                    .and_then(|permits| permits.split(held - wanted)),
-            );
-        } else if let Some(more) = acquired.split((wanted - held).min(acquired.num_permits())) {
-            match &mut self.permits {
-                Some(permits) => permits.merge(more),
-                none => *none = Some(more),
-            }
-        }
-        (acquired.num_permits() > 0).then_some(acquired)
-    }
-}
-
-/// A claimed item and its permits. Dropped before its call is sent, the item can be claimed again;
+/// A claimed item and its permit. Dropped before its call is sent, the item can be claimed again;
 /// dropped after that, its call counts as lost.
 #[derive(Debug)]
 pub struct ClaimedItem {
@@ -253,10 +183,7 @@ pub struct ClaimedItem {
     ended: bool,
     /// The call may have been sent, and billed.
     was_sent: bool,
-    /// Until its answer waits to be stored.
-    claim_permit: Option<OwnedSemaphorePermit>,
-    /// `None` before it begins; a call permit, then a storing permit.
-    permit: Option<OwnedSemaphorePermit>,
+    permit: OwnedSemaphorePermit,
 }
 
 impl ClaimedItem {
@@ -271,28 +198,16 @@ impl ClaimedItem {
         self.requested_at
     }
 
-    /// Waits for a call permit; `false`: claiming has stopped, so the call must not begin.
-    pub(super) async fn acquire_call_permit(&mut self, stop: &CancellationToken) -> bool {
-        let permit = self.permits.calls.clone().acquire_owned();
-        // The semaphore is never closed.
-        if let Some(Ok(permit)) = stop.run_until_cancelled(permit).await {
-            self.permit = Some(permit);
-        }
-        self.permit.is_some()
-    }
-
     /// Called before the call is sent: from here on it may be billed.
     pub(super) fn mark_sent(&mut self) {
         self.was_sent = true;
     }
 
-    /// Frees claim and call permit as soon as a storing permit is free.
+    /// Frees the call permit as soon as a storing permit is free.
     pub(super) async fn switch_to_storing_permit(&mut self) {
         // The semaphore is never closed.
         if let Ok(permit) = self.permits.storing.clone().acquire_owned().await {
-            self.permit = Some(permit);
-            self.claim_permit = None;
-            self.permits.freed.fetch_add(1, Ordering::Relaxed);
+            self.permit = permit;
         }
     }
 
@@ -428,16 +343,7 @@ mod tests {
     #[tokio::test]
     async fn an_answered_call_frees_its_permit_for_the_next_call() {
         let (permits, _dropped) = CallPermits::new(2);
-        let held_back = permits.hold_back();
-        let call = async || {
-            let mut claimed_item = permits.track(row(), Instant::now(), permits.acquire(1).await);
-            assert!(
-                claimed_item
-                    .acquire_call_permit(&CancellationToken::new())
-                    .await
-            );
-            claimed_item
-        };
+        let call = async || permits.track(row(), Instant::now(), permits.acquire(1).await);
         let (mut one, mut two) = (call().await, call().await);
         assert!(
             permits.acquire(1).now_or_never().is_none(),
@@ -461,40 +367,7 @@ mod tests {
         for claimed_item in [two, three, four] {
             claimed_item.mark_stored();
         }
-        drop(held_back);
         assert!(permits.wait_until_stored().now_or_never().is_some());
         assert!(permits.open_claims().is_empty());
-    }
-
-    #[tokio::test]
-    async fn an_item_claimed_ahead_waits_for_a_call_permit() {
-        let (permits, _dropped) = CallPermits::new(2);
-        let (mut held_back, stop) = (permits.hold_back(), CancellationToken::new());
-        let mut claim = |ahead| {
-            let acquired = permits.acquire(1).now_or_never()?;
-            let permit = held_back.allow(ahead, acquired)?;
-            Some(permits.track(row(), Instant::now(), permit))
-        };
-        let mut one = claim(0).unwrap();
-        // This one lets another be claimed ahead: half of the call permits at most.
-        let mut two = claim(9).unwrap();
-        assert!(one.acquire_call_permit(&stop).await && two.acquire_call_permit(&stop).await);
-        let mut ahead = claim(9).unwrap();
-        assert!(claim(9).is_none());
-        assert!(ahead.acquire_call_permit(&stop).now_or_never().is_none());
-        one.switch_to_storing_permit().await;
-        assert_eq!(ahead.acquire_call_permit(&stop).now_or_never(), Some(true));
-        assert!(
-            claim(0).is_none(),
-            "none is claimed ahead any more: the free permit is held back"
-        );
-        two.switch_to_storing_permit().await;
-        let mut next = claim(0).unwrap();
-        stop.cancel();
-        assert!(
-            !next.acquire_call_permit(&stop).await,
-            "claiming has stopped"
-        );
-        assert_eq!(permits.freed(), 2);
     }
 }

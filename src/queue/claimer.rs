@@ -1,5 +1,4 @@
-//! Claims as many items as there are free call permits, and for those that are about to be free,
-//! whenever a lane is due.
+//! Claims as many items as there are free call permits, whenever a lane is due.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,8 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::WorkerId;
 use super::apalis_backend::ReadyQueue;
-use super::claimed_item::{CallPermits, HeldBack};
-use super::claims_ahead::ClaimsAhead;
+use super::claimed_item::CallPermits;
 use super::database_retry::TRANSACTION_TIMEOUT;
 use super::lease::Lease;
 use super::result_writer::SpoolCapacity;
@@ -35,8 +33,6 @@ pub(super) struct Claimer {
     pub(super) pool: PgPool,
     pub(super) lease: Arc<Lease>,
     pub(super) permits: CallPermits,
-    pub(super) ahead: ClaimsAhead,
-    pub(super) held_back: HeldBack,
     pub(super) ready_queue: Arc<ReadyQueue>,
     pub(super) spool_capacity: Arc<SpoolCapacity>,
     /// The database's timeline at the last claim.
@@ -75,12 +71,7 @@ impl Claimer {
     /// If this future is dropped, its claim may still commit: the lease task or the sweeper
     /// abandons it.
     async fn poll(&mut self) -> NextPoll {
-        let permits = self.permits.acquire(MAX_CLAIMS).await;
-        // After the wait, so that permits are held back again when calls have become slower.
-        let ahead = self.ahead.expect(self.permits.freed(), Instant::now());
-        let Some(mut permits) = self.held_back.allow(ahead, permits) else {
-            return NextPoll::Wait(Duration::ZERO);
-        };
+        let mut permits = self.permits.acquire(MAX_CLAIMS).await;
         let Some(worker) = self
             .lease
             .worker()

@@ -5,8 +5,7 @@
 //! The steps of one call, and the tasks around them:
 //!
 //! ```text
-//!  claim      items of due lanes, fairly and paced          claimer, claims_ahead, claimed_item,
-//!                                                           apalis_backend
+//!  claim      items of due lanes, fairly and paced          claimer, claimed_item, apalis_backend
 //!  keys       open the callers' keys                        keys
 //!  begin      record the attempt before it is sent          begin
 //!  call       call the marketplace                          call
@@ -29,7 +28,6 @@ mod call;
 mod circuit;
 mod claimed_item;
 mod claimer;
-mod claims_ahead;
 mod completed_call;
 mod database_retry;
 mod keys;
@@ -49,7 +47,6 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use sqlx::PgPool;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -65,7 +62,6 @@ use crate::tenants::Keyring;
 use crate::upstream;
 use begin::BeginHandle;
 use claimed_item::CallPermits;
-use claims_ahead::ClaimsAhead;
 use keys::KeyHandle;
 use pending_write::RecordHandle;
 use result_writer::ResultWriter;
@@ -167,8 +163,6 @@ impl Queue {
         let claimer = claimer::Claimer {
             pool: pool.clone(),
             lease: lease.clone(),
-            held_back: permits.hold_back(),
-            ahead: ClaimsAhead::new(Instant::now()),
             permits: permits.clone(),
             ready_queue: ready_queue.clone(),
             spool_capacity,
@@ -184,7 +178,6 @@ impl Queue {
             keys,
             begin,
             record,
-            stop: stop_work.clone(),
         });
         Self {
             ready_queue,
