@@ -164,6 +164,17 @@ async fn with_locked_scan() -> (TestService, Vec<String>, sqlx::PgTransaction<'s
     (service, scans, holding)
 }
 
+/// Returns when a run waits for the locked scan.
+async fn wait_for_lock(service: &TestService) {
+    let waits = async || {
+        service
+            .count("select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'")
+            .await
+            > 0
+    };
+    wait_until("the run waits for the lock", waits).await;
+}
+
 /// The id of a scan as the database writes it.
 fn scan_uuid(id: &str) -> String {
     let hex = id.trim_start_matches("scn_");
@@ -202,15 +213,9 @@ async fn pausing_everything_goes_on_without_its_browser() {
     let (service, scans, holding) = with_locked_scan().await;
     let browser = Browser::sign_in(&service, KEY).await;
     let button = form(&browser.page("/usage").await, "/usage/pause-all");
-    let waits = async || {
-        service
-            .count("select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'")
-            .await
-            > 0
-    };
     tokio::select! {
         answer = browser.send(&button) => panic!("{}", answer.text()),
-        () = wait_until("the run waits for the lock", waits) => {}
+        () = wait_for_lock(&service) => {}
     }
     // The browser has closed its connection.
     holding.rollback().await.unwrap();
@@ -219,4 +224,22 @@ async fn pausing_everything_goes_on_without_its_browser() {
             .wait_for_scan(id, "it is paused", |scan| scan["status"] == "paused")
             .await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_press_during_a_run_pauses_what_the_run_has_passed() {
+    let (service, _, holding) = with_locked_scan().await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let button = form(&browser.page("/usage").await, "/usage/pause-all");
+    let second = async {
+        // The run has read the list of monitors.
+        wait_for_lock(&service).await;
+        let monitor = service.create_monitor(&crate::monitors::monitor()).await;
+        (monitor, browser.send(&button).await)
+    };
+    let (_, (monitor, second)) = tokio::join!(browser.send(&button), second);
+    let page = second.expect(200).text();
+    assert!(page.contains("1 monitor and 3 scans paused"), "{page}");
+    assert_eq!(service.monitor(&monitor).await["status"], "paused");
+    holding.rollback().await.unwrap();
 }
