@@ -107,8 +107,7 @@ async fn upkeep(fixture: &QueueFixture, workers: &[WorkerId], rounds: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_steps_lose_nothing_and_count_once() {
-    let seed: u64 = rand::random();
-    println!("seed {seed}");
+    let seed = crate::faults::seed();
     let fixture = QueueFixture::with_lane(60_000.0, 500).await;
     let workers = [
         fixture.worker().await,
