@@ -178,8 +178,21 @@ fn program(setting: &str, names: &[&str]) -> String {
     })
 }
 
-/// Starts chromedriver at a port of its own choice. All its files are in `home`.
+/// Starts chromedriver at a port of its own choice. It takes a port for IPv4 and then the same one for IPv6, which another
+/// process may have: then it ends, and is started again.
 fn start_chromedriver(home: &TempDir) -> (Child, u16) {
+    let mut output = Vec::new();
+    for _ in 0..5 {
+        match try_start_chromedriver(home) {
+            Ok(started) => return started,
+            Err(lines) => output.extend(lines),
+        }
+    }
+    panic!("chromedriver did not start: {output:#?}")
+}
+
+/// `Err`: what it wrote before it ended. All its files are in `home`.
+fn try_start_chromedriver(home: &TempDir) -> Result<(Child, u16), Vec<String>> {
     let mut chromedriver = Command::new(program("FARESCAN_CHROMEDRIVER", &["chromedriver"]))
         .args(["--port=0", "--log-level=SEVERE"])
         .env("HOME", home.path())
@@ -193,14 +206,18 @@ fn start_chromedriver(home: &TempDir) -> (Child, u16) {
         .unwrap();
     let output = BufReader::new(chromedriver.stdout.take().unwrap());
     let mut lines = output.lines().map_while(Result::ok);
-    let port = lines.find_map(|line| {
-        let (_, port) = line.split_once("started successfully on port ")?;
-        port.trim_end_matches('.').parse().ok()
-    });
-    // It writes nothing more, but must never wait for a reader.
-    std::thread::spawn(move || lines.for_each(drop));
-    let port = port.unwrap_or_else(|| panic!("chromedriver did not start"));
-    (chromedriver, port)
+    let mut written = Vec::new();
+    for line in lines.by_ref() {
+        if let Some((_, port)) = line.split_once("started successfully on port ") {
+            let port = port.trim_end_matches('.').parse().unwrap();
+            // It writes nothing more, but must never wait for a reader.
+            std::thread::spawn(move || lines.for_each(drop));
+            return Ok((chromedriver, port));
+        }
+        written.push(line);
+    }
+    written.push(chromedriver.wait().unwrap().to_string());
+    Err(written)
 }
 
 fn capabilities(profile: &TempDir, javascript: bool) -> Capabilities {
