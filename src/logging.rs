@@ -39,7 +39,12 @@ pub fn init(config: &LogConfig) -> Result<(), InvalidLogFilter> {
         LogFormat::Json
     }) {
         LogFormat::Text => lines.with_ansi(terminal).init(),
-        LogFormat::Json => lines.json().flatten_event(true).init(),
+        // A line has at most one span.
+        LogFormat::Json => lines
+            .json()
+            .flatten_event(true)
+            .with_span_list(false)
+            .init(),
     }
     Ok(())
 }

@@ -55,13 +55,13 @@ impl LooseValue<'_> {
 }
 
 /// The results of `read` for each row, in the order of the response.
-pub(super) fn read_fare_rows<T>(answer: &[u8], read: impl Fn(&FareRow<'_>) -> Option<T>) -> Vec<T> {
-    match serde_json::from_slice::<Vec<FareRow<'_>>>(answer) {
+pub(super) fn read_fare_rows<T>(answer: &str, read: impl Fn(&FareRow<'_>) -> Option<T>) -> Vec<T> {
+    match serde_json::from_str::<Vec<FareRow<'_>>>(answer) {
         Ok(rows) => rows.iter().filter_map(read).collect(),
         // A row is not an object or has a duplicate field. The second reader takes the last
         // duplicate, as JSON readers do.
         Err(_) => {
-            let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
+            let answer: Value = serde_json::from_str(answer).unwrap_or_default();
             let rows = answer
                 .as_array()
                 .into_iter()
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn rows_as_text(answer: &str) -> Vec<String> {
-        read_fare_rows(answer.as_bytes(), |row| Some(format!("{row:?}")))
+        read_fare_rows(answer, |row| Some(format!("{row:?}")))
     }
 
     fn leaf() -> impl Strategy<Value = Value> {

@@ -41,13 +41,16 @@ pub struct Offer {
 /// A price is a number above 0: engines send 0 for a fare without a price. Resolve and text that is
 /// not JSON have no offers.
 pub fn offers(endpoint: Endpoint, answer: &[u8]) -> Vec<Offer> {
+    // Checked once, so that the reader need not check each string.
+    let Ok(answer) = std::str::from_utf8(answer) else {
+        return Vec::new();
+    };
     match endpoint {
         Endpoint::FlightsOneway => read_fare_rows(answer, oneway_offer),
         Endpoint::FlightsRoundtrip => read_fare_rows(answer, roundtrip_offer),
-        Endpoint::HotelsSearch | Endpoint::HotelsRooms | Endpoint::HotelsByName => hotel_offers(
-            endpoint,
-            &serde_json::from_slice(answer).unwrap_or_default(),
-        ),
+        Endpoint::HotelsSearch | Endpoint::HotelsRooms | Endpoint::HotelsByName => {
+            hotel_offers(endpoint, &serde_json::from_str(answer).unwrap_or_default())
+        }
         Endpoint::HotelsResolve => Vec::new(),
     }
 }
@@ -151,6 +154,9 @@ fn offer_with_price(price: Option<&Number>, link: Option<String>) -> Option<Offe
 
 /// The exact decimal of a JSON number: 123.45 stays 123.45.
 fn amount(number: &Number) -> Option<Decimal> {
+    if let Some(whole) = number.as_u64() {
+        return Some(whole.into());
+    }
     let written = number.to_string();
     written
         .parse()

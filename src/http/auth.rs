@@ -14,8 +14,6 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
-use axum::middleware::Next;
-use axum::response::Response;
 
 use super::AppState;
 use super::concurrency::Permit;
@@ -69,7 +67,7 @@ const QUERY: [(&str, &str); 4] = [
 struct ExtractedApiKey(Arc<Result<ApiKey, ApiKeyError>>);
 
 /// Removes the key from the request before anything can log it.
-pub(super) async fn extract_api_key(mut request: Request, next: Next) -> Response {
+pub(super) fn extract_api_key(mut request: Request) -> Request {
     let found = find_api_key(request.headers(), request.uri());
     for name in HEADERS.iter().chain([&AUTHORIZATION]) {
         request.headers_mut().remove(name);
@@ -80,7 +78,7 @@ pub(super) async fn extract_api_key(mut request: Request, next: Next) -> Respons
     request
         .extensions_mut()
         .insert(ExtractedApiKey(Arc::new(found)));
-    next.run(request).await
+    request
 }
 
 impl ApiKey {

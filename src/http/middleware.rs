@@ -16,21 +16,52 @@ use bytes::Bytes;
 use percent_encoding::percent_decode_str;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate, SizeAbove};
-use tracing::{Span, info_span};
+use tracing::{Level, Span, info_span};
 use uuid::Uuid;
 
 use super::error::ApiError;
-use super::request_id::{REQUEST_ID, request_id};
+use super::request_id::{REQUEST_ID, request_id, scope_request_id};
 use crate::contract::{ErrorBody, ErrorType};
 use crate::metrics;
 
-/// Counts and times a request by its route template.
-pub(super) async fn record_metrics(request: Request, next: Next) -> Response {
-    let route = request.extensions().get::<MatchedPath>();
-    let mut passage =
-        metrics::request_started(route.map(MatchedPath::as_str), request.method().as_str());
-    let response = next.run(request).await;
-    passage.answered(response.status().as_u16());
+/// Which listener a request came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Listener {
+    Api,
+    Admin,
+}
+
+impl Listener {
+    /// The level of a response's log line.
+    pub(super) fn log_level(self) -> Level {
+        match self {
+            Self::Api => Level::INFO,
+            Self::Admin => Level::DEBUG,
+        }
+    }
+}
+
+/// Runs the handler, unless the request's target is invalid. Requests to the API are counted and
+/// timed by their route template.
+///
+/// The only middleware with a future of its own: each such layer costs a request two boxes and a
+/// copy of everything beneath it.
+pub(super) async fn answer(listener: Listener, request: Request, next: Next) -> Response {
+    let mut passage = (listener == Listener::Api).then(|| {
+        let route = request.extensions().get::<MatchedPath>();
+        metrics::request_started(route.map(MatchedPath::as_str), request.method().as_str())
+    });
+    let id = request_id(request.extensions()).to_owned();
+    let response = scope_request_id(id, async {
+        match invalid_target(&request) {
+            Some(error) => error.into_response(),
+            None => next.run(request).await,
+        }
+    })
+    .await;
+    if let Some(passage) = &mut passage {
+        passage.answered(response.status().as_u16());
+    }
     response
 }
 
@@ -72,12 +103,8 @@ static SECURITY_HEADERS: [(HeaderName, HeaderValue); 5] = [
     ),
 ];
 
-/// Refuses requests with an invalid target and adds the security headers to every response.
-pub(super) async fn check_and_harden(request: Request, next: Next) -> Response {
-    let mut response = match invalid_target(&request) {
-        Some(error) => error.into_response(),
-        None => next.run(request).await,
-    };
+/// Adds the security headers to a response.
+pub(super) fn harden<B>(mut response: axum::http::Response<B>) -> axum::http::Response<B> {
     let is_unauthorized = response.status() == StatusCode::UNAUTHORIZED;
     let headers = response.headers_mut();
     for (name, value) in &SECURITY_HEADERS {

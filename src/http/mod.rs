@@ -39,6 +39,7 @@ mod serve;
 mod socket;
 mod verify;
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,7 +54,6 @@ use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::request_id::{PropagateRequestIdLayer, SetRequestIdLayer};
 use tower_http::trace::{DefaultOnResponse, TraceLayer};
-use tracing::Level;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -65,6 +65,7 @@ use self::error::ApiError;
 pub(crate) use self::export::prefers_html;
 pub(crate) use self::history::HistoryFile;
 use self::key_guessing::UnknownKeys;
+use self::middleware::Listener;
 use self::rate_limit::RateLimits;
 pub(crate) use self::scans::{find_tenant, request_context, submit_context};
 pub use self::serve::{serve, serve_admin};
@@ -80,9 +81,14 @@ use crate::tenants::Keyring;
 use crate::upstream::Client;
 use crate::webhooks::Guard;
 
-/// The dependencies of all handlers. Cheap to clone.
+/// The dependencies of all handlers. A clone costs one reference count: the router clones it for
+/// each request.
 #[derive(Debug, Clone)]
-pub struct AppState {
+pub struct AppState(Arc<AppParts>);
+
+/// What [`AppState`] shares.
+#[derive(Debug, Clone)]
+pub struct AppParts {
     pub(crate) upstream: Client,
     /// `None` in a gateway without storage. A pool connects on first use, so searches work without
     /// a database.
@@ -109,6 +115,14 @@ pub struct AppState {
     clock: Clock,
 }
 
+impl Deref for AppState {
+    type Target = AppParts;
+
+    fn deref(&self) -> &AppParts {
+        &self.0
+    }
+}
+
 /// What stored work needs besides the database. A service without master keys has none and refuses
 /// stored work.
 #[derive(Debug, Clone)]
@@ -127,7 +141,7 @@ impl AppState {
     /// The state of a service that calls `upstream` and stores its work in `pools`.
     #[must_use]
     pub fn new(upstream: Client, pools: Option<RequestPools>) -> Self {
-        Self {
+        Self(Arc::new(AppParts {
             upstream,
             pools,
             replica: None,
@@ -143,100 +157,78 @@ impl AppState {
             preparation: None,
             stop: CancellationToken::new(),
             clock: Clock::default(),
-        }
+        }))
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut AppParts)) -> Self {
+        change(Arc::make_mut(&mut self.0));
+        self
     }
 
     /// Reads history from a replica.
     #[must_use]
     pub fn with_replica(self, replica: PgPool) -> Self {
-        Self {
-            replica: Some(replica),
-            ..self
-        }
+        self.with(|app| app.replica = Some(replica))
     }
 
     /// Adds the pool of a worker in the same process to the metrics.
     #[must_use]
     pub fn with_worker_pool(self, worker_pool: PgPool) -> Self {
-        Self {
-            worker_pool: Some(worker_pool),
-            ..self
-        }
+        self.with(|app| app.worker_pool = Some(worker_pool))
     }
 
     /// Enables stored work: scans, monitors, quotas.
     #[must_use]
     pub fn with_custody(self, custody: Custody) -> Self {
-        Self {
-            custody: Some(custody),
-            ..self
-        }
+        self.with(|app| app.custody = Some(custody))
     }
 
     /// Limits the request rate of each caller.
     #[must_use]
     pub fn with_rate_limits(self, config: &RateLimitConfig) -> Self {
-        Self {
-            rate_limits: Some(Arc::new(RateLimits::new(config))),
-            ..self
-        }
+        self.with(|app| app.rate_limits = Some(Arc::new(RateLimits::new(config))))
     }
 
     /// Sets how long a request waits for a concurrency permit.
     #[must_use]
     pub fn with_permit_timeout(self, permit_timeout: Duration) -> Self {
-        Self {
-            concurrency: Arc::new(ConcurrencyLimits::with_timeout(permit_timeout)),
-            ..self
-        }
+        self.with(|app| app.concurrency = Arc::new(ConcurrencyLimits::with_timeout(permit_timeout)))
     }
 
     /// Sets the maximum number of searches in flight.
     #[must_use]
     pub fn with_search_limit(self, most: usize) -> Self {
-        Self {
-            search_permits: Arc::new(Semaphore::new(most)),
-            ..self
-        }
+        self.with(|app| app.search_permits = Arc::new(Semaphore::new(most)))
     }
 
     /// Sets which addresses webhooks may use.
     #[must_use]
     pub fn with_webhook_guard(self, guard: Guard) -> Self {
-        Self {
-            webhook_guard: guard,
-            ..self
-        }
+        self.with(|app| app.webhook_guard = guard)
     }
 
     /// Adds the preparation of the database to `/readyz`.
     #[must_use]
     pub fn with_preparation(self, preparation: Preparation) -> Self {
-        Self {
-            preparation: Some(preparation),
-            ..self
-        }
+        self.with(|app| app.preparation = Some(preparation))
     }
 
     /// Adds the health of new database sessions to `/readyz`.
     #[must_use]
     pub fn with_session_health(self, session_health: SessionHealth) -> Self {
-        Self {
-            session_health: Some(session_health),
-            ..self
-        }
+        self.with(|app| app.session_health = Some(session_health))
     }
 
     /// Stops with `stop`.
     #[must_use]
     pub fn with_stop(self, stop: CancellationToken) -> Self {
-        Self { stop, ..self }
+        self.with(|app| app.stop = stop)
     }
 
     /// Uses `clock`.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
-        Self { clock, ..self }
+        self.with(|app| app.clock = clock)
     }
 
     /// The current time, for stored values.
@@ -444,7 +436,7 @@ pub fn router(app: AppState, pages: Router<AppState>) -> Router {
         .merge(openapi::reference_page_routes())
         .merge(pages)
         .fallback(middleware::unknown_path);
-    with_middleware(router, app, Level::INFO).layer(from_fn(middleware::record_metrics))
+    with_middleware(router, app, Listener::Api)
 }
 
 /// Health, readiness and metrics on the admin listener. Starts metrics collection.
@@ -455,30 +447,31 @@ pub fn admin_router(app: AppState) -> Router {
         .route("/readyz", get(admin::readyz))
         .route("/metrics", get(admin::metrics))
         .fallback(middleware::unknown_admin_path);
-    with_middleware(router, app, Level::DEBUG)
+    with_middleware(router, app, Listener::Admin)
 }
 
-/// Adds middleware, outermost first. Keys are removed before the first log line; `level` is the
-/// level of the response's log line.
-fn with_middleware(router: Router<AppState>, app: AppState, level: Level) -> Router {
+/// Adds middleware, outermost first. Keys are removed before the first log line.
+fn with_middleware(router: Router<AppState>, app: AppState, listener: Listener) -> Router {
     let trace = TraceLayer::new_for_http()
         .make_span_with(middleware::request_span)
-        .on_response(DefaultOnResponse::new().level(level));
+        .on_response(DefaultOnResponse::new().level(listener.log_level()));
     router
         .method_not_allowed_fallback(middleware::method_not_allowed)
         .layer(
             ServiceBuilder::new()
-                .layer(from_fn(auth::extract_api_key))
-                .layer(from_fn(request_id::remove_request_id))
+                .map_request(auth::extract_api_key)
+                .map_request(request_id::remove_request_id)
                 .layer(SetRequestIdLayer::new(
                     request_id::REQUEST_ID,
                     request_id::GenerateRequestId,
                 ))
-                .layer(from_fn(request_id::scope_request_id))
                 .layer(trace)
                 .layer(PropagateRequestIdLayer::new(request_id::REQUEST_ID))
-                .layer(from_fn(middleware::check_and_harden))
+                .map_response(middleware::harden)
                 .layer(middleware::compression())
+                .layer(from_fn(move |request, next| {
+                    middleware::answer(listener, request, next)
+                }))
                 .layer(CatchPanicLayer::custom(middleware::panic_response)),
         )
         .with_state(app)
@@ -506,7 +499,7 @@ mod tests {
             Client::new(&UpstreamConfig::at(nowhere.clone(), nowhere)).unwrap(),
             None,
         );
-        let router = with_middleware(Router::new().route("/", get(broken)), app, Level::INFO);
+        let router = with_middleware(Router::new().route("/", get(broken)), app, Listener::Api);
         let response = router
             .oneshot(
                 Request::get("/")
@@ -530,7 +523,7 @@ mod tests {
         let log = tempfile::NamedTempFile::new().unwrap();
         let writer = Arc::new(log.reopen().unwrap());
         let subscriber = tracing_subscriber::fmt()
-            .with_max_level(Level::TRACE)
+            .with_max_level(tracing::Level::TRACE)
             .with_writer(writer)
             .finish();
         let guard = tracing::subscriber::set_default(subscriber);

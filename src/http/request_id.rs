@@ -2,8 +2,6 @@
 
 use axum::extract::Request;
 use axum::http::{Extensions, HeaderName, HeaderValue};
-use axum::middleware::Next;
-use axum::response::Response;
 use tower_http::request_id::{MakeRequestId, RequestId};
 use uuid::Uuid;
 
@@ -34,10 +32,9 @@ tokio::task_local! {
     static CURRENT: String;
 }
 
-/// Makes the request id available to error bodies.
-pub(super) async fn scope_request_id(request: Request, next: Next) -> Response {
-    let id = request_id(request.extensions()).to_owned();
-    CURRENT.scope(id, next.run(request)).await
+/// Makes the request id available to the error bodies that `response` makes.
+pub(super) async fn scope_request_id<R>(id: String, response: impl Future<Output = R>) -> R {
+    CURRENT.scope(id, response).await
 }
 
 /// The id of the request that this task handles, if any.
@@ -49,7 +46,7 @@ pub(super) fn current_request_id() -> Option<String> {
 }
 
 /// Drops the caller's request id; the service generates its own.
-pub(super) async fn remove_request_id(mut request: Request, next: Next) -> Response {
+pub(super) fn remove_request_id(mut request: Request) -> Request {
     request.headers_mut().remove(REQUEST_ID);
-    next.run(request).await
+    request
 }

@@ -5,6 +5,7 @@
 //! budget). `classify` interprets the response.
 
 use std::error::Error as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -33,11 +34,11 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 const PAUSE_MS: std::ops::RangeInclusive<u64> = 100..=500;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The marketplace client. Clones share their connections.
+/// The marketplace client. Clones share their connections and settings.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
-    endpoints: UpstreamEndpoints,
+    endpoints: Arc<UpstreamEndpoints>,
     budget: Duration,
 }
 
@@ -51,7 +52,7 @@ struct Exchange {
 impl Client {
     /// Creates a client for the marketplace in `config`. Sends nothing yet.
     pub fn new(config: &UpstreamConfig) -> Result<Self, UpstreamConfigError> {
-        let endpoints = UpstreamEndpoints::new(config)?;
+        let endpoints = Arc::new(UpstreamEndpoints::new(config)?);
         let http = reqwest::Client::builder()
             .user_agent(concat!("farescan/", env!("CARGO_PKG_VERSION")))
             .redirect(reqwest::redirect::Policy::none())
@@ -198,7 +199,8 @@ impl Client {
         key: &CallerKey,
         request_id: &str,
     ) -> reqwest::RequestBuilder {
-        let mut headers = HeaderMap::new();
+        // Room for these and for those that the HTTP client adds.
+        let mut headers = HeaderMap::with_capacity(12);
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Ok(id) = HeaderValue::from_str(request_id) {
