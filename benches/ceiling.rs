@@ -31,14 +31,13 @@ const BATCH: usize = 100;
 /// Searches submitted one after the other to an idle queue.
 const SINGLES: usize = 300;
 
-/// Runs all four measurements.
+/// Runs all four measurements. A database belongs to one marketplace, so each upstream has its own.
 pub async fn run() -> Res<()> {
-    let env = BenchEnvironment::new().await?;
-    let upstream = Upstream::start(0, BYTES)?;
-    let small = Upstream::start(0, 0)?;
-    let mut serve = env.serve(&upstream.url())?;
-    let api = serve.listening().await?.ok_or("no address")?;
-    for (upstream, what) in [(&upstream, "6,144 bytes"), (&small, "an empty array")] {
+    for (bytes, what) in [(BYTES, "6,144 bytes"), (0, "an empty array")] {
+        let env = BenchEnvironment::new().await?;
+        let upstream = Upstream::start(0, bytes)?;
+        let mut serve = env.serve(&upstream.url())?;
+        let api = serve.listening().await?.ok_or("no address")?;
         println!(
             "\nceiling: {ITEMS} items over HTTP, upstream at once and {what}, {IN_FLIGHT} in flight, stored durably"
         );
@@ -46,7 +45,7 @@ pub async fn run() -> Res<()> {
         worker.listening().await?;
         let mut rates = Vec::new();
         for run in 1..=runs() {
-            let usage = throughput(&env, api, &worker, upstream, &format!("{what}-{run}")).await?;
+            let usage = throughput(&env, api, &worker, &upstream, &format!("{what}-{run}")).await?;
             let rate = per_second(&usage);
             rates.push(rate);
             println!("  run {run}: {rate:.0} items/s; {usage}");
@@ -55,15 +54,17 @@ pub async fn run() -> Res<()> {
             "  median {:.0} items/s (aim 25,000, the trial had 21,000 to 23,000)",
             median(rates)
         );
-        if what.starts_with('6') {
-            idle_latency(&env, api, upstream).await?;
+        if bytes > 0 {
+            idle_latency(&env, api, &upstream).await?;
         }
         worker.stop().await?;
+        if bytes == 0 {
+            queue_throughput(&env, api, &upstream).await?;
+            submit_latency(&env, api).await?;
+        }
+        serve.stop().await?;
+        env.close().await;
     }
-    queue_throughput(&env, api, &small).await?;
-    submit_latency(&env, api).await?;
-    serve.stop().await?;
-    env.close().await;
     Ok(())
 }
 

@@ -4,31 +4,37 @@
 //! `upkeep`.
 
 pub mod clock;
+mod connect;
 mod demoted_primary;
 pub mod embedded;
+mod error_kind;
 pub mod functions;
 pub mod partitions;
 mod session_check;
 
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use secrecy::{ExposeSecret, SecretString};
-use sqlx::error::DatabaseError;
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgSslMode};
-use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, PgConnection, Postgres, SqlSafeStr as _, Transaction,
-};
+use sqlx::postgres::{PgConnectOptions, PgPool};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Postgres, SqlSafeStr as _, Transaction};
 
+use self::connect::{
+    database_address, lazy_pool, open_embedded, parse_url, replica, with_password, with_session,
+};
+use self::error_kind::is_refused;
+
+pub use connect::server_address;
+pub use error_kind::{
+    has_sqlstate, is_conflict, is_disconnected, is_library_error, is_locked, is_transient,
+    is_unavailable,
+};
 pub use session_check::{SessionCheck, SessionHealth};
 
 use crate::config::DatabaseConfig;
-use embedded::{EmbeddedError, EmbeddedServer, ServerOptions};
+use embedded::{EmbeddedError, EmbeddedServer};
 
 /// How long a request waits for a connection. Without a database, a quick 503 is better than a
 /// hang.
@@ -39,18 +45,6 @@ pub const BRIEF_LOCK_WAIT: Duration = Duration::from_millis(100);
 
 /// How long `close` waits for connections in use.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The embedded server's database, and its only role.
-const EMBEDDED_NAME: &str = "farescan";
-
-/// Settings of every session, sent at connect. A URL's own `?options[…]=…` takes precedence.
-const SESSION: [(&str, &str); 3] = [
-    // A stalled transaction must not hold row locks: leases would expire behind it.
-    ("idle_in_transaction_session_timeout", "30s"),
-    ("statement_timeout", "30s"),
-    // Statements are short; compiling one costs more than it saves.
-    ("jit", "off"),
-];
 
 /// Lock timeout of the engine: what it stores has been paid for.
 const ENGINE_LOCK_TIMEOUT: &str = "5s";
@@ -362,16 +356,6 @@ pub async fn migrate_at(pool: &PgPool, options: &PgConnectOptions) -> Result<(),
     })
 }
 
-/// Whether the server rejected the connection: unknown role or database, wrong password, no
-/// privilege.
-fn is_refused(error: &sqlx::Error) -> bool {
-    let code = error
-        .as_database_error()
-        .and_then(|error| error.code())
-        .unwrap_or_default();
-    code.starts_with("28") || matches!(&*code, "3D000" | "42501")
-}
-
 /// The cause in one line, without the server's source locations.
 fn cause(error: &sqlx::Error) -> String {
     match error {
@@ -390,73 +374,6 @@ pub fn truncate_to_micros(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }
 
-/// Whether the database is unavailable for now, so that a retry may succeed.
-pub fn is_unavailable(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Io(_)
-        | sqlx::Error::Tls(_)
-        | sqlx::Error::Protocol(_)
-        | sqlx::Error::PoolTimedOut
-        | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed => true,
-        sqlx::Error::Database(error) => {
-            let is_read_only = error
-                .code()
-                .is_some_and(|code| code == demoted_primary::READ_ONLY);
-            if is_read_only {
-                demoted_primary::record_refusal();
-            }
-            error.code().is_some_and(|code| is_unavailable_code(&code))
-                || is_library_error(error.as_ref())
-        }
-        _ => false,
-    }
-}
-
-/// Whether waiting for a row lock timed out.
-pub fn is_locked(error: &sqlx::Error) -> bool {
-    has_sqlstate(error, "55P03") // lock_not_available
-}
-
-/// Whether the transaction was rolled back because of a concurrent one (deadlock, serialization
-/// failure). Nothing is stored, and the database is available.
-pub fn is_conflict(error: &sqlx::Error) -> bool {
-    error
-        .as_database_error()
-        .and_then(|error| error.code())
-        .is_some_and(|code| is_rollback_code(&code))
-}
-
-/// Whether a retry may succeed: the database is unavailable, or a concurrent transaction
-/// conflicted.
-pub fn is_transient(error: &sqlx::Error) -> bool {
-    is_unavailable(error) || is_conflict(error)
-}
-
-/// Whether the server cannot load its own files, as after a package upgrade at run time. Only a
-/// restart of the server helps; until then the error counts as an unavailable database.
-pub fn is_library_error(error: &dyn DatabaseError) -> bool {
-    let code = error.code().unwrap_or_default();
-    let names_a_library = ["$libdir", "could not load library", "incompatible library"]
-        .iter()
-        .any(|text| error.message().contains(text));
-    // undefined_file, duplicate_file, system_error; with a library also the loader's error codes
-    matches!(&*code, "58P01" | "58P02" | "58000")
-        || (matches!(&*code, "XX000" | "42501" | "22023" | "42883" | "58030") && names_a_library)
-}
-
-/// Whether the error's connection is lost.
-pub fn is_disconnected(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
-        // Connection exceptions, and sessions ended by the server.
-        sqlx::Error::Database(error) => error
-            .code()
-            .is_some_and(|code| code.starts_with("08") || code.starts_with("57P0")),
-        _ => false,
-    }
-}
-
 /// Limits a query on a new connection; a timeout counts as a missing connection.
 ///
 /// # Errors
@@ -465,30 +382,6 @@ pub async fn with_timeout<T>(query: impl Future<Output = sqlx::Result<T>>) -> sq
     tokio::time::timeout(ACQUIRE_TIMEOUT, query)
         .await
         .unwrap_or(Err(sqlx::Error::PoolTimedOut))
-}
-
-/// SQLSTATEs of a database that is unavailable for now: connection exceptions, no resources,
-/// shutdown or start, system errors, read only after a failover, idle timeout, missing tables, time
-/// limits. Also those that a process meets while the schema has another version: an unknown
-/// function or column, a changed result type or plan.
-fn is_unavailable_code(code: &str) -> bool {
-    matches!(code.get(..2), Some("08" | "53" | "57" | "58"))
-        || matches!(
-            code,
-            demoted_primary::READ_ONLY
-                | "25P03"
-                | "42P01"
-                | "55P03"
-                | "42883"
-                | "42703"
-                | "42P13"
-                | "0A000"
-        )
-}
-
-/// SQLSTATEs of a rollback because of a concurrent transaction: 40001, 40P01 and their class.
-fn is_rollback_code(code: &str) -> bool {
-    code.starts_with("40")
 }
 
 /// Whether the schema has this program's version. Changes nothing.
@@ -503,191 +396,9 @@ pub async fn is_migrated(pool: &PgPool) -> Result<bool, sqlx::Error> {
     }
 }
 
-/// The options in a `DATABASE_URL`; `sslmode` decides about TLS.
-fn parse_url(url: &SecretString) -> Result<PgConnectOptions, DbError> {
-    let url = url.expose_secret().trim();
-    // sqlx accepts any scheme, `mysql://` included.
-    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-        return Err(DbError::Url(sqlx::Error::Configuration(
-            "it does not begin with postgres://".into(),
-        )));
-    }
-    let options = PgConnectOptions::from_str(url).map_err(DbError::Url)?;
-    if may_be_unencrypted(&options) {
-        tracing::warn!(
-            "the database at {} may be used without TLS, because the URL sets no stricter `sslmode`: add \
-             `?sslmode=verify-full`, or `?sslmode=disable` where nobody can listen",
-            server_address(&options)
-        );
-    }
-    Ok(options)
-}
-
-/// Whether the server, or a host in between, decides whether the connection is encrypted, without
-/// consent in the URL.
-fn may_be_unencrypted(options: &PgConnectOptions) -> bool {
-    let host = options.get_host();
-    let is_local = options.get_socket().is_some()
-        || host.starts_with('/')
-        || host == "localhost"
-        || host
-            .trim_matches(['[', ']'])
-            .parse::<IpAddr>()
-            .is_ok_and(|address| address.is_loopback());
-    !is_local && matches!(options.get_ssl_mode(), PgSslMode::Allow | PgSslMode::Prefer)
-}
-
-/// Host or socket folder, and port.
-pub fn server_address(options: &PgConnectOptions) -> String {
-    let host = options.get_socket().map_or_else(
-        || options.get_host().to_owned(),
-        |folder| folder.display().to_string(),
-    );
-    format!("{host} port {}", options.get_port())
-}
-
-/// The same with database and role.
-fn database_address(options: &PgConnectOptions) -> String {
-    let name = options
-        .get_database()
-        .unwrap_or_else(|| options.get_username());
-    format!(
-        "`{name}` as `{}` on {}",
-        options.get_username(),
-        server_address(options)
-    )
-}
-
-/// A pool that connects on first use.
-fn lazy_pool(connections: u32, options: PgConnectOptions, acquire_timeout: Duration) -> PgPool {
-    let pool = PgPoolOptions::new()
-        .max_connections(connections)
-        .acquire_timeout(acquire_timeout);
-    let pool = pool.before_acquire(|_, about| {
-        Box::pin(std::future::ready(Ok(!demoted_primary::predates_refusal(
-            about.age,
-        ))))
-    });
-    pool.connect_lazy_with(options)
-}
-
-/// The options of the replica, if configured.
-fn replica(config: &DatabaseConfig) -> Result<Option<PgConnectOptions>, DbError> {
-    let Some(url) = config
-        .read_url
-        .as_ref()
-        .filter(|url| !url.expose_secret().trim().is_empty())
-    else {
-        return Ok(None);
-    };
-    let options = parse_url(url).map_err(|_| DbError::ReadUrl)?;
-    let options = with_password(options, config.database_password_file.as_deref())?;
-    Ok(Some(
-        with_session(options, REQUEST_LOCK_TIMEOUT)
-            .options([("default_transaction_read_only", "on")]),
-    ))
-}
-
-/// Sets the password from a file, without a trailing newline. It overrides one in the URL.
-fn with_password(
-    options: PgConnectOptions,
-    file: Option<&Path>,
-) -> Result<PgConnectOptions, DbError> {
-    let Some(path) = file else { return Ok(options) };
-    let text = std::fs::read_to_string(path).map_err(|source| DbError::Password {
-        path: path.to_owned(),
-        source,
-    })?;
-    let text = SecretString::from(text);
-    Ok(options.password(text.expose_secret().trim_end_matches(['\n', '\r'])))
-}
-
-async fn open_embedded(
-    config: &DatabaseConfig,
-) -> Result<(PgConnectOptions, Option<EmbeddedServer>), DbError> {
-    let options = ServerOptions {
-        home: match &config.data_dir {
-            Some(home) => home.clone(),
-            None => embedded::default_home()?,
-        },
-        pg_bin: config.pg_bin.clone(),
-        durability: embedded::Durability::Full,
-    };
-    // A blocking task is not cancelled with this future, so the guard is always created and
-    // dropped.
-    let server = tokio::task::spawn_blocking(move || EmbeddedServer::start(&options))
-        .await
-        .map_err(|panic| sqlx::Error::Io(std::io::Error::other(panic)))??;
-    let options = server.connect_options().database(EMBEDDED_NAME);
-    ensure_database(&server, &options).await?;
-    Ok((options, Some(server)))
-}
-
-/// Creates the embedded server's database if it is missing. Concurrent calls are safe.
-async fn ensure_database(
-    server: &EmbeddedServer,
-    options: &PgConnectOptions,
-) -> Result<(), sqlx::Error> {
-    match options.connect().await {
-        Ok(connection) => return connection.close().await,
-        Err(error) if has_sqlstate(&error, "3D000") => {} // invalid_catalog_name: not made yet
-        Err(error) => return Err(error),
-    }
-    let mut connection = server
-        .connect_options()
-        .database("postgres")
-        .connect()
-        .await?;
-    match sqlx::query("create database farescan")
-        .execute(&mut connection)
-        .await
-    {
-        // duplicate_database, unique_violation: another process was first
-        Err(error) if !has_sqlstate(&error, "42P04") && !has_sqlstate(&error, "23505") => {
-            Err(error)
-        }
-        Ok(_) | Err(_) => connection.close().await,
-    }
-}
-
-pub fn has_sqlstate(error: &sqlx::Error, code: &str) -> bool {
-    error
-        .as_database_error()
-        .and_then(|error| error.code())
-        .is_some_and(|found| found == code)
-}
-
-/// Adds the session settings that the URL does not set.
-fn with_session(options: PgConnectOptions, lock_timeout: &'static str) -> PgConnectOptions {
-    let own = options.get_options().unwrap_or_default().to_owned();
-    let missing = SESSION
-        .into_iter()
-        .chain([("lock_timeout", lock_timeout)])
-        .filter(|(name, _)| !own.contains(name));
-    options.options(missing).application_name("farescan")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn transient_sqlstates_are_recognized() {
-        for code in [
-            "08006", "53300", "57P01", "57P03", "57014", "25006", "42P01", "55P03", "58030",
-            "25P03",
-        ] {
-            assert!(is_unavailable_code(code), "{code}");
-        }
-        for code in [
-            "23505", "42601", "55000", "25001", "40001", "40P01", "", "5",
-        ] {
-            assert!(!is_unavailable_code(code), "{code}");
-        }
-        assert!(
-            is_rollback_code("40001") && is_rollback_code("40P01") && !is_rollback_code("57P01")
-        );
-    }
 
     fn config(url: &str) -> DatabaseConfig {
         DatabaseConfig {
@@ -741,26 +452,6 @@ mod tests {
         database.close().await;
     }
 
-    #[test]
-    fn possibly_unencrypted_remote_connections_are_detected() {
-        for (rest, may_be) in [
-            ("db.example.com/x", true),
-            ("10.0.0.7/x?sslmode=allow", true),
-            ("[2001:db8::1]/x", true),
-            ("db.example.com/x?sslmode=disable", false),
-            ("db.example.com/x?sslmode=require", false),
-            ("db.example.com/x?sslmode=verify-full", false),
-            ("localhost/x", false),
-            ("127.0.0.1:5433/x", false),
-            ("[::1]/x", false),
-            ("%2Fvar%2Frun%2Fpostgresql/x", false),
-            ("localhost/x?host=/var/run/postgresql", false),
-        ] {
-            let options = parse_url(&format!("postgres://me@{rest}").into()).unwrap();
-            assert_eq!(may_be_unencrypted(&options), may_be, "{rest}");
-        }
-    }
-
     #[tokio::test]
     async fn an_invalid_url_is_reported_without_its_password() {
         for url in [
@@ -776,41 +467,5 @@ mod tests {
                 "{error:?}"
             );
         }
-    }
-
-    #[test]
-    fn a_password_file_is_read_without_its_newline() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("password");
-        std::fs::write(&file, "pass word\n").unwrap();
-        let options = || PgConnectOptions::from_str("postgres://me@localhost/x").unwrap();
-        let given = with_password(options(), Some(&file)).unwrap();
-        assert!(given.to_url_lossy().as_str().contains("me:pass%20word@"));
-        let missing = with_password(options(), Some(&folder.path().join("none")))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            missing.starts_with("FARESCAN_DATABASE_PASSWORD_FILE: ") && missing.contains("none"),
-            "{missing}"
-        );
-    }
-
-    #[test]
-    fn session_settings_do_not_override_the_url() {
-        let url = "postgres://me@localhost/x?options[statement_timeout]=5min";
-        let options = with_session(
-            PgConnectOptions::from_str(url).unwrap(),
-            REQUEST_LOCK_TIMEOUT,
-        );
-        let set = options.get_options().unwrap();
-        assert!(
-            set.contains("statement_timeout=5min") && !set.contains("statement_timeout=30s"),
-            "{set}"
-        );
-        assert!(
-            set.contains("idle_in_transaction_session_timeout=30s") && set.contains("jit=off"),
-            "{set}"
-        );
-        assert!(set.contains("lock_timeout=1s"), "{set}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -106,7 +106,30 @@ impl FarescanProcess {
         )
     }
 
+    /// A service whose instructions valgrind counts. It writes the count to `file` when the service has
+    /// ended. It runs some fifty times slower, so the lease is longer.
+    pub fn start_counted(fixture: &WorkerFixture, file: &Path) -> Self {
+        let mut valgrind = Command::new("valgrind");
+        valgrind
+            .args(["--tool=callgrind", "--quiet"])
+            .arg(format!("--callgrind-out-file={}", file.display()))
+            .arg(env!("CARGO_BIN_EXE_farescan"));
+        let lease = [("FARESCAN_LEASE_SECONDS", "120")];
+        Self::spawn_program(valgrind, fixture, &SERVE, 20, &lease)
+    }
+
     fn spawn(
+        fixture: &WorkerFixture,
+        command: &[&str],
+        concurrency: u16,
+        settings: &[(&str, &str)],
+    ) -> Self {
+        let program = Command::new(env!("CARGO_BIN_EXE_farescan"));
+        Self::spawn_program(program, fixture, command, concurrency, settings)
+    }
+
+    fn spawn_program(
+        mut program: Command,
         fixture: &WorkerFixture,
         command: &[&str],
         concurrency: u16,
@@ -116,7 +139,7 @@ impl FarescanProcess {
             .spool
             .path()
             .join(format!("{}.log", uuid::Uuid::now_v7().simple()));
-        let child = Command::new(env!("CARGO_BIN_EXE_farescan"))
+        let child = program
             .args(command)
             .env("DATABASE_URL", fixture.db.url())
             .env("FARESCAN_FLIGHTS_URL", fixture.upstream.url())
@@ -133,7 +156,7 @@ impl FarescanProcess {
             .stdout(Stdio::null())
             .stderr(File::create(&log).unwrap())
             .spawn()
-            .unwrap();
+            .unwrap_or_else(|error| panic!("{program:?}: {error}"));
         Self { child, log }
     }
 

@@ -5,6 +5,9 @@ mod clock;
 mod commands;
 mod compose;
 mod connections;
+// The counts below are those of one instruction set.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod instructions;
 mod limits;
 mod marketplace;
 pub mod process;

@@ -91,9 +91,7 @@ async fn answers_of_two_callers(spool: Option<&Path>) {
     gate.open();
     let begun = Instant::now();
     service.wait_for_scan_as("free", &free).await;
-    let took = begun.elapsed();
-    println!("the other caller's answers are stored after {took:?}");
-    assert!(took < Duration::from_millis(2_500), "{took:?}");
+    let first = begun.elapsed();
     let path = format!("/v1/scans/{locked}");
     let waiting = service.get_as("locked", &path).await.json();
     assert_eq!(waiting["items"]["running"], 2, "{waiting:#}");
@@ -101,14 +99,19 @@ async fn answers_of_two_callers(spool: Option<&Path>) {
     let begun = Instant::now();
     let next = service.submit_as("free", &fares(3)).await;
     service.wait_for_scan_as("free", &next).await;
-    let took = begun.elapsed();
-    println!("the next scan took {took:?}");
-    assert!(took < Duration::from_millis(2_500), "{took:?}");
+    let second = begun.elapsed();
 
     holder.rollback().await.unwrap();
     service.wait_for_scan_as("locked", &locked).await;
+    // What such a scan takes on this machine at this time when nothing is locked.
+    let begun = Instant::now();
+    let reference = service.submit_as("free", &fares(6)).await;
+    service.wait_for_scan_as("free", &reference).await;
+    let usual = begun.elapsed();
+    println!("two scans beside the lock took {first:?} and {second:?}, one without it {usual:?}");
+    assert!(first.max(second) < Duration::from_millis(2_500) + 4 * usual);
     worker.stop().await;
-    assert_eq!(service.upstream.count(), 11, "no call is made twice");
+    assert_eq!(service.upstream.count(), 17, "no call is made twice");
     println!("{}", service.check_ledger().await);
 }
 

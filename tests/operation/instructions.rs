@@ -1,0 +1,74 @@
+//! What a search and an item of a scan cost the program, in instructions. valgrind counts them: unlike seconds, they
+//! depend neither on the machine nor on what else it does. The count is that of the development build, which every run
+//! of the tests has; docs/benchmarks.md has those of a release. What Postgres and the kernel do is not counted.
+//!
+//! If this test fails, find out what made the work dearer (`callgrind_annotate --inclusive=yes FILE` shows where the
+//! instructions go), or write the new count below, with its reason in the commit.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::faults::process::FarescanProcess;
+use crate::support::reply::Reply;
+use crate::support::upstream::fare;
+use crate::worker::fixture::{WorkerFixture, fares};
+
+/// Instructions of one synchronous search: ten fares, 5 kB.
+const SEARCH: u64 = 4_080_000;
+/// Instructions of one item of a scan, from its claim to its stored answer: ten fares, 5 kB.
+const ITEM: u64 = 3_980_000;
+/// What a run does more than the one that it is compared with.
+const MORE: u64 = 100;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_and_an_item_cost_what_they_did() {
+    let (base, searches, items) = tokio::join!(
+        instructions(10, 10),
+        instructions(10 + MORE, 10),
+        instructions(10, 10 + MORE)
+    );
+    let search = searches.saturating_sub(base) / MORE;
+    let item = items.saturating_sub(base) / MORE;
+    println!("a search: {search} instructions; an item: {item}");
+    for (what, seen, recorded) in [("a search", search, SEARCH), ("an item", item, ITEM)] {
+        assert!(
+            seen <= recorded + recorded / 5,
+            "{what} costs {seen} instructions, a fifth more than the {recorded} that are recorded"
+        );
+        assert!(
+            seen >= recorded / 2,
+            "{what} costs {seen} instructions, half of the {recorded} that are recorded: record them"
+        );
+    }
+}
+
+/// The instructions of a service that does this much, from its start to its end.
+async fn instructions(searches: u64, items: u64) -> u64 {
+    let fixture = WorkerFixture::new().await;
+    fixture.upstream.answer(|call| {
+        let fares: Vec<_> = (150..160).map(|price| fare(price, &call.body)).collect();
+        Reply::json(Value::Array(fares))
+    });
+    let file = fixture.spool.path().join("callgrind.out");
+    let service = FarescanProcess::start_counted(&fixture, &file);
+    let search = json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14", "limit": 50});
+    for _ in 0..searches {
+        let response = service.post("/v1/flights/oneway", &search).await;
+        assert_eq!(response.status, 200, "{response:?}");
+    }
+    let scan = service
+        .post("/v1/scans", &fares(i64::try_from(items).unwrap()))
+        .await;
+    assert_eq!(scan.status, 202, "{scan:?}");
+    fixture
+        .wait_until_ended(scan.body["id"].as_str().unwrap().parse().unwrap())
+        .await;
+    assert_eq!(fixture.upstream.count() as u64, searches + items);
+    service.signal(Signal::INT);
+    assert!(service.wait_for_exit().await.success());
+    let counts = std::fs::read_to_string(file).unwrap();
+    let total = counts
+        .lines()
+        .find_map(|line| line.strip_prefix("summary: "));
+    total.unwrap().trim().parse().unwrap()
+}
