@@ -17,6 +17,7 @@ mod load;
 mod meter;
 mod nginx;
 mod pages;
+mod peers;
 mod scan;
 mod scans;
 mod upstream;
@@ -28,7 +29,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Any error ends the run: figures of an incomplete run are meaningless.
 type Res<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-const USAGE: &str = "script/bench scan|ceiling|claim|gateway|pages|history|all   FARESCAN_BENCH_RUNS=<count> repeats, 3 if unset";
+const USAGE: &str = "script/bench scan|ceiling|claim|gateway|pages|peers|history|all   FARESCAN_BENCH_RUNS=<count> repeats, 3 if unset";
 
 fn main() -> ExitCode {
     // Cargo adds this flag.
@@ -72,12 +73,14 @@ async fn bench(words: &[&str]) -> Res<()> {
         ["claim"] => claim::run().await,
         ["gateway"] => gateway::run().await,
         ["pages"] => pages::run().await,
+        ["peers"] => peers::run().await,
         ["all"] => {
             scan::run().await?;
             ceiling::run().await?;
             claim::run().await?;
             gateway::run().await?;
-            pages::run().await
+            pages::run().await?;
+            peers::run().await
         }
         _ => Err(USAGE.into()),
     }
