@@ -60,7 +60,7 @@ pub async fn run() -> Res<()> {
         worker.stop().await?;
         if bytes == 0 {
             queue_throughput(&env, api, &upstream).await?;
-            submit_latency(&env, api).await?;
+            submit_latency(&env, api, &upstream).await?;
         }
         serve.stop().await?;
         env.close().await;
@@ -281,22 +281,20 @@ fn call_record(row: &ClaimRow, attempt: AttemptId) -> CallRecord {
     }
 }
 
-async fn submit_latency(env: &BenchEnvironment, api: SocketAddr) -> Res<()> {
+async fn submit_latency(env: &BenchEnvironment, api: SocketAddr, upstream: &Upstream) -> Res<()> {
     let times = 5 * runs();
     println!("\nceiling: submit of {ITEMS} items over HTTP, until its 202, {times} times");
+    // The marketplace has accepted the callers: of others one item is stored.
+    let mut worker = env.worker(&upstream.url(), IN_FLIGHT)?;
+    worker.listening().await?;
+    let callers = create_callers(env.pool(), api, "submit", times).await?;
+    worker.stop().await?;
     // No worker runs, so the items stay pending.
     let before = load()?;
     let begun = Instant::now();
     let mut took = Vec::new();
-    for number in 0..times {
-        took.push(
-            submit(
-                api,
-                &format!("bench-caller-submit-{number}"),
-                &scan_request(ITEMS),
-            )
-            .await?,
-        );
+    for caller in &callers {
+        took.push(submit(api, caller, &scan_request(ITEMS)).await?);
     }
     let stored = count(
         env.pool(),
