@@ -2,7 +2,7 @@
 //! server, as many calls in flight.
 //!
 //! graphile-worker and pg-boss are Node.js programs (`benches/peers/*.mjs`), installed with npm into
-//! `target/peers`. Each call of theirs stores its answer in a row of a table; they keep no ledger
+//! `target/tmp/peers`. Each call of theirs stores its answer in a row of a table; they keep no ledger
 //! before the call, no history, no pace and no fairness between callers (docs/benchmarks.md).
 
 use std::fs;

@@ -1,7 +1,7 @@
 // A queue of another project does what a scan does: for each job one search at the marketplace, and its answer in a
 // table of the same Postgres. Commands come by standard input, a line each:
 //   fill COUNT   adds jobs, answers "filled"
-//   start        works until all jobs are done, answers "done"
+//   start        works until all jobs are done, answers "done" if each of them has stored one answer
 //
 //   node main.mjs graphile-worker|pg-boss DATABASE_URL MARKETPLACE_URL CALLS_IN_FLIGHT
 
@@ -19,6 +19,7 @@ await database.query(`create table if not exists results (
     observed_at timestamptz not null default now())`)
 
 let left = 0
+let expected = 0
 let allDone = () => {}
 
 /** One job: the search, the best price, a row. */
@@ -42,12 +43,13 @@ function done (count = 1) {
 }
 
 const { open } = await import(`./${queueName}.mjs`)
-const queue = await open({ databaseUrl, database, calls, search, done })
+const queue = await open({ databaseUrl, calls, search, done })
 
 for await (const line of createInterface({ input: process.stdin })) {
   const [command, count] = line.split(' ')
   if (command === 'fill') {
     left = Number(count)
+    expected += left
     const jobs = Array.from({ length: left }, (_, day) => ({ date: new Date(Date.UTC(2027, 0, 1 + day % 300)).toISOString().slice(0, 10) }))
     await queue.fill(jobs)
     console.log('filled')
@@ -55,7 +57,8 @@ for await (const line of createInterface({ input: process.stdin })) {
     const finished = new Promise(resolve => { allDone = resolve })
     await queue.start()
     await finished
-    console.log('done')
+    const { rows: [{ stored }] } = await database.query('select count(*)::int as stored from results')
+    console.log(stored === expected ? 'done' : `${stored} answers of ${expected}`)
     await queue.stop()
   }
 }

@@ -44,8 +44,8 @@ impl Listener {
 /// Runs the handler, unless the request's target is invalid. Requests to the API are counted and
 /// timed by their route template.
 ///
-/// The only middleware with a future of its own: each such layer costs a request two boxes and a
-/// copy of everything beneath it.
+/// One middleware for all that has to wait for the handler: each layer with a future of its own costs
+/// a request two boxes and a clone of everything beneath it.
 pub(super) async fn answer(listener: Listener, request: Request, next: Next) -> Response {
     let mut passage = (listener == Listener::Api).then(|| {
         let route = request.extensions().get::<MatchedPath>();

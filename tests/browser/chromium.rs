@@ -178,8 +178,8 @@ fn program(setting: &str, names: &[&str]) -> String {
     })
 }
 
-/// Starts chromedriver at a port of its own choice. It takes a port for IPv4 and then the same one for IPv6, which another
-/// process may have: then it ends, and is started again.
+/// Starts chromedriver at a port of its own choice. On a loaded machine it has ended before it listened, once in
+/// hundreds of starts and without a known reason. So it is started again, and what it wrote is shown if it never listens.
 fn start_chromedriver(home: &TempDir) -> (Child, u16) {
     let mut output = Vec::new();
     for _ in 0..5 {
