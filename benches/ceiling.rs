@@ -247,10 +247,11 @@ pub async fn finish(pool: &PgPool, claims: &[ClaimRow]) -> Res<()> {
         .map(|(row, (_, attempt))| call_record(row, *attempt))
         .collect();
     let mut tx = farescan::db::begin(pool).await?;
-    let fresh =
-        store::record_calls(&mut tx, &calls.iter().collect::<Vec<_>>(), Timestamp::now()).await?;
+    let calls: Vec<_> = calls.iter().collect();
+    let open = store::open_calls(&mut tx, &calls).await?;
+    store::record_calls(&mut tx, &calls, &open, Timestamp::now()).await?;
     tx.commit().await?;
-    if fresh.len() == calls.len() {
+    if open.numbers.len() == calls.len() {
         Ok(())
     } else {
         Err("a call was recorded twice".into())

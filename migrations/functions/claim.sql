@@ -2,11 +2,13 @@
 
 -- Claims at most p_slots items for a worker: due lanes in the order of their due time, each at most its share of the slots, its pace
 -- (GCRA), its permits and what is left of its plan. A lane that the slots did not suffice for keeps its due time and so comes first at the
--- next poll. Items come in the order of their sequence. The last row has no item but wait_ms, the milliseconds until the next poll can find
--- something (at most 1000), or -1: the worker's lease has expired, take a new one.
+-- next poll. Items come in the order of their sequence, each with the sealed key of its scan (null: it was wiped or has expired). The last
+-- row has no item but wait_ms, the milliseconds until the next poll can find something (at most 1000), or -1: the worker's lease has
+-- expired, take a new one.
 create or replace function claim_items(p_worker bigint, p_slots integer)
 returns table (tenant_id uuid, api text, item_id uuid, scan_id uuid, number integer, endpoint text, body jsonb, upstream_filters boolean,
-               upstream_limit integer, verbatim boolean, grant_id uuid, wait_ms integer)
+               upstream_limit integer, verbatim boolean, grant_id uuid, key_purpose text, key_id text, key_nonce bytea,
+               key_ciphertext bytea, key_expires_at timestamptz, wait_ms integer)
 language plpgsql
 -- The planner takes a tenth of the rows for a LIMIT it does not know and then prefers scans and sorts that grow with the backlog.
 set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set plan_cache_mode = force_generic_plan
@@ -95,10 +97,13 @@ begin
             -- Item by item, in the order of their turns: joined freely, the planner begins with all scans of the tenant.
             return query
             select m.tenant_id, m.api, m.item_id, m.scan_id, m.attempt, s.endpoint, m.body, s.upstream_filters, s.upstream_limit,
-                   s.verbatim, s.grant_id, null::integer
+                   s.verbatim, g.grant_id, g.purpose, g.key_id, g.nonce, g.ciphertext, g.expires_at, null::integer
             from unnest(taken) x (item_id)
             cross join lateral (select * from scan_items i where i.tenant_id = lane.tenant_id and i.item_id = x.item_id offset 0) m
-            cross join lateral (select * from scans s where s.tenant_id = m.tenant_id and s.scan_id = m.scan_id offset 0) s;
+            cross join lateral (select * from scans s where s.tenant_id = m.tenant_id and s.scan_id = m.scan_id offset 0) s
+            left join lateral (select * from key_grants g
+                               where g.tenant_id = m.tenant_id and g.grant_id = s.grant_id and g.wiped_at is null
+                                 and g.expires_at > clock_timestamp() offset 0) g on true;
         end if;
 
         lane.arrival := lane.arrival + got * lane.emission;

@@ -6,42 +6,73 @@
 -- Triggers number the changes, so that no statement can forget it. They lock a scan after its items, as everything does. The pause of a lane
 -- takes no number, because lanes are locked before items: its scans' listeners are only notified.
 
--- Numbers the items that a statement changed. Listeners are notified at most twice a second, because commits that notify wait for each
--- other and the writers' must not; a listener polls again a second later, and so sees the rest.
+-- Numbers the items that a statement changed.
 create or replace function number_item_events() returns trigger
 language plpgsql
 -- The two versions of thousands of items are joined by a hash; a plan that was made for one item would compare all with all.
 set enable_nestloop = off
 as $$
 declare
-    work     record;
-    t        timestamptz := clock_timestamp();
-    last     bigint;
-    notified timestamptz;
+    tenants uuid[];   -- one entry for each changed item
+    scans   uuid[];
+    items   uuid[];
 begin
     -- A claim, the most frequent change, shows nowhere.
     if not exists (select from items_after a where a.state <> 'claimed') then
         return null;
     end if;
-    for work in
-        select a.tenant_id, a.scan_id, array_agg(a.item_id order by a.position) as items
-        from items_after a join items_before b on b.tenant_id = a.tenant_id and b.item_id = a.item_id
-        where (shown_item_state(a.state), a.search_status, a.reason, a.observed_at)
-              is distinct from (shown_item_state(b.state), b.search_status, b.reason, b.observed_at)
-        group by a.tenant_id, a.scan_id
-        order by a.tenant_id, a.scan_id
-    loop
-        update scans s
-        set event_count = s.event_count + cardinality(work.items) + 1, has_events = true,
-            notified_at = case when s.notified_at between t - interval '500 milliseconds' and t then s.notified_at else t end
-        where s.tenant_id = work.tenant_id and s.scan_id = work.scan_id
-        returning s.event_count, s.notified_at into last, notified;
-        insert into scan_events (tenant_id, scan_id, last_id, items) values (work.tenant_id, work.scan_id, last - 1, work.items);
-        if notified = t then
-            perform pg_notify('farescan_scan', work.scan_id::text);
-        end if;
-    end loop;
+    select array_agg(c.tenant_id), array_agg(c.scan_id), array_agg(c.item_id) into tenants, scans, items
+    from (select a.tenant_id, a.scan_id, a.item_id
+          from items_after a join items_before b on b.tenant_id = a.tenant_id and b.item_id = a.item_id
+          where (shown_item_state(a.state), a.search_status, a.reason, a.observed_at)
+                is distinct from (shown_item_state(b.state), b.search_status, b.reason, b.observed_at)
+          order by a.tenant_id, a.scan_id, a.position) c;
+    if items is not null then
+        perform take_event_numbers(tenants, scans, items);
+    end if;
     return null;
+end $$;
+
+-- Gives changed items the next event numbers of their scans; the arrays are in the order of tenants, scans and positions. Listeners are
+-- notified at most twice a second, because commits that notify wait for each other and the writers' must not; a listener polls again a
+-- second later, and so sees the rest.
+create or replace function take_event_numbers(p_tenants uuid[], p_scans uuid[], p_items uuid[]) returns void
+language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
+as $$
+declare
+    t    timestamptz := clock_timestamp();
+    scan uuid;
+begin
+    perform from (select distinct x.tenant_id, x.scan_id from unnest(p_tenants, p_scans) as x (tenant_id, scan_id)
+                  order by x.tenant_id, x.scan_id offset 0) x
+    cross join lateral (select from scans s where s.tenant_id = x.tenant_id and s.scan_id between x.scan_id and x.scan_id
+                        order by s.scan_id limit 1 for no key update) s;
+    for scan in
+        with changed as materialized (
+            select x.tenant_id, x.scan_id, array_agg(x.item_id order by x.nth) as items
+            from unnest(p_tenants, p_scans, p_items) with ordinality as x (tenant_id, scan_id, item_id, nth)
+            group by x.tenant_id, x.scan_id
+        ), found as materialized (
+            select c.*, s.row_id from changed c
+            cross join lateral (select s.ctid as row_id from scans s
+                                where s.tenant_id = c.tenant_id and s.scan_id between c.scan_id and c.scan_id
+                                order by s.scan_id limit 1) s
+        ), numbered as (
+            update scans s
+            set event_count = s.event_count + cardinality(f.items) + 1, has_events = true,
+                notified_at = case when s.notified_at between t - interval '500 milliseconds' and t then s.notified_at else t end
+            from found f
+            where s.ctid = f.row_id
+            returning s.tenant_id, s.scan_id, s.event_count, s.notified_at, f.items
+        ), entered as (
+            insert into scan_events (tenant_id, scan_id, last_id, items)
+            select n.tenant_id, n.scan_id, n.event_count - 1, n.items from numbered n
+        )
+        select n.scan_id from numbered n where n.notified_at = t
+    loop
+        perform pg_notify('farescan_scan', scan::text);
+    end loop;
 end $$;
 
 create or replace trigger number_items after update on scan_items

@@ -46,8 +46,10 @@ begin
 end $$;
 
 -- How many calls the pace allows at a time (GCRA).
+--
+-- Stable, as its arithmetic with times is: declared immutable it would not be inlined, and planned anew for each call.
 create or replace function calls_within_pace(lane lanes, p_at timestamptz) returns integer
-language sql immutable as $$
+language sql stable as $$
     select floor(extract(epoch from p_at + lane.burst * lane.emission - greatest(lane.arrival, p_at))
                  / extract(epoch from lane.emission) + 1e-6)::integer
 $$;
@@ -156,9 +158,9 @@ language sql immutable as $$
 $$;
 
 -- Whether an update changes the lane in a way that matters: otherwise nobody takes the lane's lock. What is left of a plan is written
--- once a second, and at once near its end.
+-- once a second, and at once near its end. Stable, so that it is inlined, as calls_within_pace.
 create or replace function changes_lane(lane lanes, news lane_update, p_at timestamptz) returns boolean
-language sql immutable as $$
+language sql stable as $$
     select coalesce(
         lane.full_up and news.answered > 0
         -- A concurrent claim may have counted the call as in flight and wait for its end. Near the end of the plan no other call
@@ -355,6 +357,8 @@ end $$;
 create or replace function update_lanes(p_news jsonb) returns bigint
 language plpgsql as $$
 declare
+    -- A variable, so that changes_lane is inlined.
+    t     timestamptz := clock_timestamp();
     news  record;
     lane  lanes;
     freed bigint := 0;
@@ -363,15 +367,16 @@ begin
         select n as said
         from jsonb_populate_recordset(null::lane_update, p_news) n
         join lanes l on l.tenant_id = n.tenant_id and l.api = n.api
-        where changes_lane(l, n, clock_timestamp())
+        where changes_lane(l, n, t)
         order by n.tenant_id, n.api
     loop
         select * into lane from lanes l
         where l.tenant_id = (news.said).tenant_id and l.api = (news.said).api for no key update;
+        t := clock_timestamp();
         -- Another process may have applied the same meanwhile.
-        if found and changes_lane(lane, news.said, clock_timestamp()) then
+        if found and changes_lane(lane, news.said, t) then
             freed := freed + (lane.full_up and (news.said).answered > 0)::integer;
-            perform store_lane(lane_updated(lane, news.said, clock_timestamp()));
+            perform store_lane(lane_updated(lane, news.said, t));
         end if;
     end loop;
     return freed;

@@ -8,188 +8,246 @@
 --
 -- Rows are read as in begin.sql.
 
--- Stores what became of calls (a JSON array of finished_call, of different items): attempts, items, scans, and the lanes that pause or
--- have items again. Returns those that were not recorded before, each with the number under which it is: only their answers and observations
--- are stored, so that recording twice stores once.
---
--- The answer of a call that was abandoned still completes its item, unless a newer attempt has begun: then, and when the item was cancelled
--- or waits for a better call, it is stored with its attempt alone. Its cost counts either way.
-create or replace function record_calls(p_now timestamptz, p_calls jsonb)
-returns table (tenant_id uuid, item_id uuid, number integer)
+-- The transaction of a batch:
+--   lock_lanes_of_calls   only where a call may pause its lane or puts its item back
+--   open_calls            locks the items, so that nothing changes what it finds
+--   restore_calls         only where a failover lost the row of a call
+--   the answers and observations of the calls that are not recorded yet
+--   record_calls          attempts, items, and last the scans, which the begins of other calls wait for
+
+-- Locks the lanes of calls before their items, and wakes the lanes that have items again: a claim may have found them empty meanwhile.
+create or replace function lock_lanes_of_calls(p_tenants uuid[], p_items uuid[], p_puts_back boolean[]) returns void
+language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
+as $$
+declare
+    lane record;
+begin
+    for lane in
+        select i.tenant_id, i.api, bool_or(x.puts_back) as puts_back
+        from unnest(p_tenants, p_items, p_puts_back) as x (tenant_id, item_id, puts_back)
+        cross join lateral (select i.tenant_id, i.api from scan_items i
+                            where i.tenant_id = x.tenant_id and i.item_id between x.item_id and x.item_id
+                            order by i.item_id limit 1) i
+        group by i.tenant_id, i.api
+        order by i.tenant_id, i.api
+    loop
+        perform from lanes l where l.tenant_id = lane.tenant_id and l.api = lane.api for no key update;
+        if lane.puts_back then
+            perform wake_lane(lane.tenant_id, lane.api);
+        end if;
+    end loop;
+end $$;
+
+-- Locks the items of finished calls (of different items) and finds the calls' rows. One row for each call whose item exists: its number in
+-- the ledger (null: it is not on record) and whether it is still to be recorded. That of a call that was abandoned is: its answer came late.
+create or replace function open_calls(p_tenants uuid[], p_items uuid[], p_numbers integer[], p_attempt_ids uuid[])
+returns table (item_id uuid, number integer, is_open boolean)
 language plpgsql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    work    record;
-    scan    scans;
-    entered uuid[];
+    found_items uuid[];
 begin
-    for work in
-        select i.tenant_id, i.api, bool_or(c.ending = 'returned') as returned
-        from jsonb_populate_recordset(null::finished_call, p_calls) c
-        cross join lateral (select * from scan_items i where i.tenant_id = c.tenant_id and i.item_id between c.item_id and c.item_id
-                            order by i.item_id limit 1) i
-        where c.ending = 'returned' or c.pause_reason is not null
-        group by i.tenant_id, i.api
-        order by i.tenant_id, i.api
-    loop
-        perform from lanes l where l.tenant_id = work.tenant_id and l.api = work.api for no key update;
-        -- Its items are pending again, and a claim may have found the lane empty meanwhile.
-        if work.returned then
-            perform wake_lane(work.tenant_id, work.api);
-        end if;
-    end loop;
-    perform from (select c.tenant_id, c.item_id from jsonb_populate_recordset(null::finished_call, p_calls) c
-                  order by c.tenant_id, c.item_id offset 0) c
-    cross join lateral (select from scan_items i where i.tenant_id = c.tenant_id and i.item_id between c.item_id and c.item_id
+    select array_agg(i.item_id) into found_items
+    from (select x.tenant_id, x.item_id from unnest(p_tenants, p_items) as x (tenant_id, item_id)
+          order by x.tenant_id, x.item_id offset 0) x
+    cross join lateral (select i.item_id from scan_items i
+                        where i.tenant_id = x.tenant_id and i.item_id between x.item_id and x.item_id
                         order by i.item_id limit 1 for no key update) i;
-    perform from (select distinct i.tenant_id, i.scan_id from jsonb_populate_recordset(null::finished_call, p_calls) c
+    return query
+    select x.item_id, a.number, coalesce(a.ended_at is null or a.reason = 'worker_lost', false) and a.number is not null
+    from unnest(p_tenants, p_items, p_numbers, p_attempt_ids) as x (tenant_id, item_id, number, attempt_id)
+    left join lateral (select a.number, a.ended_at, a.reason from attempts a
+                       where a.tenant_id = x.tenant_id and a.item_id between x.item_id and x.item_id
+                         and case when x.attempt_id is null then a.number = x.number else a.attempt_id = x.attempt_id end
+                       order by a.item_id limit 1) a on true
+    where x.item_id = any (found_items);
+end $$;
+
+-- Stores what became of open calls (a JSON array of finished_call, of different items, each with its number in the ledger): attempts, items,
+-- scans, and the lanes that pause or have items again. Those in p_restored were restored in this transaction. The caller holds the locks of
+-- the items and, as lock_lanes_of_calls takes them, of the lanes.
+--
+-- The answer of a call that was abandoned still completes its item, unless a newer attempt has begun: then, and when the item was cancelled
+-- or waits for a better call, it is stored with its attempt alone. Its cost counts either way.
+create or replace function record_calls(p_now timestamptz, p_calls jsonb, p_restored uuid[]) returns void
+language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set plan_cache_mode = force_generic_plan
+as $$
+declare
+    calls finished_call[] := array(select c from jsonb_populate_recordset(null::finished_call, p_calls) c);
+    ended ended_calls[];   -- one for each scan
+    work  record;
+begin
+    perform from (select distinct i.tenant_id, i.scan_id
+                  from unnest(calls) c
                   cross join lateral (select * from scan_items i
                                       where i.tenant_id = c.tenant_id and i.item_id between c.item_id and c.item_id
                                       order by i.item_id limit 1) i
                   order by i.tenant_id, i.scan_id offset 0) x
     cross join lateral (select from scans s where s.tenant_id = x.tenant_id and s.scan_id between x.scan_id and x.scan_id
                         order by s.scan_id limit 1 for no key update) s;
-    entered := restore_lost_attempts(p_calls);
 
-    for work in
-        with calls as materialized (
-            select c.*, a.row_id as attempt_row, a.number as place, a.lane_resumes, a.requests_spent - least(c.billed, a.requests_spent) as unused,
-                   coalesce(a.attempt_id = any (entered), false) as was_lost
-            from jsonb_populate_recordset(null::finished_call, p_calls) c
-            cross join lateral (select a.*, a.ctid as row_id from attempts a
-                                where a.tenant_id = c.tenant_id and a.item_id between c.item_id and c.item_id
-                                  and case when c.attempt_id is null then a.number = c.number else a.attempt_id = c.attempt_id end
-                                order by a.item_id limit 1) a
-            where a.ended_at is null or a.reason = 'worker_lost'
-        ), seen as materialized (
-            select c.*, i.row_id as item_row, i.scan_id, i.api, i.state, i.counted_calls, s.max_attempts, s.retry_delay, l.virtual_time,
-                   c.pause_reason is not null and not c.was_lost and coalesce(c.lane_resumes = l.resumes, true) as stops,
-                   -- A call whose begin was lost in a failover may find its item as it was before.
-                   i.state = 'calling' and i.attempt = c.place
-                       or c.was_lost and i.state in ('pending', 'claimed') and c.ending <> 'returned' as live,
-                   i.state = 'done' and i.reason = 'worker_lost' as given_up,
-                   coalesce(newer.is_there, false) as outrun
-            from calls c
-            cross join lateral (select i.*, i.ctid as row_id from scan_items i
-                                where i.tenant_id = c.tenant_id and i.item_id between c.item_id and c.item_id
-                                order by i.item_id limit 1) i
-            cross join lateral (select * from scans s
-                                where s.tenant_id = i.tenant_id and s.scan_id between i.scan_id and i.scan_id
-                                order by s.scan_id limit 1) s
-            cross join lateral (select * from lanes l where l.tenant_id = i.tenant_id and l.api = i.api limit 1) l
-            left join lateral (select true as is_there from attempts n
-                               where n.tenant_id = c.tenant_id and n.item_id = c.item_id and n.number > c.place
-                               order by n.number limit 1) newer on true
-        ), decided as materialized (
-            select s.*,
-                   case when s.live and s.ending = 'returned' then 'pending'
-                        when s.live and s.may_retry and s.counted_calls < s.max_attempts then 'delayed'
-                        when s.live then s.ending
-                        when s.outrun or s.ending = 'returned' then null
-                        when s.given_up then s.ending
-                        -- Lost, and waiting for another call that has not begun: a good answer makes that needless.
-                        when s.state in ('pending', 'claimed', 'delayed', 'held') and not s.may_retry then s.ending
-                   end as next_state
-            from seen s
-        ), ended_attempts as (
-            update attempts a
-            set ended_at = d.ended_at, http_status = d.http_status, search_status = d.search_status, reason = d.reason,
-                error = d.error, search_headers = d.search_headers, latency_ms = d.latency_ms,
-                requests_spent = a.requests_spent - d.unused
-            from decided d
-            where a.ctid = d.attempt_row
-        ), moved as (
-            update scan_items i
-            set state = coalesce(d.next_state, i.state),
-                worker_id = case when d.next_state is null then i.worker_id end,
-                turn = case when d.next_state = 'pending' then d.virtual_time else i.turn end,
-                not_before = case when d.next_state = 'delayed' then clock_timestamp() + d.retry_delay
-                                  when d.next_state is null then i.not_before end,
-                counted_calls = i.counted_calls - case when d.live and d.ending = 'returned' then 1 else 0 end,
-                requests_spent = i.requests_spent - d.unused,
-                search_status = case when d.next_state = 'done' then d.search_status
-                                     when d.next_state is null then i.search_status end,
-                reason = case when d.next_state in ('done', 'failed') then d.reason when d.next_state is null then i.reason end,
-                error = case when d.next_state in ('done', 'failed') then d.error when d.next_state is null then i.error end,
-                results = case when d.next_state = 'done' then d.results when d.next_state is null then i.results end,
-                best_price = case when d.next_state = 'done' then d.best_price when d.next_state is null then i.best_price end,
-                currency = case when d.next_state = 'done' then d.currency when d.next_state is null then i.currency end,
-                observed_at = case when d.next_state in ('done', 'failed') then d.ended_at else i.observed_at end,
-                latency_ms = case when d.next_state in ('done', 'failed') then d.latency_ms else i.latency_ms end
-            from decided d
-            where i.ctid = d.item_row
-        )
+    with open as materialized (
+        select c.*, a.row_id as attempt_row, a.lane_resumes, a.requests_spent - least(c.billed, a.requests_spent) as unused,
+               coalesce(c.attempt_id = any (p_restored), false) as was_lost
+        from unnest(calls) c
+        cross join lateral (select a.*, a.ctid as row_id from attempts a
+                            where a.tenant_id = c.tenant_id and a.item_id = c.item_id and a.number between c.number and c.number
+                            order by a.number limit 1) a
+    ), seen as materialized (
+        select c.*, i.row_id as item_row, i.scan_id, i.api, i.position, i.state, i.counted_calls, i.is_live,
+               s.max_attempts, s.retry_delay, s.best_item_id, s.best_currency, l.virtual_time,
+               c.pause_reason is not null and not c.was_lost and coalesce(c.lane_resumes = l.resumes, true) as stops,
+               i.state = 'done' and i.reason = 'worker_lost' as given_up,
+               coalesce(newer.is_there, false) as outrun
+        from open c
+        cross join lateral (select i.*, i.ctid as row_id,
+                                   -- A call whose begin was lost in a failover may find its item as it was before.
+                                   i.state = 'calling' and i.attempt = c.number
+                                       or c.was_lost and i.state in ('pending', 'claimed') and c.ending <> 'returned' as is_live
+                            from scan_items i
+                            where i.tenant_id = c.tenant_id and i.item_id between c.item_id and c.item_id
+                            order by i.item_id limit 1) i
+        cross join lateral (select * from scans s
+                            where s.tenant_id = i.tenant_id and s.scan_id between i.scan_id and i.scan_id
+                            order by s.scan_id limit 1) s
+        left join lateral (select * from lanes l
+                           where l.tenant_id = i.tenant_id and l.api = i.api and (c.ending = 'returned' or c.pause_reason is not null)
+                           limit 1) l on true
+        left join lateral (select true as is_there from attempts n
+                           where not i.is_live and n.tenant_id = c.tenant_id and n.item_id = c.item_id and n.number > c.number
+                           order by n.number limit 1) newer on true
+    ), decided as materialized (
+        select s.*,
+               case when s.is_live and s.ending = 'returned' then 'pending'
+                    when s.is_live and s.may_retry and s.counted_calls < s.max_attempts then 'delayed'
+                    when s.is_live then s.ending
+                    when s.outrun or s.ending = 'returned' then null
+                    when s.given_up then s.ending
+                    -- Lost, and waiting for another call that has not begun: a good answer makes that needless.
+                    when s.state in ('pending', 'claimed', 'delayed', 'held') and not s.may_retry then s.ending
+               end as next_state
+        from seen s
+    ), ended_attempts as (
+        update attempts a
+        set ended_at = d.ended_at, http_status = d.http_status, search_status = d.search_status, reason = d.reason,
+            error = d.error, search_headers = d.search_headers, latency_ms = d.latency_ms,
+            requests_spent = a.requests_spent - d.unused
+        from decided d
+        where a.ctid = d.attempt_row
+    ), moved as (
+        update scan_items i
+        set state = coalesce(d.next_state, i.state),
+            worker_id = case when d.next_state is null then i.worker_id end,
+            turn = case when d.next_state = 'pending' then d.virtual_time else i.turn end,
+            not_before = case when d.next_state = 'delayed' then clock_timestamp() + d.retry_delay
+                              when d.next_state is null then i.not_before end,
+            counted_calls = i.counted_calls - case when d.is_live and d.ending = 'returned' then 1 else 0 end,
+            requests_spent = i.requests_spent - d.unused,
+            search_status = case when d.next_state = 'done' then d.search_status
+                                 when d.next_state is null then i.search_status end,
+            reason = case when d.next_state in ('done', 'failed') then d.reason when d.next_state is null then i.reason end,
+            error = case when d.next_state in ('done', 'failed') then d.error when d.next_state is null then i.error end,
+            results = case when d.next_state = 'done' then d.results when d.next_state is null then i.results end,
+            best_price = case when d.next_state = 'done' then d.best_price when d.next_state is null then i.best_price end,
+            currency = case when d.next_state = 'done' then d.currency when d.next_state is null then i.currency end,
+            observed_at = case when d.next_state in ('done', 'failed') then d.ended_at else i.observed_at end,
+            latency_ms = case when d.next_state in ('done', 'failed') then d.latency_ms else i.latency_ms end
+        from decided d
+        where i.ctid = d.item_row
+    ), priced as (
+        -- Prices of the scan's currency, or of any while it has none.
+        select d.*, d.next_state = 'done' and d.best_price is not null
+                    and (d.best_currency is null or d.currency is not distinct from d.best_currency) as counts
+        from decided d
+    ), of_scans as (
         select d.tenant_id, d.scan_id, d.api, sum(d.unused) as unused,
-               array_agg(d.item_id) as items, array_agg(d.place) as numbers,
-               array_agg(d.item_id) filter (where d.next_state in ('done', 'failed')) as ended,
-               array_agg(d.item_id) filter (where d.next_state in ('pending', 'delayed')) as put_back,
-               array_agg(d.pause_reason) filter (where d.stops) as reasons,
-               array_agg(d.pause_seconds) filter (where d.stops) as seconds,
-               array_agg(clock_timestamp() - greatest(p_now - d.ended_at, interval '0')) filter (where d.stops) as since,
                count(*) filter (where d.next_state = 'done' and d.search_status = 'ok') as ok,
                count(*) filter (where d.next_state = 'done' and d.search_status = 'empty') as empty,
                count(*) filter (where d.next_state = 'done' and d.search_status = 'partial') as partial,
                count(*) filter (where d.next_state = 'done' and d.search_status = 'degraded')
                    - count(*) filter (where d.next_state is not null and d.given_up) as degraded,
-               count(*) filter (where d.next_state = 'failed') as failed
-        from decided d
+               count(*) filter (where d.next_state = 'failed') as failed,
+               min(d.best_price) filter (where d.counts) as price,
+               (array_agg(d.currency order by d.best_price, d.position) filter (where d.counts))[1] as currency,
+               (array_agg(d.item_id order by d.best_price, d.position) filter (where d.counts))[1] as item_id,
+               array_agg(d.item_id) filter (where d.next_state in ('done', 'failed')) as ended,
+               coalesce(bool_or(d.item_id = d.best_item_id and d.next_state in ('done', 'failed')), false) as best_again,
+               array_agg(d.item_id) filter (where d.next_state in ('pending', 'delayed')) as put_back,
+               array_agg(d.pause_reason) filter (where d.stops) as reasons,
+               array_agg(d.pause_seconds) filter (where d.stops) as seconds,
+               array_agg(clock_timestamp() - greatest(p_now - d.ended_at, interval '0')) filter (where d.stops) as since
+        from priced d
         group by d.tenant_id, d.scan_id, d.api
-        order by d.tenant_id, d.scan_id
-    loop
+    )
+    select array_agg(row (o.*)::ended_calls order by o.tenant_id, o.scan_id) into ended from of_scans o;
+
+    for work in select * from unnest(ended) e where e.reasons is not null loop
         perform pause_lane_since(work.tenant_id, work.api, p.reason, p.seconds, p.since)
         from unnest(work.reasons, work.seconds, work.since) as p (reason, seconds, since);
-        scan := count_ended(p_now, work.tenant_id, work.scan_id, work.ok, work.empty, work.partial, work.degraded, work.failed, 0,
-                            work.unused);
+    end loop;
+    for work in
+        update scans s
+        set ok = s.ok + e.ok, empty = s.empty + e.empty, partial = s.partial + e.partial, degraded = s.degraded + e.degraded,
+            failed = s.failed + e.failed, requests_spent = s.requests_spent - e.unused,
+            best_price = case when p.is_better then e.price else s.best_price end,
+            best_currency = case when p.is_better then e.currency else s.best_currency end,
+            best_item_id = case when p.is_better then e.item_id else s.best_item_id end
+        from unnest(ended) e
+        cross join lateral (select x.ctid as row_id, not e.best_again and e.price is not null
+                                                and (x.best_price is null or e.price < x.best_price) as is_better
+                            from scans x
+                            where x.tenant_id = e.tenant_id and x.scan_id between e.scan_id and e.scan_id
+                            order by x.scan_id limit 1) p
+        where s.ctid = p.row_id
+        returning s as scan, e.put_back, e.ended, e.best_again
+    loop
+        perform end_scan_if_done(p_now, work.scan);
         if work.put_back is not null then
-            perform follow_scan_status(p_now, scan, work.put_back);
+            perform follow_scan_status(p_now, work.scan, work.put_back);
         end if;
-        if work.ended is not null then
-            perform update_best_price(work.tenant_id, work.scan_id, work.ended);
+        if work.best_again then
+            perform update_best_price((work.scan).tenant_id, (work.scan).scan_id, work.ended);
         end if;
-        return query
-        select work.tenant_id, x.item_id, x.number from unnest(work.items, work.numbers) as x (item_id, number);
     end loop;
 end $$;
 
--- Restores the rows of finished calls that are not on record, each with its request in the budget: a failover lost them. A number that
--- stands for another call by now is left to that one. Returns their attempt ids. The caller holds the locks of items and scans.
-create or replace function restore_lost_attempts(p_calls jsonb) returns uuid[]
+-- Restores the rows of finished calls that are not on record (a JSON array of finished_call), each with its request in the budget: a failover
+-- lost them. A number that stands for another call by now is left to that one. Returns their items and numbers. The caller holds the locks
+-- of the items.
+create or replace function restore_calls(p_calls jsonb) returns table (item_id uuid, number integer)
 language plpgsql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set plan_cache_mode = force_generic_plan
 as $$
+#variable_conflict use_column
 declare
     call    record;
-    place   integer;
     counted integer;   -- 1: its item and scan have counted it
-    entered uuid[] := '{}';
 begin
     for call in
         select c.*, i.scan_id, i.worker_id, i.attempt, i.state
         from jsonb_populate_recordset(null::finished_call, p_calls) c
         cross join lateral (select * from scan_items i where i.tenant_id = c.tenant_id and i.item_id between c.item_id and c.item_id
                             order by i.item_id limit 1) i
-        left join lateral (select true as is_there from attempts a
-                           where a.tenant_id = c.tenant_id and a.item_id between c.item_id and c.item_id
-                             and a.attempt_id = c.attempt_id
-                           order by a.item_id limit 1) known on true
-        where c.attempt_id is not null and known.is_there is null
         order by c.tenant_id, i.scan_id, c.item_id
     loop
+        item_id := call.item_id;
         select case when count(*) filter (where a.number = call.number) = 0 then call.number
                     else greatest(max(a.number), call.attempt) + 1 end
-        into place
+        into number
         from attempts a where a.tenant_id = call.tenant_id and a.item_id = call.item_id;
-        counted := (call.state = 'calling' and call.attempt = call.number and place = call.number)::integer;
+        counted := (call.state = 'calling' and call.attempt = call.number and number = call.number)::integer;
         insert into attempts (tenant_id, item_id, number, attempt_id, scan_id, worker_id, started_at, requests_spent)
-        values (call.tenant_id, call.item_id, place, call.attempt_id, call.scan_id, coalesce(call.worker_id, 0),
+        values (call.tenant_id, call.item_id, number, call.attempt_id, call.scan_id, coalesce(call.worker_id, 0),
                 call.ended_at - make_interval(secs => call.latency_ms / 1000.0), greatest(call.billed, counted));
-        entered := entered || call.attempt_id;
+        return next;
         continue when counted = 1;
         update scan_items i
         set calls = i.calls + 1, counted_calls = i.counted_calls + 1, requests_spent = i.requests_spent + call.billed,
-            attempt = case when i.worker_id is null then greatest(i.attempt, place) else i.attempt end
+            attempt = case when i.worker_id is null then greatest(i.attempt, number) else i.attempt end
         where i.tenant_id = call.tenant_id and i.item_id = call.item_id;
         -- They are spent, whatever the limit says.
         update scans s
@@ -197,23 +255,4 @@ begin
             max_requests = case when s.max_requests is not null then greatest(s.max_requests, s.requests_spent + call.billed) end
         where s.tenant_id = call.tenant_id and s.scan_id = call.scan_id;
     end loop;
-    return entered;
 end $$;
-
--- Of finished calls those that are still not on record, and whether their item exists: a call without an attempt id cannot be restored; an
--- item that is missing was deleted with its scan, or lost in a failover.
-create or replace function unknown_calls(p_calls jsonb) returns table (item_id uuid, has_item boolean)
-language sql
-set enable_seqscan = off set enable_sort = off
-as $$
-    select c.item_id, i.is_there is not null
-    from jsonb_populate_recordset(null::finished_call, p_calls) c
-    left join lateral (select true as is_there from attempts a
-                       where a.tenant_id = c.tenant_id and a.item_id between c.item_id and c.item_id
-                         and case when c.attempt_id is null then a.number = c.number else a.attempt_id = c.attempt_id end
-                       order by a.item_id limit 1) a on true
-    left join lateral (select true as is_there from scan_items i
-                       where i.tenant_id = c.tenant_id and i.item_id between c.item_id and c.item_id
-                       order by i.item_id limit 1) i on true
-    where a.is_there is null
-$$;

@@ -99,21 +99,28 @@ end $$;
 create or replace trigger keep_requests_of_run before delete on scans
     for each row when (old.monitor_id is not null) execute function keep_requests_of_run();
 
--- Counts items that have ended, returns unused requests to the budget, and ends the scan with its last item: its status is decided, its key
--- wiped, its listeners notified. A late answer may still make an incomplete scan a completed one.
+-- Counts items that have ended, returns unused requests to the budget, and ends the scan with its last item.
 create or replace function count_ended(p_now timestamptz, p_tenant uuid, p_scan uuid, p_ok bigint, p_empty bigint, p_partial bigint,
                             p_degraded bigint, p_failed bigint, p_cancelled bigint, p_unused bigint) returns scans
 language plpgsql as $$
 declare
     scan scans;
-    good boolean;
 begin
     update scans s
     set ok = s.ok + p_ok, empty = s.empty + p_empty, partial = s.partial + p_partial, degraded = s.degraded + p_degraded,
         failed = s.failed + p_failed, cancelled = s.cancelled + p_cancelled, requests_spent = s.requests_spent - p_unused
     where s.tenant_id = p_tenant and s.scan_id = p_scan
     returning * into scan;
-    good := scan.partial + scan.degraded + scan.failed = 0;
+    return end_scan_if_done(p_now, scan);
+end $$;
+
+-- Ends a scan whose items have all ended: its status is decided, its key wiped, its listeners notified. A late answer may still make an
+-- incomplete scan a completed one. The caller has updated the scan in this transaction.
+create or replace function end_scan_if_done(p_now timestamptz, scan scans) returns scans
+language plpgsql as $$
+declare
+    good boolean := scan.partial + scan.degraded + scan.failed = 0;
+begin
     if scan.ok + scan.empty + scan.partial + scan.degraded + scan.failed + scan.cancelled < scan.total then
         return scan;
     end if;
@@ -121,14 +128,14 @@ begin
         update scans s
         set status = case when s.status = 'cancelled' then s.status when good then 'completed' else 'incomplete' end,
             status_reason = null, finished_at = p_now
-        where s.tenant_id = p_tenant and s.scan_id = p_scan
+        where s.tenant_id = scan.tenant_id and s.scan_id = scan.scan_id
         returning * into scan;
         update key_grants g set nonce = '', ciphertext = '', wiped_at = p_now
-        where g.tenant_id = p_tenant and g.grant_id = scan.grant_id and g.wiped_at is null;
-        perform pg_notify('farescan_scan', p_scan::text);
+        where g.tenant_id = scan.tenant_id and g.grant_id = scan.grant_id and g.wiped_at is null;
+        perform pg_notify('farescan_scan', scan.scan_id::text);
     elsif scan.status = 'incomplete' and good then
         update scans s set status = 'completed'
-        where s.tenant_id = p_tenant and s.scan_id = p_scan
+        where s.tenant_id = scan.tenant_id and s.scan_id = scan.scan_id
         returning * into scan;
     end if;
     return scan;

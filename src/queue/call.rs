@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use sqlx::PgPool;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::begin::BeginHandle;
 use super::completed_call::{CompletedCall, NotSendable};
 use super::database_retry::{RetryError, RetryUntil, retry};
-use super::keys::KeyHandle;
 use super::lease::Lease;
 use super::pause_scan::{PauseCause, pause_scan};
 use super::pending_write::RecordHandle;
@@ -22,7 +21,7 @@ use crate::db::truncate_to_micros;
 use crate::ids::AttemptId;
 use crate::scans::plan::earliest_today;
 use crate::search::{CallerKey, Finding, Search};
-use crate::tenants::{self, Keyring};
+use crate::tenants::{self, GrantError, Keyring};
 use crate::upstream;
 
 /// The rows that a flight scan requests unless it sets another limit (scans.md, rule 5).
@@ -41,7 +40,6 @@ pub struct CallExecutor {
     pub(super) ring: Arc<Keyring>,
     pub(super) upstream: upstream::Client,
     pub(super) lease: Arc<Lease>,
-    pub(super) keys: KeyHandle,
     pub(super) begin: BeginHandle,
     pub(super) record: RecordHandle,
 }
@@ -53,22 +51,17 @@ impl CallExecutor {
         let begin_until = self.lease.begin_until(claimed_item.requested_at());
         let until = RetryUntil::Deadline(begin_until);
         let search = build_search(&claimed_item.row, Timestamp::now());
-        let key = match self.open_key(&claimed_item.row, begin_until).await {
-            Some(Ok(key)) => key,
-            Some(Err(cause)) => {
+        let key = match self.open_key(&claimed_item.row) {
+            Ok(key) => key,
+            Err(cause) => {
                 tracing::warn!(scan = %claimed_item.row.scan, "pausing the scan: its key is unusable");
                 return self.pause(&claimed_item.row, &cause, &until).await;
             }
-            None => return,
         };
         let attempt = AttemptId::new();
         let verdict = self
             .begin
-            .begin(
-                claimed_item.claim(),
-                attempt,
-                self.lease.begin_until(claimed_item.requested_at()),
-            )
+            .begin(claimed_item.claim(), attempt, begin_until)
             .await;
         match verdict {
             Some(BeginVerdict::Begun) => {}
@@ -133,10 +126,10 @@ impl CallExecutor {
 
     /// Whether the caller has replaced the key: the refusal of the old one must not pause the lane.
     async fn key_was_replaced(&self, row: &ClaimRow, used: &CallerKey) -> bool {
-        let Some(grant) = row.grant else {
+        let Some((tenant, grant)) = row.grant.as_ref().map(|grant| grant.id) else {
             return false;
         };
-        let current = tenants::store::open_grant(&self.pool, &self.ring, row.claim.tenant, grant);
+        let current = tenants::open_grant(&self.pool, &self.ring, tenant, grant);
         matches!(
             timeout(KEY_CHECK_TIMEOUT, current).await,
             Ok(Ok(current)) if current.expose() != used.expose()
@@ -151,16 +144,17 @@ impl CallExecutor {
         )
     }
 
-    /// The caller's key, or why the scan pauses; `None`: the database did not answer in time.
-    async fn open_key(
-        &self,
-        row: &ClaimRow,
-        until: Instant,
-    ) -> Option<Result<CallerKey, PauseCause>> {
-        match row.grant {
-            Some(grant) => self.keys.open(row.claim.tenant, grant, until).await,
-            None => Some(Err(PauseCause::KeyGone)),
-        }
+    /// The caller's key, or why the scan pauses. It is not cached: each claim brings it as it is
+    /// then, so a key that was wiped, replaced or has expired is not used for a later claim.
+    fn open_key(&self, row: &ClaimRow) -> Result<CallerKey, PauseCause> {
+        let grant = row.grant.as_ref().ok_or(PauseCause::KeyGone)?;
+        grant.open(&self.ring).map_err(|error| {
+            tracing::warn!(%error, "key unusable");
+            match error {
+                GrantError::NotOpened { nonce, .. } => PauseCause::KeyUnopened { nonce },
+                GrantError::Gone | GrantError::Database(_) => PauseCause::KeyGone,
+            }
+        })
     }
 
     async fn pause(&self, row: &ClaimRow, cause: &PauseCause, until: &RetryUntil) {

@@ -18,6 +18,8 @@ use super::database_retry::{RetryError, RetryUntil, retry};
 use super::store::{ClaimRow, LaneClaims};
 use crate::contract::Api;
 
+/// How long a claim waits for enough free permits.
+const COLLECT_PERMITS: Duration = Duration::from_millis(5);
 /// How long a process that stops waits for calls to be stored.
 const STORE_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a process that stops waits for claims that were not begun to be released.
@@ -75,15 +77,24 @@ impl CallPermits {
         )
     }
 
-    /// Waits for a free call permit, then takes up to `most` of those that are free.
+    /// Waits for free call permits, then takes up to `most` of those that are free. While fewer
+    /// than an eighth of all permits are free, it waits [`COLLECT_PERMITS`] for more: a claim of
+    /// one item costs the database a third of what a claim of 25 does. An idle process does not
+    /// wait.
     pub(super) async fn acquire(&self, most: u32) -> OwnedSemaphorePermit {
+        let enough = (self.capacity / 8).clamp(1, most);
+        let collecting = self.calls.clone().acquire_many_owned(enough);
+        let acquired = match timeout(COLLECT_PERMITS, collecting).await {
+            Ok(acquired) => acquired,
+            Err(_) => self.calls.clone().acquire_owned().await,
+        };
         // The semaphore is never closed.
-        let Ok(mut acquired) = self.calls.clone().acquire_owned().await else {
+        let Ok(mut acquired) = acquired else {
             return std::future::pending().await;
         };
         let more = u32::try_from(self.calls.available_permits())
             .unwrap_or(u32::MAX)
-            .min(most - 1);
+            .min(most - u32::try_from(acquired.num_permits()).unwrap_or(most));
         if let Ok(rest) = self.calls.clone().try_acquire_many_owned(more) {
             acquired.merge(rest);
         }
@@ -120,6 +131,11 @@ impl CallPermits {
                 .copied()
                 .collect()
         })
+    }
+
+    /// How many claims are open whose answers are not in the spool.
+    pub(super) fn open_count(&self) -> usize {
+        self.with_open(|open| open.in_process.len())
     }
 
     /// Whether no call runs, waits to be stored or is in the spool.

@@ -5,8 +5,8 @@
 //! The steps of one call, and the tasks around them:
 //!
 //! ```text
-//!  claim      items of due lanes, fairly and paced          claimer, claimed_item, apalis_backend
-//!  keys       open the callers' keys                        keys
+//!  claim      items of due lanes, fairly and paced, each
+//!             with its caller's sealed key                  claimer, claimed_item, apalis_backend
 //!  begin      record the attempt before it is sent          begin
 //!  call       call the marketplace                          call
 //!  write      batch the completed calls, spool what the
@@ -30,7 +30,6 @@ mod claimed_item;
 mod claimer;
 mod completed_call;
 mod database_retry;
-mod keys;
 pub mod lanes;
 mod lease;
 pub mod pause_scan;
@@ -62,7 +61,6 @@ use crate::tenants::Keyring;
 use crate::upstream;
 use begin::BeginHandle;
 use claimed_item::CallPermits;
-use keys::KeyHandle;
 use pending_write::RecordHandle;
 use result_writer::ResultWriter;
 use spool::Spool;
@@ -122,7 +120,6 @@ impl Queue {
         let ready_queue = Arc::new(ReadyQueue::default());
         let (permits, dropped_claims) = CallPermits::new(config.worker_concurrency);
         let (begin, begin_requests) = BeginHandle::new();
-        let (keys, key_requests) = KeyHandle::new();
         let (record, pending_writes) = RecordHandle::new();
 
         let spawn_vital = |task: BoxFuture<'static, ()>| spawn_vital(&tasks, failed.clone(), task);
@@ -139,15 +136,6 @@ impl Queue {
         spawn_vital(
             claimed_item::abandon_dropped(pool.clone(), dropped_claims, stop_upkeep.clone())
                 .boxed(),
-        );
-        spawn_vital(
-            keys::run(
-                pool.clone(),
-                ring.clone(),
-                key_requests,
-                stop_upkeep.clone(),
-            )
-            .boxed(),
         );
         spawn_vital(begin::run(pool.clone(), begin_requests, stop_upkeep.clone()).boxed());
         let writer = ResultWriter::new(
@@ -175,7 +163,6 @@ impl Queue {
             ring,
             upstream,
             lease: lease.clone(),
-            keys,
             begin,
             record,
         });

@@ -4,7 +4,7 @@
 //! (storage.md, rule 10). Not here: the task that collects the batches, and what happens while the
 //! database is unavailable (`result_writer`).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,20 +91,8 @@ async fn store_once(
     let mut tx = db::begin_with_lock_timeout(pool, lock_wait).await?;
     store_plans_near_end(&mut tx, calls).await?;
     let rows: Vec<_> = calls.iter().map(|completed| &completed.record).collect();
-    let recorded: HashMap<_, _> = store::record_calls(&mut tx, &rows, Timestamp::now())
-        .await?
-        .into_iter()
-        .collect();
-    let unknown = if recorded.len() < calls.len() {
-        store::unknown_calls(&mut tx, &rows).await?
-    } else {
-        Vec::new()
-    };
-    let number = |completed: &CompletedCall| {
-        recorded
-            .get(&ItemId::from(completed.record.item_id))
-            .copied()
-    };
+    let open = store::open_calls(&mut tx, &rows).await?;
+    let number = |completed: &CompletedCall| open.numbers.get(&completed.record.item_id).copied();
     let recorded_calls: Vec<_> = calls
         .iter()
         .filter_map(|completed| Some((completed, number(completed)?)))
@@ -140,6 +128,15 @@ async fn store_once(
     if !outcomes.is_empty() {
         store::insert_outcomes(&mut tx, &outcomes).await?;
     }
+    let observation = |(completed, number): &(&&CompletedCall, i32)| {
+        Some(Observation {
+            number: *number,
+            ..completed.observation.clone()?
+        })
+    };
+    let observations: Vec<_> = recorded_calls.iter().filter_map(observation).collect();
+    history::insert(&mut tx, &observations).await?;
+    store::record_calls(&mut tx, &rows, &open, Timestamp::now()).await?;
     let offers: Vec<_> = recorded_calls
         .iter()
         .filter_map(|(completed, _)| {
@@ -156,17 +153,12 @@ async fn store_once(
     if !offers.is_empty() {
         store::insert_offers(&mut tx, &offers).await?;
     }
-    let observation = |(completed, number): &(&&CompletedCall, i32)| {
-        Some(Observation {
-            number: *number,
-            ..completed.observation.clone()?
-        })
-    };
-    let observations: Vec<_> = recorded_calls.iter().filter_map(observation).collect();
-    history::insert(&mut tx, &observations).await?;
     let accepted = record_acceptance(&mut tx, calls).await?;
     tx.commit().await?;
-    Ok(BatchReport { unknown, accepted })
+    Ok(BatchReport {
+        unknown: open.unknown,
+        accepted,
+    })
 }
 
 /// Stores what the calls' headers say about plans near their end.

@@ -17,7 +17,9 @@ use super::storable_text::{is_storable_link, storable};
 use super::{Claim, WorkerId};
 use crate::contract::scans::PauseReason;
 use crate::contract::{Api, Offer, SearchStatus};
-use crate::ids::{AttemptId, GrantId, ItemId, ScanId, TenantId};
+use crate::ids::{AttemptId, ItemId, ScanId, TenantId};
+use crate::tenants::store::StoredGrant;
+use crate::tenants::{Purpose, SealedKey};
 
 /// The result of a claim.
 #[derive(Debug)]
@@ -45,8 +47,8 @@ pub struct ClaimRow {
     pub upstream_limit: Option<u32>,
     /// Its search is sent as its caller wrote it, and its outcome is stored.
     pub verbatim: bool,
-    /// The key; `None` once it is wiped.
-    pub grant: Option<GrantId>,
+    /// The sealed key, as it was at the claim; `None`: it was wiped or has expired.
+    pub grant: Option<StoredGrant>,
 }
 
 /// The timeline of the database's log: each promotion of a standby starts a new one.
@@ -70,7 +72,7 @@ pub async fn claim(
 ) -> sqlx::Result<ClaimResult> {
     let rows = sqlx::query!(
         r#"select tenant_id, api as "api: Api", item_id, scan_id, number, endpoint, body as "body: Json<Map<String, Value>>", upstream_filters,
-                  upstream_limit, verbatim, grant_id, wait_ms
+                  upstream_limit, verbatim, grant_id, key_purpose, key_id, key_nonce, key_ciphertext, key_expires_at, wait_ms
            from claim_items($1, $2)"#,
         worker.0,
         i32::try_from(limit).unwrap_or(i32::MAX),
@@ -82,10 +84,23 @@ pub async fn claim(
         return Ok(ClaimResult::Fenced);
     };
     let claims = rows.into_iter().filter_map(|row| {
+        let tenant = TenantId::from(row.tenant_id?);
+        let grant = || {
+            Some(StoredGrant {
+                id: (tenant, row.grant_id?.into()),
+                purpose: Purpose::parse(&row.key_purpose?),
+                expires_at: row.key_expires_at?.to_jiff(),
+                sealed: SealedKey {
+                    key_id: row.key_id?,
+                    nonce: row.key_nonce?,
+                    ciphertext: row.key_ciphertext?,
+                },
+            })
+        };
         Some(ClaimRow {
             claim: Claim {
                 worker,
-                tenant: row.tenant_id?.into(),
+                tenant,
                 item: row.item_id?.into(),
                 number: row.number?,
             },
@@ -98,7 +113,7 @@ pub async fn claim(
                 .upstream_limit
                 .and_then(|limit| u32::try_from(limit).ok()),
             verbatim: row.verbatim?,
-            grant: row.grant_id.map(GrantId::from),
+            grant: grant(),
         })
     });
     Ok(ClaimResult::Claims(claims.collect(), wait_ms))
@@ -253,30 +268,6 @@ pub enum CallEnding {
     Requeued,
 }
 
-/// Records calls of different items; returns the items of those that were not recorded before, with
-/// the recorded numbers. A number differs from the call's own if the call's rows were lost in a
-/// failover and another call has its number now.
-///
-/// # Errors
-/// When the database does not answer, or rejects a call.
-pub async fn record_calls(
-    conn: &mut PgConnection,
-    calls: &[&CallRecord],
-    now: Timestamp,
-) -> sqlx::Result<Vec<(ItemId, i32)>> {
-    let rows = sqlx::query!(
-        r#"select item_id as "item_id!", number as "number!" from record_calls($1, $2)"#,
-        now.to_sqlx() as _,
-        Json(calls) as _,
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| (row.item_id.into(), row.number))
-        .collect())
-}
-
 /// A completed call that cannot be recorded, because it is not recorded as begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnrecordedCall {
@@ -285,21 +276,119 @@ pub struct UnrecordedCall {
     pub has_item: bool,
 }
 
-/// The calls that [`record_calls`] did not find.
+/// What the ledger has of completed calls.
+#[derive(Debug, Default)]
+pub struct OpenCalls {
+    /// The items of the calls that are not recorded yet, with the numbers under which they are in
+    /// the ledger. A number differs from the call's own if the call's row was lost in a failover
+    /// and another call has its number now.
+    pub numbers: HashMap<Uuid, i32>,
+    /// Those that cannot be recorded.
+    pub unknown: Vec<UnrecordedCall>,
+    /// The attempts whose rows this transaction restored.
+    restored: Vec<Uuid>,
+}
+
+/// Locks the items of completed calls of different items, and finds which of them are to be
+/// recorded. Restores the rows that a failover lost. First locks the lanes of calls that may pause
+/// them. Until the commit no other transaction records them.
 ///
 /// # Errors
 /// When the database does not answer.
-pub async fn unknown_calls(
+pub async fn open_calls(conn: &mut PgConnection, calls: &[&CallRecord]) -> sqlx::Result<OpenCalls> {
+    lock_lanes_of_calls(conn, calls).await?;
+    let rows = sqlx::query!(
+        r#"select item_id as "item!", number, is_open as "is_open!" from open_calls($1, $2, $3, $4)"#,
+        &calls.iter().map(|call| call.tenant_id).collect::<Vec<_>>(),
+        &calls.iter().map(|call| call.item_id).collect::<Vec<_>>(),
+        &calls.iter().map(|call| call.number).collect::<Vec<_>>(),
+        &calls.iter().map(|call| call.attempt_id).collect::<Vec<_>>() as _,
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    let mut open = OpenCalls::default();
+    let (mut lost, mut known) = (Vec::new(), HashMap::new());
+    for row in rows {
+        if let (Some(number), true) = (row.number, row.is_open) {
+            open.numbers.insert(row.item, number);
+        }
+        known.insert(row.item, row.number.is_some());
+    }
+    for call in calls {
+        match known.get(&call.item_id) {
+            Some(true) => {}
+            Some(false) if call.attempt_id.is_some() => lost.push(*call),
+            found => open.unknown.push(UnrecordedCall {
+                item: call.item_id,
+                has_item: found.is_some(),
+            }),
+        }
+    }
+    if !lost.is_empty() {
+        let restored = sqlx::query!(
+            r#"select item_id as "item!", number as "number!" from restore_calls($1)"#,
+            Json(&lost) as _
+        )
+        .fetch_all(conn)
+        .await?;
+        open.numbers
+            .extend(restored.into_iter().map(|row| (row.item, row.number)));
+        open.restored = lost.iter().filter_map(|call| call.attempt_id).collect();
+    }
+    Ok(open)
+}
+
+/// Locks the lanes of the calls that may pause them or put their items back: few.
+async fn lock_lanes_of_calls(conn: &mut PgConnection, calls: &[&CallRecord]) -> sqlx::Result<()> {
+    let calls: Vec<_> = calls.iter().filter(|call| call.locks_lane()).collect();
+    if calls.is_empty() {
+        return Ok(());
+    }
+    let puts_back = |call: &&&CallRecord| call.ending == CallEnding::Requeued;
+    sqlx::query!(
+        "select from lock_lanes_of_calls($1, $2, $3)",
+        &calls.iter().map(|call| call.tenant_id).collect::<Vec<_>>(),
+        &calls.iter().map(|call| call.item_id).collect::<Vec<_>>(),
+        &calls.iter().map(puts_back).collect::<Vec<_>>(),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Records those of the calls that are `open`. Takes the locks of their scans, which the begins of
+/// other calls wait for, so it comes last in its transaction.
+///
+/// # Errors
+/// When the database does not answer, or rejects a call.
+pub async fn record_calls(
     conn: &mut PgConnection,
     calls: &[&CallRecord],
-) -> sqlx::Result<Vec<UnrecordedCall>> {
-    sqlx::query_as!(
-        UnrecordedCall,
-        r#"select item_id as "item!", has_item as "has_item!" from unknown_calls($1)"#,
-        Json(calls) as _
+    open: &OpenCalls,
+    now: Timestamp,
+) -> sqlx::Result<()> {
+    let calls: Vec<_> = calls
+        .iter()
+        .filter_map(|call| {
+            let number = *open.numbers.get(&call.item_id)?;
+            Some(CallRecord {
+                number,
+                ..(*call).clone()
+            })
+        })
+        .collect();
+    if calls.is_empty() {
+        return Ok(());
+    }
+    sqlx::query!(
+        "select from record_calls($1, $2, $3)",
+        now.to_sqlx() as _,
+        Json(calls) as _,
+        &open.restored,
     )
-    .fetch_all(conn)
-    .await
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// A whole answer in its stored form.

@@ -265,10 +265,9 @@ impl RandomRun {
             .unwrap()
             .request;
         let mut tx = farescan::db::begin(self.service.pool()).await.unwrap();
-        let fresh = store::record_calls(&mut tx, &[&call], Timestamp::now())
-            .await
-            .unwrap();
-        if !fresh.is_empty() {
+        let open = store::open_calls(&mut tx, &[&call]).await.unwrap();
+        let is_new = !open.numbers.is_empty();
+        if is_new {
             let claim = claimed.claim;
             if matches!(result.status(), SearchStatus::Ok | SearchStatus::Partial) {
                 let body = &zstd::encode_all(&b"[]"[..], 3).unwrap();
@@ -301,8 +300,11 @@ impl RandomRun {
             };
             history::insert(&mut tx, &[observation]).await.unwrap();
         }
+        store::record_calls(&mut tx, &[&call], &open, Timestamp::now())
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
-        !fresh.is_empty()
+        is_new
     }
 
     async fn finish_call(&mut self) {

@@ -171,12 +171,13 @@ impl QueueFixture {
     /// Records calls; returns how many were new.
     pub async fn record(&self, calls: &[CallRecord]) -> usize {
         let mut tx = farescan::db::begin(&self.pool).await.unwrap();
-        let fresh =
-            store::record_calls(&mut tx, &calls.iter().collect::<Vec<_>>(), Timestamp::now())
-                .await
-                .unwrap();
+        let calls: Vec<_> = calls.iter().collect();
+        let open = store::open_calls(&mut tx, &calls).await.unwrap();
+        store::record_calls(&mut tx, &calls, &open, Timestamp::now())
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
-        fresh.len()
+        open.numbers.len()
     }
 
     /// Updates the lane after a call has ended; returns how many lanes were full.

@@ -263,12 +263,13 @@ async fn calls_without_a_row_are_reported_as_unknown() {
     ];
     assert_eq!(fixture.record(&calls_without_row).await, 0);
     let mut connection = fixture.pool.acquire().await.unwrap();
-    let unknown = store::unknown_calls(
+    let unknown = store::open_calls(
         &mut connection,
         &calls_without_row.iter().collect::<Vec<_>>(),
     )
     .await
-    .unwrap();
+    .unwrap()
+    .unknown;
     let expected = [(calls[0].item, true), (gone.item, false)];
     assert_eq!(
         unknown,

@@ -55,8 +55,9 @@ async fn run_worker(fixture: &QueueFixture, worker: WorkerId, seed: u64, rounds:
         }
         retry(async || {
             let mut tx = farescan::db::begin(&fixture.pool).await?;
-            store::record_calls(&mut tx, &calls.iter().collect::<Vec<_>>(), Timestamp::now())
-                .await?;
+            let calls: Vec<_> = calls.iter().collect();
+            let open = store::open_calls(&mut tx, &calls).await?;
+            store::record_calls(&mut tx, &calls, &open, Timestamp::now()).await?;
             tx.commit().await
         })
         .await;

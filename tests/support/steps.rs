@@ -122,13 +122,11 @@ impl TestService {
             },
         };
         let mut conn = self.db.pool().acquire().await.unwrap();
-        assert_eq!(
-            store::record_calls(&mut conn, &[&call], now)
-                .await
-                .unwrap()
-                .len(),
-            1
-        );
+        let open = store::open_calls(&mut conn, &[&call]).await.unwrap();
+        assert_eq!(open.numbers.len(), 1);
+        store::record_calls(&mut conn, &[&call], &open, now)
+            .await
+            .unwrap();
     }
 }
 

@@ -1,7 +1,5 @@
 //! Statements on sealed keys.
 
-use std::collections::HashMap;
-
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
 use sqlx::{PgConnection, PgExecutor, PgPool};
@@ -31,9 +29,6 @@ pub enum GrantError {
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
-
-/// Opened keys or errors, by tenant and grant.
-pub type OpenedGrants = HashMap<(TenantId, GrantId), Result<CallerKey, GrantError>>;
 
 /// Why the process must not start with this ring.
 #[derive(Debug, thiserror::Error)]
@@ -107,62 +102,26 @@ pub async fn open_grant(
     tenant: TenantId,
     grant: GrantId,
 ) -> Result<CallerKey, GrantError> {
-    open_grants(database, ring, &[(tenant, grant)])
-        .await?
-        .remove(&(tenant, grant))
-        .unwrap_or(Err(GrantError::Gone))
-}
-
-/// Opens these grants: a key or an error for each, nothing for one that is gone.
-///
-/// # Errors
-/// When the database does not answer.
-pub async fn open_grants(
-    database: impl PgExecutor<'_>,
-    ring: &Keyring,
-    ids: &[(TenantId, GrantId)],
-) -> sqlx::Result<OpenedGrants> {
-    let (tenants, grants): (Vec<_>, Vec<_>) = ids
-        .iter()
-        .map(|(tenant, grant)| (tenant.uuid(), grant.uuid()))
-        .unzip();
-    let rows = sqlx::query!(
-        r#"select x.tenant_id as "tenant_id!", x.grant_id as "grant_id!", g.purpose, g.key_id, g.nonce, g.ciphertext, g.expires_at
-           from unnest($1::uuid[], $2::uuid[]) as x (tenant_id, grant_id)
-           join key_grants g on g.tenant_id = x.tenant_id and g.grant_id = x.grant_id
-           where g.wiped_at is null and g.expires_at > clock_timestamp()"#,
-        &tenants,
-        &grants,
+    let row = sqlx::query!(
+        "select purpose, key_id, nonce, ciphertext, expires_at from key_grants
+         where tenant_id = $1 and grant_id = $2 and wiped_at is null and expires_at > clock_timestamp()",
+        tenant.uuid(),
+        grant.uuid(),
     )
-    .fetch_all(database)
-    .await?;
-    let opened = rows.into_iter().map(|row| {
-        let id = (TenantId::from(row.tenant_id), GrantId::from(row.grant_id));
-        let sealed = SealedKey {
+    .fetch_optional(database)
+    .await?
+    .ok_or(GrantError::Gone)?;
+    let stored = StoredGrant {
+        id: (tenant, grant),
+        purpose: Purpose::parse(&row.purpose),
+        expires_at: row.expires_at.to_jiff(),
+        sealed: SealedKey {
             key_id: row.key_id,
             nonce: row.nonce,
             ciphertext: row.ciphertext,
-        };
-        let opened = Purpose::parse(&row.purpose)
-            .ok_or(UnsealError::Altered)
-            .and_then(|purpose| {
-                let terms = GrantTerms {
-                    tenant: id.0,
-                    grant: id.1,
-                    purpose,
-                    expires_at: row.expires_at.to_jiff(),
-                };
-                terms.open(ring, &sealed)
-            });
-        (
-            id,
-            opened.map_err(|why| GrantError::NotOpened {
-                why,
-                nonce: sealed.nonce,
-            }),
-        )
-    });
-    Ok(opened.collect())
+        },
+    };
+    stored.open(ring)
 }
 
 /// Opens the secrets of a tenant's grants, in the order of `grants`. It omits those that were wiped
@@ -311,7 +270,7 @@ pub async fn grants_under_other_keys(
 }
 
 /// A row of the table `key_grants`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct StoredGrant {
     /// Tenant and grant.
     pub id: (TenantId, GrantId),
@@ -321,6 +280,31 @@ pub struct StoredGrant {
     pub expires_at: Timestamp,
     /// The sealed key.
     pub sealed: SealedKey,
+}
+
+impl StoredGrant {
+    /// Opens the key.
+    ///
+    /// # Errors
+    /// [`GrantError::NotOpened`].
+    pub fn open(&self, ring: &Keyring) -> Result<CallerKey, GrantError> {
+        let opened = self
+            .purpose
+            .ok_or(UnsealError::Altered)
+            .and_then(|purpose| {
+                let terms = GrantTerms {
+                    tenant: self.id.0,
+                    grant: self.id.1,
+                    purpose,
+                    expires_at: self.expires_at,
+                };
+                terms.open(ring, &self.sealed)
+            });
+        opened.map_err(|why| GrantError::NotOpened {
+            why,
+            nonce: self.sealed.nonce.clone(),
+        })
+    }
 }
 
 /// Replaces sealed keys by new ones; returns how many. It skips a row that was wiped or sealed

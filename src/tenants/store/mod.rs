@@ -12,9 +12,9 @@ use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, PgPool, Postgres};
 
 pub use self::grants::{
-    GrantError, OpenedGrants, OpenedSecret, RingCheckError, StoredGrant, check_ring,
-    grants_under_other_keys, insert_grant, open_grant, open_grants, open_secrets, remove_grants,
-    replace_grant, replace_sealed_keys, wipe, wipe_expired,
+    GrantError, OpenedSecret, RingCheckError, StoredGrant, check_ring, grants_under_other_keys,
+    insert_grant, open_grant, open_secrets, remove_grants, replace_grant, replace_sealed_keys,
+    wipe, wipe_expired,
 };
 use super::fingerprint::Fingerprint;
 use super::keyring::Keyring;

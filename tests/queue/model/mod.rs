@@ -285,18 +285,19 @@ impl ModelRun {
             ..Self::finished(claim, end)
         };
         let mut tx = farescan::db::begin(self.fixture.pool()).await.unwrap();
-        let fresh = store::record_calls(&mut tx, &[&call], Timestamp::now())
+        let open = store::open_calls(&mut tx, &[&call]).await.unwrap();
+        store::record_calls(&mut tx, &[&call], &open, Timestamp::now())
             .await
             .unwrap();
         tx.commit().await.unwrap();
         assert_eq!(
-            !fresh.is_empty(),
+            !open.numbers.is_empty(),
             self.model.record(claim, end, billed.into()),
             "record {claim:?} {end:?}"
         );
         format!(
             "record {claim:?} {end:?}, {billed} billed: {}",
-            !fresh.is_empty()
+            !open.numbers.is_empty()
         )
     }
 
