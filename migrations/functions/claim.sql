@@ -48,7 +48,8 @@ begin
               for no key update skip locked) due
         where l.tenant_id = due.tenant_id and l.api = due.api;
     end loop;
-    select ceil(p_slots::numeric / greatest(count(*), 1)) into share
+    -- At least four items: to visit a lane costs as much as three of them.
+    select least(p_slots, greatest(4, ceil(p_slots::numeric / greatest(count(*), 1)))) into share
     from (select from lanes l where l.next_at <= clock_timestamp() limit 20) due;
 
     for lane in

@@ -202,7 +202,7 @@ begin
                             from scans x
                             where x.tenant_id = e.tenant_id and x.scan_id between e.scan_id and e.scan_id
                             order by x.scan_id limit 1) p
-        where s.ctid = p.row_id
+        where s.tenant_id = e.tenant_id and s.ctid = p.row_id
         returning s as scan, e.put_back, e.ended, e.best_again
     loop
         perform end_scan_if_done(p_now, work.scan);

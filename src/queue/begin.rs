@@ -1,11 +1,13 @@
 //! Records calls before their first byte is sent: all waiting calls in one transaction.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use sqlx::PgPool;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::Claim;
@@ -16,27 +18,68 @@ use crate::metrics;
 
 /// The most calls in one transaction.
 const MAX_BATCH_SIZE: usize = 100;
+/// How long the first call of a batch waits for the other calls of its claim. They come within a
+/// millisecond, one after the other.
+const COLLECT_TIMEOUT: Duration = Duration::from_millis(2);
 /// How long a batch is retried before claims that are too old leave it.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Sends calls to the task that begins them. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct BeginHandle(mpsc::Sender<PendingBegin>);
+pub(super) struct BeginHandle {
+    pending: mpsc::Sender<PendingBegin>,
+    expected: Arc<AtomicUsize>,
+}
+
+/// The calls for [`run`].
+#[derive(Debug)]
+pub(super) struct BeginQueue {
+    pending: mpsc::Receiver<PendingBegin>,
+    expected: Arc<AtomicUsize>,
+}
+
+/// A claim whose begin is not decided yet; a batch waits for those that are not in it. Dropping it
+/// ends the expectation.
+#[derive(Debug)]
+pub(super) struct ExpectedBegin(Arc<AtomicUsize>);
+
+impl Drop for ExpectedBegin {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// A call that waits to begin.
 #[derive(Debug)]
-pub(super) struct PendingBegin {
+struct PendingBegin {
     claim: Claim,
     attempt: AttemptId,
     until: Instant,
     reply: oneshot::Sender<BeginVerdict>,
+    _expected: Option<ExpectedBegin>,
 }
 
 impl BeginHandle {
-    /// A handle, and the receiver for [`run`].
-    pub(super) fn new() -> (Self, mpsc::Receiver<PendingBegin>) {
+    /// A handle, and the queue for [`run`].
+    pub(super) fn new() -> (Self, BeginQueue) {
         let (sender, receiver) = mpsc::channel(MAX_BATCH_SIZE);
-        (Self(sender), receiver)
+        let expected = Arc::new(AtomicUsize::new(0));
+        (
+            Self {
+                pending: sender,
+                expected: expected.clone(),
+            },
+            BeginQueue {
+                pending: receiver,
+                expected,
+            },
+        )
+    }
+
+    /// Announces the begin of a claim.
+    pub(super) fn expect(&self) -> ExpectedBegin {
+        self.expected.fetch_add(1, Ordering::Relaxed);
+        ExpectedBegin(self.expected.clone())
     }
 
     /// Begins a claim; `None`: the database did not answer before `until`, so the call must not be
@@ -45,15 +88,17 @@ impl BeginHandle {
         &self,
         claim: Claim,
         attempt: AttemptId,
+        expected: Option<ExpectedBegin>,
         until: Instant,
     ) -> Option<BeginVerdict> {
         let (reply, verdict) = oneshot::channel();
-        self.0
+        self.pending
             .send(PendingBegin {
                 claim,
                 attempt,
                 until,
                 reply,
+                _expected: expected,
             })
             .await
             .ok()?;
@@ -61,19 +106,30 @@ impl BeginHandle {
     }
 }
 
+impl BeginQueue {
+    /// Adds calls to a batch that is not empty, until all that are expected are in it.
+    async fn collect(&mut self, batch: &mut Vec<PendingBegin>) {
+        let collect_until = Instant::now() + COLLECT_TIMEOUT;
+        while batch.len() < self.expected.load(Ordering::Relaxed).min(MAX_BATCH_SIZE) {
+            let room = MAX_BATCH_SIZE - batch.len();
+            match timeout_at(collect_until, self.pending.recv_many(batch, room)).await {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
 /// Begins the calls that are received, until `stop`.
-pub(super) async fn run(
-    pool: PgPool,
-    mut requests: mpsc::Receiver<PendingBegin>,
-    stop: CancellationToken,
-) {
+pub(super) async fn run(pool: PgPool, mut queue: BeginQueue, stop: CancellationToken) {
     let mut batch = Vec::new();
     while !stop.is_cancelled() {
         if batch.is_empty() {
             tokio::select! {
-                count = requests.recv_many(&mut batch, MAX_BATCH_SIZE) => if count == 0 { return },
+                count = queue.pending.recv_many(&mut batch, MAX_BATCH_SIZE) => if count == 0 { return },
                 () = stop.cancelled() => return,
             }
+            queue.collect(&mut batch).await;
         }
         batch.retain(|pending: &PendingBegin| Instant::now() < pending.until);
         if !batch.is_empty() {

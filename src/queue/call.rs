@@ -61,7 +61,12 @@ impl CallExecutor {
         let attempt = AttemptId::new();
         let verdict = self
             .begin
-            .begin(claimed_item.claim(), attempt, begin_until)
+            .begin(
+                claimed_item.claim(),
+                attempt,
+                claimed_item.take_expected_begin(),
+                begin_until,
+            )
             .await;
         match verdict {
             Some(BeginVerdict::Begun) => {}

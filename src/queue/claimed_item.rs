@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::Claim;
 use super::abandon::{abandon, abandon_unsent};
+use super::begin::ExpectedBegin;
 use super::database_retry::{RetryError, RetryUntil, retry};
 use super::store::{ClaimRow, LaneClaims};
 use crate::contract::Api;
@@ -106,6 +107,7 @@ impl CallPermits {
         &self,
         row: ClaimRow,
         requested_at: Instant,
+        expected_begin: ExpectedBegin,
         permit: OwnedSemaphorePermit,
     ) -> ClaimedItem {
         self.with_open(|open| {
@@ -115,6 +117,7 @@ impl CallPermits {
         ClaimedItem {
             row,
             requested_at,
+            expected_begin: Some(expected_begin),
             permits: self.clone(),
             ended: false,
             was_sent: false,
@@ -194,6 +197,8 @@ pub struct ClaimedItem {
     /// The item and the data of its call.
     pub row: ClaimRow,
     requested_at: Instant,
+    /// Until its begin is requested.
+    expected_begin: Option<ExpectedBegin>,
     permits: CallPermits,
     /// The call is stored or spooled.
     ended: bool,
@@ -212,6 +217,11 @@ impl ClaimedItem {
     /// When the claim was requested: the lease was valid then.
     pub(super) fn requested_at(&self) -> Instant {
         self.requested_at
+    }
+
+    /// To be passed on to its begin.
+    pub(super) fn take_expected_begin(&mut self) -> Option<ExpectedBegin> {
+        self.expected_begin.take()
     }
 
     /// Called before the call is sent: from here on it may be billed.
@@ -335,6 +345,7 @@ mod tests {
     use super::*;
     use crate::ids::{ItemId, ScanId, TenantId};
     use crate::queue::WorkerId;
+    use crate::queue::begin::BeginHandle;
 
     fn row() -> ClaimRow {
         let claim = Claim {
@@ -359,7 +370,11 @@ mod tests {
     #[tokio::test]
     async fn an_answered_call_frees_its_permit_for_the_next_call() {
         let (permits, _dropped) = CallPermits::new(2);
-        let call = async || permits.track(row(), Instant::now(), permits.acquire(1).await);
+        let (begin, _queue) = BeginHandle::new();
+        let call = async || {
+            let permit = permits.acquire(1).await;
+            permits.track(row(), Instant::now(), begin.expect(), permit)
+        };
         let (mut one, mut two) = (call().await, call().await);
         assert!(
             permits.acquire(1).now_or_never().is_none(),

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::WorkerId;
 use super::apalis_backend::ReadyQueue;
+use super::begin::BeginHandle;
 use super::claimed_item::CallPermits;
 use super::database_retry::TRANSACTION_TIMEOUT;
 use super::lease::Lease;
@@ -33,6 +34,7 @@ pub(super) struct Claimer {
     pub(super) pool: PgPool,
     pub(super) lease: Arc<Lease>,
     pub(super) permits: CallPermits,
+    pub(super) begin: BeginHandle,
     pub(super) ready_queue: Arc<ReadyQueue>,
     pub(super) spool_capacity: Arc<SpoolCapacity>,
     /// The database's timeline at the last claim.
@@ -99,11 +101,14 @@ impl Claimer {
         let count = claims.len();
         let claims = round_robin(claims);
         metrics::batch_finished("claim", count, requested_at.elapsed());
-        self.ready_queue.extend(
-            claims
-                .into_iter()
-                .filter_map(|row| Some(self.permits.track(row, requested_at, permits.split(1)?))),
-        );
+        self.ready_queue
+            .extend(claims.into_iter().filter_map(|row| {
+                let permit = permits.split(1)?;
+                Some(
+                    self.permits
+                        .track(row, requested_at, self.begin.expect(), permit),
+                )
+            }));
         match count {
             0 if wait_ms == 0 => NextPoll::Locked,
             _ if count == requested => NextPoll::Wait(Duration::ZERO),

@@ -119,7 +119,7 @@ impl Queue {
         let wake = Arc::new(Notify::new());
         let ready_queue = Arc::new(ReadyQueue::default());
         let (permits, dropped_claims) = CallPermits::new(config.worker_concurrency);
-        let (begin, begin_requests) = BeginHandle::new();
+        let (begin, begin_queue) = BeginHandle::new();
         let (record, pending_writes) = RecordHandle::new();
 
         let spawn_vital = |task: BoxFuture<'static, ()>| spawn_vital(&tasks, failed.clone(), task);
@@ -137,7 +137,7 @@ impl Queue {
             claimed_item::abandon_dropped(pool.clone(), dropped_claims, stop_upkeep.clone())
                 .boxed(),
         );
-        spawn_vital(begin::run(pool.clone(), begin_requests, stop_upkeep.clone()).boxed());
+        spawn_vital(begin::run(pool.clone(), begin_queue, stop_upkeep.clone()).boxed());
         let writer = ResultWriter::new(
             pool.clone(),
             permits.clone(),
@@ -152,6 +152,7 @@ impl Queue {
             pool: pool.clone(),
             lease: lease.clone(),
             permits: permits.clone(),
+            begin: begin.clone(),
             ready_queue: ready_queue.clone(),
             spool_capacity,
             timeline: None,

@@ -48,7 +48,9 @@ fn record_sql(claims: &[ClaimRow]) -> [String; 2] {
         let claim = one.claim;
         format!(
             "('{}'::uuid, '{}'::uuid, {})",
-            claim.tenant, claim.item, claim.number
+            claim.tenant.uuid(),
+            claim.item.uuid(),
+            claim.number
         )
     });
     let open = format!(
