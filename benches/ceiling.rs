@@ -249,7 +249,8 @@ pub async fn finish(pool: &PgPool, claims: &[ClaimRow]) -> Res<()> {
     let mut tx = farescan::db::begin(pool).await?;
     let calls: Vec<_> = calls.iter().collect();
     let open = store::open_calls(&mut tx, &calls).await?;
-    store::record_calls(&mut tx, &calls, &open, Timestamp::now()).await?;
+    let without_offers: Vec<_> = calls.iter().map(|call| (*call, None)).collect();
+    store::record_calls(&mut tx, &without_offers, &open, Timestamp::now()).await?;
     tx.commit().await?;
     if open.numbers.len() == calls.len() {
         Ok(())

@@ -1,4 +1,4 @@
-//! The gateway's cost: added latency, CPU of a request, and memory of 2,000 slow requests; compared
+//! The gateway's cost: added latency, CPU of a request, and memory of 1,000 slow requests; compared
 //! in alternating rounds with direct calls and nginx.
 
 use std::net::SocketAddr;

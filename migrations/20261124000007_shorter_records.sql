@@ -18,10 +18,35 @@ create type ended_calls as (
     price      numeric,    -- the best of them in the scan's currency, and its item
     currency   text,
     item_id    uuid,
+    best_currency text,    -- the scan's currency when its items were read
     ended      uuid[],     -- items that have ended
-    best_again boolean,    -- the item of the scan's best price is one of them
     put_back   uuid[],     -- items that are pending again, or wait for a retry
     reasons    text[],     -- pauses of the lane: why, for so many seconds or (null) until a resume, since when
     seconds    double precision[],
     since      timestamptz[]
+);
+
+-- What a grid shows beside an item's price (item_offers).
+create type best_offer as (
+    seller    text,
+    board     text,
+    link      text,
+    band_low  numeric,
+    band_high numeric,
+    verdict   text
+);
+alter type finished_call add attribute offer best_offer;
+
+-- A claim that begin_calls may begin, with its item as it was locked.
+create type claim_to_begin as (
+    worker_id  bigint,
+    tenant_id  uuid,
+    item_id    uuid,
+    number     integer,
+    attempt_id uuid,
+    row_id     tid,
+    scan_id    uuid,
+    api        text,
+    position   integer,
+    state      text
 );

@@ -24,6 +24,7 @@ as $$
 #variable_conflict use_column
 declare
     alive   bigint[];
+    claims  claim_to_begin[];   -- those that are still the worker's own; their items are locked
     waiting uuid[] := attempts_behind_circuit(p_workers, p_tenants, p_items, p_numbers, p_attempt_ids);
 begin
     if waiting <> '{}' then
@@ -43,32 +44,25 @@ begin
     from (select w.worker_id from workers w
           where w.worker_id = any (p_workers) and not w.dead and w.lease_until > clock_timestamp()
           order by w.worker_id for share) w;
-    perform from (select distinct x.tenant_id, x.item_id from unnest(p_tenants, p_items) as x (tenant_id, item_id)
-                  order by x.tenant_id, x.item_id offset 0) x
-    cross join lateral (select from scan_items i where i.tenant_id = x.tenant_id and i.item_id between x.item_id and x.item_id
-                        order by i.item_id limit 1 for no key update) i;
-    perform from (select distinct x.tenant_id, i.scan_id
-                  from unnest(p_workers, p_tenants, p_items, p_numbers) as x (worker_id, tenant_id, item_id, number)
-                  cross join lateral (select * from scan_items i
-                                      where i.tenant_id = x.tenant_id and i.item_id between x.item_id and x.item_id
-                                      order by i.item_id limit 1) i
-                  where i.state = 'claimed' and i.worker_id = x.worker_id and i.attempt = x.number
-                  order by x.tenant_id, i.scan_id offset 0) x
+    select array_agg(row (x.worker_id, x.tenant_id, x.item_id, x.number, x.attempt_id, i.row_id, i.scan_id, i.api, i.position,
+                          i.state)::claim_to_begin) into claims
+    from (select * from unnest(p_workers, p_tenants, p_items, p_numbers, p_attempt_ids)
+                        as x (worker_id, tenant_id, item_id, number, attempt_id)
+          order by x.tenant_id, x.item_id offset 0) x
+    cross join lateral (select i.ctid as row_id, i.scan_id, i.api, i.position, i.state, i.worker_id, i.attempt
+                        from scan_items i
+                        where i.tenant_id = x.tenant_id and i.item_id between x.item_id and x.item_id
+                        order by i.item_id limit 1 for no key update) i
+    where i.state in ('claimed', 'calling') and i.worker_id = x.worker_id and i.attempt = x.number;
+    perform from (select distinct c.tenant_id, c.scan_id from unnest(claims) c where c.state = 'claimed'
+                  order by c.tenant_id, c.scan_id offset 0) x
     cross join lateral (select from scans s where s.tenant_id = x.tenant_id and s.scan_id between x.scan_id and x.scan_id
                         order by s.scan_id limit 1 for no key update) s;
 
     return query
-    with own as materialized (
-        select x.*, i.row_id, i.scan_id, i.api, i.position, i.state
-        from unnest(p_workers, p_tenants, p_items, p_numbers, p_attempt_ids)
-             as x (worker_id, tenant_id, item_id, number, attempt_id)
-        cross join lateral (select i.*, i.ctid as row_id from scan_items i
-                            where i.tenant_id = x.tenant_id and i.item_id between x.item_id and x.item_id
-                            order by i.item_id limit 1) i
-        where i.state in ('claimed', 'calling') and i.worker_id = x.worker_id and i.attempt = x.number
-    ), on_record as materialized (
+    with on_record as materialized (
         select o.*, a.attempt_id as known_as
-        from own o
+        from unnest(claims) o
         left join lateral (select * from attempts a
                            where a.tenant_id = o.tenant_id and a.item_id = o.item_id and a.number between o.number and o.number
                            order by a.number limit 1) a on true

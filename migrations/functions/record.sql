@@ -67,7 +67,7 @@ begin
 end $$;
 
 -- Stores what became of open calls (a JSON array of finished_call, of different items, each with its number in the ledger): attempts, items,
--- scans, and the lanes that pause or have items again. Those in p_restored were restored in this transaction. The caller holds the locks of
+-- offers, scans, and the lanes that pause or have items again. Those in p_restored were restored in this transaction. The caller holds the locks of
 -- the items and, as lock_lanes_of_calls takes them, of the lanes.
 --
 -- The answer of a call that was abandoned still completes its item, unless a newer attempt has begun: then, and when the item was cancelled
@@ -81,15 +81,6 @@ declare
     ended ended_calls[];   -- one for each scan
     work  record;
 begin
-    perform from (select distinct i.tenant_id, i.scan_id
-                  from unnest(calls) c
-                  cross join lateral (select * from scan_items i
-                                      where i.tenant_id = c.tenant_id and i.item_id between c.item_id and c.item_id
-                                      order by i.item_id limit 1) i
-                  order by i.tenant_id, i.scan_id offset 0) x
-    cross join lateral (select from scans s where s.tenant_id = x.tenant_id and s.scan_id between x.scan_id and x.scan_id
-                        order by s.scan_id limit 1 for no key update) s;
-
     with open as materialized (
         select c.*, a.row_id as attempt_row, a.lane_resumes, a.requests_spent - least(c.billed, a.requests_spent) as unused,
                coalesce(c.attempt_id = any (p_restored), false) as was_lost
@@ -99,7 +90,7 @@ begin
                             order by a.number limit 1) a
     ), seen as materialized (
         select c.*, i.row_id as item_row, i.scan_id, i.api, i.position, i.state, i.counted_calls, i.is_live,
-               s.max_attempts, s.retry_delay, s.best_item_id, s.best_currency, l.virtual_time,
+               s.max_attempts, s.retry_delay, s.best_currency, l.virtual_time,
                c.pause_reason is not null and not c.was_lost and coalesce(c.lane_resumes = l.resumes, true) as stops,
                i.state = 'done' and i.reason = 'worker_lost' as given_up,
                coalesce(newer.is_there, false) as outrun
@@ -158,6 +149,15 @@ begin
             latency_ms = case when d.next_state in ('done', 'failed') then d.latency_ms else i.latency_ms end
         from decided d
         where i.ctid = d.item_row
+    ), offered as (
+        insert into item_offers (tenant_id, item_id, seller, board, link, band_low, band_high, verdict)
+        select d.tenant_id, d.item_id, (d.offer).seller, (d.offer).board, (d.offer).link, (d.offer).band_low, (d.offer).band_high,
+               (d.offer).verdict
+        from decided d
+        where d.next_state = 'done' and d.best_price is not null
+        on conflict (tenant_id, item_id) do update
+            set seller = excluded.seller, board = excluded.board, link = excluded.link, band_low = excluded.band_low,
+                band_high = excluded.band_high, verdict = excluded.verdict
     ), priced as (
         -- Prices of the scan's currency, or of any while it has none.
         select d.*, d.next_state = 'done' and d.best_price is not null
@@ -174,8 +174,8 @@ begin
                min(d.best_price) filter (where d.counts) as price,
                (array_agg(d.currency order by d.best_price, d.position) filter (where d.counts))[1] as currency,
                (array_agg(d.item_id order by d.best_price, d.position) filter (where d.counts))[1] as item_id,
+               min(d.best_currency) as best_currency,
                array_agg(d.item_id) filter (where d.next_state in ('done', 'failed')) as ended,
-               coalesce(bool_or(d.item_id = d.best_item_id and d.next_state in ('done', 'failed')), false) as best_again,
                array_agg(d.item_id) filter (where d.next_state in ('pending', 'delayed')) as put_back,
                array_agg(d.pause_reason) filter (where d.stops) as reasons,
                array_agg(d.pause_seconds) filter (where d.stops) as seconds,
@@ -189,6 +189,10 @@ begin
         perform pause_lane_since(work.tenant_id, work.api, p.reason, p.seconds, p.since)
         from unnest(work.reasons, work.seconds, work.since) as p (reason, seconds, since);
     end loop;
+    -- Most are locked since their items took event numbers.
+    perform from (select e.tenant_id, e.scan_id from unnest(ended) e order by e.tenant_id, e.scan_id offset 0) e
+    cross join lateral (select from scans s where s.tenant_id = e.tenant_id and s.scan_id between e.scan_id and e.scan_id
+                        order by s.scan_id limit 1 for no key update) s;
     for work in
         update scans s
         set ok = s.ok + e.ok, empty = s.empty + e.empty, partial = s.partial + e.partial, degraded = s.degraded + e.degraded,
@@ -197,19 +201,24 @@ begin
             best_currency = case when p.is_better then e.currency else s.best_currency end,
             best_item_id = case when p.is_better then e.item_id else s.best_item_id end
         from unnest(ended) e
-        cross join lateral (select x.ctid as row_id, not e.best_again and e.price is not null
-                                                and (x.best_price is null or e.price < x.best_price) as is_better
-                            from scans x
-                            where x.tenant_id = e.tenant_id and x.scan_id between e.scan_id and e.scan_id
-                            order by x.scan_id limit 1) p
+        cross join lateral (select x.row_id, x.looks_again,
+                                   not x.looks_again and e.price is not null
+                                       and (x.best_price is null or e.price < x.best_price) as is_better
+                            from (select s.ctid as row_id, s.best_price,
+                                         -- Its item was searched again, or its currency has come since this statement read it.
+                                         coalesce(s.best_item_id = any (e.ended), false)
+                                             or s.best_currency is distinct from e.best_currency as looks_again
+                                  from scans s
+                                  where s.tenant_id = e.tenant_id and s.scan_id between e.scan_id and e.scan_id
+                                  order by s.scan_id limit 1) x) p
         where s.tenant_id = e.tenant_id and s.ctid = p.row_id
-        returning s as scan, e.put_back, e.ended, e.best_again
+        returning s as scan, e.put_back, e.ended, p.looks_again
     loop
         perform end_scan_if_done(p_now, work.scan);
         if work.put_back is not null then
             perform follow_scan_status(p_now, work.scan, work.put_back);
         end if;
-        if work.best_again then
+        if work.looks_again and work.ended is not null then
             perform update_best_price((work.scan).tenant_id, (work.scan).scan_id, work.ended);
         end if;
     end loop;

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::completed_call::CompletedCall;
 use super::database_retry::TRANSACTION_TIMEOUT;
 use super::lanes::{self, LaneUpdate};
-use super::store::{self, StoredAnswer, StoredOffer, StoredOutcome, UnrecordedCall};
+use super::store::{self, StoredAnswer, StoredOutcome, UnrecordedCall};
 use crate::db;
 use crate::db::partitions::create_partition_for;
 use crate::history::{self, Observation};
@@ -136,23 +136,11 @@ async fn store_once(
     };
     let observations: Vec<_> = recorded_calls.iter().filter_map(observation).collect();
     history::insert(&mut tx, &observations).await?;
-    store::record_calls(&mut tx, &rows, &open, Timestamp::now()).await?;
-    let offers: Vec<_> = recorded_calls
+    let with_offers: Vec<_> = calls
         .iter()
-        .filter_map(|(completed, _)| {
-            let call = &completed.record;
-            let (tenant, item) = (TenantId::from(call.tenant_id), ItemId::from(call.item_id));
-            Some(StoredOffer {
-                tenant,
-                item,
-                ended_at: call.ended_at,
-                offer: completed.best.as_ref()?,
-            })
-        })
+        .map(|completed| (&completed.record, completed.best.as_ref()))
         .collect();
-    if !offers.is_empty() {
-        store::insert_offers(&mut tx, &offers).await?;
-    }
+    store::record_calls(&mut tx, &with_offers, &open, Timestamp::now()).await?;
     let accepted = record_acceptance(&mut tx, calls).await?;
     tx.commit().await?;
     Ok(BatchReport {

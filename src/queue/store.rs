@@ -6,7 +6,6 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
-use rust_decimal::Decimal;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use sqlx::types::Json;
@@ -16,7 +15,7 @@ use uuid::Uuid;
 use super::storable_text::{is_storable_link, storable};
 use super::{Claim, WorkerId};
 use crate::contract::scans::PauseReason;
-use crate::contract::{Api, Offer, SearchStatus};
+use crate::contract::{Api, Offer, SearchStatus, Verdict};
 use crate::ids::{AttemptId, ItemId, ScanId, TenantId};
 use crate::tenants::store::StoredGrant;
 use crate::tenants::{Purpose, SealedKey};
@@ -356,24 +355,62 @@ async fn lock_lanes_of_calls(conn: &mut PgConnection, calls: &[&CallRecord]) -> 
     Ok(())
 }
 
-/// Records those of the calls that are `open`. Takes the locks of their scans, which the begins of
-/// other calls wait for, so it comes last in its transaction.
+/// A completed call in the form of the SQL type `finished_call`.
+#[derive(Debug, Serialize)]
+struct FinishedCall<'a> {
+    #[serde(flatten)]
+    record: CallRecord,
+    offer: Option<BestOffer<'a>>,
+}
+
+/// What a grid shows beside an item's price, in the form of the SQL type `best_offer`.
+#[derive(Debug, Serialize)]
+struct BestOffer<'a> {
+    seller: Option<String>,
+    board: Option<String>,
+    link: Option<&'a str>,
+    band_low: Option<String>,
+    band_high: Option<String>,
+    verdict: Option<&'static str>,
+}
+
+impl<'a> BestOffer<'a> {
+    fn of(offer: &'a Offer) -> Self {
+        let text = |text: &Option<String>| text.as_deref().map(storable);
+        let link = offer.link.as_deref();
+        Self {
+            seller: text(&offer.carrier_or_room),
+            board: text(&offer.board),
+            link: link.filter(|link| is_storable_link(link)),
+            band_low: offer.band_low.map(|amount| amount.to_string()),
+            band_high: offer.band_high.map(|amount| amount.to_string()),
+            verdict: offer.verdict.map(Verdict::as_str),
+        }
+    }
+}
+
+/// Records those of the calls that are `open`; each with the offer that has its price. Takes the
+/// locks of their scans, which the begins of other calls wait for, so it comes last in its
+/// transaction.
 ///
 /// # Errors
 /// When the database does not answer, or rejects a call.
 pub async fn record_calls(
     conn: &mut PgConnection,
-    calls: &[&CallRecord],
+    calls: &[(&CallRecord, Option<&Offer>)],
     open: &OpenCalls,
     now: Timestamp,
 ) -> sqlx::Result<()> {
     let calls: Vec<_> = calls
         .iter()
-        .filter_map(|call| {
+        .filter_map(|(call, offer)| {
             let number = *open.numbers.get(&call.item_id)?;
-            Some(CallRecord {
-                number,
-                ..(*call).clone()
+            Some(FinishedCall {
+                record: CallRecord {
+                    number,
+                    ..(*call).clone()
+                },
+                offer: offer.map(BestOffer::of),
             })
         })
         .collect();
@@ -427,76 +464,6 @@ pub async fn insert_answers(
         &numbers,
         &times as _,
         &bodies,
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-/// The offer with the best price of a call.
-#[derive(Debug)]
-pub struct StoredOffer<'a> {
-    pub tenant: TenantId,
-    pub item: ItemId,
-    /// When the call ended: the offer is stored if that call completed its item.
-    pub ended_at: Timestamp,
-    pub offer: &'a Offer,
-}
-
-/// Stores what a grid shows beside the prices of items; replaces the offers of earlier calls.
-/// Ignores a call that did not complete its item.
-///
-/// # Errors
-/// When the database does not answer.
-pub async fn insert_offers(
-    conn: &mut PgConnection,
-    offers: &[StoredOffer<'_>],
-) -> sqlx::Result<()> {
-    let tenants: Vec<_> = offers.iter().map(|row| row.tenant.uuid()).collect();
-    let items: Vec<_> = offers.iter().map(|row| row.item.uuid()).collect();
-    // As text, like the recorded calls: the database rounds both alike.
-    let times: Vec<_> = offers.iter().map(|row| row.ended_at.to_string()).collect();
-    let text = |of: fn(&Offer) -> Option<&String>| {
-        offers
-            .iter()
-            .map(|row| of(row.offer).map(|text| storable(text)))
-            .collect::<Vec<_>>()
-    };
-    let amount = |of: fn(&Offer) -> Option<Decimal>| {
-        offers.iter().map(|row| of(row.offer)).collect::<Vec<_>>()
-    };
-    let links: Vec<_> = offers
-        .iter()
-        .map(|row| {
-            row.offer
-                .link
-                .as_deref()
-                .filter(|link| is_storable_link(link))
-        })
-        .collect();
-    let verdicts: Vec<_> = offers
-        .iter()
-        .map(|row| row.offer.verdict.map(|verdict| verdict.as_str()))
-        .collect();
-    sqlx::query!(
-        "insert into item_offers (tenant_id, item_id, seller, board, link, band_low, band_high, verdict)
-         select x.tenant_id, x.item_id, x.seller, x.board, x.link, x.band_low, x.band_high, x.verdict
-         from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::numeric[], $8::numeric[], $9::text[])
-              as x (tenant_id, item_id, ended_at, seller, board, link, band_low, band_high, verdict)
-         join scan_items i on i.tenant_id = x.tenant_id and i.item_id = x.item_id and i.state = 'done'
-                          and i.observed_at = x.ended_at::timestamptz
-         on conflict (tenant_id, item_id) do update
-            set seller = excluded.seller, board = excluded.board, link = excluded.link, band_low = excluded.band_low,
-                band_high = excluded.band_high, verdict = excluded.verdict",
-        &tenants,
-        &items,
-        &times,
-        &text(|offer| offer.carrier_or_room.as_ref()) as _,
-        &text(|offer| offer.board.as_ref()) as _,
-        &links as _,
-        &amount(|offer| offer.band_low) as _,
-        &amount(|offer| offer.band_high) as _,
-        &verdicts as _,
     )
     .execute(conn)
     .await?;

@@ -147,8 +147,8 @@ const NOT_STATED: &str = "not_stated";
 /// The body to forward (gateway.md, rule 14) and its number of results; `None` if it is not JSON,
 /// too deep or of the wrong shape.
 ///
-/// The text stays as received unless rows must be capped. Empty verdicts are replaced within the
-/// text.
+/// The text stays as received, but for empty verdicts, which are replaced, and rows beyond the cap,
+/// which are cut off. Only a hotel search with too many properties is serialized again.
 fn read(context: AnswerContext, bytes: &Bytes) -> Option<(AnswerBody, usize)> {
     let text = std::str::from_utf8(bytes).ok()?;
     let as_it_came = |results| Some((AnswerBody::from_checked(bytes.clone()), results));
@@ -165,8 +165,9 @@ fn read(context: AnswerContext, bytes: &Bytes) -> Option<(AnswerBody, usize)> {
     match context.endpoint {
         Endpoint::FlightsOneway | Endpoint::FlightsRoundtrip => {
             let rows = json_scan::rows(text)?;
-            if context.row_cap.is_some_and(|cap| rows.count > cap) {
-                return read_and_cap(context, text);
+            if let Some(cap) = context.row_cap.filter(|cap| rows.count > *cap) {
+                let text = json_scan::first_rows(text, cap, &rows.empty_verdicts)?;
+                return Some((AnswerBody::from_checked(text), cap));
             }
             if rows.empty_verdicts.is_empty() {
                 return as_it_came(rows.count);

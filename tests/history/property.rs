@@ -300,7 +300,7 @@ impl RandomRun {
             };
             history::insert(&mut tx, &[observation]).await.unwrap();
         }
-        store::record_calls(&mut tx, &[&call], &open, Timestamp::now())
+        store::record_calls(&mut tx, &[(&call, None)], &open, Timestamp::now())
             .await
             .unwrap();
         tx.commit().await.unwrap();

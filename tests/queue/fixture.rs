@@ -173,7 +173,8 @@ impl QueueFixture {
         let mut tx = farescan::db::begin(&self.pool).await.unwrap();
         let calls: Vec<_> = calls.iter().collect();
         let open = store::open_calls(&mut tx, &calls).await.unwrap();
-        store::record_calls(&mut tx, &calls, &open, Timestamp::now())
+        let without_offers: Vec<_> = calls.iter().map(|call| (*call, None)).collect();
+        store::record_calls(&mut tx, &without_offers, &open, Timestamp::now())
             .await
             .unwrap();
         tx.commit().await.unwrap();

@@ -57,7 +57,8 @@ async fn run_worker(fixture: &QueueFixture, worker: WorkerId, seed: u64, rounds:
             let mut tx = farescan::db::begin(&fixture.pool).await?;
             let calls: Vec<_> = calls.iter().collect();
             let open = store::open_calls(&mut tx, &calls).await?;
-            store::record_calls(&mut tx, &calls, &open, Timestamp::now()).await?;
+            let without_offers: Vec<_> = calls.iter().map(|call| (*call, None)).collect();
+            store::record_calls(&mut tx, &without_offers, &open, Timestamp::now()).await?;
             tx.commit().await
         })
         .await;

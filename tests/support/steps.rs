@@ -124,7 +124,7 @@ impl TestService {
         let mut conn = self.db.pool().acquire().await.unwrap();
         let open = store::open_calls(&mut conn, &[&call]).await.unwrap();
         assert_eq!(open.numbers.len(), 1);
-        store::record_calls(&mut conn, &[&call], &open, now)
+        store::record_calls(&mut conn, &[(&call, None)], &open, now)
             .await
             .unwrap();
     }

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use super::MAX_DEPTH;
 
@@ -75,6 +76,21 @@ pub(super) fn with_nulls(text: &str, empty_verdicts: &[usize]) -> Option<String>
     }
     out.push_str(text.get(done..)?);
     Some(out)
+}
+
+/// The first `count` rows of a list that [`rows`] has scanned, with `null` in place of their empty
+/// verdicts. `None` if there are fewer.
+pub(super) fn first_rows(text: &str, count: usize, empty_verdicts: &[usize]) -> Option<String> {
+    let rows: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+    let Some(last) = count.checked_sub(1) else {
+        return Some("[]".to_owned());
+    };
+    let last = rows.get(last)?.get().as_bytes().as_ptr_range().end.addr();
+    let end = last.checked_sub(text.as_ptr().addr())?;
+    let within = empty_verdicts.partition_point(|position| *position < end);
+    let mut first = with_nulls(text.get(..end)?, empty_verdicts.get(..within)?)?;
+    first.push(']');
+    Some(first)
 }
 
 /// Any value, with a limit on nested containers.

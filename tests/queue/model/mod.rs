@@ -286,7 +286,7 @@ impl ModelRun {
         };
         let mut tx = farescan::db::begin(self.fixture.pool()).await.unwrap();
         let open = store::open_calls(&mut tx, &[&call]).await.unwrap();
-        store::record_calls(&mut tx, &[&call], &open, Timestamp::now())
+        store::record_calls(&mut tx, &[(&call, None)], &open, Timestamp::now())
             .await
             .unwrap();
         tx.commit().await.unwrap();
