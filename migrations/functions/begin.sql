@@ -90,7 +90,7 @@ begin
         update scan_items i
         set state = 'calling', calls = i.calls + 1, counted_calls = i.counted_calls + 1, requests_spent = i.requests_spent + 1
         from decided d
-        where d.verdict = 'begun' and i.ctid = d.row_id
+        where d.verdict = 'begun' and i.tenant_id = d.tenant_id and i.ctid = d.row_id
     ), counted as (
         update scans s
         set requests_spent = s.requests_spent + n.calls, status = 'running', started_at = coalesce(s.started_at, p_now)
