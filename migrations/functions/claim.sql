@@ -75,23 +75,24 @@ begin
         may := least(calls_within_pace(lane, t), lane.max_in_flight - in_use, left_of, share);
         wanted := least(may, free);
         got := 0;
+        taken := '{}';
         last := lane.virtual_time;
         look := lane.virtual_time;
-        while wanted > 0 loop
+        while got < wanted loop
             with moved as (
                 update scan_items i
                 set state = 'claimed', attempt = i.attempt + 1, worker_id = p_worker, claimed_at = t
                 where i.state = 'pending' and i.ctid = any (array(
                     select p.ctid from scan_items p
                     where p.tenant_id = lane.tenant_id and p.api = lane.api and p.state = 'pending' and p.turn >= look
-                    order by p.turn, p.item_id limit wanted))
+                    order by p.turn, p.item_id limit wanted - got))
                 returning i.item_id, i.turn
             )
             -- Sorted inside the aggregate: a sort of the plan's own, forbidden above, would make all plans look alike.
-            select array_agg(m.item_id order by m.turn, m.item_id), count(*), greatest(lane.virtual_time, max(m.turn))
+            select taken || coalesce(array_agg(m.item_id order by m.turn, m.item_id), '{}'), got + count(*), greatest(last, max(m.turn))
             into taken, got, last from moved m;
             -- Before the lane counts as empty, look below the low-water mark too: nothing should be there, and nothing may be lost.
-            exit when got > 0 or look = 0;
+            exit when look = 0;
             look := 0;
         end loop;
         if got > 0 then
@@ -114,7 +115,7 @@ begin
         in_use := in_use + got;
         -- Nothing more before one of its calls has ended: all permits are in use, or the rest of the plan is in flight.
         lane.full_up := in_use >= lane.max_in_flight or coalesce(left_of - got <= 0, false) and in_use > 0;
-        if wanted > 0 and got = 0 then
+        if got < wanted then
             lane.next_at := null;
             lane.next_start := 0;
         elsif lane.full_up then
