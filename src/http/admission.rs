@@ -55,7 +55,8 @@ impl AppState {
         let key_permit = match self.unknown_keys.admit(key, Instant::now()) {
             Ok(key_permit) => key_permit,
             Err(wait) => {
-                if self.is_accepted(key).await {
+                // Boxed: a search would keep the memory of this rare step while it waits.
+                if Box::pin(self.is_accepted(key)).await {
                     return Ok(SearchPermit {
                         key_permit: self.unknown_keys.admit_accepted(key),
                         _permit: permit,

@@ -147,6 +147,26 @@ pub(super) async fn respond_as_scan(
     else {
         return Ok(None);
     };
+    // Boxed: a search that waits for the marketplace would keep the memory of this step, too.
+    Box::pin(submit_search(
+        app,
+        parts,
+        caller,
+        search,
+        map_finding,
+        preference,
+    ))
+    .await
+}
+
+async fn submit_search(
+    app: &AppState,
+    parts: &Parts,
+    caller: &ApiKey,
+    search: &Search,
+    map_finding: MapFinding,
+    preference: Preference,
+) -> Result<Option<Response>, ApiError> {
     let key = idempotency_key(&parts.headers)?;
     let (context, custody) = match (submit_context(app, caller).await, app.custody()) {
         (Ok(context), Ok(custody)) => (context, custody),
