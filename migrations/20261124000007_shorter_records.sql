@@ -27,7 +27,7 @@ create type ended_calls as (
 );
 
 -- What a grid shows beside an item's price (item_offers).
-create type best_offer as (
+create type offer_record as (
     seller    text,
     board     text,
     link      text,
@@ -35,7 +35,7 @@ create type best_offer as (
     band_high numeric,
     verdict   text
 );
-alter type finished_call add attribute offer best_offer;
+alter type finished_call add attribute offer offer_record;
 
 -- A claim that begin_calls may begin, with its item as it was locked.
 create type claim_to_begin as (

@@ -67,8 +67,8 @@ begin
 end $$;
 
 -- Stores what became of open calls (a JSON array of finished_call, of different items, each with its number in the ledger): attempts, items,
--- offers, scans, and the lanes that pause or have items again. Those in p_restored were restored in this transaction. The caller holds the locks of
--- the items and, as lock_lanes_of_calls takes them, of the lanes.
+-- offers, scans, and the lanes that pause or have items again. Those in p_restored were restored in this transaction. The caller holds the
+-- locks of the items and, as lock_lanes_of_calls takes them, of the lanes.
 --
 -- The answer of a call that was abandoned still completes its item, unless a newer attempt has begun: then, and when the item was cancelled
 -- or waits for a better call, it is stored with its attempt alone. Its cost counts either way.

@@ -360,12 +360,12 @@ async fn lock_lanes_of_calls(conn: &mut PgConnection, calls: &[&CallRecord]) -> 
 struct FinishedCall<'a> {
     #[serde(flatten)]
     record: CallRecord,
-    offer: Option<BestOffer<'a>>,
+    offer: Option<OfferRecord<'a>>,
 }
 
-/// What a grid shows beside an item's price, in the form of the SQL type `best_offer`.
+/// What a grid shows beside an item's price, in the form of the SQL type `offer_record`.
 #[derive(Debug, Serialize)]
-struct BestOffer<'a> {
+struct OfferRecord<'a> {
     seller: Option<String>,
     board: Option<String>,
     link: Option<&'a str>,
@@ -374,7 +374,7 @@ struct BestOffer<'a> {
     verdict: Option<&'static str>,
 }
 
-impl<'a> BestOffer<'a> {
+impl<'a> OfferRecord<'a> {
     fn of(offer: &'a Offer) -> Self {
         let text = |text: &Option<String>| text.as_deref().map(storable);
         let link = offer.link.as_deref();
@@ -410,7 +410,7 @@ pub async fn record_calls(
                     number,
                     ..(*call).clone()
                 },
-                offer: offer.map(BestOffer::of),
+                offer: offer.map(OfferRecord::of),
             })
         })
         .collect();
