@@ -1,4 +1,5 @@
--- Functions of which the result or the arguments have changed (migrations/functions): such a function cannot be replaced.
+-- Functions of which the result or the arguments have changed (migrations/functions): such a function cannot be replaced. They are dropped
+-- at once and not a release later, because nothing is released.
 drop function if exists claim_items(bigint, integer);
 drop function if exists record_calls(timestamptz, jsonb);
 drop function if exists restore_lost_attempts(jsonb);
@@ -18,7 +19,7 @@ create type ended_calls as (
     price      numeric,    -- the best of them in the scan's currency, and its item
     currency   text,
     item_id    uuid,
-    best_currency text,    -- the scan's currency when its items were read
+    known_currency text,   -- the scan's currency when its items were read
     ended      uuid[],     -- items that have ended
     put_back   uuid[],     -- items that are pending again, or wait for a retry
     reasons    text[],     -- pauses of the lane: why, for so many seconds or (null) until a resume, since when
@@ -37,7 +38,7 @@ create type offer_record as (
 );
 alter type finished_call add attribute offer offer_record;
 
--- A claim that begin_calls may begin, with its item as it was locked.
+-- A claim that is still its worker's, with its item as it was locked.
 create type claim_to_begin as (
     worker_id  bigint,
     tenant_id  uuid,

@@ -60,6 +60,25 @@ begin
     end loop;
 end $$;
 
+-- Locks claims of one lane, as abandon_claims does, and returns those that it will give up as lost calls, with their requests.
+create or replace function lock_lost_calls(p_tenant uuid, p_api text, p_items uuid[], p_numbers integer[])
+returns table (item_id uuid, number integer, endpoint text, body jsonb)
+language plpgsql as $$
+#variable_conflict use_column
+begin
+    perform wake_lane(p_tenant, p_api);
+    perform from scan_items i
+    join unnest(p_items, p_numbers) as x (item_id, number) on i.item_id = x.item_id and i.attempt = x.number
+    where i.tenant_id = p_tenant and i.state in ('claimed', 'calling')
+    order by i.tenant_id, i.item_id for no key update of i;
+    return query
+    select i.item_id, i.attempt, s.endpoint, i.body
+    from unnest(p_items, p_numbers) as x (item_id, number)
+    join scan_items i on i.tenant_id = p_tenant and i.item_id = x.item_id and i.attempt = x.number
+                     and i.api = p_api and i.state = 'calling'
+    join scans s on s.tenant_id = p_tenant and s.scan_id = i.scan_id;
+end $$;
+
 -- Claims under a live worker that the worker does not have: the answer to its claim was lost after the commit. p_grace is longer than any
 -- claim takes to be answered.
 create or replace function leaked_claims(p_worker bigint, p_items uuid[], p_numbers integer[], p_grace interval)

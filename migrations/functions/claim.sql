@@ -115,7 +115,11 @@ begin
         in_use := in_use + got;
         -- Nothing more before one of its calls has ended: all permits are in use, or the rest of the plan is in flight.
         lane.full_up := in_use >= lane.max_in_flight or coalesce(left_of - got <= 0, false) and in_use > 0;
-        if got < wanted then
+        -- Fewer than wanted: the lane is empty, unless a late answer has just changed some of its items, which this claim then passed over.
+        if got < wanted and exists (select from scan_items p
+                                    where p.tenant_id = lane.tenant_id and p.api = lane.api and p.state = 'pending') then
+            lane.next_at := t;
+        elsif got < wanted then
             lane.next_at := null;
             lane.next_start := 0;
         elsif lane.full_up then

@@ -18,7 +18,7 @@
 -- Locks the lanes of calls before their items, and wakes the lanes that have items again: a claim may have found them empty meanwhile.
 create or replace function lock_lanes_of_calls(p_tenants uuid[], p_items uuid[], p_puts_back boolean[]) returns void
 language plpgsql
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set plan_cache_mode = force_generic_plan
 as $$
 declare
     lane record;
@@ -40,39 +40,43 @@ begin
 end $$;
 
 -- Locks the items of finished calls (of different items) and finds the calls' rows. One row for each call whose item exists: its number in
--- the ledger (null: it is not on record) and whether it is still to be recorded. That of a call that was abandoned is: its answer came late.
+-- the ledger (null: it is not on record), whether it is still to be recorded, and whether the item still waits for this call. The answer of a
+-- call that was abandoned comes late and is still to be recorded.
 create or replace function open_calls(p_tenants uuid[], p_items uuid[], p_numbers integer[], p_attempt_ids uuid[])
-returns table (item_id uuid, number integer, is_open boolean)
+returns table (item_id uuid, number integer, is_open boolean, is_current boolean)
 language plpgsql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    found_items uuid[];
+    found   uuid[];
+    current uuid[];
 begin
-    select array_agg(i.item_id) into found_items
-    from (select x.tenant_id, x.item_id from unnest(p_tenants, p_items) as x (tenant_id, item_id)
+    select array_agg(i.item_id), array_agg(i.item_id) filter (where i.state = 'calling' and i.attempt = x.number) into found, current
+    from (select * from unnest(p_tenants, p_items, p_numbers) as x (tenant_id, item_id, number)
           order by x.tenant_id, x.item_id offset 0) x
-    cross join lateral (select i.item_id from scan_items i
+    cross join lateral (select i.item_id, i.state, i.attempt from scan_items i
                         where i.tenant_id = x.tenant_id and i.item_id between x.item_id and x.item_id
                         order by i.item_id limit 1 for no key update) i;
     return query
-    select x.item_id, a.number, coalesce(a.ended_at is null or a.reason = 'worker_lost', false) and a.number is not null
+    select x.item_id, a.number, a.number is not null and (a.ended_at is null or a.reason = 'worker_lost') is true,
+           coalesce(x.item_id = any (current), false)
     from unnest(p_tenants, p_items, p_numbers, p_attempt_ids) as x (tenant_id, item_id, number, attempt_id)
     left join lateral (select a.number, a.ended_at, a.reason from attempts a
                        where a.tenant_id = x.tenant_id and a.item_id between x.item_id and x.item_id
                          and case when x.attempt_id is null then a.number = x.number else a.attempt_id = x.attempt_id end
                        order by a.item_id limit 1) a on true
-    where x.item_id = any (found_items);
+    where x.item_id = any (found);
 end $$;
 
 -- Stores what became of open calls (a JSON array of finished_call, of different items, each with its number in the ledger): attempts, items,
 -- offers, scans, and the lanes that pause or have items again. Those in p_restored were restored in this transaction. The caller holds the
--- locks of the items and, as lock_lanes_of_calls takes them, of the lanes.
+-- locks of the items and, as lock_lanes_of_calls takes them, of the lanes. If some of their items no longer wait for these calls
+-- (p_some_late), not all scans take event numbers, so they are locked first, all in one order.
 --
 -- The answer of a call that was abandoned still completes its item, unless a newer attempt has begun: then, and when the item was cancelled
 -- or waits for a better call, it is stored with its attempt alone. Its cost counts either way.
-create or replace function record_calls(p_now timestamptz, p_calls jsonb, p_restored uuid[]) returns void
+create or replace function record_calls(p_now timestamptz, p_calls jsonb, p_restored uuid[], p_some_late boolean) returns void
 language plpgsql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set plan_cache_mode = force_generic_plan
 as $$
@@ -81,6 +85,16 @@ declare
     ended ended_calls[];   -- one for each scan
     work  record;
 begin
+    if p_some_late then
+        perform from (select distinct i.tenant_id, i.scan_id
+                      from unnest(calls) c
+                      cross join lateral (select * from scan_items i
+                                          where i.tenant_id = c.tenant_id and i.item_id between c.item_id and c.item_id
+                                          order by i.item_id limit 1) i
+                      order by i.tenant_id, i.scan_id offset 0) x
+        cross join lateral (select from scans s where s.tenant_id = x.tenant_id and s.scan_id between x.scan_id and x.scan_id
+                            order by s.scan_id limit 1 for no key update) s;
+    end if;
     with open as materialized (
         select c.*, a.row_id as attempt_row, a.lane_resumes, a.requests_spent - least(c.billed, a.requests_spent) as unused,
                coalesce(c.attempt_id = any (p_restored), false) as was_lost
@@ -174,7 +188,7 @@ begin
                min(d.best_price) filter (where d.counts) as price,
                (array_agg(d.currency order by d.best_price, d.position) filter (where d.counts))[1] as currency,
                (array_agg(d.item_id order by d.best_price, d.position) filter (where d.counts))[1] as item_id,
-               min(d.best_currency) as best_currency,
+               min(d.best_currency) as known_currency,
                array_agg(d.item_id) filter (where d.next_state in ('done', 'failed')) as ended,
                array_agg(d.item_id) filter (where d.next_state in ('pending', 'delayed')) as put_back,
                array_agg(d.pause_reason) filter (where d.stops) as reasons,
@@ -189,10 +203,7 @@ begin
         perform pause_lane_since(work.tenant_id, work.api, p.reason, p.seconds, p.since)
         from unnest(work.reasons, work.seconds, work.since) as p (reason, seconds, since);
     end loop;
-    -- Most are locked since their items took event numbers.
-    perform from (select e.tenant_id, e.scan_id from unnest(ended) e order by e.tenant_id, e.scan_id offset 0) e
-    cross join lateral (select from scans s where s.tenant_id = e.tenant_id and s.scan_id between e.scan_id and e.scan_id
-                        order by s.scan_id limit 1 for no key update) s;
+    -- Their rows are locked, since their items took event numbers if not before.
     for work in
         update scans s
         set ok = s.ok + e.ok, empty = s.empty + e.empty, partial = s.partial + e.partial, degraded = s.degraded + e.degraded,
@@ -207,7 +218,7 @@ begin
                             from (select s.ctid as row_id, s.best_price,
                                          -- Its item was searched again, or its currency has come since this statement read it.
                                          coalesce(s.best_item_id = any (e.ended), false)
-                                             or s.best_currency is distinct from e.best_currency as looks_again
+                                             or s.best_currency is distinct from e.known_currency as looks_again
                                   from scans s
                                   where s.tenant_id = e.tenant_id and s.scan_id between e.scan_id and e.scan_id
                                   order by s.scan_id limit 1) x) p

@@ -45,12 +45,14 @@ async fn abandon_in(
     lane: &LaneClaims,
 ) -> sqlx::Result<usize> {
     let now = Timestamp::now();
-    let lost = store::abandon(&mut *tx, lane, now).await?;
-    let observations: Vec<_> = lost
+    // Rows of the history are locked before scans, as a record of calls locks them.
+    let observations: Vec<_> = store::lock_lost_calls(&mut *tx, lane)
+        .await?
         .iter()
         .filter_map(|call| lost_observation(lane, call, now))
         .collect();
     history::insert(&mut tx, &observations).await?;
+    let lost = store::abandon(&mut *tx, lane, now).await?;
     tx.commit().await?;
     metrics::items_ended(metrics::LOST, lost.len() as u64);
     Ok(lost.len())

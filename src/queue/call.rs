@@ -55,6 +55,7 @@ impl CallExecutor {
             Ok(key) => key,
             Err(cause) => {
                 tracing::warn!(scan = %claimed_item.row.scan, "pausing the scan: its key is unusable");
+                drop(claimed_item.take_expected_begin());
                 return self.pause(&claimed_item.row, &cause, &until).await;
             }
         };

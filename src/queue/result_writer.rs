@@ -126,14 +126,19 @@ pub(super) async fn run(mut writer: ResultWriter, mut pending: mpsc::Receiver<Pe
     }
 }
 
-/// Adds pending writes to a batch until it has `enough` of them or the window ends.
+/// Adds pending writes to a batch until it has `enough` of them, one of them may stop its lane, or
+/// the window ends.
 async fn collect(
     pending: &mut mpsc::Receiver<PendingWrite>,
     batch: &mut Vec<PendingWrite>,
     enough: usize,
 ) {
     let full_at = Instant::now() + BATCH_WINDOW;
-    while batch.len() < enough {
+    while batch.len() < enough
+        && !batch
+            .iter()
+            .any(|pending| pending.completed.record.locks_lane())
+    {
         let free = MAX_BATCH_SIZE - batch.len();
         tokio::select! {
             count = pending.recv_many(batch, free) => if count == 0 { return },

@@ -240,7 +240,7 @@ pub struct CallRecord {
 }
 
 impl CallRecord {
-    /// Whether `record_calls` locks the call's lane: its item becomes pending again, or it may
+    /// Whether [`open_calls`] locks the call's lane: its item becomes pending again, or it may
     /// pause the lane.
     pub(super) fn locks_lane(&self) -> bool {
         self.ending == CallEnding::Requeued || self.pause_reason.is_some()
@@ -286,6 +286,8 @@ pub struct OpenCalls {
     pub unknown: Vec<UnrecordedCall>,
     /// The attempts whose rows this transaction restored.
     restored: Vec<Uuid>,
+    /// Some items no longer wait for these calls.
+    some_late: bool,
 }
 
 /// Locks the items of completed calls of different items, and finds which of them are to be
@@ -297,7 +299,7 @@ pub struct OpenCalls {
 pub async fn open_calls(conn: &mut PgConnection, calls: &[&CallRecord]) -> sqlx::Result<OpenCalls> {
     lock_lanes_of_calls(conn, calls).await?;
     let rows = sqlx::query!(
-        r#"select item_id as "item!", number, is_open as "is_open!" from open_calls($1, $2, $3, $4)"#,
+        r#"select item_id as "item!", number, is_open as "is_open!", is_current as "is_current!" from open_calls($1, $2, $3, $4)"#,
         &calls.iter().map(|call| call.tenant_id).collect::<Vec<_>>(),
         &calls.iter().map(|call| call.item_id).collect::<Vec<_>>(),
         &calls.iter().map(|call| call.number).collect::<Vec<_>>(),
@@ -311,6 +313,7 @@ pub async fn open_calls(conn: &mut PgConnection, calls: &[&CallRecord]) -> sqlx:
         if let (Some(number), true) = (row.number, row.is_open) {
             open.numbers.insert(row.item, number);
         }
+        open.some_late |= !row.is_current;
         known.insert(row.item, row.number.is_some());
     }
     for call in calls {
@@ -333,6 +336,7 @@ pub async fn open_calls(conn: &mut PgConnection, calls: &[&CallRecord]) -> sqlx:
         open.numbers
             .extend(restored.into_iter().map(|row| (row.item, row.number)));
         open.restored = lost.iter().filter_map(|call| call.attempt_id).collect();
+        open.some_late = true;
     }
     Ok(open)
 }
@@ -418,10 +422,11 @@ pub async fn record_calls(
         return Ok(());
     }
     sqlx::query!(
-        "select from record_calls($1, $2, $3)",
+        "select from record_calls($1, $2, $3, $4)",
         now.to_sqlx() as _,
         Json(calls) as _,
         &open.restored,
+        open.some_late,
     )
     .execute(conn)
     .await?;
@@ -505,6 +510,28 @@ pub async fn insert_outcomes(
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// Locks claims of one lane, as [`abandon`] does, and returns the calls that it will give up as
+/// lost.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn lock_lost_calls(
+    conn: impl PgExecutor<'_>,
+    lane: &LaneClaims,
+) -> sqlx::Result<Vec<LostCall>> {
+    sqlx::query_as!(
+        LostCall,
+        r#"select item_id as "item!", number as "number!", endpoint as "endpoint!", body as "body!: Json<Map<String, Value>>"
+           from lock_lost_calls($1, $2, $3, $4)"#,
+        lane.tenant.uuid(),
+        lane.api,
+        &lane.items,
+        &lane.numbers,
+    )
+    .fetch_all(conn)
+    .await
 }
 
 /// A call that was abandoned after it had begun.

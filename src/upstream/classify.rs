@@ -166,8 +166,10 @@ fn read(context: AnswerContext, bytes: &Bytes) -> Option<(AnswerBody, usize)> {
         Endpoint::FlightsOneway | Endpoint::FlightsRoundtrip => {
             let rows = json_scan::rows(text)?;
             if let Some(cap) = context.row_cap.filter(|cap| rows.count > *cap) {
-                let text = json_scan::first_rows(text, cap, &rows.empty_verdicts)?;
-                return Some((AnswerBody::from_checked(text), cap));
+                return match json_scan::first_rows(text, cap, &rows.empty_verdicts) {
+                    Some(text) => Some((AnswerBody::from_checked(text), cap)),
+                    None => read_and_cap(context, text),
+                };
             }
             if rows.empty_verdicts.is_empty() {
                 return as_it_came(rows.count);

@@ -60,7 +60,10 @@ fn record_sql(claims: &[ClaimRow]) -> [String; 2] {
     );
     [
         open,
-        format!("select record_calls(now(), '{}', '{{}}')", json!(calls)),
+        format!(
+            "select record_calls(now(), '{}', '{{}}', false)",
+            json!(calls)
+        ),
     ]
 }
 

@@ -92,6 +92,8 @@ pub async fn run(args: DemoArgs) -> Result<(), Failure> {
         shown = run_walkthrough(&mut out, &base, &folder.path, days, exit) => shown,
         () = stop.cancelled() => Ok(()),
     };
+    // A request of the walkthrough may fail because the service stops.
+    let shown = if stop.is_cancelled() { Ok(()) } else { shown };
     if exit || shown.is_err() {
         stop.cancel();
     }

@@ -2,10 +2,12 @@
 //!
 //! Every transaction takes the locks of one caller in this order, leaving out those that it does
 //! not need: the caller's fingerprints (`tenant_keys`), its submissions (`lock_submissions`), its
-//! monitors and webhooks, its lanes, items, scans, and the row of `tenants` last. A submission, a
-//! record of calls (`record_calls`, then `store::acceptance`) and a relocation therefore wait for each
-//! other and never deadlock. Only the removal of an unaccepted caller may meet a late refusal: the
-//! database ends one of them, and it is tried again.
+//! monitors and webhooks, its lanes, items, the history of its products (`series`, `latest_prices`,
+//! in the order of their keys), scans, and the row of `tenants` last. A submission, a record of
+//! calls (`open_calls`, `record_calls`, then `store::acceptance`), abandoned claims and a relocation
+//! therefore wait for each other and never deadlock. There are two exceptions, where the database
+//! ends one of two transactions, and it is tried again: the removal of an unaccepted caller may meet
+//! a late refusal, and a call whose row a failover lost locks its scan first (`restore_calls`).
 
 use jiff_sqlx::Date;
 use serde_json::Value;
