@@ -234,7 +234,7 @@ pub async fn finish(pool: &PgPool, claims: &[ClaimRow]) -> Res<()> {
         .iter()
         .map(|row| (row.claim, AttemptId::new()))
         .collect();
-    let verdicts = store::begin(pool, &named, Timestamp::now()).await?;
+    let verdicts = store::begin(pool, &named, &[], Timestamp::now()).await?;
     if verdicts
         .iter()
         .any(|verdict| *verdict != BeginVerdict::Begun)

@@ -349,16 +349,20 @@ enum Query {
     OneDate,
     WholeRoute,
     WholeRouteElsewhere,
+    JudgedCalendar,
+    JudgedRoute,
     FirstPage,
 }
 
 impl Query {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 8] = [
         Self::NoDatabase,
         Self::Calendar,
         Self::OneDate,
         Self::WholeRoute,
         Self::WholeRouteElsewhere,
+        Self::JudgedCalendar,
+        Self::JudgedRoute,
         Self::FirstPage,
     ];
 
@@ -369,6 +373,8 @@ impl Query {
             Self::OneDate => "a year of one route by day, one departure (365 observations)",
             Self::WholeRoute => "a year of one route by day, all departures (21,900 observations)",
             Self::WholeRouteElsewhere => "the same by week in the time zone of New York",
+            Self::JudgedCalendar => "calendar of 60 dates with verdicts",
+            Self::JudgedRoute => "a year of one route by day, with verdicts",
             Self::FirstPage => "newest 50 observations of a route",
         }
     }
@@ -384,9 +390,10 @@ impl Query {
         );
         match self {
             Self::NoDatabase => "/healthz".to_owned(),
-            Self::Calendar => {
+            Self::Calendar | Self::JudgedCalendar => {
+                let is_judged = matches!(self, Self::JudgedCalendar);
                 format!(
-                    "/v1/history/flights/latest?{subject}&departure_from={}&departure_to={}",
+                    "/v1/history/flights/latest?{subject}&departure_from={}&departure_to={}&history_verdict={is_judged}",
                     day(1),
                     day(DATES)
                 )
@@ -396,6 +403,9 @@ impl Query {
                 day(1 + route % DATES)
             ),
             Self::WholeRoute => format!("/v1/history/flights/series?{subject}"),
+            Self::JudgedRoute => {
+                format!("/v1/history/flights/series?{subject}&history_verdict=true")
+            }
             Self::WholeRouteElsewhere => {
                 format!(
                     "/v1/history/flights/series?{subject}&bucket=week&timezone=America/New_York"

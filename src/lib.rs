@@ -86,6 +86,7 @@ pub mod commands;
 
 pub mod account;
 pub mod history;
+pub mod planner;
 pub mod scans;
 
 pub mod webhooks;

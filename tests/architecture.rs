@@ -25,9 +25,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("tenants", &["db", "search"]),
     ("history", &["db", "search", "contract"]),
     ("commands", &["db", "tenants", "search", "contract"]),
+    ("planner", &["contract"]),
     (
         "scans",
-        &["commands", "db", "history", "tenants", "search", "contract"],
+        &[
+            "commands", "db", "history", "planner", "tenants", "search", "contract",
+        ],
     ),
     ("webhooks", &["commands", "db", "tenants", "contract"]),
     (

@@ -33,6 +33,7 @@ mod monitors;
 mod operation;
 mod prefer;
 mod queue;
+mod reuse;
 mod scaling;
 mod scans;
 mod tenants;

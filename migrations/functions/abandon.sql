@@ -1,5 +1,23 @@
 -- Abandon: claims that their worker will not complete, and workers whose lease has expired.
 
+-- Locks claims of one lane, and the items that wait for an equal search among their calls: all of them in one order, and before anything
+-- else is locked but the lane. Returns the items that wait.
+create or replace function lock_claims(p_tenant uuid, p_items uuid[], p_numbers integer[]) returns uuid[]
+language plpgsql as $$
+declare
+    waiting uuid[] := array(
+        select w.item_id
+        from unnest(p_items, p_numbers) as x (item_id, number)
+        join scan_items i on i.tenant_id = p_tenant and i.item_id = x.item_id and i.attempt = x.number and i.state = 'calling'
+        join shared_searches r on r.tenant_id = p_tenant and r.item_id = i.item_id
+        join shared_searches w on w.tenant_id = p_tenant and w.search_key = r.search_key and w.waits);
+begin
+    perform from scan_items i
+    where i.tenant_id = p_tenant and i.item_id = any (p_items || waiting)
+    order by i.item_id for no key update;
+    return waiting;
+end $$;
+
 -- Abandons claims of one lane. One that was only claimed becomes pending again; of one that was calling nobody knows whether it was billed,
 -- so its attempt ends as worker_lost, and it is called again only if its scan allows that. Returns the lost calls, with their requests.
 create or replace function abandon_claims(p_now timestamptz, p_tenant uuid, p_api text, p_items uuid[], p_numbers integer[])
@@ -7,14 +25,14 @@ returns table (item_id uuid, number integer, endpoint text, body jsonb)
 language plpgsql as $$
 #variable_conflict use_column
 declare
-    start bigint := wake_lane(p_tenant, p_api);
-    work  record;
-    scan  scans;
+    start   bigint := wake_lane(p_tenant, p_api);
+    waiting uuid[];
+    work    record;
+    scan    scans;
 begin
-    perform from scan_items i
-    join unnest(p_items, p_numbers) as x (item_id, number) on i.item_id = x.item_id and i.attempt = x.number
-    where i.tenant_id = p_tenant and i.state in ('claimed', 'calling')
-    order by i.tenant_id, i.item_id for no key update of i;
+    waiting := lock_claims(p_tenant, p_items, p_numbers);
+    update scan_items i set not_before = clock_timestamp()
+    where i.tenant_id = p_tenant and i.item_id = any (waiting) and i.state = 'delayed';
 
     for work in
         with seen as (
@@ -67,10 +85,7 @@ language plpgsql as $$
 #variable_conflict use_column
 begin
     perform wake_lane(p_tenant, p_api);
-    perform from scan_items i
-    join unnest(p_items, p_numbers) as x (item_id, number) on i.item_id = x.item_id and i.attempt = x.number
-    where i.tenant_id = p_tenant and i.state in ('claimed', 'calling')
-    order by i.tenant_id, i.item_id for no key update of i;
+    perform lock_claims(p_tenant, p_items, p_numbers);
     return query
     select i.item_id, i.attempt, s.endpoint, i.body
     from unnest(p_items, p_numbers) as x (item_id, number)

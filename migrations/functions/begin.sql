@@ -14,9 +14,10 @@
 --   lane_paused    the lane was paused since the claim: abandon_claims
 --   stopped        the scan is paused or has ended: abandon_claims
 --   upstream_down  the circuit of its API is open, and this is not its probe: abandon_claims
+--   shared         one of p_sharing, the items of scans with a max_age: it took an answer, or waits for an equal search (share_answers)
 -- No row: the claim is no longer the worker's, its lease has expired, or a call is on record under its number: abandon_claims.
 create or replace function begin_calls(p_now timestamptz, p_workers bigint[], p_tenants uuid[], p_items uuid[], p_numbers integer[],
-                            p_attempt_ids uuid[])
+                            p_attempt_ids uuid[], p_sharing uuid[] default '{}')
 returns table (item_id uuid, number integer, attempt_id uuid, verdict text)
 language plpgsql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set plan_cache_mode = force_generic_plan
@@ -25,6 +26,7 @@ as $$
 declare
     alive   bigint[];
     claims  claim_to_begin[];   -- those that are still the worker's own; their items are locked
+    shared  uuid[];             -- the attempt ids of those that need no call
     waiting uuid[] := attempts_behind_circuit(p_workers, p_tenants, p_items, p_numbers, p_attempt_ids);
 begin
     if waiting <> '{}' then
@@ -38,6 +40,14 @@ begin
         from unnest(p_workers, p_tenants, p_items, p_numbers, p_attempt_ids)
              as x (worker_id, tenant_id, item_id, number, attempt_id)
         where not x.attempt_id = any (waiting);
+    end if;
+    if p_sharing <> '{}' then
+        perform lock_search_keys(array_agg(r.tenant_id), array_agg(r.search_key))
+        from unnest(p_tenants, p_items) as x (tenant_id, item_id)
+        cross join lateral (select * from shared_searches r
+                            where r.tenant_id = x.tenant_id and r.item_id between x.item_id and x.item_id
+                            order by r.item_id limit 1) r
+        where x.item_id = any (p_sharing);
     end if;
     -- Locks out whatever would mark the worker dead: a sweep sees its items either before this or after it, never between.
     select array_agg(w.worker_id) into alive
@@ -58,6 +68,14 @@ begin
                   order by c.tenant_id, c.scan_id offset 0) x
     cross join lateral (select from scans s where s.tenant_id = x.tenant_id and s.scan_id between x.scan_id and x.scan_id
                         order by s.scan_id limit 1 for no key update) s;
+    if p_sharing <> '{}' then
+        select coalesce(array_agg(s.attempt_id), '{}') into shared
+        from share_answers(p_now, array(select c from unnest(claims) c
+                                        where c.item_id = any (p_sharing) and c.worker_id = any (alive))) s;
+        return query
+        select c.item_id, c.number, c.attempt_id, 'shared' from unnest(claims) c where c.attempt_id = any (shared);
+        claims := array(select c from unnest(claims) c where not c.attempt_id = any (shared));
+    end if;
 
     return query
     with on_record as materialized (

@@ -7,7 +7,7 @@
 -- expired, take a new one.
 create or replace function claim_items(p_worker bigint, p_slots integer)
 returns table (tenant_id uuid, api text, item_id uuid, scan_id uuid, number integer, endpoint text, body jsonb, upstream_filters boolean,
-               upstream_limit integer, verbatim boolean, grant_id uuid, key_purpose text, key_id text, key_nonce bytea,
+               upstream_limit integer, verbatim boolean, shares boolean, grant_id uuid, key_purpose text, key_id text, key_nonce bytea,
                key_ciphertext bytea, key_expires_at timestamptz, wait_ms integer)
 language plpgsql
 -- The planner takes a tenth of the rows for a LIMIT it does not know and then prefers scans and sorts that grow with the backlog.
@@ -48,7 +48,7 @@ begin
               for no key update skip locked) due
         where l.tenant_id = due.tenant_id and l.api = due.api;
     end loop;
-    -- At least four items: to visit a lane costs as much as three of them.
+    -- At least four items: to visit a lane costs as much as to claim six (85 and 14 microseconds, docs/decisions/0037).
     select least(p_slots, greatest(4, ceil(p_slots::numeric / greatest(count(*), 1)))) into share
     from (select from lanes l where l.next_at <= clock_timestamp() limit 20) due;
 
@@ -99,7 +99,7 @@ begin
             -- Item by item, in the order of their turns: joined freely, the planner begins with all scans of the tenant.
             return query
             select m.tenant_id, m.api, m.item_id, m.scan_id, m.attempt, s.endpoint, m.body, s.upstream_filters, s.upstream_limit,
-                   s.verbatim, g.grant_id, g.purpose, g.key_id, g.nonce, g.ciphertext, g.expires_at, null::integer
+                   s.verbatim, s.max_age is not null, g.grant_id, g.purpose, g.key_id, g.nonce, g.ciphertext, g.expires_at, null::integer
             from unnest(taken) x (item_id)
             cross join lateral (select * from scan_items i where i.tenant_id = lane.tenant_id and i.item_id = x.item_id offset 0) m
             cross join lateral (select * from scans s where s.tenant_id = m.tenant_id and s.scan_id = m.scan_id offset 0) s

@@ -248,14 +248,15 @@ declare
     counted integer;   -- 1: its item and scan have counted it
 begin
     for call in
-        select c.*, i.scan_id, i.worker_id, i.attempt, i.state
+        select c.*, i.scan_id, i.worker_id, i.attempt, i.state, i.reused_from is not null and i.attempt = c.number as is_reused
         from jsonb_populate_recordset(null::finished_call, p_calls) c
         cross join lateral (select * from scan_items i where i.tenant_id = c.tenant_id and i.item_id between c.item_id and c.item_id
                             order by i.item_id limit 1) i
         order by c.tenant_id, i.scan_id, c.item_id
     loop
         item_id := call.item_id;
-        select case when count(*) filter (where a.number = call.number) = 0 then call.number
+        -- An answer that the item took meanwhile has a number without an attempt.
+        select case when count(*) filter (where a.number = call.number) = 0 and not call.is_reused then call.number
                     else greatest(max(a.number), call.attempt) + 1 end
         into number
         from attempts a where a.tenant_id = call.tenant_id and a.item_id = call.item_id;

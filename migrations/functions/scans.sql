@@ -13,7 +13,7 @@ select s.tenant_id, s.scan_id, s.endpoint, s.request, s.sweep, s.label, s.tags,
        s.requests_spent, s.max_requests, s.best_price, s.best_currency, s.best_item_id,
        extract(epoch from l.emission)::double precision as seconds_per_search,
        g.expires_at as key_held_until,
-       s.created_at, s.started_at, s.finished_at, s.monitor_id
+       s.created_at, s.started_at, s.finished_at, s.monitor_id, extract(epoch from s.max_age)::integer as max_age_seconds, s.reused, s.joined
 from scans s
 left join lanes l on l.tenant_id = s.tenant_id and l.api = s.api
 left join key_grants g on g.tenant_id = s.tenant_id and g.grant_id = s.grant_id and g.wiped_at is null

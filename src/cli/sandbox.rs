@@ -1,6 +1,8 @@
 //! `farescan sandbox`: the marketplace simulator alone.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use jiff::civil::Date;
 use tokio::net::TcpListener;
@@ -10,7 +12,8 @@ use super::Failure;
 use super::serve::{ExitSignal, stop_on_signal};
 use crate::config::LogConfig;
 use crate::logging;
-use crate::sandbox::{self, SandboxOptions};
+use crate::sandbox::scenarios::Scenario;
+use crate::sandbox::{self, SandboxClock, SandboxOptions};
 
 /// Settings of `sandbox`.
 #[derive(Debug, clap::Args)]
@@ -32,6 +35,14 @@ pub struct SandboxArgs {
     /// The current date of the simulation [default: today, UTC]
     #[arg(long, value_name = "DATE")]
     today: Option<Date>,
+    /// The time of the simulation and its speed: START, xSPEED or both, such as
+    /// 2027-01-04T06:00:00Z,x1440 (a day passes in a minute; x0 stands still). Its answers have it
+    /// in `x-sandbox-date` [default: the real time]
+    #[arg(long, value_name = "SPEC", conflicts_with = "today")]
+    clock: Option<SandboxClock>,
+    /// A file with a price process for flights: docs/laboratory.md
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
     #[command(flatten)]
     log: LogConfig,
 }
@@ -39,6 +50,10 @@ pub struct SandboxArgs {
 /// Runs until SIGTERM or SIGINT.
 pub async fn run(args: SandboxArgs) -> Result<(), Failure> {
     logging::init(&args.log)?;
+    let scenario = args
+        .scenario
+        .map(|file| Scenario::read(&file).map(Arc::new))
+        .transpose()?;
     let listener = TcpListener::bind(args.listen)
         .await
         .map_err(|error| format!("cannot listen on {}: {error}", args.listen))?;
@@ -50,6 +65,8 @@ pub async fn run(args: SandboxArgs) -> Result<(), Failure> {
         seed: args.seed,
         latency_factor: args.latency,
         today: args.today,
+        clock: args.clock,
+        scenario,
     };
     Ok(sandbox::serve(listener, options, stop.cancelled_owned()).await?)
 }

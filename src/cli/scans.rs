@@ -12,7 +12,7 @@ use super::layout::Layout;
 use super::pages::{Query, page_limit, print_lines, rows};
 use super::progress::summary;
 use super::render::{Column, ListTable, Text, Tone};
-use super::scan::results::next_step;
+use super::scan::results::{avoided, next_step};
 use crate::contract::scans::ScanEndpoint;
 use crate::contract::{FieldValue as _, Scan, ScanStatus};
 
@@ -225,8 +225,9 @@ async fn print(session: &ServiceSession, scan: &Scan) -> Result<(), Failure> {
         .unwrap_or_default();
     writeln!(
         out,
-        "{} requests spent{limit}; {} planned",
+        "{} requests spent{limit}{}; {} planned",
         count(requests.spent),
+        avoided(scan),
         count(requests.planned)
     )?;
     writeln!(

@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use super::Failure;
 use super::client::{ClientArgs, ServiceSession};
 use super::exit::CommandEnd;
-use super::format::{clock, counted, price, zone};
+use super::format::{clock, counted, duration, price, zone};
 use super::ids;
 use super::layout::cell_text;
 use super::pages::rows;
@@ -152,6 +152,10 @@ async fn story(session: &ServiceSession, item: &Item) -> Result<(), Failure> {
         )?;
     }
     writeln!(out, "\n{}", verdict(item))?;
+    if let Some((source, age)) = item.reused_item.zip(item.age_seconds) {
+        let age = duration(age);
+        writeln!(out, "It took the answer of {source}, which was {age} old.")?;
+    }
     for attempt in &attempts.data {
         print_attempt(&mut out, attempt)?;
     }

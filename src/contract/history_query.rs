@@ -126,6 +126,11 @@ macro_rules! history_query {
         /// Only prices found before this time: now unless given.
         until: Timestamp;
     } } };
+    (@fields verdict $then:tt) => { history_query! { @put $then {
+        /// Whether each price comes with `history_verdict`: how it compares with your own past
+        /// prices of the same product, seen as many days ahead. Only in JSON; at most 12 products.
+        history_verdict: bool = false => history_verdict_or_default;
+    } } };
     (@fields format $then:tt) => { history_query! { @put $then {
         /// The format: a page of JSON, or all rows as a file. It overrides the header `Accept`;
         /// without both it is JSON.

@@ -5,6 +5,7 @@ use super::endpoint::Endpoint;
 use super::field::FieldValue as _;
 use super::history::{ProductFields, subject_errors};
 use super::history_query::history_query;
+use super::history_verdict::HistoryVerdict;
 use super::primitives::{
     Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId, ListFormat,
 };
@@ -29,6 +30,7 @@ history_query! {
         }
         optional {
             ..fares;
+            ..verdict;
             ..format;
         }
         example { "from_airport": "TLV", "to_airport": "LHR", "departure_from": "2027-01-01", "departure_to": "2027-01-31" }
@@ -46,6 +48,7 @@ history_query! {
             ..hotel;
             ..checkout;
             ..rates;
+            ..verdict;
             ..format;
         }
         example { "hotel_name": "Grand Hotel", "checkin_from": "2027-01-01", "checkin_to": "2027-01-31" }
@@ -134,6 +137,10 @@ pub struct FlightLatest {
     pub age_seconds: u64,
     /// The item that found it.
     pub item_id: ItemId,
+    /// The verdict on the price from your own history, if `history_verdict` asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub history_verdict: Option<HistoryVerdict>,
 }
 
 /// The last known lowest rate of a product on one day of check-in, from one market.
@@ -175,6 +182,10 @@ pub struct HotelLatest {
     pub age_seconds: u64,
     /// The item that found it.
     pub item_id: ItemId,
+    /// The verdict on the price from your own history, if `history_verdict` asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub history_verdict: Option<HistoryVerdict>,
 }
 
 /// A calendar of fares: by day of departure, and by product within a day.

@@ -20,6 +20,7 @@ pub mod flights;
 pub mod history;
 pub mod history_grid;
 mod history_query;
+pub mod history_verdict;
 pub mod hotels;
 mod key;
 pub mod key_rotation;

@@ -5,6 +5,7 @@ use super::endpoint::Endpoint;
 use super::field::FieldValue as _;
 use super::history::{ProductFields, day_or_range_errors, subject_errors};
 use super::history_query::history_query;
+use super::history_verdict::HistoryVerdict;
 use super::primitives::{
     Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId, ListFormat,
     TimeZoneName,
@@ -43,6 +44,7 @@ history_query! {
             ..departures;
             ..fares;
             ..buckets;
+            ..verdict;
             ..format;
         }
         example { "from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-01-14", "bucket": "day" }
@@ -60,6 +62,7 @@ history_query! {
             ..checkout;
             ..rates;
             ..buckets;
+            ..verdict;
             ..format;
         }
         example { "hotel_name": "Grand Hotel", "checkin_date": "2027-01-14", "proxy_country": "de", "bucket": "week" }
@@ -171,6 +174,10 @@ pub struct FlightBucket {
     pub degraded: u64,
     /// `degraded` as a share of all searches, from 0 to 1, to four decimals.
     pub degraded_share: f64,
+    /// The verdict on the lowest price, as of the day on which it was found, from your own history, if `history_verdict` asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub history_verdict: Option<HistoryVerdict>,
 }
 
 /// The rates of one product in one market and one bucket of time.
@@ -218,6 +225,10 @@ pub struct HotelBucket {
     pub degraded: u64,
     /// `degraded` as a share of all searches, from 0 to 1, to four decimals.
     pub degraded_share: f64,
+    /// The verdict on the lowest price, as of the day on which it was found, from your own history, if `history_verdict` asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub history_verdict: Option<HistoryVerdict>,
 }
 
 /// Fares over time: by product, and by time within a product. A bucket without searches has no row.

@@ -30,6 +30,7 @@ const FILES: &[(&str, &str)] = files! {
     "monitors"
     "partitions"
     "record"
+    "reuse"
     "scans"
     "statistics"
     "tenants"

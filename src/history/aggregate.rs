@@ -30,6 +30,8 @@ pub struct BucketStats {
     /// Number of samples with a price.
     pub(super) prices: u64,
     pub(super) range: Option<PriceRange>,
+    /// The first sample with the lowest price.
+    pub(super) lowest: Option<Sample>,
     pub(super) band_low: Option<CompactPrice>,
     pub(super) band_high: Option<CompactPrice>,
 }
@@ -126,6 +128,7 @@ impl BucketStats {
             degraded: 0,
             prices: 0,
             range: None,
+            lowest: None,
             band_low: None,
             band_high: None,
         }
@@ -134,9 +137,13 @@ impl BucketStats {
     fn count(&mut self, sample: &Sample) {
         self.observations += 1;
         match sample.status {
-            SampleStatus::Answered => {}
+            SampleStatus::Complete | SampleStatus::Partial => {}
             SampleStatus::Empty => self.empty += 1,
             SampleStatus::Degraded => self.degraded += 1,
+        }
+        let lowest = self.lowest.and_then(|lowest| lowest.price);
+        if (sample.price).is_some_and(|price| lowest.is_none_or(|lowest| price < lowest)) {
+            self.lowest = Some(*sample);
         }
         let (low, high) = sample.band;
         if low.is_some_and(|low| self.band_low.is_none_or(|known| low < known)) {

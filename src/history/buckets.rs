@@ -18,7 +18,9 @@ use super::product::Product;
 use super::sample::{Sample, unpack};
 use super::store::daily_pack;
 use super::store::products::{ProductRow, products};
+use super::verdict::{self, DailyPrices, JudgedPrice};
 use crate::contract::Endpoint;
+use crate::contract::history_verdict::HistoryVerdict;
 use crate::contract::series::Bucket;
 use crate::db;
 use crate::ids::TenantId;
@@ -73,7 +75,12 @@ pub async fn series<P: Product>(
 ) -> sqlx::Result<P::Series> {
     let mut snapshot = db::snapshot(conn).await?;
     let filter = P::series_filter(query);
-    let (products, next) = page(&mut snapshot, tenant, &filter, &range, None, MAX_PRODUCTS).await?;
+    let wanted = WantedBuckets {
+        spec: range.spec(&filter),
+        filter,
+        is_judged: P::is_series_judged(query),
+    };
+    let (products, next) = page(&mut snapshot, tenant, &wanted, None, MAX_PRODUCTS).await?;
     let mut presenter = ProductPresenter::<P>::default();
     let data = products
         .into_iter()
@@ -90,7 +97,13 @@ pub fn stream<P: Product>(
     range: BucketRange,
 ) -> impl Stream<Item = Result<P::Bucket, PageError>> + Send + use<P> {
     let mut presenter = ProductPresenter::<P>::default();
-    stream_products(pool.clone(), tenant, P::series_filter(query), range)
+    let filter = P::series_filter(query);
+    let wanted = WantedBuckets {
+        spec: range.spec(&filter),
+        filter,
+        is_judged: false,
+    };
+    stream_products(pool.clone(), tenant, wanted)
         .map_ok(move |product| {
             futures::stream::iter(rows(product, &mut presenter).into_iter().map(Ok))
         })
@@ -100,18 +113,16 @@ pub fn stream<P: Product>(
 fn stream_products(
     pool: PgPool,
     tenant: TenantId,
-    filter: Filter,
-    range: BucketRange,
+    wanted: WantedBuckets,
 ) -> impl Stream<Item = Result<ProductBuckets, PageError>> + Send {
     paging::stream_rows(None, move |after: Option<ProductCursor>| {
-        let (pool, filter, range) = (pool.clone(), filter.clone(), range.clone());
+        let (pool, wanted) = (pool.clone(), wanted.clone());
         async move {
             let mut snapshot = db::snapshot(pool.acquire().await?).await?;
             let (rows, next) = page(
                 &mut snapshot,
                 tenant,
-                &filter,
-                &range,
+                &wanted,
                 after.as_ref(),
                 PRODUCTS_PER_EXPORT_PAGE,
             )
@@ -121,25 +132,33 @@ fn stream_products(
     })
 }
 
+/// Which products are aggregated, and how.
+#[derive(Clone)]
+struct WantedBuckets {
+    filter: Filter,
+    spec: BucketSpec,
+    is_judged: bool,
+}
+
 /// A product and its buckets.
 struct ProductBuckets {
     product: ProductRow,
-    buckets: Vec<BucketStats>,
+    /// With the verdict on the lowest price, if one is wanted and there is a price.
+    buckets: Vec<(BucketStats, Option<HistoryVerdict>)>,
 }
 
 /// At most `limit` products with their buckets, and a cursor if there are more.
 async fn page(
     conn: &mut PgConnection,
     tenant: TenantId,
-    filter: &Filter,
-    range: &BucketRange,
+    wanted: &WantedBuckets,
     after: Option<&ProductCursor>,
     limit: usize,
 ) -> sqlx::Result<(Vec<ProductBuckets>, Option<ProductCursor>)> {
     let mut found = products(
         &mut *conn,
         tenant,
-        filter,
+        &wanted.filter,
         after,
         paging::limit_plus_one(limit),
     )
@@ -148,10 +167,17 @@ async fn page(
         endpoint: last.endpoint,
         series: last.series.clone(),
     });
-    let spec = range.spec(filter);
     let mut entry = Vec::new();
     for product in found {
-        let buckets = aggregate(&mut *conn, tenant, &product, &spec).await?;
+        let buckets = if wanted.is_judged {
+            judged_buckets(&mut *conn, tenant, &product, &wanted.spec).await?
+        } else {
+            aggregate(&mut *conn, tenant, &product, &wanted.spec)
+                .await?
+                .into_iter()
+                .map(|stats| (stats, None))
+                .collect()
+        };
         entry.push(ProductBuckets { product, buckets });
     }
     Ok((entry, next))
@@ -165,11 +191,64 @@ async fn aggregate(
     spec: &BucketSpec,
 ) -> sqlx::Result<Vec<BucketStats>> {
     let mut buckets = BucketAggregator::new(spec);
-    for_each_sample(conn, tenant, product, spec.since, spec.until, |sample| {
-        buckets.add(sample);
-    })
+    for_each_sample(
+        conn,
+        tenant,
+        product.stored(),
+        spec.since,
+        spec.until,
+        |sample| {
+            buckets.add(sample);
+        },
+    )
     .await?;
     Ok(buckets.finish())
+}
+
+/// The buckets of a product with the verdicts on their lowest prices. Reads the samples of the
+/// comparison's window too, and of all dates.
+async fn judged_buckets(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    product: &ProductRow,
+    spec: &BucketSpec,
+) -> sqlx::Result<Vec<(BucketStats, Option<HistoryVerdict>)>> {
+    let (mut buckets, mut prices) = (BucketAggregator::new(spec), DailyPrices::default());
+    let since = verdict::compared_since(spec.since);
+    for_each_sample(
+        conn,
+        tenant,
+        product.stored(),
+        since,
+        spec.until,
+        |sample| {
+            buckets.add(sample);
+            prices.add(sample);
+        },
+    )
+    .await?;
+    let buckets = buckets.finish();
+    let lowest = |stats: &BucketStats| JudgedPrice::of(stats.lowest.as_ref()?);
+    let judged: Vec<_> = buckets.iter().map(lowest).collect();
+    let verdicts = verdict::verdicts(product.endpoint.api(), prices, &judged);
+    Ok(buckets.into_iter().zip(verdicts).collect())
+}
+
+/// Where the samples of a product are: packed before a day, and from it on as observations.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StoredSeries<'a> {
+    pub(super) series: &'a [u8],
+    /// First day that is not packed; `None` if all days are.
+    pub(super) unpacked_since: Option<Timestamp>,
+}
+
+impl ProductRow {
+    pub(super) fn stored(&self) -> StoredSeries<'_> {
+        StoredSeries {
+            series: &self.series,
+            unpacked_since: self.unpacked_since.map(|since| since.to_jiff()),
+        }
+    }
 }
 
 /// Reads the samples of a product in chronological order, and perhaps some before and after the
@@ -177,19 +256,17 @@ async fn aggregate(
 pub(super) async fn for_each_sample(
     conn: &mut PgConnection,
     tenant: TenantId,
-    product: &ProductRow,
+    stored: StoredSeries<'_>,
     since: Timestamp,
     until: Timestamp,
     mut take: impl FnMut(&Sample),
 ) -> sqlx::Result<()> {
-    let unpacked_since = product
-        .unpacked_since
-        .map_or(until, |since| since.to_jiff());
+    let unpacked_since = stored.unpacked_since.unwrap_or(until);
     {
         let packed = daily_pack::packed(
             conn,
             tenant,
-            &product.series,
+            stored.series,
             midnight(since),
             unpacked_since.min(until),
         );
@@ -204,7 +281,7 @@ pub(super) async fn for_each_sample(
         let samples = daily_pack::samples(
             conn,
             tenant,
-            &product.series,
+            stored.series,
             unpacked_since.max(since),
             until,
             i64::MAX,
@@ -224,6 +301,6 @@ fn rows<P: Product>(
     let fields = presenter.product(product.endpoint, &product.product);
     buckets
         .into_iter()
-        .map(|stats| P::bucket(&product, fields.clone(), stats))
+        .map(|(stats, verdict)| P::bucket(&product, fields.clone(), stats, verdict))
         .collect()
 }

@@ -14,7 +14,7 @@ use crate::ids::TenantId;
 use crate::paging::{self, PageError};
 
 /// Rows of a calendar: twelve products over the longest range.
-const MAX_ROWS: usize = 5_000;
+pub(super) const MAX_ROWS: usize = 5_000;
 
 /// Rows that an export reads at a time: some hundred kilobytes.
 const ROWS_PER_EXPORT_PAGE: usize = 500;
@@ -62,7 +62,7 @@ fn latest<P: Product>(
     now: Timestamp,
 ) -> P::Latest {
     let product = presenter.product(row.endpoint, &row.product);
-    P::latest(row, product, now)
+    P::latest(row, product, None, now)
 }
 
 fn stream_latest(
@@ -87,7 +87,7 @@ fn stream_latest(
 }
 
 /// At most `limit` rows, and a cursor if there are more.
-async fn rows(
+pub(super) async fn rows(
     conn: &mut PgConnection,
     tenant: TenantId,
     filter: &Filter,

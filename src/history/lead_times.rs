@@ -83,7 +83,7 @@ pub async fn lead_times<P: Product>(
         for_each_sample(
             &mut snapshot,
             tenant,
-            &product,
+            product.stored(),
             range.since,
             range.until,
             |sample| leads.add(sample),

@@ -4,9 +4,9 @@
 //! [`Subject`] identifies the product of a search. [`mod@insert`] stores observations in the
 //! transaction of the answer; [`mod@delete`] removes those of a scan. Queries: [`query`] (single
 //! observations), [`buckets`] (by day or week), [`mod@lead_times`] (by days before departure),
-//! [`latest`] (last price of each date), [`grid`], [`mod@places`] (what there is a history of). They
+//! [`latest`] (last price of each date), [`judged_latest`] (with verdicts), [`grid`], [`mod@places`] (what there is a history of). They
 //! are written once for any [`Product`]: [`Flights`] or [`Hotels`]. [`daily_pack`] packs past days,
-//! so that long ranges are quick to read.
+//! so that long ranges are quick to read. `verdict` judges a price by the past ones.
 //!
 //! Not here: the meaning of an answer (`search`, `upstream`), the stored answers (`queue`).
 
@@ -17,6 +17,7 @@ pub mod delete;
 mod filter;
 pub mod grid;
 pub mod insert;
+pub mod judged_latest;
 pub mod latest;
 pub mod lead_times;
 mod observation;
@@ -28,6 +29,7 @@ pub mod query;
 mod sample;
 mod series;
 mod store;
+mod verdict;
 
 pub use delete::delete;
 pub use insert::insert;

@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
+use rust_decimal::{Decimal, RoundingStrategy};
 use serde::{Deserialize, Serialize};
 
 /// Decimal places of a short price: the most that a currency of fares and rates has.
@@ -29,6 +30,19 @@ impl From<Decimal> for CompactPrice {
             digits.checked_mul(10_i64.pow(SCALE.checked_sub(price.scale())?))
         };
         short().map_or(Self::Long(LongPrice(price)), Self::Short)
+    }
+}
+
+impl CompactPrice {
+    /// Rounded to thousandths, half away from zero; `None` if it does not fit.
+    pub(super) fn thousandths(self) -> Option<i64> {
+        match self {
+            Self::Short(digits) => Some(digits),
+            Self::Long(LongPrice(price)) => price
+                .round_dp_with_strategy(SCALE, RoundingStrategy::MidpointAwayFromZero)
+                .checked_mul(10_i64.pow(SCALE).into())?
+                .to_i64(),
+        }
     }
 }
 

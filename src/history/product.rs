@@ -17,6 +17,7 @@ use super::grid::HistoryLayout;
 use super::store::products::ProductRow;
 use super::store::select::{LatestRow, ObservationRow};
 use crate::contract::history::ProductFields;
+use crate::contract::history_verdict::HistoryVerdict;
 use crate::contract::primitives::{Cursor, PageLimit};
 use crate::contract::{Endpoint, HistoryQuery, ValidationErrors};
 
@@ -57,8 +58,15 @@ pub trait Product: 'static {
     type Calendar: Serialize + Send;
     /// Which prices a query selects.
     fn latest_filter(query: &Self::LatestQuery) -> Filter;
+    /// Whether each price gets a verdict.
+    fn is_latest_judged(query: &Self::LatestQuery) -> bool;
     /// A last price as a row, at the time `now`.
-    fn latest(row: LatestRow, product: ProductFields, now: Timestamp) -> Self::Latest;
+    fn latest(
+        row: LatestRow,
+        product: ProductFields,
+        verdict: Option<HistoryVerdict>,
+        now: Timestamp,
+    ) -> Self::Latest;
     /// A calendar of rows.
     fn calendar(data: Vec<Self::Latest>, truncated: bool) -> Self::Calendar;
 
@@ -75,8 +83,15 @@ pub trait Product: 'static {
     /// # Errors
     /// The range is too long, or ends before it begins.
     fn range(query: &Self::SeriesQuery, now: Timestamp) -> Result<BucketRange, ValidationErrors>;
+    /// Whether the lowest price of each bucket gets a verdict.
+    fn is_series_judged(query: &Self::SeriesQuery) -> bool;
     /// A bucket as a row.
-    fn bucket(row: &ProductRow, product: ProductFields, stats: BucketStats) -> Self::Bucket;
+    fn bucket(
+        row: &ProductRow,
+        product: ProductFields,
+        stats: BucketStats,
+        verdict: Option<HistoryVerdict>,
+    ) -> Self::Bucket;
     /// A series of rows.
     fn series(range: BucketRange, data: Vec<Self::Bucket>, truncated: bool) -> Self::Series;
 

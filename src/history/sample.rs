@@ -40,8 +40,10 @@ type Band = (Option<CompactPrice>, Option<CompactPrice>);
 /// The status of a search, reduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SampleStatus {
-    /// `ok` or `partial`: only then is a price valid.
-    Answered,
+    /// `ok`.
+    Complete,
+    /// `partial`: there are results, so a price is valid, but a lower one may be missing.
+    Partial,
     Empty,
     Degraded,
 }
@@ -74,7 +76,8 @@ pub(super) struct UnknownFormat;
 impl Sample {
     pub(super) fn of(raw: &RawSample) -> Self {
         let status = match raw.status {
-            SearchStatus::Ok | SearchStatus::Partial => SampleStatus::Answered,
+            SearchStatus::Ok => SampleStatus::Complete,
+            SearchStatus::Partial => SampleStatus::Partial,
             SearchStatus::Empty => SampleStatus::Empty,
             SearchStatus::Degraded => SampleStatus::Degraded,
         };
@@ -85,7 +88,7 @@ impl Sample {
             status,
             price: raw
                 .price
-                .filter(|_| status == SampleStatus::Answered)
+                .filter(|_| status.is_answered())
                 .map(CompactPrice::from),
             band: (
                 raw.band_low.map(CompactPrice::from),
@@ -97,6 +100,11 @@ impl Sample {
     /// Start of its UTC day.
     pub(super) fn day(&self) -> Timestamp {
         Timestamp::from_microsecond(self.at - self.at.rem_euclid(DAY)).unwrap_or(Timestamp::MIN)
+    }
+
+    /// The same, in days since 1970.
+    pub(super) fn utc_day(&self) -> i32 {
+        i32::try_from(self.at.div_euclid(DAY)).unwrap_or(i32::MAX)
     }
 
     /// Departure or check-in, in days since 1970.
@@ -113,6 +121,12 @@ impl Sample {
         dates.first_from.is_none_or(|from| self.first_date >= from)
             && dates.first_to.is_none_or(|to| self.first_date <= to)
             && dates.last.is_none_or(|last| self.last_date == Some(last))
+    }
+}
+
+impl SampleStatus {
+    fn is_answered(self) -> bool {
+        matches!(self, Self::Complete | Self::Partial)
     }
 }
 
@@ -135,9 +149,10 @@ pub(super) fn day(date: Date) -> i32 {
 // Header byte of a packed sample: the status in the lowest two bits, then flags for the numbers
 // that follow after time and first date.
 const STATUS_MASK: u8 = 0b0000_0011;
-const ANSWERED: u8 = 0;
+const COMPLETE: u8 = 0;
 const EMPTY: u8 = 1;
 const DEGRADED: u8 = 2;
+const PARTIAL: u8 = 3;
 /// Days from first date to last date.
 const LAST_DATE: u8 = 0b0000_0100;
 const SHORT_PRICE: u8 = 0b0000_1000;
@@ -150,7 +165,8 @@ const OTHER_BAND: u8 = 0b0100_0000;
 /// Appends a sample as a delta to the previous one: 10 to 15 bytes, mostly time and prices.
 fn write(previous: &Sample, sample: &Sample, packed: Vec<u8>) -> Vec<u8> {
     let status = match sample.status {
-        SampleStatus::Answered => ANSWERED,
+        SampleStatus::Complete => COMPLETE,
+        SampleStatus::Partial => PARTIAL,
         SampleStatus::Empty => EMPTY,
         SampleStatus::Degraded => DEGRADED,
     };
@@ -195,10 +211,10 @@ fn read(previous: &Sample, packed: &mut &[u8]) -> Result<Sample, UnknownFormat> 
     let (&head, rest) = packed.split_first().ok_or(UnknownFormat)?;
     *packed = rest;
     let status = match head & STATUS_MASK {
-        ANSWERED => SampleStatus::Answered,
         EMPTY => SampleStatus::Empty,
         DEGRADED => SampleStatus::Degraded,
-        _ => return Err(UnknownFormat),
+        PARTIAL => SampleStatus::Partial,
+        _ => SampleStatus::Complete,
     };
     let at = previous.at.wrapping_add(take(packed)?);
     let first_date = previous.first_date.wrapping_add(take(packed)?);
@@ -247,7 +263,7 @@ const ZERO: Sample = Sample {
     at: 0,
     first_date: 0,
     last_date: None,
-    status: SampleStatus::Answered,
+    status: SampleStatus::Complete,
     price: None,
     band: (None, None),
 };
@@ -334,6 +350,7 @@ mod tests {
                 let answered = matches!(raw.status, SearchStatus::Ok | SearchStatus::Partial);
                 prop_assert_eq!(sample.at, raw.observed_at.as_microsecond());
                 let prices = [sample.price, sample.band.0, sample.band.1].map(|price| price.map(Decimal::from));
+                prop_assert_eq!(sample.status == SampleStatus::Partial, raw.status == SearchStatus::Partial);
                 prop_assert_eq!(prices, [raw.price.filter(|_| answered), raw.band_low, raw.band_high]);
                 let one = DateFilter::of(Some(raw.first_date), Some(raw.first_date), raw.last_date);
                 prop_assert!(sample.matches(one));

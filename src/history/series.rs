@@ -10,7 +10,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::contract::{Endpoint, FieldKind, FieldSpec, Request};
 
-/// How an answer is fetched and how much of it is shown; not part of the product.
+/// How an answer is fetched and how much of it is shown; not part of the product. An answer is
+/// reused only for equal options (`options_of_search` in `migrations/functions/reuse.sql`).
 const FETCH_OPTIONS: [&str; 4] = ["strict", "limit", "use_ext_proxy", "use_fallback"];
 
 /// A product and the dates of the journey or stay.

@@ -85,3 +85,21 @@ fn key_verdict(http_status: Option<u16>) -> KeyVerdict {
         _ => KeyVerdict::Unknown,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn future_size<F>(
+        _: impl FnOnce(&'static AppState, Endpoint, Request, MapFinding) -> F,
+    ) -> usize {
+        size_of::<F>()
+    }
+
+    /// A thousand searches may wait at once. Steps that few of them take are boxed.
+    #[test]
+    fn a_waiting_search_takes_little_memory() {
+        let bytes = future_size(search);
+        assert!(bytes < 4_096, "{bytes} bytes");
+    }
+}

@@ -29,11 +29,12 @@ use crate::contract::history::{
     FlightHistoryPage, FlightHistoryQuery, FlightObservation, HotelHistoryPage, HotelHistoryQuery,
     HotelObservation,
 };
+use crate::contract::history_verdict::no_verdict_in_files;
 use crate::contract::latest::{
     FlightCalendar, FlightLatest, FlightLatestQuery, HotelCalendar, HotelLatest, HotelLatestQuery,
 };
 use crate::contract::{Api, HistoryQuery as _};
-use crate::history::{Flights, Hotels, Product, latest, product_field_names, query};
+use crate::history::{Flights, Hotels, Product, judged_latest, latest, product_field_names, query};
 use crate::ids::TenantId;
 use crate::paging::PageError;
 use crate::tenants;
@@ -121,12 +122,21 @@ async fn latest_prices<P: Product>(
     let context = request_context(app, caller)?;
     let params = P::LatestQuery::read(pairs.iter())?;
     if let Some(format) = requested.0 {
+        no_verdict_in_files(P::is_latest_judged(&params), format.media_type())?;
         return file::<P, _, _>(app, caller, context, format, "-latest", |pool, tenant| {
             latest::stream::<P>(pool, tenant, &params, context.now)
         })
         .await;
     }
+    let _permits = if P::is_latest_judged(&params) {
+        Some(app.concurrency.heavy(&caller.key).await?)
+    } else {
+        None
+    };
     let calendar = match reader(app, context).await? {
+        Some((conn, tenant)) if P::is_latest_judged(&params) => {
+            judged_latest::calendar::<P>(conn, tenant, &params, context.now).await?
+        }
         Some((mut conn, tenant)) => {
             latest::calendar::<P>(&mut conn, tenant, &params, context.now).await?
         }

@@ -14,10 +14,9 @@ use super::export::{
 use super::extract::{self, QueryPairs};
 use super::openapi::{NotAcceptable, ReadErrors};
 use super::scans::{find_tenant, next_page_link, no_such_scan, request_context, scan_id};
-use crate::contract::Endpoint;
 use crate::contract::scans::{AttemptPage, Expand, Item, ItemPage, ItemQuery, ItemsQuery};
 use crate::ids::{ItemId, ScanId, TenantId};
-use crate::scans::read;
+use crate::scans::read::{self, ItemsForm};
 
 fn no_such_item() -> ApiError {
     ApiError::not_found("there is no such item")
@@ -96,10 +95,10 @@ async fn export_items(
 ) -> Result<Response, ApiError> {
     let pool = request_context(app, caller)?.pool;
     let permits = app.concurrency.export(&caller.key).await?;
-    let (endpoint, items) = read::all_items(pool, tenant, id, query)
+    let (form, items) = read::all_items(pool, tenant, id, query)
         .await?
         .ok_or_else(no_such_scan)?;
-    let columns = columns(endpoint, query);
+    let columns = columns(form, query);
     export(format, &id.to_string(), columns, items, permits).await
 }
 
@@ -126,9 +125,13 @@ const RESULT_COLUMNS: [&str; 7] = [
     "observed_at",
 ];
 
+/// The columns of scans whose items may take answers.
+const REUSE_COLUMNS: [&str; 3] = ["reused_item", "reused_from", "age_seconds"];
+
 /// Every field that a request of the endpoint can have, so that all its scans have the same
-/// columns. The required fields and the result come first, optional fields last.
-fn columns(endpoint: Endpoint, query: &ItemsQuery) -> CsvColumns {
+/// columns, but for [`REUSE_COLUMNS`]. The required fields and the result come first, optional fields last.
+fn columns(form: ItemsForm, query: &ItemsQuery) -> CsvColumns {
+    let endpoint = form.endpoint;
     let fields: Vec<_> = endpoint
         .fields()
         .iter()
@@ -148,6 +151,11 @@ fn columns(endpoint: Endpoint, query: &ItemsQuery) -> CsvColumns {
     let columns = CsvColumns::of::<Item>()
         .flattened("search", &names)
         .ordered(&first, "search");
+    let columns = if form.may_reuse {
+        columns
+    } else {
+        REUSE_COLUMNS.into_iter().fold(columns, CsvColumns::without)
+    };
     if query.expand == Some(Expand::Answer) {
         columns
     } else {

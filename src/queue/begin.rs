@@ -54,6 +54,8 @@ impl Drop for ExpectedBegin {
 struct PendingBegin {
     claim: Claim,
     attempt: AttemptId,
+    /// It may take the answer of an equal search.
+    shares: bool,
     until: Instant,
     reply: oneshot::Sender<BeginVerdict>,
     _expected: Option<ExpectedBegin>,
@@ -88,6 +90,7 @@ impl BeginHandle {
         &self,
         claim: Claim,
         attempt: AttemptId,
+        shares: bool,
         expected: Option<ExpectedBegin>,
         until: Instant,
     ) -> Option<BeginVerdict> {
@@ -96,6 +99,7 @@ impl BeginHandle {
             .send(PendingBegin {
                 claim,
                 attempt,
+                shares,
                 until,
                 reply,
                 _expected: expected,
@@ -144,10 +148,15 @@ async fn begin_batch(pool: &PgPool, mut batch: Vec<PendingBegin>) -> Vec<Pending
         .iter()
         .map(|pending| (pending.claim, pending.attempt))
         .collect();
+    let sharing: Vec<_> = batch
+        .iter()
+        .filter(|pending| pending.shares)
+        .map(|pending| pending.claim.item.uuid())
+        .collect();
     let begun_at = Instant::now();
     let batch_until = RetryUntil::Deadline(begun_at + BATCH_TIMEOUT);
     match retry("begin", &batch_until, || {
-        store::begin(pool, &claims, Timestamp::now())
+        store::begin(pool, &claims, &sharing, Timestamp::now())
     })
     .await
     {

@@ -65,12 +65,14 @@ impl CallExecutor {
             .begin(
                 claimed_item.claim(),
                 attempt,
+                claimed_item.row.shares,
                 claimed_item.take_expected_begin(),
                 begin_until,
             )
             .await;
         match verdict {
             Some(BeginVerdict::Begun) => {}
+            Some(BeginVerdict::Shared) => return claimed_item.mark_stored(),
             Some(BeginVerdict::BudgetSpent) => {
                 return self
                     .pause(&claimed_item.row, &PauseCause::BudgetSpent, &until)

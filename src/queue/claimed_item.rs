@@ -79,9 +79,9 @@ impl CallPermits {
     }
 
     /// Waits for free call permits, then takes up to `most` of those that are free. While fewer
-    /// than an eighth of all permits are free, it waits [`COLLECT_PERMITS`] for more: a claim of
-    /// one item costs the database a third of what a claim of 25 does. An idle process does not
-    /// wait.
+    /// than an eighth of all permits are free, it waits [`COLLECT_PERMITS`] for more: in a claim of
+    /// 10 items each costs the database twice as much as in one of 25 (docs/decisions/0037). An idle
+    /// process does not wait.
     pub(super) async fn acquire(&self, most: u32) -> OwnedSemaphorePermit {
         let enough = (self.capacity / 8).clamp(1, most);
         let collecting = self.calls.clone().acquire_many_owned(enough);
@@ -237,7 +237,7 @@ impl ClaimedItem {
         }
     }
 
-    /// The call is recorded: closes the claim.
+    /// The call is recorded, or the item needs none: closes the claim.
     pub(super) fn mark_stored(mut self) {
         self.ended = true;
         let key = (self.row.claim.item.uuid(), self.row.claim.number);
@@ -363,6 +363,7 @@ mod tests {
             upstream_filters: false,
             upstream_limit: None,
             verbatim: false,
+            shares: false,
             grant: None,
         }
     }

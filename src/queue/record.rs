@@ -4,7 +4,7 @@
 //! (storage.md, rule 10). Not here: the task that collects the batches, and what happens while the
 //! database is unavailable (`result_writer`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,11 +18,12 @@ use super::completed_call::CompletedCall;
 use super::database_retry::TRANSACTION_TIMEOUT;
 use super::lanes::{self, LaneUpdate};
 use super::store::{self, StoredAnswer, StoredOutcome, UnrecordedCall};
+use crate::contract::Api;
 use crate::db;
 use crate::db::partitions::create_partition_for;
 use crate::history::{self, Observation};
 use crate::ids::{ItemId, TenantId};
-use crate::scans::after_acceptance;
+use crate::scans::{after_acceptance, reuse};
 use crate::tenants::acceptance;
 use crate::tenants::store::acceptance as directory;
 
@@ -223,6 +224,31 @@ pub(super) fn expand_scans(pool: &PgPool, accepted: Vec<TenantId>, wake: &Arc<No
             Ok(_) => wake.notify_one(),
             Err(error) => {
                 tracing::debug!(%error, "expanding scans of accepted callers failed; the sweeper retries");
+            }
+        }
+    });
+}
+
+/// Gives the answers of calls that may share them to the equal searches that wait, in its own task.
+/// Those of a call for which this fails are searched after a minute, and find its answer then.
+pub(super) fn settle_shared_searches(
+    pool: &PgPool,
+    sharing: BTreeMap<(TenantId, Api), Vec<ItemId>>,
+    wake: &Arc<Notify>,
+) {
+    if sharing.is_empty() {
+        return;
+    }
+    let (pool, wake) = (pool.clone(), Arc::clone(wake));
+    tokio::spawn(async move {
+        for ((tenant, api), items) in sharing {
+            let now = Timestamp::now();
+            match reuse::settle_shared_searches(&pool, tenant, api, &items, now).await {
+                Ok(0) => {}
+                Ok(_) => wake.notify_one(),
+                Err(error) => {
+                    tracing::debug!(%error, "giving an answer to equal searches failed; they are searched");
+                }
             }
         }
     });

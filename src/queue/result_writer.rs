@@ -5,7 +5,7 @@
 //! While the database is unavailable every call in flight ends in the spool, and none begins,
 //! because beginning a call needs the database.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,13 +24,14 @@ use super::completed_call::CompletedCall;
 use super::database_retry::{RetryError, RetryUntil, TRANSACTION_TIMEOUT, retry};
 use super::pending_write::PendingWrite;
 use super::record::{
-    BatchReport, MAX_BATCH_SIZE, MAX_LATE_CALLERS, expand_scans, split_by_item, store_batch,
-    update_lanes,
+    BatchReport, MAX_BATCH_SIZE, MAX_LATE_CALLERS, expand_scans, settle_shared_searches,
+    split_by_item, store_batch, update_lanes,
 };
 use super::spool::{Spool, SpoolChunk, entry};
 use super::store::UnrecordedCall;
+use crate::contract::Api;
 use crate::db;
-use crate::ids::{AttemptId, ItemId};
+use crate::ids::{AttemptId, ItemId, TenantId};
 use crate::metrics;
 
 /// How long the first call of a batch waits until a quarter of the open calls has ended too. A batch
@@ -145,6 +146,18 @@ async fn collect(
             () = sleep_until(full_at) => return,
         }
     }
+}
+
+/// The items of the calls that may share their answers, by lane.
+fn sharing(batch: &[PendingWrite]) -> BTreeMap<(TenantId, Api), Vec<ItemId>> {
+    let mut lanes = BTreeMap::<_, Vec<_>>::new();
+    for row in batch.iter().map(|pending| &pending.claimed_item.row) {
+        if row.shares {
+            let lane = (row.claim.tenant, row.lane);
+            lanes.entry(lane).or_default().push(row.claim.item);
+        }
+    }
+    lanes
 }
 
 /// Splits calls by caller, in their order.
@@ -273,6 +286,7 @@ impl ResultWriter {
     async fn finish_stored(&mut self, batch: Vec<PendingWrite>, report: BatchReport) {
         let calls: Vec<_> = batch.iter().map(|pending| &pending.completed).collect();
         expand_scans(&self.pool, report.accepted, &self.wake);
+        settle_shared_searches(&self.pool, sharing(&batch), &self.wake);
         for completed in &calls {
             metrics::items_ended(completed.end(), 1);
         }

@@ -46,6 +46,8 @@ pub struct ClaimRow {
     pub upstream_limit: Option<u32>,
     /// Its search is sent as its caller wrote it, and its outcome is stored.
     pub verbatim: bool,
+    /// It may take the answer of an equal search, or give its own to one.
+    pub shares: bool,
     /// The sealed key, as it was at the claim; `None`: it was wiped or has expired.
     pub grant: Option<StoredGrant>,
 }
@@ -71,7 +73,7 @@ pub async fn claim(
 ) -> sqlx::Result<ClaimResult> {
     let rows = sqlx::query!(
         r#"select tenant_id, api as "api: Api", item_id, scan_id, number, endpoint, body as "body: Json<Map<String, Value>>", upstream_filters,
-                  upstream_limit, verbatim, grant_id, key_purpose, key_id, key_nonce, key_ciphertext, key_expires_at, wait_ms
+                  upstream_limit, verbatim, shares, grant_id, key_purpose, key_id, key_nonce, key_ciphertext, key_expires_at, wait_ms
            from claim_items($1, $2)"#,
         worker.0,
         i32::try_from(limit).unwrap_or(i32::MAX),
@@ -112,6 +114,7 @@ pub async fn claim(
                 .upstream_limit
                 .and_then(|limit| u32::try_from(limit).ok()),
             verbatim: row.verbatim?,
+            shares: row.shares?,
             grant: grant(),
         })
     });
@@ -125,19 +128,23 @@ pub enum BeginVerdict {
     Begun,
     /// The scan's budget is spent.
     BudgetSpent,
+    /// It needs no call: its item took an answer, or waits for an equal search in flight.
+    Shared,
     /// The scan or the lane has stopped, or the marketplace is down.
     Stopped,
     /// The claim is no longer the worker's, or its number is already recorded.
     ClaimLost,
 }
 
-/// Records claims as sent; one verdict for each, in their order.
+/// Records claims as sent; one verdict for each, in their order. `sharing` are the items that may
+/// take the answer of an equal search.
 ///
 /// # Errors
 /// When the database does not answer. Idempotent for the same attempt ids.
 pub async fn begin(
     conn: impl PgExecutor<'_>,
     claims: &[(Claim, AttemptId)],
+    sharing: &[Uuid],
     now: Timestamp,
 ) -> sqlx::Result<Vec<BeginVerdict>> {
     let workers: Vec<_> = claims.iter().map(|(claim, _)| claim.worker.0).collect();
@@ -149,13 +156,14 @@ pub async fn begin(
     let numbers: Vec<_> = claims.iter().map(|(claim, _)| claim.number).collect();
     let attempts: Vec<_> = claims.iter().map(|(_, attempt)| attempt.uuid()).collect();
     let rows = sqlx::query!(
-        r#"select attempt_id as "attempt_id!", verdict as "verdict!" from begin_calls($1, $2, $3, $4, $5, $6)"#,
+        r#"select attempt_id as "attempt_id!", verdict as "verdict!" from begin_calls($1, $2, $3, $4, $5, $6, $7)"#,
         now.to_sqlx() as _,
         &workers,
         &tenants,
         &items,
         &numbers,
         &attempts,
+        sharing,
     )
     .fetch_all(conn)
     .await?;
@@ -166,6 +174,7 @@ pub async fn begin(
     let verdict = |attempt: &AttemptId| match verdicts.get(&attempt.uuid()) {
         Some(&"begun") => BeginVerdict::Begun,
         Some(&"no_room") => BeginVerdict::BudgetSpent,
+        Some(&"shared") => BeginVerdict::Shared,
         Some(_) => BeginVerdict::Stopped,
         None => BeginVerdict::ClaimLost,
     };

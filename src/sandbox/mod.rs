@@ -37,7 +37,12 @@
 //!
 //! There are no flights before today, more than 361 days ahead or for an unknown airport (`empty`).
 //! Stays are sold up to 500 days ahead and up to 90 nights long.
+//!
+//! # Studies
+//! A [`scenarios::Scenario`] replaces the prices of flights, a [`SandboxClock`] the time. With either,
+//! each answer says the sandbox's date in `x-sandbox-date`.
 
+mod clock;
 mod draws;
 mod flights;
 mod front_page;
@@ -45,6 +50,7 @@ mod hotels;
 mod magic_values;
 mod plans;
 mod responses;
+pub mod scenarios;
 mod server;
 mod wire;
 mod world;
@@ -52,6 +58,7 @@ mod world;
 #[cfg(test)]
 mod tests;
 
+pub use clock::{ClockSpecError, SandboxClock};
 pub use server::{router, serve, serve_with_days};
 
 use std::sync::Arc;
@@ -61,7 +68,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 pub const DEMO_KEY: &str = "sandbox-demo";
 
 /// How a sandbox behaves.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SandboxOptions {
     /// Seed of every price, timetable and delay.
     pub seed: u64,
@@ -69,6 +76,10 @@ pub struct SandboxOptions {
     pub latency_factor: f64,
     /// The current date of the simulation, for prices and quotas; `None`: the real one (UTC).
     pub today: Option<jiff::civil::Date>,
+    /// A clock of its own, in place of `today`.
+    pub clock: Option<SandboxClock>,
+    /// Prices of flights in place of the usual ones.
+    pub scenario: Option<Arc<scenarios::Scenario>>,
 }
 
 /// Days that a running sandbox is ahead of its current date, negative for days back. Clones share
@@ -94,6 +105,8 @@ impl Default for SandboxOptions {
             seed: 1,
             latency_factor: 1.0,
             today: None,
+            clock: None,
+            scenario: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use jiff::civil::DateTime;
 use serde::Serialize;
 use serde_json::json;
 
@@ -11,6 +12,19 @@ use super::wire::shape::Detail;
 
 /// Set if the marketplace itself answered, not an engine (gateway.md, rule 3).
 const PROXY_RESPONSE: HeaderName = HeaderName::from_static("x-rapidapi-proxy-response");
+
+/// The sandbox's own date, if it has a clock or a scenario of its own. Not the header `Date`: that is
+/// when the answer was sent, and caches count its age from it.
+const SANDBOX_DATE: HeaderName = HeaderName::from_static("x-sandbox-date");
+
+/// Adds the sandbox's date to an answer that does not say it yet.
+pub(super) fn with_sandbox_date(mut response: Response, now: DateTime) -> Response {
+    let text = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    if let Ok(value) = HeaderValue::from_str(&text) {
+        response.headers_mut().entry(SANDBOX_DATE).or_insert(value);
+    }
+    response
+}
 
 /// An engine's answer.
 pub(super) fn json(status: StatusCode, body: &impl Serialize) -> Response {

@@ -14,9 +14,9 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::routing::{get, post};
-use jiff::Span;
-use jiff::civil::{Date, DateTime};
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Span};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::time::{Duration, Instant};
@@ -28,10 +28,11 @@ use super::front_page::front_page;
 use super::hotels::HotelQuery;
 use super::magic_values::{CallCounts, Effect, MagicOutcome, begins_on_13th};
 use super::plans::{Engine, Refusal, RequestTime, SandboxPlan, Subscriptions, UsageMeter};
-use super::responses::{self, with_quota};
+use super::responses::{self, with_quota, with_sandbox_date};
+use super::scenarios::PriceProcess;
 use super::wire::hotels::Unreadable;
 use super::wire::shape::{self, Detail};
-use super::{DayShift, SandboxOptions};
+use super::{DayShift, SandboxClock, SandboxOptions};
 
 /// Headers that may carry the key: the listing's own name and the neutral one (gateway.md, rule 44).
 const KEY_HEADERS: [&str; 2] = ["x-rapidapi-key", "x-marketplace-key"];
@@ -48,6 +49,9 @@ struct Sandbox {
     options: SandboxOptions,
     days: DayShift,
     world: Draw,
+    scenario: Option<PriceProcess>,
+    /// When it started, by the real clock and by the one that its speed refers to.
+    started: (jiff::Timestamp, Instant),
     meter: UsageMeter,
     call_counts: CallCounts,
     /// Ends every delay, the endless one included, when the server stops.
@@ -118,6 +122,11 @@ pub async fn serve_with_days(
 fn build_router(options: SandboxOptions, days: DayShift, stopping: CancellationToken) -> Router {
     let sandbox = Arc::new(Sandbox {
         world: Draw::seeded(options.seed),
+        scenario: options
+            .scenario
+            .clone()
+            .map(|scenario| PriceProcess::new(scenario, options.seed)),
+        started: (jiff::Timestamp::now(), Instant::now()),
         options,
         days,
         meter: UsageMeter::default(),
@@ -203,16 +212,37 @@ impl EngineQuery {
         }
     }
 
-    fn answer(&self, world: Draw, today: Date, effect: Effect, call: Draw) -> Response {
+    fn answer(&self, sandbox: &Sandbox, at: DateTime, effect: Effect, call: Draw) -> Response {
         match self {
-            Self::Flights(search) => search.answer(world, today, effect, call),
-            Self::Hotels(query) => query.answer(world, today, effect),
+            Self::Flights(search) => {
+                search.answer(sandbox.world, sandbox.scenario.as_ref(), at, effect, call)
+            }
+            Self::Hotels(query) => query.answer(sandbox.world, at.date(), effect),
         }
     }
 }
 
 impl Sandbox {
     async fn handle(
+        &self,
+        endpoint: SandboxEndpoint,
+        headers: &HeaderMap,
+        bytes: &Bytes,
+    ) -> Response {
+        let response = self.respond(endpoint, headers, bytes).await;
+        self.dated(response, self.now())
+    }
+
+    /// Adds the sandbox's date where it may differ from the real one by more than `today` says.
+    fn dated(&self, response: Response, now: DateTime) -> Response {
+        if self.options.clock.is_some() || self.scenario.is_some() {
+            with_sandbox_date(response, now)
+        } else {
+            response
+        }
+    }
+
+    async fn respond(
         &self,
         endpoint: SandboxEndpoint,
         headers: &HeaderMap,
@@ -281,7 +311,8 @@ impl Sandbox {
         }
         self.delay(delay_seconds(query.median_seconds(), call))
             .await;
-        query.answer(self.world, self.now().date(), effect, call)
+        let now = self.now();
+        self.dated(query.answer(self, now, effect, call), now)
     }
 
     /// Waits as long as the engine would, scaled, or until the server stops.
@@ -303,14 +334,27 @@ impl Sandbox {
         RequestTime::new(self.now(), Instant::now())
     }
 
-    /// The only read of the clock: UTC now, or midnight of the pinned day; moved by the day shift.
+    /// UTC now, midnight of the pinned day, or the time of its own clock; moved by the day shift.
     fn now(&self) -> DateTime {
-        let now = match self.options.today {
-            Some(today) => today.at(0, 0, 0, 0),
-            None => jiff::Timestamp::now().to_zoned(TimeZone::UTC).datetime(),
+        let now = match (self.options.clock, self.options.today) {
+            (Some(clock), _) => self.by_clock(clock),
+            (None, Some(today)) => today.at(0, 0, 0, 0),
+            (None, None) => utc(jiff::Timestamp::now()),
         };
         now.saturating_add(Span::new().days(self.days.days()))
     }
+
+    fn by_clock(&self, clock: SandboxClock) -> DateTime {
+        let (real, instant) = self.started;
+        let passed = instant.elapsed().saturating_mul(clock.speed);
+        let start = utc(clock.start.unwrap_or(real));
+        SignedDuration::try_from(passed)
+            .map_or(DateTime::MAX, |passed| start.saturating_add(passed))
+    }
+}
+
+fn utc(instant: jiff::Timestamp) -> DateTime {
+    instant.to_zoned(TimeZone::UTC).datetime()
 }
 
 /// An engine's delay for this call: lognormal around its median, at most a minute (gateway.md,

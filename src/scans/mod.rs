@@ -26,6 +26,7 @@ pub mod preview;
 pub mod read;
 pub mod respond_async;
 pub mod retry;
+pub mod reuse;
 pub mod saved_views;
 mod sequence;
 mod store;

@@ -13,6 +13,7 @@ use sqlx::PgConnection;
 use self::lock::{EndedItem, LockedScan};
 use super::per_minute;
 use super::plan::ScanPlan;
+use super::reuse;
 use super::sequence::{self, Sequence};
 use crate::config::PaceConfig;
 use crate::contract::scans::{DelaySeconds, MaxAttempts, RetryPolicy, RetryRequest, ScanRequest};
@@ -176,6 +177,7 @@ pub(super) async fn insert_scan(
         tags,
         max_requests,
         retry,
+        max_age_seconds,
         ..
     } = &plan.scan_request;
     let tags: Vec<String> = tags
@@ -189,14 +191,11 @@ pub(super) async fn insert_scan(
     let delay = retry
         .as_ref()
         .map_or(DelaySeconds::MINUTE, RetryPolicy::delay_seconds_or_default);
-    let sets_limit = endpoint.get().api() == Api::Flights && !plan.verbatim;
-    let upstream_limit = sets_limit
-        .then(|| plan.scan_request.upstream_limit_or_default().get())
-        .and_then(|limit| i32::try_from(limit).ok());
     sqlx::query!(
         "insert into scans (tenant_id, scan_id, endpoint, api, request, sweep, label, tags, priority, upstream_filters, upstream_limit,
-                            max_attempts, retry_delay, status, total, max_requests, grant_id, created_at, monitor_id, verbatim)
-         values ($1, $2, $3, $4, $5::text::json, $6::text::json, $7, $8, $9, $10, $11, $12, make_interval(secs => $13), 'queued', $14, $15, $16, $17, $18, $19)",
+                            max_attempts, retry_delay, status, total, max_requests, grant_id, created_at, monitor_id, verbatim, max_age)
+         values ($1, $2, $3, $4, $5::text::json, $6::text::json, $7, $8, $9, $10, $11, $12, make_interval(secs => $13), 'queued', $14, $15, $16, $17, $18, $19,
+                 make_interval(secs => $20))",
         tenant.uuid(),
         id.uuid(),
         endpoint.get().as_str(),
@@ -207,7 +206,7 @@ pub(super) async fn insert_scan(
         &tags,
         plan.scan_request.priority_or_default().as_str(),
         plan.scan_request.upstream_filters_or_default(),
-        upstream_limit,
+        plan.upstream_limit(),
         i16::from(max_attempts.get()),
         f64::from(delay.get()),
         i32::try_from(plan.items.len()).unwrap_or(i32::MAX),
@@ -216,6 +215,7 @@ pub(super) async fn insert_scan(
         now.to_sqlx(),
         monitor.map(MonitorId::uuid),
         plan.verbatim,
+        max_age_seconds.map(|age| f64::from(age.get())),
     )
     .execute(conn)
     .await?;
@@ -223,6 +223,7 @@ pub(super) async fn insert_scan(
 }
 
 /// Inserts the items at these positions in one statement, in state `held` if their scan is paused.
+/// Those that may take an answer that is there end at once.
 /// Their sequence numbers start at the lane's virtual time, so that a short scan does not wait
 /// behind a long one of the same caller.
 pub(super) async fn insert_items(
@@ -232,6 +233,7 @@ pub(super) async fn insert_items(
     plan: &ScanPlan,
     positions: Range<usize>,
     sequence: &Sequence,
+    now: Timestamp,
 ) -> sqlx::Result<()> {
     let items = &plan.items[positions.clone()];
     let ids: Vec<_> = items.iter().map(|_| ItemId::new().uuid()).collect();
@@ -268,8 +270,12 @@ pub(super) async fn insert_items(
         &deferred,
         first,
     )
-    .execute(conn)
+    .execute(&mut *conn)
     .await?;
+    if plan.scan_request.max_age_seconds.is_some() {
+        reuse::insert_searches(conn, tenant, scan, ids.iter().copied().zip(items)).await?;
+        reuse::reuse_answers(conn, tenant, scan, &ids, now).await?;
+    }
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
 use super::plan::{ScanPlan, plan_blocking};
-use super::{after_acceptance, read, store, two_phase};
+use super::{after_acceptance, read, reuse, store, two_phase};
 use crate::commands::{
     CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
 };
@@ -26,6 +26,8 @@ const KEY_LIFETIME: SignedDuration = SignedDuration::from_hours(35 * 24);
 const MAX_LIVE_SCANS: i64 = 100;
 /// The most items of a caller that have not ended.
 const MAX_OPEN_ITEMS: i64 = 100_000;
+/// The most items of a caller that take an answer within an hour (scans.md, rule 79).
+const MAX_REUSED_ITEMS: i64 = 100_000;
 /// How long a caller at a limit should wait.
 const LIMIT_RETRY_AFTER: Duration = Duration::from_secs(60);
 
@@ -110,6 +112,9 @@ pub(crate) async fn store_plan(
     store::lock_submissions(conn, tenant).await?;
     let load = store::load(conn, tenant).await?;
     check_limits(&load, plan.items.len())?;
+    if plan.scan_request.max_age_seconds.is_some() {
+        check_reused(reuse::reused_within_hour(conn, tenant, context.now).await?)?;
+    }
     let api = plan.scan_request.endpoint.get().api();
     if !load.accepted {
         store::probation(conn, Some(tenant), api, context.now)
@@ -138,7 +143,7 @@ pub(crate) async fn store_plan(
     let id = ScanId::new();
     store::insert_scan(conn, tenant, id, terms.grant, plan, monitor, context.now).await?;
     let stored = if load.accepted { plan.items.len() } else { 1 };
-    store::insert_items(conn, tenant, id, plan, 0..stored, &sequence).await?;
+    store::insert_items(conn, tenant, id, plan, 0..stored, &sequence, context.now).await?;
     if stored < plan.items.len() {
         let strategy = plan
             .scan_request
@@ -176,6 +181,19 @@ pub(super) async fn reload(
     Ok(read::scan_on(conn, tenant, id)
         .await?
         .ok_or(sqlx::Error::RowNotFound)?)
+}
+
+/// Reused answers cost no requests, so nothing else limits how much they store.
+fn check_reused(reused: i64) -> Result<(), CommandError> {
+    if reused < MAX_REUSED_ITEMS {
+        return Ok(());
+    }
+    Err(CommandError::LimitExceeded {
+        message: format!(
+            "this caller's items took {reused} answers within an hour and may take at most {MAX_REUSED_ITEMS}: wait, or submit without `max_age_seconds`"
+        ),
+        retry_after: LIMIT_RETRY_AFTER,
+    })
 }
 
 fn check_limits(load: &store::TenantLoad, items: usize) -> Result<(), CommandError> {

@@ -198,7 +198,10 @@ async fn history(run: &mut Recorder) {
     let hotels = |more: &[(&str, &str)]| Ask::query(&[&hotel[..], &stays[..], more].concat());
     for (operation, ask) in [
         ("list_flight_observations", flights(&[("limit", "2")])),
-        ("list_latest_flight_prices", flights(&[])),
+        (
+            "list_latest_flight_prices",
+            flights(&[("history_verdict", "true")]),
+        ),
         ("get_flight_series", flights(&[("bucket", "day")])),
         (
             "get_flight_history_grid",

@@ -24,6 +24,8 @@ pub struct LedgerCheck {
     observations: i64,
     scans: i64,
     items: i64,
+    /// Items that took an answer instead of being searched.
+    reused: i64,
 }
 
 impl fmt::Display for LedgerCheck {
@@ -37,17 +39,18 @@ impl fmt::Display for LedgerCheck {
             observations,
             scans,
             items,
+            reused,
         } = self;
         write!(
             f,
             "ledger: {requests} requests; database: {attempts} attempts ({lost} lost, {lost_unsent} of them unsent), {answers} answers, \
-             {observations} observations, {items} items of {scans} scans; they agree"
+             {observations} observations, {items} items of {scans} scans, {reused} of them reused; they agree"
         )
     }
 }
 
 /// Queries that count violations; each must return 0.
-const VIOLATIONS: [(&str, &str); 9] = [
+const VIOLATIONS: [(&str, &str); 12] = [
     ("an item was called more often than its scan allows",
      "select count(*) from (select a.item_id from attempts a join scans s using (tenant_id, scan_id)
                             group by a.item_id, s.max_attempts having count(*) > s.max_attempts) x"),
@@ -83,6 +86,19 @@ const VIOLATIONS: [(&str, &str); 9] = [
      "select count(*) from attempts a
       left join (select item_id, number, count(*) as seen from observations group by 1, 2) o using (item_id, number)
       where a.ended_at is not null and a.search_status is not null and coalesce(o.seen, 0) <> 1"),
+    ("an item is done and was neither searched nor reused",
+     "select count(*) from scan_items i where i.state = 'done' and i.calls = 0 and i.reused_from is null"),
+    ("an item that took an answer is not complete, or has none",
+     "select count(*) from scan_items i
+      where i.reused_from is not null
+        and (i.state, i.search_status) <> ('done', 'ok')
+        and (i.state, i.search_status) <> ('done', 'empty')
+         or i.reused_from is not null and i.search_status = 'ok'
+            and 1 <> (select count(*) from answers a where (a.tenant_id, a.item_id, a.number) = (i.tenant_id, i.item_id, i.attempt))"),
+    ("a scan's avoided requests do not match its items",
+     "select count(*) from scans s
+      where s.reused + s.joined <> (select count(*) from scan_items i
+                                    where (i.tenant_id, i.scan_id) = (s.tenant_id, s.scan_id) and i.reused_from is not null)"),
     ("a finished scan's key is not wiped",
      "select count(*) from scans s join key_grants g using (tenant_id, grant_id) where s.finished_at is not null and g.wiped_at is null"),
 ];
@@ -175,6 +191,8 @@ impl LedgerCheck {
         ledger.observations = count("select count(*) from observations").await;
         ledger.scans = count("select count(*) from scans").await;
         ledger.items = count("select count(*) from scan_items").await;
+        ledger.reused =
+            count("select count(*) from scan_items where reused_from is not null").await;
         ledger
     }
 

@@ -222,6 +222,12 @@ async fn commands_of_running_for_others() {
     check("running-for-others").await;
 }
 
+/// Its statement is run by the test `history::verdict`.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_of_is_that_a_good_price() {
+    check("is-that-a-good-price").await;
+}
+
 /// DuckDB is not run here: each column that a query names must be in the exported file.
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_and_columns_of_asking_the_history() {

@@ -7,6 +7,7 @@ mod property;
 mod retention;
 pub mod seed;
 mod series;
+mod verdict;
 
 use farescan::history::Observation;
 use farescan::ids::ItemId;

@@ -8,6 +8,7 @@ mod connections;
 // The counts below are those of one instruction set.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod instructions;
+mod laboratory;
 mod limits;
 mod marketplace;
 pub mod process;

@@ -203,15 +203,26 @@ async fn first_version() -> TestDb {
     let first = all.iter().filter(|one| one.version <= FIRST_VERSION);
     let first = Migrator::with_migrations(first.cloned().collect());
     first.run(db.pool()).await.unwrap();
-    // Its functions had the same signatures as today's.
-    let mut functions = "set local check_function_bodies = off;".to_owned();
+    // Its functions had the names of today's. Files that need the newer schema are left out.
     for file in std::fs::read_dir("migrations/functions").unwrap() {
         let path = file.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "sql") {
-            functions += &std::fs::read_to_string(path).unwrap();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let functions = format!("set local check_function_bodies = off; {text}");
+            let created = sqlx::raw_sql(sqlx::AssertSqlSafe(functions))
+                .execute(db.pool())
+                .await;
+            let code = created
+                .as_ref()
+                .err()
+                .and_then(|error| error.as_database_error()?.code());
+            assert!(
+                matches!(code.as_deref(), None | Some("42703" | "42704")),
+                "{}: {created:?}",
+                path.display()
+            );
         }
     }
-    execute!(db.pool(), sqlx::AssertSqlSafe(functions));
     execute!(db.pool(), ROWS);
     replace_function(db.pool(), 0).await;
     db

@@ -29,7 +29,7 @@ async fn a_repeated_begin_begins_a_call_once() {
     let calls = [(claim, AttemptId::new())];
     for _ in 0..2 {
         assert_eq!(
-            store::begin(&fixture.pool, &calls, Timestamp::now())
+            store::begin(&fixture.pool, &calls, &[], Timestamp::now())
                 .await
                 .unwrap(),
             [BeginVerdict::Begun]
@@ -38,7 +38,7 @@ async fn a_repeated_begin_begins_a_call_once() {
     assert_eq!(fixture.scan(scan).await.requests_spent, 1);
     let another = [(claim, AttemptId::new())];
     assert_eq!(
-        store::begin(&fixture.pool, &another, Timestamp::now())
+        store::begin(&fixture.pool, &another, &[], Timestamp::now())
             .await
             .unwrap(),
         [BeginVerdict::ClaimLost]
@@ -111,7 +111,7 @@ async fn one_claim_with_two_attempt_ids_begins_one_call() {
     let scan = fixture.submit(scan_of(1)).await;
     let claim = fixture.claim(worker, 1).await[0].claim;
     let calls = [(claim, AttemptId::new()), (claim, AttemptId::new())];
-    let verdicts = store::begin(&fixture.pool, &calls, Timestamp::now())
+    let verdicts = store::begin(&fixture.pool, &calls, &[], Timestamp::now())
         .await
         .unwrap();
     assert_eq!(

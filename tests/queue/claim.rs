@@ -168,6 +168,33 @@ async fn an_empty_lane_is_not_due_until_something_is_submitted() {
     assert_eq!(fixture.claim(worker, 10).await.len(), 1);
 }
 
+/// A late answer changes its item without the lane's lock: a claim waits for the item and then passes
+/// over it, because it is another version of the row.
+#[tokio::test]
+async fn a_claim_that_passed_over_a_changed_item_leaves_the_lane_due() {
+    let (fixture, worker) = QueueFixture::with_worker().await;
+    fixture.submit(scan_of(3)).await;
+    let mut late_answer = farescan::db::begin(&fixture.pool).await.unwrap();
+    execute!(
+        &mut *late_answer,
+        "update scan_items set requests_spent = 1 where position = 1"
+    );
+    let claim = fixture.claim(worker, 10);
+    let commit = async {
+        let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        loop {
+            let waiting: i64 = value!(&fixture.pool, waits);
+            if waiting > 0 {
+                break;
+            }
+        }
+        late_answer.commit().await.unwrap();
+    };
+    let (claimed, ()) = tokio::join!(claim, commit);
+    assert_eq!(claimed.len(), 2, "the third was changed meanwhile");
+    assert_eq!(fixture.claim(worker, 10).await.len(), 1);
+}
+
 #[tokio::test]
 async fn a_claim_returns_when_the_next_claim_can_succeed() {
     let fixture = QueueFixture::with_lane(120.0, 100).await; // a call each half second, four at once

@@ -150,7 +150,7 @@ impl QueueFixture {
             .iter()
             .map(|claimed| (claimed.claim, AttemptId::new()))
             .collect();
-        store::begin(&self.pool, &claims, Timestamp::now())
+        store::begin(&self.pool, &claims, &[], Timestamp::now())
             .await
             .unwrap()
     }

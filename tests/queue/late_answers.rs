@@ -102,7 +102,7 @@ async fn delete_calls(fixture: &QueueFixture) {
 async fn begin_one(fixture: &QueueFixture, claim: Claim) -> AttemptId {
     let attempt = AttemptId::new();
     assert_eq!(
-        store::begin(&fixture.pool, &[(claim, attempt)], Timestamp::now())
+        store::begin(&fixture.pool, &[(claim, attempt)], &[], Timestamp::now())
             .await
             .unwrap(),
         [BeginVerdict::Begun]

@@ -32,7 +32,7 @@ fn begin_sql(claims: &[ClaimRow]) -> String {
     let list =
         |of: &dyn Fn(&ClaimRow) -> String| claims.iter().map(of).collect::<Vec<_>>().join(",");
     format!(
-        "select * from begin_calls(now(), '{{{}}}', '{{{}}}', '{{{}}}', '{{{}}}', '{{{}}}')",
+        "select * from begin_calls(now(), '{{{}}}', '{{{}}}', '{{{}}}', '{{{}}}', '{{{}}}', '{{}}')",
         list(&|one| one.claim.worker.0.to_string()),
         list(&|one| one.claim.tenant.uuid().to_string()),
         list(&|one| one.claim.item.uuid().to_string()),

@@ -30,7 +30,8 @@ async fn run_worker(fixture: &QueueFixture, worker: WorkerId, seed: u64, rounds:
             .iter()
             .map(|claimed| (claimed.claim, AttemptId::new()))
             .collect();
-        let verdicts = retry(|| store::begin(&fixture.pool, &attempts, Timestamp::now())).await;
+        let verdicts =
+            retry(|| store::begin(&fixture.pool, &attempts, &[], Timestamp::now())).await;
         let begun = attempts
             .iter()
             .zip(&verdicts)

@@ -15,6 +15,7 @@ pub async fn start_sandbox(today: Option<Date>) -> UpstreamConfig {
         seed: 1,
         latency_factor: 0.0,
         today,
+        ..SandboxOptions::default()
     };
     tokio::spawn(sandbox::serve(listener, options, std::future::pending()));
     UpstreamConfig::at(url.clone(), url)

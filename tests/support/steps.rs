@@ -84,6 +84,7 @@ impl TestService {
         store::begin(
             self.db.pool(),
             &[(claimed.claim, AttemptId::new())],
+            &[],
             Timestamp::now(),
         )
         .await

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use farescan::contract::scans::{ItemState, StrategyPhase};
 use farescan::contract::{Endpoint, scans::ScanStatus};
 use farescan::ids::ItemId;
+use farescan::planner::TwoPhase;
 use farescan::sandbox::{SandboxOptions, serve};
-use farescan::scans::plan::TwoPhase;
 use farescan::scans::plan::{earliest_today, plan};
 use farescan::scans::{self, two_phase};
 use farescan::search::{CallerKey, Finding, ItemSummary, Search};
@@ -376,6 +376,7 @@ async fn sandbox(seed: u64, today: Option<Date>, stop: &CancellationToken) -> Up
         seed,
         latency_factor: 0.0,
         today,
+        ..SandboxOptions::default()
     };
     tokio::spawn(serve(listener, options, stop.clone().cancelled_owned()));
     UpstreamConfig::at(url.clone(), url)

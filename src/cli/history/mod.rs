@@ -28,7 +28,7 @@ pub enum HistoryCommand {
     Hotel(HotelHistory),
     /// Show how prices changed from day to day or week to week
     #[command(
-        after_help = "Examples:\n  farescan history series TLV LHR --depart 2027-02-04\n  farescan history series --hotel \"Hotel Arts\" --checkin 2027-02-04 --bucket week"
+        after_help = "Examples:\n  farescan history series TLV LHR --depart 2027-02-04 --verdict\n  farescan history series --hotel \"Hotel Arts\" --checkin 2027-02-04 --bucket week"
     )]
     Series(SeriesArgs),
 }
@@ -100,6 +100,9 @@ pub struct SeriesArgs {
     /// Only prices in this currency
     #[arg(long, value_name = "CODE")]
     currency: Option<String>,
+    /// Compare each lowest price with your own past prices, seen as many days ahead
+    #[arg(long)]
+    verdict: bool,
     #[command(flatten)]
     client: ClientArgs,
 }

@@ -11,6 +11,7 @@ use crate::cli::dates::Dates;
 use crate::cli::format::price_or;
 use crate::cli::pages::Query;
 use crate::cli::render::{Column, ListTable, Text, Tone, sparkline};
+use crate::contract::history_verdict::HistoryVerdict;
 use crate::contract::series::{FlightSeries, HotelSeries};
 
 /// One row, of a flight or a hotel.
@@ -24,6 +25,8 @@ struct SeriesRow {
     band: Option<(Decimal, Decimal)>,
     searches: u64,
     degraded: u64,
+    /// On the lowest price, if it was asked for.
+    verdict: Option<HistoryVerdict>,
 }
 
 /// `history series`.
@@ -58,6 +61,7 @@ pub(super) async fn run(args: SeriesArgs) -> Result<(), Failure> {
         .with("proxy_country", args.market.as_ref())
         .with("currency", args.currency.as_ref())
         .with("bucket", Some(args.bucket))
+        .with("history_verdict", args.verdict.then_some(true))
         .path();
     let answer = session.client.ask(&path).await?;
     let mut out = anstream::stdout();
@@ -88,6 +92,9 @@ pub(super) async fn run(args: SeriesArgs) -> Result<(), Failure> {
             line(product),
             table(product, one).render(session.screen)
         )?;
+        if let Some(verdict) = last_verdict(product) {
+            writeln!(out, "{verdict}")?;
+        }
         from += count;
     }
     Ok(())
@@ -117,6 +124,26 @@ fn line(rows: &[SeriesRow]) -> String {
     )
 }
 
+/// The newest verdict in words.
+fn last_verdict(rows: &[SeriesRow]) -> Option<String> {
+    let (row, verdict) = rows
+        .iter()
+        .rev()
+        .find_map(|row| Some((row, row.verdict.as_ref()?)))?;
+    let fell = verdict.became_cheaper.map(|fell| {
+        format!(
+            "; {} of {} such prices became 10 % cheaper within 14 days ({}–{} %)",
+            fell.count, fell.n, fell.percent_from, fell.percent_to
+        )
+    });
+    Some(format!(
+        "The lowest price of {}: {}{}",
+        row.bucket,
+        verdict.sentence,
+        fell.unwrap_or_default()
+    ))
+}
+
 fn table(rows: &[SeriesRow], date: Option<Date>) -> ListTable {
     let mut columns = vec![Column::text("Searched")];
     if date.is_some() {
@@ -130,6 +157,10 @@ fn table(rows: &[SeriesRow], date: Option<Date>) -> ListTable {
         Column::number("Searches").rank(5),
         Column::number("Degraded").rank(6),
     ]);
+    let is_judged = rows.iter().any(|row| row.verdict.is_some());
+    if is_judged {
+        columns.push(Column::text("Verdict"));
+    }
     let mut table = ListTable::new(columns);
     let lowest = rows.iter().filter_map(|row| row.minimum).min();
     for row in rows {
@@ -162,9 +193,26 @@ fn table(rows: &[SeriesRow], date: Option<Date>) -> ListTable {
                 },
             ),
         ]);
+        if is_judged {
+            cells.push(
+                row.verdict
+                    .as_ref()
+                    .map(short_verdict)
+                    .unwrap_or_default()
+                    .into(),
+            );
+        }
         table.row(cells);
     }
     table
+}
+
+/// `low (18.3)`.
+fn short_verdict(verdict: &HistoryVerdict) -> String {
+    match verdict.percentile {
+        Some(percentile) => format!("{} ({percentile})", verdict.class),
+        None => verdict.class.to_string(),
+    }
 }
 
 fn flight_rows(series: FlightSeries) -> Vec<SeriesRow> {
@@ -184,6 +232,7 @@ fn flight_rows(series: FlightSeries) -> Vec<SeriesRow> {
         band: bucket.price_insights_low.zip(bucket.price_insights_high),
         searches: bucket.observations,
         degraded: bucket.degraded,
+        verdict: bucket.history_verdict,
     };
     series.data.into_iter().map(row).collect()
 }
@@ -209,6 +258,7 @@ fn hotel_rows(series: HotelSeries) -> Vec<SeriesRow> {
             band: None,
             searches: bucket.observations,
             degraded: bucket.degraded,
+            verdict: bucket.history_verdict,
         }
     };
     series.data.into_iter().map(row).collect()

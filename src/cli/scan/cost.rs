@@ -19,7 +19,7 @@ pub fn describe(preview: &ScanPreview) -> String {
     let mut text = format!(
         "{}: {}, about {} at {} searches a minute\n",
         counted(preview.items, "search"),
-        requests(preview),
+        requests_and_reuse(preview),
         duration(preview.seconds),
         whole(preview.searches_per_minute)
     );
@@ -52,6 +52,18 @@ fn whole(pace: f64) -> String {
 /// `16 requests`, `16 to 32 requests`.
 pub fn requests(preview: &ScanPreview) -> String {
     request_range(preview.requests)
+}
+
+/// `5 to 10 requests, 11 answers reused`.
+fn requests_and_reuse(preview: &ScanPreview) -> String {
+    match preview.reused {
+        None | Some(0) => requests(preview),
+        Some(reused) => format!(
+            "{}, {} reused",
+            requests(preview),
+            counted(reused, "answer")
+        ),
+    }
 }
 
 /// A range of requests.

@@ -52,15 +52,28 @@ pub async fn print(session: &ServiceSession, scan: &Scan, form: Form) -> Result<
     }
     let (id, spent) = (scan.id, scan.requests.spent);
     anstream::eprintln!(
-        "{id} is {}: {}; {} spent",
+        "{id} is {}: {}; {} spent{}",
         scan.status,
         summary(scan),
-        counted(spent, "request")
+        counted(spent, "request"),
+        avoided(scan)
     );
     match next_step(scan) {
         None => Ok(()),
         Some(next) => Err(CommandEnd::new(ExitStatus::Incomplete, next).into()),
     }
+}
+
+/// `, 11 answers reused`, if there are any.
+pub fn avoided(scan: &Scan) -> String {
+    let taken = scan
+        .requests
+        .avoided
+        .map_or(0, |avoided| avoided.reused + avoided.joined);
+    if taken == 0 {
+        return String::new();
+    }
+    format!(", {} reused", counted(taken, "answer"))
 }
 
 /// What to do about a scan that is not completed.

@@ -91,6 +91,7 @@ fn add_options(body: &mut Map<String, Value>, args: &SubmitArgs) {
         }
     };
     set("max_requests", args.max_requests.map(Value::from));
+    set("max_age_seconds", args.max_age.map(Value::from));
     set("label", args.label.as_deref().map(Value::from));
     set("tags", (!args.tags.is_empty()).then(|| json!(args.tags)));
     set(

@@ -59,6 +59,18 @@ pub struct Item {
     pub latency_ms: Option<u32>,
     /// The marketplace's message if it refused the request.
     pub error: Option<String>,
+    /// The item whose answer it took instead of being searched; absent if it was searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub reused_item: Option<ItemId>,
+    /// The attempt of that item which got the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub reused_from: Option<AttemptId>,
+    /// How old that answer was when the item took it, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub age_seconds: Option<u64>,
     /// The complete upstream response; only with `?expand=answer`. By default it is stored for 90
     /// days and up to a month longer; the operator may change this. Without it, `search_status`
     /// `ok` or `partial` means that it was deleted.

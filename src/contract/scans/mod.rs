@@ -23,11 +23,12 @@ pub use item::{Attempt, AttemptPage, Item, ItemPage};
 pub use preview::{PlanCost, PlanFit, RequestRange, ScanPreview, UsdRange, Warning, WarningKind};
 pub use queries::{DeleteQuery, ItemQuery, ItemsQuery, ScanQuery, ScansQuery, WaitSeconds};
 pub use request::{
-    DelaySeconds, Label, MaxAttempts, MaxRequests, ReasonWord, ResumeRequest, RetryPolicy,
-    RetryRequest, RetryStatus, ScanEndpoint, ScanRequest, Tag, UpstreamLimit,
+    DelaySeconds, Label, MaxAgeSeconds, MaxAttempts, MaxRequests, ReasonWord, ResumeRequest,
+    RetryPolicy, RetryRequest, RetryStatus, ScanEndpoint, ScanRequest, Tag, UpstreamLimit,
 };
 pub use resource::{
-    BestPrice, ItemCounts, KeyCustody, RequestCounts, RetryAccepted, Scan, ScanPage,
+    AvoidedRequests, BestPrice, ItemCounts, KeyCustody, RequestCounts, RetryAccepted, Scan,
+    ScanPage,
 };
 pub(crate) use search_fields::search_fields;
 pub use search_fields::{CellValues, SearchFields};

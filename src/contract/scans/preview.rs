@@ -32,6 +32,11 @@ pub struct ScanPreview {
     pub items: u32,
     /// Their billed requests.
     pub requests: RequestRange,
+    /// Searches that would take an earlier answer now, and are not in `requests`; only with
+    /// `max_age_seconds`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub reused: Option<u32>,
     /// The complete body of the first search.
     #[schema(value_type = SearchFields)]
     pub first: Map<String, Value>,

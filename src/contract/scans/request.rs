@@ -39,6 +39,9 @@ request_body! {
             retry: RetryPolicy;
             /// Search in two phases, to find the cheapest dates with fewer requests.
             strategy: Strategy;
+            /// Take a complete answer to an equal search that is at most this old, instead of buying
+            /// it again, and buy equal searches in flight once.
+            max_age_seconds: MaxAgeSeconds;
             /// The priority of its searches.
             priority: Priority = Priority::Interactive => priority_or_default;
             /// Send `max_price` and `sort_type: "Price"` upstream instead of applying them here.
@@ -228,6 +231,11 @@ bounded_integer! {
 impl DelaySeconds {
     /// The documented default.
     pub const MINUTE: Self = Self(60);
+}
+
+bounded_integer! {
+    /// The age of an answer that may be reused; up to 31 days.
+    pub struct MaxAgeSeconds(u32): 1..=2_678_400;
 }
 
 bounded_integer! {

@@ -54,6 +54,10 @@ pub struct Scan {
     pub items: ItemCounts,
     /// Its billed requests.
     pub requests: RequestCounts,
+    /// The age up to which its items take answers; absent if they take none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub max_age_seconds: Option<u32>,
     /// The progress of its two phases, if it has a strategy.
     pub strategy: Option<StrategyProgress>,
     /// The lowest price seen so far.
@@ -107,6 +111,22 @@ pub struct RequestCounts {
     pub spent: u32,
     /// The caller's limit.
     pub max: Option<u32>,
+    /// Those that were not needed; only of a scan with `max_age_seconds`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub avoided: Option<AvoidedRequests>,
+}
+
+/// The requests that a scan saved: each is one item that has its answer, or does not need one,
+/// without a search.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AvoidedRequests {
+    /// Items that took an earlier answer.
+    pub reused: u32,
+    /// Items that took the answer of an equal search that was in flight.
+    pub joined: u32,
+    /// Items that the second phase left out. `planned` does not include them.
+    pub not_needed: u32,
 }
 
 /// The lowest price of a scan.

@@ -84,6 +84,12 @@ fn each_scan_field_is_validated() {
             "an object with the fields `coarse_step`, `refine`",
         ),
         FieldCase(
+            "max_age_seconds",
+            json!([1, 21_600, 2_678_400]),
+            json!([0, 2_678_401, -1, 1.5, "6h"]),
+            "an integer from 1 to 2678400",
+        ),
+        FieldCase(
             "priority",
             json!(["interactive", "scheduled"]),
             json!(["high", "Interactive", 1, true]),

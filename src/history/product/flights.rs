@@ -9,6 +9,7 @@ use crate::contract::history::{
     FlightHistoryPage, FlightHistoryQuery, FlightObservation, ProductFields,
 };
 use crate::contract::history_grid::{FlightGridQuery, FlightSide};
+use crate::contract::history_verdict::HistoryVerdict;
 use crate::contract::latest::{FlightCalendar, FlightLatest, FlightLatestQuery};
 use crate::contract::primitives::{Airport, Currency, Cursor, PageLimit};
 use crate::contract::series::{FlightBucket, FlightSeries, FlightSeriesQuery, time_range};
@@ -100,7 +101,16 @@ impl Product for Flights {
         )
     }
 
-    fn latest(row: LatestRow, product: ProductFields, now: Timestamp) -> FlightLatest {
+    fn is_latest_judged(query: &FlightLatestQuery) -> bool {
+        query.history_verdict_or_default()
+    }
+
+    fn latest(
+        row: LatestRow,
+        product: ProductFields,
+        verdict: Option<HistoryVerdict>,
+        now: Timestamp,
+    ) -> FlightLatest {
         let is_round_trip = row.endpoint == Endpoint::FlightsRoundtrip;
         let observed_at = row.observed_at.to_jiff();
         FlightLatest {
@@ -119,6 +129,7 @@ impl Product for Flights {
             observed_at,
             age_seconds: age_seconds(observed_at, now),
             item_id: row.item_id.into(),
+            history_verdict: verdict,
         }
     }
 
@@ -144,7 +155,16 @@ impl Product for Flights {
         })
     }
 
-    fn bucket(row: &ProductRow, product: ProductFields, stats: BucketStats) -> FlightBucket {
+    fn is_series_judged(query: &FlightSeriesQuery) -> bool {
+        query.history_verdict_or_default()
+    }
+
+    fn bucket(
+        row: &ProductRow,
+        product: ProductFields,
+        stats: BucketStats,
+        verdict: Option<HistoryVerdict>,
+    ) -> FlightBucket {
         FlightBucket {
             bucket: stats.bucket,
             endpoint: row.endpoint,
@@ -162,6 +182,7 @@ impl Product for Flights {
             empty: stats.empty,
             degraded: stats.degraded,
             degraded_share: stats.degraded_share(),
+            history_verdict: verdict,
         }
     }
 

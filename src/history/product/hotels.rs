@@ -7,6 +7,7 @@ use crate::contract::history::{
     HotelHistoryPage, HotelHistoryQuery, HotelObservation, ProductFields,
 };
 use crate::contract::history_grid::{HotelGridQuery, HotelSide};
+use crate::contract::history_verdict::HistoryVerdict;
 use crate::contract::latest::{HotelCalendar, HotelLatest, HotelLatestQuery};
 use crate::contract::primitives::{Cursor, FreeText, HotelBookingId, PageLimit};
 use crate::contract::series::{HotelBucket, HotelSeries, HotelSeriesQuery, time_range};
@@ -128,7 +129,16 @@ impl Product for Hotels {
         }
     }
 
-    fn latest(row: LatestRow, product: ProductFields, now: Timestamp) -> HotelLatest {
+    fn is_latest_judged(query: &HotelLatestQuery) -> bool {
+        query.history_verdict_or_default()
+    }
+
+    fn latest(
+        row: LatestRow,
+        product: ProductFields,
+        verdict: Option<HistoryVerdict>,
+        now: Timestamp,
+    ) -> HotelLatest {
         let (hotel, room) = hotel_or_room(row.endpoint, row.seller);
         let observed_at = row.observed_at.to_jiff();
         HotelLatest {
@@ -145,6 +155,7 @@ impl Product for Hotels {
             observed_at,
             age_seconds: age_seconds(observed_at, now),
             item_id: row.item_id.into(),
+            history_verdict: verdict,
         }
     }
 
@@ -170,7 +181,16 @@ impl Product for Hotels {
         })
     }
 
-    fn bucket(row: &ProductRow, product: ProductFields, stats: BucketStats) -> HotelBucket {
+    fn is_series_judged(query: &HotelSeriesQuery) -> bool {
+        query.history_verdict_or_default()
+    }
+
+    fn bucket(
+        row: &ProductRow,
+        product: ProductFields,
+        stats: BucketStats,
+        verdict: Option<HistoryVerdict>,
+    ) -> HotelBucket {
         HotelBucket {
             bucket: stats.bucket,
             endpoint: row.endpoint,
@@ -186,6 +206,7 @@ impl Product for Hotels {
             empty: stats.empty,
             degraded: stats.degraded,
             degraded_share: stats.degraded_share(),
+            history_verdict: verdict,
         }
     }
 

@@ -58,6 +58,8 @@ pub struct LatestRow {
     pub(in crate::history) band_high: Option<Decimal>,
     pub(in crate::history) verdict: Option<Verdict>,
     pub(in crate::history) item_id: Uuid,
+    /// First day of the series that is not packed; `None` if all days are.
+    pub(in crate::history) unpacked_since: Option<Timestamp>,
 }
 
 /// Newest first. The lateral query reads at most one page per product by the time index, so the
@@ -127,7 +129,7 @@ pub(in crate::history) async fn latest(
         LatestRow,
         r#"select s.series, s.endpoint, s.origin, s.place, s.product as "product: Json<RawProduct>", s.currency, s.market, l.first_date as "first_date!",
                   l.last_date as "last_date!", l.stay as "stay!: Date", l.observed_at as "observed_at!", l.price as "price!", l.seller,
-                  l.band_low, l.band_high, l.verdict, l.item_id as "item_id!"
+                  l.band_low, l.band_high, l.verdict, l.item_id as "item_id!", s.unpacked_since
            from series s
            cross join lateral (
                select distinct on (p.first_date, p.stay) p.* from (

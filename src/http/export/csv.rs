@@ -14,6 +14,8 @@ use serde_json::Value;
 use utoipa::PartialSchema;
 use utoipa::openapi::{RefOr, Schema};
 
+use super::JSON_ONLY;
+
 /// Beginnings of a formula (security.md, rule 26). Spreadsheets read the line feed and the
 /// full-width signs the same way.
 const FORMULA: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
@@ -45,7 +47,11 @@ impl CsvColumns {
     /// One column for each field of a documented object.
     pub(in crate::http) fn of<Row: PartialSchema>() -> Self {
         let fields = match Row::schema() {
-            RefOr::T(Schema::Object(object)) => object.properties.into_keys().collect(),
+            RefOr::T(Schema::Object(object)) => object
+                .properties
+                .into_keys()
+                .filter(|field| !JSON_ONLY.contains(&field.as_str()))
+                .collect(),
             _ => Vec::new(),
         };
         Self(

@@ -35,6 +35,9 @@ const ROW_GROUP_ROWS: usize = 10_000;
 /// The JSON size at which a row group is closed early: whole answers are large.
 const ROW_GROUP_BYTES: usize = 8 * 1024 * 1024;
 
+/// Fields of rows that files do not have.
+const JSON_ONLY: [&str; 1] = ["history_verdict"];
+
 /// A streamed format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExportFormat {
@@ -47,7 +50,7 @@ pub(super) enum ExportFormat {
 }
 
 impl ExportFormat {
-    const fn media_type(self) -> &'static str {
+    pub(super) const fn media_type(self) -> &'static str {
         match self {
             Self::Csv => "text/csv",
             Self::Ndjson => "application/x-ndjson",

@@ -26,6 +26,8 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{KnownFormat, Object, SchemaFormat, SchemaType, Type as OpenApiType};
 use utoipa::openapi::{RefOr, Schema};
 
+use super::JSON_ONLY;
+
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ColumnType {
@@ -98,6 +100,7 @@ impl ParquetWriter {
         let columns: Vec<_> = row
             .properties
             .into_iter()
+            .filter(|(field, _)| !JSON_ONLY.contains(&field.as_str()))
             .map(|(field, schema)| ParquetColumn::new(field, column_type(&schema, &named)))
             .collect();
         let fields = columns

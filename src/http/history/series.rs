@@ -6,6 +6,7 @@ use axum::response::Response;
 
 use super::{file, reader};
 use crate::contract::HistoryQuery as _;
+use crate::contract::history_verdict::no_verdict_in_files;
 use crate::contract::series::{
     FlightBucket, FlightSeries, FlightSeriesQuery, HotelBucket, HotelSeries, HotelSeriesQuery,
 };
@@ -28,6 +29,7 @@ pub(super) async fn series<P: Product>(
     let params = P::SeriesQuery::read(pairs.iter())?;
     let range = P::range(&params, context.now)?;
     if let Some(format) = requested.0 {
+        no_verdict_in_files(P::is_series_judged(&params), format.media_type())?;
         return file::<P, _, _>(app, caller, context, format, "-series", |pool, tenant| {
             buckets::stream::<P>(pool, tenant, &params, range)
         })

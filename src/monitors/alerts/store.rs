@@ -189,7 +189,7 @@ pub(super) async fn is_answered_since_slot_before(
                select from scans s join scan_items i on i.tenant_id = s.tenant_id and i.scan_id = s.scan_id
                where s.tenant_id = $1 and s.monitor_id = $2
                  and (s.finished_at is null or s.finished_at >= coalesce($3, '-infinity'::timestamptz))
-                 and i.observed_at >= coalesce($3, '-infinity'::timestamptz) and i.state = 'done'
+                 and coalesce(i.reused_at, i.observed_at) >= coalesce($3, '-infinity'::timestamptz) and i.state = 'done'
                  and (i.search_status in ('ok', 'empty') or i.search_status = 'partial' and i.best_price is not null)
            ) as "is_answered!""#,
         slot.tenant.uuid(),

@@ -259,6 +259,7 @@ fn a_completed_call_survives_the_round_trip() {
         upstream_filters: false,
         upstream_limit: None,
         verbatim: false,
+        shares: false,
         grant: None,
     };
     let search = Search::for_item(

@@ -57,7 +57,10 @@ impl Direction {
     }
 
     fn admitted<'a>(&'a self, rules: &'a LegRules) -> impl Iterator<Item = &'a Leg> {
-        self.legs.iter().filter(|leg| admits(rules, leg))
+        self.legs.iter().filter(|leg| {
+            let hours = (leg.departs, leg.arrives);
+            admits(rules, leg.stops.len(), leg.airline.code, hours)
+        })
     }
 }
 
@@ -78,15 +81,7 @@ impl Tariff {
             3 => 2.1 + (kilometres / 9_000.0).min(1.0) * 1.6,
             _ => 1.0,
         };
-        let party: f64 = terms
-            .passengers
-            .iter()
-            .map(|kind| match kind {
-                1 => 1.0,
-                3 => 0.10,
-                _ => 0.75,
-            })
-            .sum();
+        let party = party(terms);
         // Each point of sale has its own fares, a little off the exchange rate.
         let sale = match currency.code {
             "USD" => 1.0,
@@ -101,6 +96,19 @@ impl Tariff {
     fn whole(&self, dollars: f64) -> i64 {
         self.currency.whole(dollars * self.factor)
     }
+}
+
+/// What the party pays, relative to one adult.
+pub(super) fn party(terms: &Terms) -> f64 {
+    terms
+        .passengers
+        .iter()
+        .map(|kind| match kind {
+            1 => 1.0,
+            3 => 0.10,
+            _ => 0.75,
+        })
+        .sum()
 }
 
 /// All itineraries of a one-way search, sorted and limited.
@@ -139,7 +147,7 @@ pub(super) fn oneway(world: Draw, today: Date, search: &Oneway) -> FoundRows<One
                 leg,
             )
         })
-        .filter(|(rank, _)| affordable(terms, rank))
+        .filter(|(rank, _)| admits_price(terms, rank.price))
         .collect();
     sort_and_limit(&mut priced, terms);
     let rows = priced
@@ -200,7 +208,7 @@ pub(super) fn roundtrip(world: Draw, today: Date, search: &Roundtrip) -> FoundRo
             let price = tariff.whole((out_dollars + back_dollars) * together);
             let stops = out_leg.stops.len() + back_leg.stops.len();
             let rank = Rank::of(price, out_leg.minutes + back_leg.minutes, stops);
-            if affordable(terms, &rank) {
+            if admits_price(terms, rank.price) {
                 priced.push((rank, (*out_leg, *back_leg)));
             }
         }
@@ -241,18 +249,21 @@ fn find_route(
     ))
 }
 
-fn admits(rules: &LegRules, leg: &Leg) -> bool {
-    let flies = |codes: &[String]| {
-        codes
-            .iter()
-            .any(|code| code.eq_ignore_ascii_case(leg.airline.code))
-    };
-    let stops = i64::try_from(leg.stops.len()).unwrap_or(i64::MAX);
+/// Whether the rules admit a flight with so many stops, of an airline's code, that departs and
+/// arrives at these local times.
+pub(super) fn admits(
+    rules: &LegRules,
+    stops: usize,
+    airline: &str,
+    (departs, arrives): (DateTime, DateTime),
+) -> bool {
+    let flies = |codes: &[String]| codes.iter().any(|code| code.eq_ignore_ascii_case(airline));
+    let stops = i64::try_from(stops).unwrap_or(i64::MAX);
     rules.max_stops.is_none_or(|most| stops <= most)
         && (rules.only_airlines.is_empty() || flies(&rules.only_airlines))
         && !flies(&rules.without_airlines)
-        && in_hours(rules.departs, leg.departs)
-        && in_hours(rules.arrives, leg.arrives)
+        && in_hours(rules.departs, departs)
+        && in_hours(rules.arrives, arrives)
 }
 
 /// Whether the hour of `at` lies in the window; a window whose start is above its end runs over midnight.
@@ -266,8 +277,8 @@ fn in_hours((earliest, latest): (Option<i64>, Option<i64>), at: DateTime) -> boo
     }
 }
 
-fn affordable(terms: &Terms, rank: &Rank) -> bool {
-    terms.max_price.is_none_or(|most| rank.price <= most)
+pub(super) fn admits_price(terms: &Terms, price: i64) -> bool {
+    terms.max_price.is_none_or(|most| price <= most)
 }
 
 fn sort_and_limit<T>(rows: &mut Vec<(Rank, T)>, terms: &Terms) {

@@ -3,18 +3,20 @@
 mod itineraries;
 mod rank;
 mod rows;
+mod scenario;
 #[cfg(test)]
 mod tests;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use jiff::civil::Date;
+use jiff::civil::DateTime;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::draws::Draw;
 use super::magic_values::Effect;
 use super::responses::{self, SearchReport};
+use super::scenarios::PriceProcess;
 use super::wire::flights::{Oneway, Roundtrip, Terms};
 use super::wire::shape::Detail;
 
@@ -60,14 +62,24 @@ impl FlightSearch {
         }
     }
 
-    /// The answer as of `today`. `call` seeds what varies between calls of the same search.
-    pub(super) fn answer(&self, world: Draw, today: Date, effect: Effect, call: Draw) -> Response {
+    /// The answer at an instant (UTC), with the prices of a scenario if there is one. `call` seeds
+    /// what varies between calls of the same search.
+    pub(super) fn answer(
+        &self,
+        world: Draw,
+        scenario: Option<&PriceProcess>,
+        at: DateTime,
+        effect: Effect,
+        call: Draw,
+    ) -> Response {
         match self {
-            Self::Oneway(search) => respond(&search.terms, effect, call, || {
-                itineraries::oneway(world, today, search)
+            Self::Oneway(search) => respond(&search.terms, effect, call, || match scenario {
+                Some(prices) => scenario::oneway(world, prices, at, search),
+                None => itineraries::oneway(world, at.date(), search),
             }),
-            Self::Roundtrip(search) => respond(&search.terms, effect, call, || {
-                itineraries::roundtrip(world, today, search)
+            Self::Roundtrip(search) => respond(&search.terms, effect, call, || match scenario {
+                Some(prices) => scenario::roundtrip(world, prices, at, search),
+                None => itineraries::roundtrip(world, at.date(), search),
             }),
         }
     }

@@ -83,12 +83,12 @@ pub(super) fn roundtrip_row(
 }
 
 /// `5 hr 20 min`.
-fn duration(minutes: i64) -> String {
+pub(super) fn duration(minutes: i64) -> String {
     format!("{} hr {} min", minutes / 60, minutes % 60)
 }
 
 /// `8:10 AM on Sat, Jan 9`.
-fn clock(at: DateTime) -> String {
+pub(super) fn clock(at: DateTime) -> String {
     at.strftime("%-I:%M %p on %a, %b %-d").to_string()
 }
 

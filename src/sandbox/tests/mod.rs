@@ -3,6 +3,7 @@
 mod keys;
 mod magic_values;
 mod paths;
+mod scenarios;
 
 use jiff::civil::{Date, date};
 use reqwest::StatusCode;
@@ -44,6 +45,7 @@ impl TestSandbox {
             seed: 1,
             latency_factor: 0.0,
             today: Some(TODAY),
+            ..SandboxOptions::default()
         })
         .await
     }

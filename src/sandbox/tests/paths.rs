@@ -379,10 +379,15 @@ async fn two_sandboxes_of_one_seed_agree_and_another_seed_differs() {
         seed: 1,
         latency_factor: 0.0,
         today: Some(TODAY),
+        ..SandboxOptions::default()
     };
-    let one = TestSandbox::with(options).await;
-    let same = TestSandbox::with(options).await;
-    let other = TestSandbox::with(SandboxOptions { seed: 2, ..options }).await;
+    let one = TestSandbox::with(options.clone()).await;
+    let same = TestSandbox::with(options.clone()).await;
+    let other = TestSandbox::with(SandboxOptions {
+        seed: 2,
+        ..options.clone()
+    })
+    .await;
     for (path, body) in [(ONEWAY, oneway("LHR")), (SEARCH, hotel(SEARCH, "Rome"))] {
         let (first, second) = (
             one.call(KEY, path, &body).await,
@@ -405,14 +410,15 @@ async fn prices_move_with_the_day() {
         seed: 1,
         latency_factor: 0.0,
         today: Some(TODAY),
+        ..SandboxOptions::default()
     };
-    let today = TestSandbox::with(options).await;
+    let today = TestSandbox::with(options.clone()).await;
     let next_week = TestSandbox::with(SandboxOptions {
         today: Some(date(2026, 11, 27)),
-        ..options
+        ..options.clone()
     })
     .await;
-    let moved = TestSandbox::with(options).await;
+    let moved = TestSandbox::with(options.clone()).await;
     moved.days.set(7);
     for (path, body) in [
         (ONEWAY, oneway("LHR")),
@@ -433,8 +439,9 @@ async fn delays_are_scaled_by_the_factor_and_end_with_the_server() {
         seed: 1,
         latency_factor: 0.01,
         today: Some(TODAY),
+        ..SandboxOptions::default()
     };
-    let sandbox = TestSandbox::with(options).await;
+    let sandbox = TestSandbox::with(options.clone()).await;
     let began = Instant::now();
     sandbox
         .call(KEY, BY_NAME, &hotel(BY_NAME, "The Grand London"))
@@ -448,7 +455,7 @@ async fn delays_are_scaled_by_the_factor_and_end_with_the_server() {
 
     let slow = TestSandbox::with(SandboxOptions {
         latency_factor: 1_000.0,
-        ..options
+        ..options.clone()
     })
     .await;
     let waiting = tokio::spawn(

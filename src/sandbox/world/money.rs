@@ -3,7 +3,7 @@
 //! Rates never change, so that a history in one currency shows fares and not exchange rates.
 
 /// One currency of the table.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(in crate::sandbox) struct SandboxCurrency {
     /// ISO 4217, upper-case.
     pub(in crate::sandbox) code: &'static str,
@@ -37,6 +37,21 @@ impl SandboxCurrency {
         )]
         let units = (dollars * self.per_dollar).round() as i64;
         units.max(1)
+    }
+
+    /// An amount of another currency in this one, exact in the same currency. Zero stays zero.
+    pub(in crate::sandbox) fn exchange(&self, units: i64, from: &str) -> i64 {
+        match Self::find(from) {
+            Some(from) if from.code != self.code && units > 0 => {
+                #[expect(
+                    clippy::cast_precision_loss,
+                    reason = "prices are far below 2^53 units"
+                )]
+                let dollars = units as f64 / from.per_dollar;
+                self.whole(dollars)
+            }
+            _ => units,
+        }
     }
 
     /// The display form, such as `$1,204` or `CHF 310`.

@@ -71,6 +71,10 @@ fn scan_body(scan: &UnexpandedScan) -> Map<String, Value> {
             .clone()
             .map(|strategy| ("strategy".to_owned(), strategy)),
     );
+    body.extend(
+        scan.max_age_seconds
+            .map(|age| ("max_age_seconds".to_owned(), json!(age))),
+    );
     body
 }
 
@@ -99,6 +103,7 @@ async fn expand(
                 plan,
                 next.clone(),
                 &sequence,
+                now,
             )
             .await?;
             store::set_stored(&mut lock, next.end, scan.total).await?;

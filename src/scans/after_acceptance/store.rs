@@ -35,6 +35,7 @@ pub(super) struct UnexpandedScan {
     pub(super) request: Value,
     pub(super) sweep: Value,
     pub(super) strategy: Option<Value>,
+    pub(super) max_age_seconds: Option<i64>,
     pub(super) total: usize,
     pub(super) created_at: Timestamp,
 }
@@ -49,6 +50,7 @@ pub(super) async fn find_due(
         of.map(|tenants| tenants.iter().map(|tenant| tenant.uuid()).collect());
     let rows = sqlx::query!(
         r#"select u.tenant_id, u.scan_id, u.strategy, s.endpoint, s.request, s.sweep, s.total,
+                  extract(epoch from s.max_age)::bigint as max_age_seconds,
                   s.created_at as "created_at: jiff_sqlx::Timestamp"
            from unexpanded_scans u
            join scans s on s.tenant_id = u.tenant_id and s.scan_id = u.scan_id
@@ -71,6 +73,7 @@ pub(super) async fn find_due(
         request: row.request,
         sweep: row.sweep,
         strategy: row.strategy,
+        max_age_seconds: row.max_age_seconds,
         total: usize::try_from(row.total).unwrap_or_default(),
         created_at: row.created_at.to_jiff(),
     });

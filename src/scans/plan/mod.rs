@@ -13,10 +13,8 @@ mod axes;
 mod blocking;
 #[cfg(test)]
 mod tests;
-mod two_phase;
 
 pub(crate) use blocking::plan_blocking;
-pub use two_phase::TwoPhase;
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -28,8 +26,9 @@ use serde_json::{Map, Value};
 
 use crate::contract::scans::{ScanEndpoint, ScanRequest, Strategy, Sweep};
 use crate::contract::{
-    Endpoint, FieldKind, FieldValue as _, Request, ValidationError, ValidationErrors,
+    Api, Endpoint, FieldKind, FieldValue as _, Request, ValidationError, ValidationErrors,
 };
+use crate::planner::TwoPhase;
 use axes::{Assignment, Axes, Axis, SweepContext};
 
 /// The most items of a scan (security.md, rule 20).
@@ -68,6 +67,14 @@ impl ScanPlan {
     #[must_use]
     pub fn searches(&self) -> RangeInclusive<usize> {
         searches(&self.items, self.two_phase.as_ref())
+    }
+
+    /// The rows that each search requests, where the scan sets them.
+    pub(super) fn upstream_limit(&self) -> Option<i32> {
+        let sets_limit = self.scan_request.endpoint.get().api() == Api::Flights && !self.verbatim;
+        sets_limit
+            .then(|| self.scan_request.upstream_limit_or_default().get())
+            .and_then(|limit| i32::try_from(limit).ok())
     }
 }
 
@@ -108,6 +115,7 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Validati
     let searches = *searches(&items, two_phase.as_ref()).end();
     if let Some(max) = scan_request
         .as_ref()
+        .filter(|request| request.max_age_seconds.is_none())
         .and_then(|request| request.max_requests)
         && usize::try_from(max.get()).is_ok_and(|max| max < searches)
     {
@@ -122,6 +130,7 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Validati
             format!("at least {items}, {searches}: one request each"),
         ));
     }
+    refuse_age_of_samples(scan_request.as_ref(), &mut faults);
     faults.ok_if_empty(|| {
         Some(ScanPlan {
             scan_request: scan_request?,
@@ -130,6 +139,26 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Validati
             verbatim: false,
         })
     })
+}
+
+/// Samples are equal searches that are all wanted, which an age would reduce to one.
+fn refuse_age_of_samples(scan_request: Option<&ScanRequest>, faults: &mut ValidationErrors) {
+    let Some(age) = scan_request.and_then(|request| request.max_age_seconds) else {
+        return;
+    };
+    let samples = scan_request
+        .and_then(|request| request.sweep.as_ref()?.samples)
+        .filter(|samples| samples.get() > 1);
+    if let Some(samples) = samples {
+        faults.push(ValidationError::new(
+            "max_age_seconds",
+            &age.to_value(),
+            format!(
+                "no age, because `sweep.samples` asks for {} searches of each combination",
+                samples.get()
+            ),
+        ));
+    }
 }
 
 /// The entries of a sweep whose shape is valid, and the fields that the other entries would set.

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
 use super::plan::{ScanPlan, earliest_today, plan_blocking};
+use super::reuse;
 use super::store as scans_store;
 use super::submit::{exceeded_limit, request_bytes};
 use super::{per_minute, seconds_at};
@@ -60,12 +61,13 @@ pub async fn preview(
     // Rolled back: finding a caller may update its fingerprint, and a preview stores nothing.
     let mut tx = db::begin(context.pool).await?;
     let mut lane = LaneState::new(api, pace);
-    let mut refusal = None;
+    let (mut refusal, mut reused) = (None, None);
     if let Some(tenant) = context.find_tenant(&mut tx).await? {
         lane = store::lane(&mut tx, tenant, api, context.now)
             .await?
             .unwrap_or(lane);
         let load = scans_store::load(&mut tx, tenant).await?;
+        reused = reuse::count_reusable(&mut tx, tenant, &plan, context.now).await?;
         refusal = exceeded_limit(&load, plan.items.len());
         if refusal.is_none() && !load.accepted {
             let probation = scans_store::probation(&mut tx, Some(tenant), api, context.now).await?;
@@ -76,21 +78,27 @@ pub async fn preview(
         }
     }
     tx.rollback().await?;
-    Ok(build_preview(&plan, &lane, refusal, context.now))
+    // A caller without a history has no answers.
+    let reused = reused.or(plan.scan_request.max_age_seconds.map(|_| 0));
+    Ok(build_preview(&plan, &lane, refusal, reused, context.now))
 }
 
 fn build_preview(
     plan: &ScanPlan,
     lane: &LaneState,
     refusal: Option<String>,
+    reused: Option<u32>,
     now: Timestamp,
 ) -> ScanPreview {
     let endpoint = plan.scan_request.endpoint.get();
     let items = u32::try_from(plan.items.len()).unwrap_or(u32::MAX);
-    let uncapped = most_requests(plan);
-    let requests = requests(plan);
+    let free = reused.unwrap_or(0);
+    let uncapped = most_requests(plan, free);
+    let requests = requests_without(plan, free);
     let seconds = seconds_at(
-        u32::try_from(*plan.searches().end()).unwrap_or(u32::MAX),
+        u32::try_from(*plan.searches().end())
+            .unwrap_or(u32::MAX)
+            .saturating_sub(free),
         lane.seconds_per_search,
     );
     let body = |item: Option<&Request>| item.map(Request::to_body).unwrap_or_default();
@@ -98,6 +106,7 @@ fn build_preview(
         endpoint,
         items,
         requests,
+        reused,
         first: body(plan.items.first()),
         last: body(plan.items.last()),
         searches_per_minute: (6_000.0 / lane.seconds_per_search).round() / 100.0,
@@ -120,6 +129,11 @@ fn build_preview(
 
 /// The billed requests of a plan.
 pub(crate) fn requests(plan: &ScanPlan) -> RequestRange {
+    requests_without(plan, 0)
+}
+
+/// The billed requests of a plan of which `free` searches cost none.
+fn requests_without(plan: &ScanPlan, free: u32) -> RequestRange {
     let ceiling = plan
         .scan_request
         .max_requests
@@ -127,8 +141,8 @@ pub(crate) fn requests(plan: &ScanPlan) -> RequestRange {
     // Two phases may search fewer items than there are.
     let least = u64::try_from(*plan.searches().start()).unwrap_or(u64::MAX);
     RequestRange {
-        least,
-        most: most_requests(plan).min(ceiling),
+        least: least.saturating_sub(free.into()),
+        most: most_requests(plan, free).min(ceiling),
     }
 }
 
@@ -153,9 +167,9 @@ pub(crate) async fn monthly_costs(
     Ok(cost::on_each_plan(api, requests, &lane))
 }
 
-/// At most all attempts of every search, each with the second try of a server error (gateway.md,
+/// At most all attempts of every search that is not free, each with the second try of a server error (gateway.md,
 /// rule 17).
-fn most_requests(plan: &ScanPlan) -> u64 {
+fn most_requests(plan: &ScanPlan, free: u32) -> u64 {
     let attempts = plan
         .scan_request
         .retry
@@ -163,6 +177,7 @@ fn most_requests(plan: &ScanPlan) -> u64 {
         .map_or(MaxAttempts::ONE, RetryPolicy::max_attempts_or_default);
     u64::try_from(*plan.searches().end())
         .unwrap_or(u64::MAX)
+        .saturating_sub(free.into())
         .saturating_mul(u64::from(attempts.get()))
         .saturating_mul(2)
 }

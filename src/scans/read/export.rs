@@ -10,6 +10,7 @@ use std::sync::Arc;
 use futures::{Stream, StreamExt as _};
 use sqlx::PgPool;
 
+use super::ItemsForm;
 use super::rows::ItemWithAnswer;
 use super::store::{self, export as export_store};
 use crate::contract::Endpoint;
@@ -33,7 +34,7 @@ struct ExportReader {
     order: Arc<[i32]>,
 }
 
-/// The endpoint of a scan, and every item that matches the query, in its order; ignores cursor and
+/// The form of a scan's items, and every item that matches the query, in its order; ignores cursor and
 /// limit. `None`: there is no such scan.
 ///
 /// # Errors
@@ -46,11 +47,11 @@ pub async fn all_items(
     query: &ItemsQuery,
 ) -> sqlx::Result<
     Option<(
-        Endpoint,
+        ItemsForm,
         impl Stream<Item = Result<Item, PageError>> + Send + use<>,
     )>,
 > {
-    let Some(endpoint) = store::endpoint_of(pool, tenant, scan).await? else {
+    let Some(form) = store::items_form(pool, tenant, scan).await? else {
         return Ok(None);
     };
     let order = export_store::positions(pool, tenant, scan, query)
@@ -60,12 +61,12 @@ pub async fn all_items(
         pool: pool.clone(),
         tenant,
         scan,
-        endpoint,
+        endpoint: form.endpoint,
         query: query.clone(),
         order,
     };
     let found = paging::stream_rows(0, move |from| reader.clone().page(from));
-    Ok(Some((endpoint, found.map(|found| Ok(found?.try_into()?)))))
+    Ok(Some((form, found.map(|found| Ok(found?.try_into()?)))))
 }
 
 impl ExportReader {

@@ -20,7 +20,7 @@ use self::store::export as export_store;
 use crate::contract::scans::{
     Attempt, AttemptPage, Expand, Item, ItemPage, ItemSort, ItemsQuery, Scan, ScanPage, ScansQuery,
 };
-use crate::contract::{RawJson, ValidationErrors};
+use crate::contract::{Endpoint, RawJson, ValidationErrors};
 use crate::ids::{ItemId, ScanId, TenantId};
 use crate::paging::{self, PageError, limit_plus_one};
 
@@ -121,6 +121,15 @@ const SCANS: &str = "scans";
 const ITEMS_BY_POSITION: &str = "items";
 const ITEMS_BY_PRICE: &str = "prices";
 
+/// What the form of a scan's items depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ItemsForm {
+    /// The endpoint of the searches.
+    pub endpoint: Endpoint,
+    /// Items may have taken answers.
+    pub may_reuse: bool,
+}
+
 /// A page of a scan's items, also while it runs; `None`: there is no such scan.
 ///
 /// # Errors
@@ -140,7 +149,7 @@ pub async fn items(
     })
     .unwrap_or(usize::MAX);
     let after = page_position(query)?;
-    let Some(endpoint) = store::endpoint_of(pool, tenant, scan).await? else {
+    let Some(ItemsForm { endpoint, .. }) = store::items_form(pool, tenant, scan).await? else {
         return Ok(None);
     };
     let mut rows = match query.sort_or_default() {

@@ -13,8 +13,8 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::contract::scans::{
-    Attempt, BestPrice, Item, ItemCounts, KeyCustody, PauseReason, RequestCounts, Scan, ScanStatus,
-    StrategyPhase, StrategyProgress,
+    Attempt, AvoidedRequests, BestPrice, Item, ItemCounts, KeyCustody, PauseReason, RequestCounts,
+    Scan, ScanStatus, StrategyPhase, StrategyProgress,
 };
 use crate::contract::{Endpoint, RawJson, SearchStatus};
 use crate::ids::MonitorId;
@@ -53,6 +53,9 @@ pub(super) struct ScanRow {
     pub(super) started_at: Option<Timestamp>,
     pub(super) finished_at: Option<Timestamp>,
     pub(super) monitor_id: Option<Uuid>,
+    pub(super) max_age_seconds: Option<i32>,
+    pub(super) reused: i32,
+    pub(super) joined: i32,
     pub(super) strategy: Option<Json<StrategyRow>>,
 }
 
@@ -85,6 +88,10 @@ pub(super) struct ItemRow {
     pub(super) observed_at: Option<Timestamp>,
     pub(super) latency_ms: Option<i32>,
     pub(super) error: Option<String>,
+    pub(super) reused_item: Option<Uuid>,
+    pub(super) reused_from: Option<Uuid>,
+    #[serde(deserialize_with = "time")]
+    pub(super) reused_at: Option<Timestamp>,
 }
 
 /// An item at a requested position, and its compressed answer.
@@ -137,7 +144,15 @@ impl From<ScanRow> for Scan {
                 planned: items.total,
                 spent: count(row.requests_spent),
                 max: row.max_requests.map(count),
+                avoided: row.max_age_seconds.map(|_| AvoidedRequests {
+                    reused: count(row.reused),
+                    joined: count(row.joined),
+                    not_needed: strategy
+                        .as_ref()
+                        .map_or(0, |strategy| strategy.not_searched),
+                }),
             },
+            max_age_seconds: row.max_age_seconds.map(count),
             strategy,
             best: row
                 .best_price
@@ -229,9 +244,20 @@ impl From<ItemRow> for Item {
             observed_at: row.observed_at.map(Timestamp::to_jiff),
             latency_ms: row.latency_ms.map(count),
             error: row.error,
+            reused_item: row.reused_item.map(Into::into),
+            reused_from: row.reused_from.map(Into::into),
+            age_seconds: row
+                .reused_at
+                .zip(row.observed_at)
+                .map(|(reused, observed)| age_seconds(reused.to_jiff(), observed.to_jiff())),
             answer: None,
         }
     }
+}
+
+/// Whole seconds from an answer to its reuse; 0 if the clocks of two processes disagree.
+fn age_seconds(reused: jiff::Timestamp, observed: jiff::Timestamp) -> u64 {
+    u64::try_from(reused.duration_since(observed).as_secs()).unwrap_or(0)
 }
 
 /// Fails for an answer that cannot be decompressed.

@@ -10,9 +10,9 @@ use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 
 use super::rows::{AttemptRow, ItemRow, ScanRow, StrategyRow, decompress_json};
-use super::{PagePosition, ScanConditions};
+use super::{ItemsForm, PagePosition, ScanConditions};
+use crate::contract::RawJson;
 use crate::contract::scans::{ItemsQuery, ScansQuery};
-use crate::contract::{Endpoint, RawJson};
 use crate::ids::{ItemId, MonitorId, ScanId, TenantId};
 use crate::scans::item_state::stored_states;
 
@@ -28,6 +28,7 @@ pub(super) async fn scan(
                   degraded as "degraded!", failed as "failed!", cancelled as "cancelled!", running as "running!",
                   requests_spent as "requests_spent!", max_requests, best_price, best_currency, best_item_id, seconds_per_search,
                   key_held_until, created_at as "created_at!", started_at, finished_at, monitor_id,
+                  max_age_seconds, reused as "reused!", joined as "joined!",
                   (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped) from scan_strategies t
                    where t.tenant_id = shown_scans.tenant_id and t.scan_id = shown_scans.scan_id) as "strategy: Json<StrategyRow>"
            from shown_scans where tenant_id = $1 and scan_id = $2"#,
@@ -55,6 +56,7 @@ pub(super) async fn scans(
                   degraded as "degraded!", failed as "failed!", cancelled as "cancelled!", running as "running!",
                   requests_spent as "requests_spent!", max_requests, best_price, best_currency, best_item_id, seconds_per_search,
                   key_held_until, created_at as "created_at!", started_at, finished_at, monitor_id,
+                  max_age_seconds, reused as "reused!", joined as "joined!",
                   (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped) from scan_strategies t
                    where t.tenant_id = shown_scans.tenant_id and t.scan_id = shown_scans.scan_id) as "strategy: Json<StrategyRow>"
            from shown_scans
@@ -99,6 +101,7 @@ pub(super) async fn live_scans(pool: &PgPool, tenant: TenantId) -> sqlx::Result<
                   degraded as "degraded!", failed as "failed!", cancelled as "cancelled!", running as "running!",
                   requests_spent as "requests_spent!", max_requests, best_price, best_currency, best_item_id, seconds_per_search,
                   key_held_until, created_at as "created_at!", started_at, finished_at, monitor_id,
+                  max_age_seconds, reused as "reused!", joined as "joined!",
                   (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped) from scan_strategies t
                    where t.tenant_id = shown_scans.tenant_id and t.scan_id = shown_scans.scan_id) as "strategy: Json<StrategyRow>"
            from shown_scans
@@ -110,18 +113,20 @@ pub(super) async fn live_scans(pool: &PgPool, tenant: TenantId) -> sqlx::Result<
     .await
 }
 
-/// The endpoint of a scan; `None`: there is no such scan.
-pub(super) async fn endpoint_of(
+/// What the form of a scan's items depends on; `None`: there is no such scan.
+pub(super) async fn items_form(
     pool: &PgPool,
     tenant: TenantId,
     id: ScanId,
-) -> sqlx::Result<Option<Endpoint>> {
-    let endpoint = sqlx::query_scalar!(
-        "select endpoint from scans where tenant_id = $1 and scan_id = $2",
+) -> sqlx::Result<Option<ItemsForm>> {
+    sqlx::query_as!(
+        ItemsForm,
+        r#"select endpoint, max_age is not null as "may_reuse!" from scans where tenant_id = $1 and scan_id = $2"#,
         tenant.uuid(),
         id.uuid()
-    );
-    endpoint.fetch_optional(pool).await
+    )
+    .fetch_optional(pool)
+    .await
 }
 
 /// The row of the query for changes.
@@ -147,6 +152,7 @@ pub(super) async fn changes(
                   s.degraded as "degraded!", s.failed as "failed!", s.cancelled as "cancelled!", s.running as "running!",
                   s.requests_spent as "requests_spent!", s.max_requests, s.best_price, s.best_currency, s.best_item_id,
                   s.seconds_per_search, s.key_held_until, s.created_at as "created_at!", s.started_at, s.finished_at, s.monitor_id,
+                  s.max_age_seconds, s.reused as "reused!", s.joined as "joined!",
                   (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped) from scan_strategies t
                    where t.tenant_id = s.tenant_id and t.scan_id = s.scan_id) as "strategy: Json<StrategyRow>",
                   n.event_count, n.events_from,
@@ -154,7 +160,9 @@ pub(super) async fn changes(
                               'item_id', i.item_id, 'scan_id', i.scan_id, 'endpoint', n.endpoint, 'position', i.position, 'body', i.body,
                               'state', i.state, 'search_status', i.search_status, 'reason', i.reason, 'calls', i.calls,
                               'requests_spent', i.requests_spent, 'results', i.results, 'best_price', i.best_price::text,
-                              'currency', i.currency, 'observed_at', i.observed_at, 'latency_ms', i.latency_ms, 'error', i.error
+                              'currency', i.currency, 'observed_at', i.observed_at, 'latency_ms', i.latency_ms, 'error', i.error, 'reused_item', i.reused_item,
+                              'reused_from', i.reused_from,
+                              'reused_at', i.reused_at
                           )) order by e.id), '[]')
                    from (select v.last_id - cardinality(v.items) + x.place as id, x.item_id
                          from scan_events v cross join lateral unnest(v.items) with ordinality as x (item_id, place)
@@ -200,6 +208,9 @@ pub(super) async fn changes(
             started_at: row.started_at,
             finished_at: row.finished_at,
             monitor_id: row.monitor_id,
+            max_age_seconds: row.max_age_seconds,
+            reused: row.reused,
+            joined: row.joined,
             strategy: row.strategy,
         },
         items: row.items.0,
@@ -220,7 +231,7 @@ pub(super) async fn items_by_position(
     sqlx::query_as!(
         ItemRow,
         "select i.item_id, i.scan_id, s.endpoint, i.position, i.body, i.state, i.search_status, i.reason, i.calls, i.requests_spent,
-                i.results, i.best_price, i.currency, i.observed_at, i.latency_ms, i.error
+                i.results, i.best_price, i.currency, i.observed_at, i.latency_ms, i.error, i.reused_item, i.reused_from, i.reused_at
          from scan_items i join scans s on s.tenant_id = i.tenant_id and s.scan_id = i.scan_id
          where i.tenant_id = $1 and i.scan_id = $2 and i.position > $3 and ($4::text[] is null or i.state = any ($4))
            and ($5::text is null or i.search_status = $5) and ($6::text is null or i.reason = $6)
@@ -250,7 +261,7 @@ pub(super) async fn items_by_price(
     sqlx::query_as!(
         ItemRow,
         "select i.item_id, i.scan_id, s.endpoint, i.position, i.body, i.state, i.search_status, i.reason, i.calls, i.requests_spent,
-                i.results, i.best_price, i.currency, i.observed_at, i.latency_ms, i.error
+                i.results, i.best_price, i.currency, i.observed_at, i.latency_ms, i.error, i.reused_item, i.reused_from, i.reused_at
          from scan_items i join scans s on s.tenant_id = i.tenant_id and s.scan_id = i.scan_id
          where i.tenant_id = $1 and i.scan_id = $2 and ($4::text[] is null or i.state = any ($4))
            and ($5::text is null or i.search_status = $5) and ($6::text is null or i.reason = $6)
@@ -278,7 +289,7 @@ pub(super) async fn item(
     sqlx::query_as!(
         ItemRow,
         "select i.item_id, i.scan_id, s.endpoint, i.position, i.body, i.state, i.search_status, i.reason, i.calls, i.requests_spent,
-                i.results, i.best_price, i.currency, i.observed_at, i.latency_ms, i.error
+                i.results, i.best_price, i.currency, i.observed_at, i.latency_ms, i.error, i.reused_item, i.reused_from, i.reused_at
          from scan_items i join scans s on s.tenant_id = i.tenant_id and s.scan_id = i.scan_id
          where i.tenant_id = $1 and i.item_id = $2",
         tenant.uuid(),

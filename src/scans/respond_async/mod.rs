@@ -71,6 +71,7 @@ fn scan_request(endpoint: ScanEndpoint, request: Map<String, serde_json::Value>)
         tags: None,
         max_requests: None,
         retry: None,
+        max_age_seconds: None,
         strategy: None,
         priority: None,
         upstream_filters: Some(true),

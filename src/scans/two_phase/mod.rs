@@ -3,12 +3,13 @@
 //! All items are stored at submit; those outside the first phase are `deferred`, which counts as
 //! not ended, so the scan cannot end in between. The sweeper starts the second phase
 //! (docs/decisions/0004) in one transaction under the locks of the lane, the items and the scan, so
-//! exactly once. Not here: which items belong to which phase (`plan`), searching (`queue`).
+//! exactly once. Not here: which items belong to which phase (`planner`), searching (`queue`).
 
 pub(super) mod store;
 
 use sqlx::PgPool;
 
+use super::reuse;
 use super::store::lock::LockedScan;
 use crate::db;
 
@@ -64,6 +65,8 @@ async fn start_second_phase(
                 .into_iter()
                 .partition(|(_, position)| selected.contains(position));
             store::start_second_phase(&mut lock, &selected, &skipped, now).await?;
+            let ids: Vec<_> = selected.iter().map(|(id, _)| *id).collect();
+            reuse::reuse_answers(lock.conn(), scan.tenant, scan.scan, &ids, now).await?;
         }
     }
     tx.commit().await

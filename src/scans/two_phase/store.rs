@@ -7,7 +7,7 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use crate::ids::{ScanId, TenantId};
-use crate::scans::plan::TwoPhase;
+use crate::planner::TwoPhase;
 use crate::scans::store::lock::LockedScan;
 
 pub(in crate::scans) async fn insert(

@@ -21,6 +21,7 @@ pub const TABLES: &[&str] = &[
     "scan_events",
     "attempts",
     "item_offers",
+    "shared_searches",
     "search_outcomes",
     "answers",
     "series",

@@ -140,7 +140,10 @@ fn row(item: &Item, swept: &[&str]) -> Markup {
                 }
             }
             td class="num" { (item.results.map_or_else(String::new, |results| parts::count(results.into()))) }
-            td class="num" { (parts::count(item.requests_spent.into())) }
+            td class="num" {
+                (parts::count(item.requests_spent.into()))
+                @if item.reused_from.is_some() { " " span class="muted" { "reused" } }
+            }
             td class="nowrap" { @if let Some(at) = item.observed_at { (parts::time(at)) } }
         }
     }

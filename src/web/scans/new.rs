@@ -222,12 +222,13 @@ fn form(
 
 fn options(fields: &FormFields) -> Markup {
     html! {
-        details class="fold" open[["label", "tags", "max_requests", "coarse_step"].iter().any(|name| fields.text(name).is_some())] {
+        details class="fold" open[["label", "tags", "max_requests", "max_age_seconds", "coarse_step"].iter().any(|name| fields.text(name).is_some())] {
             summary { "Name, limit and strategy" }
             div class="fields" {
                 (plain_field("label", "Label", "", fields, "a name for lists"))
                 (plain_field("tags", "Tags", "", fields, "separated by commas"))
                 (plain_field("max_requests", "Limit of requests", "", fields, "at least one for each search"))
+                (ages(fields))
                 div class="field" {
                     label for="max_attempts" { "If a search does not complete" }
                     select id="max_attempts" name="max_attempts" {
@@ -239,6 +240,33 @@ fn options(fields: &FormFields) -> Markup {
                 (plain_field("coarse_step", "First every n-th date", "", fields, "searches fewer dates; empty: all of them"))
                 (plain_field("refine", "then around the cheapest", "2", fields, "only with every n-th date"))
             }
+        }
+    }
+}
+
+/// How old an answer may be that is not bought again; a scan like this one may have another age.
+fn ages(fields: &FormFields) -> Markup {
+    let given = fields.text("max_age_seconds").unwrap_or_default();
+    let known = [
+        ("", "no age: search all"),
+        ("3600", "an hour old"),
+        ("21600", "6 hours old"),
+        ("86400", "a day old"),
+        ("259200", "3 days old"),
+        ("604800", "7 days old"),
+    ];
+    html! {
+        div class="field" {
+            label for="max_age_seconds" { "Reuse answers up to" }
+            select id="max_age_seconds" name="max_age_seconds" aria-describedby="max_age_seconds-hint" {
+                @for (value, text) in known {
+                    option value=(value) selected[given == value] { (text) }
+                }
+                @if known.iter().all(|(value, _)| *value != given) {
+                    option value=(given) selected { (given) " seconds old" }
+                }
+            }
+            span class="hint" id="max_age_seconds-hint" { "what you have paid for is not bought again" }
         }
     }
 }

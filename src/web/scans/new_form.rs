@@ -212,6 +212,9 @@ fn add_options(fields: &FormFields, body: &mut Map<String, Value>) {
     if let Some(max) = fields.text("max_requests") {
         body.insert("max_requests".to_owned(), number(max));
     }
+    if let Some(age) = fields.text("max_age_seconds") {
+        body.insert("max_age_seconds".to_owned(), number(age));
+    }
     if let Some(attempts) = fields
         .text("max_attempts")
         .filter(|attempts| *attempts != "1")
@@ -267,6 +270,9 @@ pub(super) fn fields_of(scan: &Scan) -> FormFields {
     if let Some(max) = scan.requests.max {
         add("max_requests".to_owned(), max.to_string());
     }
+    if let Some(age) = scan.max_age_seconds {
+        add("max_age_seconds".to_owned(), age.to_string());
+    }
     if let Some(strategy) = &scan.strategy {
         add("coarse_step".to_owned(), strategy.coarse_step.to_string());
         add("refine".to_owned(), strategy.refine.to_string());
@@ -300,7 +306,7 @@ mod tests {
     #[test]
     fn several_values_and_ranges_are_swept() {
         let encoded = "from_airport=TLV&to_airport=LHR,+CDG&departure_date.from=2027-02-01&departure_date.to=2027-02-28\
-            &weekdays=thu&weekdays=fri&max_stops=0&airline_codes=LY,BA&label=February&tags=a,b&max_requests=40&max_attempts=2";
+            &weekdays=thu&weekdays=fri&max_stops=0&airline_codes=LY,BA&label=February&tags=a,b&max_requests=40&max_age_seconds=3600&max_attempts=2";
         assert_eq!(
             body_of(Endpoint::FlightsOneway, encoded),
             json!({
@@ -310,7 +316,7 @@ mod tests {
                     "to_airport": ["LHR", "CDG"],
                     "departure_date": {"from": "2027-02-01", "to": "2027-02-28", "weekdays": ["thu", "fri"]}
                 },
-                "label": "February", "tags": ["a", "b"], "max_requests": 40, "retry": {"max_attempts": 2}
+                "label": "February", "tags": ["a", "b"], "max_requests": 40, "max_age_seconds": 3600, "retry": {"max_attempts": 2}
             })
         );
     }

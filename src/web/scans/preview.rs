@@ -14,7 +14,7 @@ use crate::http::error::ApiError;
 use crate::scans;
 use crate::web::form::{FormFields, token_field};
 use crate::web::once::{once_field_with, once_text_for};
-use crate::web::parts::{self, BadgeTone, chip, count, duration};
+use crate::web::parts::{self, BadgeTone, chip, count, counted, duration};
 use crate::web::session::Session;
 
 /// The field with the previewed body.
@@ -123,7 +123,10 @@ fn render(
                 div class="stat" {
                     dt { "Requests of your plan" }
                     dd class="value" { (range(preview.requests)) }
-                    dd class="note" { "the most only after server errors and retries" }
+                    dd class="note" {
+                        "the most only after server errors and retries"
+                        @if let Some(reused) = preview.reused { "; " (counted(reused.into(), "answer")) " reused" }
+                    }
                 }
                 div class="stat" {
                     dt { "Duration" }

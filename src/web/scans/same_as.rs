@@ -61,6 +61,9 @@ pub(super) fn submission_body(scan: &Scan) -> Map<String, Value> {
     if let Some(max) = scan.requests.max {
         body.insert("max_requests".to_owned(), json!(max));
     }
+    if let Some(age) = scan.max_age_seconds {
+        body.insert("max_age_seconds".to_owned(), json!(age));
+    }
     if let Some(strategy) = &scan.strategy {
         body.insert(
             "strategy".to_owned(),

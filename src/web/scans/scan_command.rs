@@ -63,6 +63,7 @@ fn options(body: &Map<String, Value>, words: &mut Vec<String>) {
     let text = |name: &str| body.get(name).and_then(list);
     let given = [
         ("--max-requests", text("max_requests")),
+        ("--max-age", text("max_age_seconds").map(|age| age + "s")),
         ("--attempts", number("retry", "max_attempts")),
         ("--coarse-step", number("strategy", "coarse_step")),
         ("--refine", number("strategy", "refine")),
@@ -151,10 +152,10 @@ mod tests {
                     "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "max_stops": 0},
                     "sweep": {"to_airport": ["LHR", "CDG"],
                               "departure_date": {"from": "2027-02-01", "to": "2027-02-28", "weekdays": ["thu", "fri"]}},
-                    "label": "it's February", "max_requests": 40, "retry": {"max_attempts": 2}
+                    "label": "it's February", "max_requests": 40, "max_age_seconds": 3600, "retry": {"max_attempts": 2}
                 }),
                 Some(
-                    r"farescan scan oneway TLV LHR,CDG --depart 2027-02-01..2027-02-28 --weekdays thu,fri --set max_stops=0 --max-requests 40 --attempts 2 --label 'it'\''s February'",
+                    r"farescan scan oneway TLV LHR,CDG --depart 2027-02-01..2027-02-28 --weekdays thu,fri --set max_stops=0 --max-requests 40 --max-age 3600s --attempts 2 --label 'it'\''s February'",
                 ),
             ),
             (

@@ -187,6 +187,9 @@ fn figures(scan: &Scan, grid: Option<&ScanGrid>) -> Markup {
                         Some(max) => { "limit " (parts::count(max.into())) ", " (parts::count(scan.requests.planned.into())) " planned" }
                         None => { (parts::count(scan.requests.planned.into())) " planned, no limit set" }
                     }
+                    @if let Some(avoided) = scan.requests.avoided {
+                        ", " (parts::counted((avoided.reused + avoided.joined).into(), "answer")) " reused"
+                    }
                 }
             }
             (time_figure(scan))

@@ -151,7 +151,11 @@ impl RandomCaller {
     async fn step(&mut self, fixture: &WorkerFixture) -> Option<&'static str> {
         let rng = &mut self.rng;
         if self.scans.len() < SCANS && rng.random_bool(0.5) {
-            let body = scan_body(rng.random_range(5..80), rng.random_range(1..3));
+            let mut body = scan_body(rng.random_range(5..80), rng.random_range(1..3));
+            // All scans of a caller have dates in common.
+            if rng.random_bool(0.4) {
+                body["max_age_seconds"] = json!(rng.random_range(1..4));
+            }
             self.scans.push(
                 submit(context(fixture, &self.key), &fixture.pace, &body)
                     .await

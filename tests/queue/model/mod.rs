@@ -255,7 +255,7 @@ impl ModelRun {
             .collect();
         let expected = self.model.begin(&claims);
         for _ in 0..2 {
-            let verdicts = store::begin(self.fixture.pool(), &calls, Timestamp::now())
+            let verdicts = store::begin(self.fixture.pool(), &calls, &[], Timestamp::now())
                 .await
                 .unwrap();
             // A repeated begin may be refused for another reason; calls that have begun stay begun.

@@ -49,7 +49,8 @@ pub(in crate::scans::read) async fn items_at(
     let states = query.state.map(stored_states);
     let rows = sqlx::query!(
         r#"select i.item_id, i.position, i.body, i.state, i.search_status, i.reason, i.calls, i.requests_spent, i.results, i.best_price,
-                  i.currency, i.observed_at as "observed_at: jiff_sqlx::Timestamp", i.latency_ms, i.error, answer as "answer?",
+                  i.currency, i.observed_at as "observed_at: jiff_sqlx::Timestamp", i.latency_ms, i.error, i.reused_item, i.reused_from,
+                  i.reused_at as "reused_at: jiff_sqlx::Timestamp", answer as "answer?",
                   (($4::text[] is null or i.state = any ($4)) and ($5::text is null or coalesce(i.search_status = $5, false))
                    and ($6::text is null or coalesce(i.reason = $6, false))) as "fits!"
            from (
@@ -97,6 +98,9 @@ pub(in crate::scans::read) async fn items_at(
             observed_at: row.observed_at,
             latency_ms: row.latency_ms,
             error: row.error,
+            reused_item: row.reused_item,
+            reused_from: row.reused_from,
+            reused_at: row.reused_at,
         },
     });
     Ok(found.collect())

@@ -1,0 +1,91 @@
+//! Price calendars with a verdict on each price (history.md, rules 33 to 40).
+//!
+//! The calendar and the samples of its products are read in one snapshot. Not here: the formulas
+//! (`verdict`), calendars without verdicts (`latest`).
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use sqlx::pool::PoolConnection;
+use sqlx::{PgConnection, Postgres};
+
+use super::buckets::{MAX_PRODUCTS, StoredSeries, for_each_sample};
+use super::daily_pack::midnight;
+use super::latest::{MAX_ROWS, rows};
+use super::presenter::ProductPresenter;
+use super::product::Product;
+use super::store::select::LatestRow;
+use super::verdict::{self, DailyPrices, JudgedPrice};
+use crate::contract::Endpoint;
+use crate::contract::history_verdict::HistoryVerdict;
+use crate::db;
+use crate::ids::TenantId;
+
+/// The last known lowest price of each date with its verdict, at the time `now`: of the first
+/// products alone, because each needs its history.
+///
+/// # Errors
+/// When the database fails.
+pub async fn calendar<P: Product>(
+    conn: PoolConnection<Postgres>,
+    tenant: TenantId,
+    query: &P::LatestQuery,
+    now: Timestamp,
+) -> sqlx::Result<P::Calendar> {
+    let mut snapshot = db::snapshot(conn).await?;
+    let filter = P::latest_filter(query);
+    let (rows, next) = rows(&mut snapshot, tenant, &filter, None, MAX_ROWS).await?;
+    let mut by_product = BTreeMap::<_, Vec<_>>::new();
+    for (place, row) in rows.iter().enumerate() {
+        let product = (row.endpoint.as_str(), row.series.as_slice());
+        by_product.entry(product).or_default().push(place);
+    }
+    let is_truncated = next.is_some() || by_product.len() > MAX_PRODUCTS;
+    // `None`: of a product that is left out.
+    let mut verdicts: Vec<_> = rows.iter().map(|_| None).collect();
+    for places in by_product.into_values().take(MAX_PRODUCTS) {
+        let of_product: Vec<_> = places.iter().map(|place| &rows[*place]).collect();
+        let judged = judge(&mut snapshot, tenant, &of_product).await?;
+        for (place, verdict) in places.into_iter().zip(judged) {
+            verdicts[place] = Some(verdict);
+        }
+    }
+    let mut presenter = ProductPresenter::<P>::default();
+    let shown = rows.into_iter().zip(verdicts);
+    let data = shown.filter_map(|(row, verdict)| {
+        let product = presenter.product(row.endpoint, &row.product);
+        Some(P::latest(row, product, verdict?, now))
+    });
+    Ok(P::calendar(data.collect(), is_truncated))
+}
+
+/// The verdicts on the prices of one product, in their order.
+async fn judge(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    rows: &[&LatestRow],
+) -> sqlx::Result<Vec<Option<HistoryVerdict>>> {
+    let times = || rows.iter().map(|row| row.observed_at.to_jiff());
+    let (Some(first), Some(last), Some(row)) = (times().min(), times().max(), rows.first()) else {
+        return Ok(Vec::new());
+    };
+    let stored = StoredSeries {
+        series: &row.series,
+        unpacked_since: row.unpacked_since.map(|since| since.to_jiff()),
+    };
+    let mut prices = DailyPrices::default();
+    let (since, until) = (verdict::compared_since(first), midnight(last));
+    for_each_sample(conn, tenant, stored, since, until, |sample| {
+        prices.add(sample);
+    })
+    .await?;
+    let judged: Vec<_> = rows.iter().map(|row| judged_price(row)).collect();
+    Ok(verdict::verdicts(row.endpoint.api(), prices, &judged))
+}
+
+fn judged_price(row: &LatestRow) -> Option<JudgedPrice> {
+    let seen_on = row.observed_at.to_jiff().to_zoned(TimeZone::UTC).date();
+    let last_date = (row.endpoint != Endpoint::FlightsOneway).then(|| row.last_date.to_jiff());
+    JudgedPrice::of_dates(seen_on, row.first_date.to_jiff(), last_date, row.price)
+}

@@ -1,0 +1,133 @@
+//! The verdict on a price: its percentile among the caller's own past prices of the same product,
+//! seen the same number of days before departure or check-in (history.md, rules 33 to 40). Pure.
+//!
+//! [`DailyPrices`] reduces samples to one price for each departure or stay and day;
+//! [`verdicts`] judges prices by those of the days before. The statement in
+//! docs/guides/is-that-a-good-price.md computes the same from an exported file: whoever changes a
+//! formula changes both.
+
+mod daily_price;
+mod formula;
+mod sentence;
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use jiff::civil::Date;
+use jiff::{SignedDuration, Timestamp};
+use rust_decimal::Decimal;
+
+use self::daily_price::DailyPrice;
+pub(super) use self::daily_price::DailyPrices;
+use self::window::PriceWindow;
+use super::daily_pack::midnight;
+use super::price::CompactPrice;
+use super::sample::{Sample, day};
+use crate::contract::Api;
+use crate::contract::history_verdict::{HistoryVerdict, LeadBin};
+
+/// How far back prices are compared, in days.
+const WINDOW_DAYS: i32 = 180;
+/// Fewer prices than this give no verdict, and no frequency.
+const MIN_PRICES: u32 = 20;
+/// A price becomes cheaper within this many days.
+const CHEAPER_WITHIN_DAYS: i32 = 14;
+
+/// The first days of the bins of days before departure or check-in.
+const BINS: [i32; 8] = [0, 4, 8, 15, 31, 61, 91, 121];
+
+/// A price to be judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct JudgedPrice {
+    /// The day in UTC on which it was seen, in days since 1970.
+    day: i32,
+    /// Departure or check-in, in days since 1970.
+    first_date: i32,
+    /// Length of the trip or stay; `None` for one way.
+    nights: Option<i32>,
+    /// In thousandths.
+    price: i64,
+}
+
+impl JudgedPrice {
+    /// `None` for a price that is too large to compare.
+    fn new(day: i32, first_date: i32, nights: Option<i32>, price: CompactPrice) -> Option<Self> {
+        Some(Self {
+            day,
+            first_date,
+            nights,
+            price: price.thousandths()?,
+        })
+    }
+
+    /// The price of a sample, if there is one that can be compared.
+    pub(super) fn of(sample: &Sample) -> Option<Self> {
+        let (seen_on, first) = (sample.utc_day(), sample.first_date());
+        Self::new(seen_on, first, sample.nights(), sample.price?)
+    }
+
+    /// A price of these dates; `None` if it is too large to compare.
+    pub(super) fn of_dates(
+        seen_on: Date,
+        first_date: Date,
+        last_date: Option<Date>,
+        price: Decimal,
+    ) -> Option<Self> {
+        let (seen_on, first) = (day(seen_on), day(first_date));
+        let nights = last_date.map(|last| day(last) - first);
+        Self::new(seen_on, first, nights, price.into())
+    }
+}
+
+/// The begin of the first day with which a price that was seen at `time` is compared.
+pub(super) fn compared_since(time: Timestamp) -> Timestamp {
+    midnight(time)
+        .checked_sub(SignedDuration::from_hours(24 * i64::from(WINDOW_DAYS)))
+        .unwrap_or(Timestamp::MIN)
+}
+
+/// The bin of a number of days before departure or check-in; `None` after it.
+fn bin_of(lead: i32) -> Option<usize> {
+    BINS.partition_point(|first| *first <= lead).checked_sub(1)
+}
+
+fn bin_bounds(bin: usize) -> LeadBin {
+    LeadBin {
+        from_days: BINS[bin].unsigned_abs(),
+        to_days: BINS.get(bin + 1).map(|next| next.unsigned_abs() - 1),
+    }
+}
+
+/// The verdicts on prices of one product, in their order, by the product's prices of the days
+/// before each. Without a price there is no verdict.
+pub(super) fn verdicts(
+    api: Api,
+    prices: DailyPrices,
+    judged: &[Option<JudgedPrice>],
+) -> Vec<Option<HistoryVerdict>> {
+    let prices = prices.finish();
+    let mut verdicts = vec![None; judged.len()];
+    let known = judged.iter().zip(&mut verdicts);
+    let mut known: Vec<_> = known
+        .filter_map(|(judged, verdict)| Some((judged.as_ref()?, verdict)))
+        .collect();
+    known.sort_by_key(|(judged, _)| (judged.nights, judged.day));
+    for of_one_length in known.chunk_by_mut(|one, other| one.0.nights == other.0.nights) {
+        let nights = of_one_length[0].0.nights;
+        let mut window = PriceWindow::new(&prices[range_of(&prices, nights)]);
+        for (judged, verdict) in of_one_length {
+            **verdict = Some(window.verdict(api, judged));
+        }
+    }
+    verdicts
+}
+
+/// Where the prices of one length of trip are. `prices` are sorted by it first.
+fn range_of(prices: &[DailyPrice], nights: Option<i32>) -> Range<usize> {
+    let begin = prices.partition_point(|price| price.nights < nights);
+    let end = prices.partition_point(|price| price.nights <= nights);
+    begin..end
+}

@@ -1,0 +1,81 @@
+//! Verify the winners: search what can still be the cheapest, until the rest hardly can.
+
+mod estimate;
+#[cfg(test)]
+mod tests;
+
+use jiff::civil::Date;
+
+use self::estimate::Estimate;
+use super::{BestCandidate, ChangeRates, PlannerDecision, SearchPlanner, SearchView, TwoPhase};
+
+/// Starts from stored prices with their ages, and searches in batches the candidates that are the
+/// likeliest to be cheaper than the best searched one by more than 1 %. Stops when the estimated
+/// probability that an unsearched one is does not exceed `max_risk`, and declares it. `Estimate`
+/// says how it is estimated.
+///
+/// Whatever `max_risk`, the batches are the same, and a higher one only stops earlier.
+///
+/// If the searched prices show that the stored ones say nothing, it searches on up to `ceiling` and
+/// declares what is then true: each candidate is as likely as another to be the cheapest.
+///
+/// Without any stored price it does what `otherwise` does, up to `ceiling`, whatever `max_risk`, and
+/// declares no risk: rates of change say nothing about prices that were never seen.
+#[derive(Debug, Clone, Copy)]
+pub struct VerifyWinners<'a> {
+    /// The highest acceptable risk, from 0 to 1. With 0 it searches all.
+    pub max_risk: f64,
+    /// The most searches for the question.
+    pub ceiling: usize,
+    /// The candidates that are searched at a time; 0 counts as 1. Fewer spare requests, more spare
+    /// time.
+    pub batch: usize,
+    /// The date of the question: days to departure count from it.
+    pub today: Date,
+    /// How often prices change.
+    pub rates: &'a ChangeRates,
+    /// What is done without stored prices.
+    pub otherwise: TwoPhase,
+}
+
+impl VerifyWinners<'_> {
+    /// `otherwise`, up to the ceiling.
+    fn without_stored_prices(&self, view: &SearchView<'_>, left: usize) -> PlannerDecision {
+        match self.otherwise.decide(view) {
+            PlannerDecision::Search(mut batch) if left > 0 => {
+                batch.truncate(left);
+                PlannerDecision::Search(batch)
+            }
+            PlannerDecision::Search(_) => PlannerDecision::Stop(BestCandidate {
+                position: view.cheapest_searched(),
+                risk: None,
+            }),
+            stop @ PlannerDecision::Stop(_) => stop,
+        }
+    }
+}
+
+impl SearchPlanner for VerifyWinners<'_> {
+    fn decide(&self, view: &SearchView<'_>) -> PlannerDecision {
+        let searched = view.candidates.len() - view.unsearched().count();
+        let left = self.ceiling.saturating_sub(searched);
+        let mut stored = view
+            .candidates
+            .iter()
+            .filter_map(|candidate| candidate.stored);
+        if stored.all(|stored| stored.price.is_none()) {
+            return self.without_stored_prices(view, left);
+        }
+        let estimate = Estimate::of(view, self.rates, self.today);
+        let is_enough = searched > 0 && estimate.risk() <= self.max_risk;
+        if is_enough || left == 0 || searched == view.candidates.len() {
+            return PlannerDecision::Stop(BestCandidate {
+                position: view.cheapest_searched(),
+                risk: Some(estimate.risk()),
+            });
+        }
+        let mut winners = estimate.winners();
+        winners.truncate(self.batch.max(1).min(left));
+        PlannerDecision::Search(winners)
+    }
+}

@@ -1,0 +1,107 @@
+//! What a planner sees and what it says.
+
+use jiff::SignedDuration;
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+
+/// The candidates of one question.
+#[derive(Debug, Clone, Copy)]
+pub struct SearchView<'a> {
+    /// In the order of the sweep: a candidate's index is its position.
+    pub candidates: &'a [Candidate],
+}
+
+/// One combination of the swept fields, with what is known of its price.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its first date: departure or check-in.
+    pub date: Date,
+    /// The latest answer from before this question.
+    pub stored: Option<StoredPrice>,
+    /// The answer of this question's own search, if it was searched: `Some(None)` is an answer
+    /// without an offer. Prices of all candidates are in one currency.
+    pub searched: Option<Option<Decimal>>,
+}
+
+/// An answer that was already there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredPrice {
+    /// `None`: it had no offer.
+    pub price: Option<Decimal>,
+    /// The time since it was searched.
+    pub age: SignedDuration,
+}
+
+/// A planner's decision.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PlannerDecision {
+    /// Search these positions, in this order. None of them was searched for this question.
+    Search(Vec<usize>),
+    /// Nothing more needs to be searched.
+    Stop(BestCandidate),
+}
+
+/// The answer to a question for the cheapest candidate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BestCandidate {
+    /// Its position; `None`: no candidate is known to have an offer.
+    pub position: Option<usize>,
+    /// The estimated probability, from 0 to 1, that another candidate is cheaper by more than 1 %;
+    /// `None`: not estimated.
+    pub risk: Option<f64>,
+}
+
+impl Candidate {
+    /// A candidate of which nothing is known.
+    #[must_use]
+    pub fn unknown(date: Date) -> Self {
+        Self {
+            date,
+            stored: None,
+            searched: None,
+        }
+    }
+
+    /// The newest known price: the searched one, else the stored one.
+    #[must_use]
+    pub fn known_price(&self) -> Option<Decimal> {
+        self.searched
+            .unwrap_or_else(|| self.stored.and_then(|stored| stored.price))
+    }
+}
+
+impl SearchView<'_> {
+    /// The positions that were not searched for this question.
+    pub fn unsearched(&self) -> impl Iterator<Item = usize> {
+        (0..self.candidates.len()).filter(|position| self.candidates[*position].searched.is_none())
+    }
+
+    /// The cheapest of the prices that were searched for this question; of equal ones the first.
+    #[must_use]
+    pub fn cheapest_searched(&self) -> Option<usize> {
+        let prices = self.candidates.iter().map(|candidate| candidate.searched);
+        cheapest(prices.map(Option::flatten))
+    }
+
+    /// The cheapest of the newest known prices, searched or stored; of equal ones the first.
+    #[must_use]
+    pub fn cheapest_known(&self) -> Option<usize> {
+        cheapest(self.candidates.iter().map(Candidate::known_price))
+    }
+
+    /// Whether any candidate was searched for this question.
+    #[must_use]
+    pub fn has_searched(&self) -> bool {
+        self.candidates
+            .iter()
+            .any(|candidate| candidate.searched.is_some())
+    }
+}
+
+fn cheapest(prices: impl Iterator<Item = Option<Decimal>>) -> Option<usize> {
+    prices
+        .enumerate()
+        .filter_map(|(position, price)| Some((price?, position)))
+        .min()
+        .map(|(_, position)| position)
+}

@@ -1,0 +1,51 @@
+//! Weekdays: some days of the week are dearer.
+
+use jiff::civil::Date;
+use serde::Deserialize;
+
+use super::bounds::check_number;
+use super::error::ScenarioError;
+use crate::sandbox::draws::Draw;
+
+/// `[weekdays]`: the steps by which a weekday raises a departure.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct WeekdaySteps {
+    /// Each route draws its own seven numbers from minus this to this …
+    spread: f64,
+    /// … unless these are given, from Monday on, for all routes.
+    steps: Option<[f64; 7]>,
+}
+
+impl Default for WeekdaySteps {
+    fn default() -> Self {
+        Self {
+            spread: 1.5,
+            steps: None,
+        }
+    }
+}
+
+impl WeekdaySteps {
+    pub(super) fn check(&self) -> Result<(), ScenarioError> {
+        check_number("weekdays.spread", self.spread, 0.0..=10.0)?;
+        for steps in self.steps.into_iter().flatten() {
+            check_number("weekdays.steps", steps, -20.0..=20.0)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn steps(&self, route: Draw, departure: Date) -> f64 {
+        let weekday = departure.weekday().to_monday_zero_offset();
+        match self.steps {
+            Some(steps) => usize::try_from(weekday)
+                .ok()
+                .and_then(|weekday| steps.get(weekday).copied())
+                .unwrap_or(0.0),
+            None => route
+                .of("weekday")
+                .nth(weekday.into())
+                .between(-self.spread, self.spread),
+        }
+    }
+}
