@@ -6,10 +6,14 @@ use super::chromium::Chromium;
 
 const AXE: &str = include_str!("third_party/axe-core/axe.min.js");
 
-/// Every rule that is not experimental: WCAG 2.x A and AA, and axe's best practices.
+/// Every rule that is not experimental: WCAG 2.x A and AA, and axe's best practices. What fades in has
+/// its own colours only once its animation has ended.
 const RUN: &str = "
     const done = arguments[arguments.length - 1];
-    axe.run(document, {resultTypes: ['violations']}).then(
+    const ending = document.getAnimations()
+        .filter((animation) => Number.isFinite(animation.effect.getComputedTiming().endTime));
+    Promise.allSettled(ending.map((animation) => animation.finished))
+        .then(() => axe.run(document, {resultTypes: ['violations']})).then(
         (found) => done(found.violations.map((rule) => ({
             rule: rule.id, help: rule.help,
             elements: rule.nodes.map((node) => node.html.slice(0, 200) + ' ' + (node.failureSummary ?? '')),
