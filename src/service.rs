@@ -148,9 +148,18 @@ impl Service {
         let session_check = database.session_check();
         let writes = database.requests().writes.clone();
         let (unprepared, preparation_state) = watch::channel(Some(Arc::from("its first try runs")));
-        let app = app_state(&settings, &upstream, &database, ring.as_ref(), guard, &stop)
-            .with_session_health(session_check.health())
-            .with_preparation(preparation_state);
+        let mut parts = JoinSet::new();
+        let app = app_state(
+            &settings,
+            &upstream,
+            &database,
+            ring.as_ref(),
+            guard,
+            &stop,
+            &mut parts,
+        )
+        .with_session_health(session_check.health())
+        .with_preparation(preparation_state);
         // Before the migrations, which may take long: liveness must not fail meanwhile.
         let admin = AdminListener::listen(&settings.admin, &app).await?;
         let preparation = DatabasePreparation {
@@ -164,7 +173,6 @@ impl Service {
         };
         let clock = settings.clock;
         let prepared = preparation.try_once().await?;
-        let mut parts = JoinSet::new();
         let watched = stop.clone();
         parts.spawn(async move {
             session_check.run(watched).await;
@@ -262,7 +270,7 @@ fn log_listening(
     );
 }
 
-/// The dependencies of the API's handlers.
+/// The dependencies of the API's handlers, and what must end before the database closes.
 fn app_state(
     settings: &Settings,
     upstream: &Client,
@@ -270,6 +278,7 @@ fn app_state(
     ring: Option<&Arc<Keyring>>,
     guard: Guard,
     stop: &CancellationToken,
+    parts: &mut JoinSet<Result<(), ServiceError>>,
 ) -> AppState {
     let requests = database.requests();
     let mut app = AppState::new(upstream.clone(), Some(requests.clone()))
@@ -289,6 +298,12 @@ fn app_state(
             WatchSettings::default(),
             stop,
         );
+        let (stopped, listening_ended) = (stop.clone(), watch.listening_ended());
+        parts.spawn(async move {
+            stopped.cancelled().await;
+            listening_ended.await;
+            Ok(())
+        });
         let charges = ChargeRecorder::start(requests.writes.clone(), Arc::clone(ring), stop);
         app = app.with_custody(Custody {
             ring: Arc::clone(ring),

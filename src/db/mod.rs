@@ -9,6 +9,7 @@ mod demoted_primary;
 pub mod embedded;
 mod error_kind;
 pub mod functions;
+mod listen;
 pub mod partitions;
 mod session_check;
 
@@ -31,6 +32,7 @@ pub use error_kind::{
     has_sqlstate, is_conflict, is_disconnected, is_library_error, is_locked, is_transient,
     is_unavailable,
 };
+pub use listen::{ListenEvent, listen};
 pub use session_check::{SessionCheck, SessionHealth};
 
 use crate::config::DatabaseConfig;

@@ -16,7 +16,6 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use sqlx::PgPool;
-use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +23,7 @@ pub use decide::SlotPass;
 pub use evaluate::EvaluationPass;
 
 use crate::config::PaceConfig;
+use crate::db;
 use crate::db::clock::DatabaseTime;
 use crate::ids::MonitorId;
 use crate::tenants::Keyring;
@@ -71,10 +71,10 @@ pub async fn run(ticker: Ticker, stop: CancellationToken) {
         }
         .boxed()
     });
-    tokio::select! {
-        ((), ()) = async { tokio::join!(deciding, evaluating) } => {}
-        () = listen(&ticker.pool, &wake) => {}
-    }
+    // While the connection is down, the passes poll.
+    let options = (*ticker.pool.connect_options()).clone();
+    let listening = db::listen(options, "farescan_monitor", &stop, |_| wake.notify_all());
+    tokio::join!(deciding, evaluating, listening);
 }
 
 /// Repeats `pass` until `stop`. It sleeps for the duration that the pass returns, or until `wake`.
@@ -131,29 +131,4 @@ impl PassTally {
         };
         one.fetch_add(1, Ordering::Relaxed);
     }
-}
-
-/// Wakes the tick when the database notifies of an earlier slot or an ended run. While the
-/// connection is down, the tick polls.
-async fn listen(pool: &PgPool, wake: &Wake) {
-    let own = PgPoolOptions::new()
-        .max_connections(1)
-        .connect_lazy_with((*pool.connect_options()).clone());
-    loop {
-        if let Err(error) = listen_once(&own, wake).await {
-            tracing::debug!(%error, "listening for monitor notifications failed");
-        }
-        tokio::time::sleep(ERROR_PAUSE).await;
-    }
-}
-
-async fn listen_once(pool: &PgPool, wake: &Wake) -> sqlx::Result<()> {
-    let mut listener = PgListener::connect_with(pool).await?;
-    listener.listen("farescan_monitor").await?;
-    wake.notify_all();
-    // None: the connection was lost, so notifications may be missing.
-    while listener.try_recv().await?.is_some() {
-        wake.notify_all();
-    }
-    Ok(())
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::PgPool;
-use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +17,7 @@ use super::database_retry::TRANSACTION_TIMEOUT;
 use super::lease::Lease;
 use super::result_writer::SpoolCapacity;
 use super::store::{self, ClaimResult, ClaimRow};
-use crate::metrics;
+use crate::{db, metrics};
 
 /// The most items of one claim: a larger transaction would lock its lanes too long.
 const MAX_CLAIMS: u32 = 100;
@@ -171,32 +170,11 @@ fn round_robin(claims: Vec<ClaimRow>) -> Vec<ClaimRow> {
     ordered.into_iter().map(|(_, row)| row).collect()
 }
 
-/// Wakes the claimer when a lane becomes due, on a connection of its own. While it cannot listen,
-/// the claimer polls at least once a second.
+/// Wakes the claimer when a lane becomes due. While it cannot listen, the claimer polls at least
+/// once a second.
 pub(super) async fn listen(pool: PgPool, wake: Arc<Notify>, stop: CancellationToken) {
-    let own_pool = PgPoolOptions::new()
-        .max_connections(1)
-        .connect_lazy_with((*pool.connect_options()).clone());
-    let listening = async {
-        loop {
-            if let Err(error) = listen_on_connection(&own_pool, &wake).await {
-                tracing::debug!(%error, "lane listener failed; retrying");
-            }
-            sleep(RETRY_WAIT).await;
-        }
-    };
-    stop.run_until_cancelled(listening).await;
-}
-
-async fn listen_on_connection(pool: &PgPool, wake: &Notify) -> sqlx::Result<()> {
-    let mut listener = PgListener::connect_with(pool).await?;
-    listener.listen("farescan_lane").await?;
-    wake.notify_one();
-    // None: the connection was lost, so notifications may have been missed.
-    while listener.try_recv().await?.is_some() {
-        wake.notify_one();
-    }
-    Ok(())
+    let options = (*pool.connect_options()).clone();
+    db::listen(options, "farescan_lane", &stop, |_| wake.notify_one()).await;
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use sqlx::PgPool;
-use sqlx::postgres::{PgListener, PgPoolOptions};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -23,6 +22,7 @@ use super::send::{Message, Sender, TryResult};
 use super::sign::Secret;
 use super::store::{self, LeasedDelivery};
 use crate::contract::webhooks::TryError;
+use crate::db;
 use crate::db::clock::DatabaseTime;
 use crate::metrics;
 use crate::tenants::{GrantError, Keyring, open_secrets};
@@ -88,11 +88,15 @@ pub async fn run(deps: DelivererDeps, stop: CancellationToken) {
             }
         }
     };
-    tokio::select! {
-        () = delivering => {}
-        () = listen(&deps.pool, &wake) => {}
-        () = remove_old(&deps.pool) => {}
-    }
+    let options = (*deps.pool.connect_options()).clone();
+    let listening = db::listen(options, "farescan_delivery", &stop, |_| wake.notify_one());
+    let working = async {
+        tokio::select! {
+            () = delivering => {}
+            () = remove_old(&deps.pool) => {}
+        }
+    };
+    tokio::join!(working, listening);
     tries.close();
     tries.wait().await;
 }
@@ -251,30 +255,6 @@ async fn record_result(
         }
         sleep(DATABASE_RETRY_PAUSE).await;
     }
-}
-
-/// Wakes the deliverer on notifications of the database, on a connection of its own.
-async fn listen(pool: &PgPool, wake: &Notify) {
-    let own = PgPoolOptions::new()
-        .max_connections(1)
-        .connect_lazy_with((*pool.connect_options()).clone());
-    loop {
-        if let Err(error) = listen_once(&own, wake).await {
-            tracing::debug!(%error, "listening for delivery notifications failed");
-        }
-        sleep(DATABASE_RETRY_PAUSE).await;
-    }
-}
-
-async fn listen_once(pool: &PgPool, wake: &Notify) -> sqlx::Result<()> {
-    let mut listener = PgListener::connect_with(pool).await?;
-    listener.listen("farescan_delivery").await?;
-    wake.notify_one();
-    // None: the connection was lost, so notifications may be missing.
-    while listener.try_recv().await?.is_some() {
-        wake.notify_one();
-    }
-    Ok(())
 }
 
 /// Removes old deliveries in batches. Several processes may do so at once.

@@ -1,7 +1,7 @@
 //! Watching a scan: a stream of its events, and waiting for its end, without a query per client.
 //!
 //! ```text
-//!  the tables' triggers ─NOTIFY─► listen ─► readers: one for each watched scan, at most one read a second
+//!  the tables' triggers ─NOTIFY─► db::listen ─► readers: one for each watched scan, at most one read a second
 //!                                             │ feed: the current scan, and its last events as text
 //!                                             ├──► wait    returns when the scan has ended or the time is up
 //!                                             └──► follow  each client at its own position; slow clients read the database
@@ -16,7 +16,6 @@ mod cursor;
 mod event_batch;
 mod feed;
 mod follow;
-mod listen;
 mod readers;
 
 use std::sync::Arc;
@@ -26,15 +25,21 @@ use sqlx::PgPool;
 use sqlx::postgres::PgConnectOptions;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 use self::feed::Feed;
 use self::readers::ScanReaders;
 use super::read;
 use crate::contract::scans::{EventId, Scan};
+use crate::db::{ListenEvent, listen};
 use crate::ids::{ScanId, TenantId};
 use crate::tenants::store::acceptance;
 
 pub use self::follow::Follower;
+
+/// Postgres notifies it when a scan changes in a way that its caller can see; the payload is the scan's id.
+const CHANNEL: &str = "farescan_scan";
 
 /// The longest wait (scans.md, rule 62).
 pub const MAX_WAIT: Duration = Duration::from_secs(60);
@@ -107,6 +112,7 @@ pub struct ScanWatch {
     pool: PgPool,
     readers: Arc<ScanReaders>,
     settings: WatchSettings,
+    listening: TaskTracker,
     _stop_on_drop: Arc<DropGuard>,
 }
 
@@ -124,16 +130,33 @@ impl ScanWatch {
         let readers = Arc::new(ScanReaders::new(pool.clone(), settings, stop.clone()));
         let notified = Arc::clone(&readers);
         let stop_on_drop = Arc::new(stop.clone().drop_guard());
-        tokio::spawn(async move {
-            stop.run_until_cancelled(listen::listen(options, &notified))
-                .await
+        let listening = TaskTracker::new();
+        listening.spawn(async move {
+            listen(options, CHANNEL, &stop, |event| match event {
+                ListenEvent::Connected => notified.listening_started(),
+                ListenEvent::Notified(id) => {
+                    if let Ok(id) = id.parse::<Uuid>() {
+                        notified.notify(ScanId::from(id));
+                    }
+                }
+                ListenEvent::Disconnected => notified.listening_stopped(),
+            })
+            .await;
         });
+        listening.close();
         Self {
             pool,
             readers,
             settings,
+            listening,
             _stop_on_drop: stop_on_drop,
         }
+    }
+
+    /// Waits until `stop` has closed the LISTEN connection. It keeps no clone alive meanwhile.
+    pub fn listening_ended(&self) -> impl Future<Output = ()> + Send + 'static {
+        let listening = self.listening.clone();
+        async move { listening.wait().await }
     }
 
     /// How long a stream may be silent before it is sent a comment.
