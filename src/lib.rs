@@ -26,7 +26,8 @@
 //! invalid field or returns a valid request. [`search::Search`] is the marketplace call.
 //! [`upstream::Client::search`] makes it, at most twice and within 180 seconds, and returns a
 //! [`search::Outcome`]. Only there is a search status decided. `http` maps the outcome to a status,
-//! headers and a body. No step uses the database, so the gateway works while it is down.
+//! headers and a body. No step needs the database, so the gateway works while it is down. Only with
+//! `Cache-Control: max-age` a stored answer is looked for, and [`search_recorder`] stores the new one.
 //!
 //! # A scan
 //!
@@ -96,6 +97,7 @@ pub mod monitors;
 pub mod queue;
 
 pub mod charges;
+pub mod search_recorder;
 pub mod upkeep;
 pub mod worker;
 

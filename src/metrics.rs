@@ -26,6 +26,9 @@ const ITEMS: &str = "farescan_items_ended_total";
 const BATCH_SECONDS: &str = "farescan_queue_batch_duration_seconds";
 const BATCH_SIZE: &str = "farescan_queue_batch_size";
 const ANSWERS_WAITING: &str = "farescan_answers_waiting";
+const SEARCHES_REUSED: &str = "farescan_searches_reused_total";
+const SEARCHES_RECORDED: &str = "farescan_searches_recorded_total";
+const RECORDS_DROPPED: &str = "farescan_search_records_dropped_total";
 const WEBHOOK_ATTEMPTS: &str = "farescan_webhook_tries_total";
 const LEASE_RENEWED: &str = "farescan_lease_renewed_timestamp_seconds";
 const CLOCK: &str = "farescan_clock_ahead_seconds";
@@ -110,6 +113,18 @@ fn describe() {
     );
     describe_histogram!(BATCH_SIZE, "Items in a batch of a queue step");
     describe_gauge!(ANSWERS_WAITING, "Paid answers that are not stored yet");
+    describe_counter!(
+        SEARCHES_REUSED,
+        "Synchronous searches that were answered without a request, by how"
+    );
+    describe_counter!(
+        SEARCHES_RECORDED,
+        "Synchronous searches that were stored after their response"
+    );
+    describe_counter!(
+        RECORDS_DROPPED,
+        "Synchronous searches that should have been stored and were not"
+    );
     describe_counter!(
         WEBHOOK_ATTEMPTS,
         "Delivery attempts to webhooks, by outcome"
@@ -237,6 +252,21 @@ pub fn search_finished(
 ) {
     histogram!(SEARCH_SECONDS, "endpoint" => endpoint, "outcome" => outcome).record(latency);
     billed_requests(endpoint, billed);
+}
+
+/// A synchronous search took an answer: one that is `stored`, or of a search that it `joined`.
+pub fn search_reused(how: &'static str) {
+    counter!(SEARCHES_REUSED, "how" => how).increment(1);
+}
+
+/// A synchronous search was stored after its response.
+pub fn search_recorded() {
+    counter!(SEARCHES_RECORDED).increment(1);
+}
+
+/// A synchronous search should have been stored and was not.
+pub fn search_record_dropped() {
+    counter!(RECORDS_DROPPED).increment(1);
 }
 
 /// The marketplace bills requests.

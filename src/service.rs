@@ -34,6 +34,7 @@ use crate::monitors::tick::{self, Ticker};
 use crate::open_files;
 use crate::queue::spool::{self, SpoolError};
 use crate::scans::watch::{ScanWatch, WatchSettings};
+use crate::search_recorder::SearchRecorder;
 use crate::tenants::store::{RingCheckError, check_ring};
 use crate::tenants::{Keyring, KeyringError};
 use crate::upstream::{Client, Marketplace, UpstreamConfigError};
@@ -305,11 +306,17 @@ fn app_state(
             Ok(())
         });
         let charges = ChargeRecorder::start(requests.writes.clone(), Arc::clone(ring), stop);
+        let recorder = SearchRecorder::new(
+            requests.writes.clone(),
+            Arc::clone(ring),
+            settings.pace.clone(),
+        );
         app = app.with_custody(Custody {
             ring: Arc::clone(ring),
             pace: settings.pace.clone(),
             watch,
             charges,
+            recorder,
         });
     }
     app
@@ -566,7 +573,12 @@ async fn listen(
 ) -> Result<SocketAddr, ServiceError> {
     let listener = bind(config.listen).await?;
     let address = listener.local_addr()?;
-    parts.spawn(serve(listener, web::router(app), stop.clone()));
+    let serving = serve(listener, web::router(app.clone()), stop.clone());
+    parts.spawn(async move {
+        let served = serving.await;
+        app.finish_searches().await;
+        served
+    });
     Ok(address)
 }
 

@@ -53,6 +53,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "charges",
         &["db", "queue", "tenants", "upstream", "search", "contract"],
     ),
+    ("search_recorder", &["db", "queue", "tenants", "search"]),
     (
         "upkeep",
         &["commands", "db", "queue", "scans", "history", "tenants"],
@@ -223,6 +224,10 @@ const PROCESS_CLOCK: &[(&str, &str)] = &[
         "how long an answer waited in the spool",
     ),
     ("http/admission.rs", "when the marketplace accepted a key"),
+    (
+        "http/search_call.rs",
+        "when a synchronous call began and ended",
+    ),
     ("webhooks/run.rs", "when a delivery was tried"),
     (
         "cli/tenants/restore.rs",

@@ -15,6 +15,7 @@ mod alerts;
 mod architecture;
 mod bounds;
 mod browser;
+mod cache_control;
 mod citations;
 mod cli;
 mod control;

@@ -33,9 +33,11 @@ $$;
 
 -- The youngest answer that each of these searches may take, if there is one: the complete answer of an equal search of this caller, younger
 -- than p_max_age. It looks at two answers for each product and dates, the newest and the newest with a price, so that its cost does not grow
--- with the history. The result has the position of the search in the arrays, from 1, and the item and attempt of the answer.
+-- with the history. A search that was sent as its caller wrote it (p_verbatim) takes answers of such searches only. The result has the
+-- position of the search in the arrays, from 1, and the item and attempt of the answer.
 create or replace function reusable_answers(p_now timestamptz, p_tenant uuid, p_max_age interval, p_endpoint text, p_upstream_limit integer,
-                                 p_upstream_filters boolean, p_bodies jsonb[], p_series bytea[], p_first_dates date[], p_last_dates date[])
+                                 p_upstream_filters boolean, p_bodies jsonb[], p_series bytea[], p_first_dates date[], p_last_dates date[],
+                                 p_verbatim boolean default false)
 returns table (nth bigint, item_id uuid, number integer, attempt_id uuid, observed_at timestamptz)
 language sql stable
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set plan_cache_mode = force_generic_plan
@@ -60,7 +62,7 @@ as $$
           and i.state = 'done' and i.search_status in ('ok', 'empty') and i.observed_at = c.observed_at and i.reused_from is null
           and options_of_search(i.body) = options_of_search(x.body)
           and s.endpoint = p_endpoint and s.upstream_limit is not distinct from p_upstream_limit
-          and s.upstream_filters = p_upstream_filters and not s.verbatim
+          and s.upstream_filters = p_upstream_filters and s.verbatim = p_verbatim
           -- An empty answer may have no body; the body of any other may have been deleted.
           and (i.search_status = 'empty' or exists (
                   select from answers b

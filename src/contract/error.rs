@@ -47,6 +47,9 @@ string_enum! {
         Unavailable = "unavailable",
         /// 503: the service has no master key, so it cannot store a caller's key for scans.
         KeyCustodyDisabled = "key_custody_disabled",
+        /// 504: the request asked for a stored answer alone (`Cache-Control: only-if-cached`), and none
+        /// is young enough.
+        NotCached = "not_cached",
         /// 504: the marketplace did not respond within the time budget.
         UpstreamTimeout = "upstream_timeout",
     }
@@ -70,7 +73,7 @@ impl ErrorType {
             Self::Internal => 500,
             Self::UpstreamError | Self::UpstreamUnreachable | Self::UpstreamInvalidResponse => 502,
             Self::SearchIncomplete | Self::Unavailable | Self::KeyCustodyDisabled => 503,
-            Self::UpstreamTimeout => 504,
+            Self::NotCached | Self::UpstreamTimeout => 504,
         }
     }
 }
@@ -217,6 +220,9 @@ impl ErrorType {
             }
             Self::KeyCustodyDisabled => {
                 "this service has no master key; its operator has to set FARESCAN_MASTER_KEY_FILE"
+            }
+            Self::NotCached => {
+                "no stored answer to this search is as young as `Cache-Control` asks for; send it without `only-if-cached` to search"
             }
             Self::UpstreamTimeout => "the marketplace did not answer within 180 seconds",
         }

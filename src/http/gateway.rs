@@ -10,14 +10,12 @@ use super::AppState;
 use super::auth::ApiKey;
 use super::error::ApiError;
 use super::extract::{SEARCH_BODY, read_json_object};
-use super::key_guessing::KeyVerdict;
 use super::outcome_response::{MapFinding, outcome_response};
-use super::prefer;
 use super::request_id::request_id;
-use crate::charges::CallUsage;
+use super::search_call;
+use super::{cached_search, prefer};
 use crate::contract::{Endpoint, FieldAlias, Request as ValidRequest, ValidationErrors};
 use crate::search::Search;
-use crate::tenants::acceptance::{means_accepted, means_refused};
 
 const ALIASED: HeaderName = HeaderName::from_static("x-field-aliased");
 
@@ -58,32 +56,19 @@ async fn respond(
     let caller = ApiKey::from_parts(parts)?;
     let search = Search::for_caller(ValidRequest::check(endpoint, &body?)?.request);
     if let Some(response) =
+        cached_search::respond(app, parts, &caller, &search, map_finding).await?
+    {
+        return Ok(response);
+    }
+    if let Some(response) =
         prefer::respond_as_scan(app, parts, &caller, &search, map_finding).await?
     {
         return Ok(response);
     }
     let permit = app.admit_search(&caller.key).await?;
-    let outcome = app
-        .upstream
-        .search(
-            &search,
-            &caller.key,
-            request_id(&parts.extensions),
-            || async { true },
-        )
-        .await;
-    permit.record_verdict(key_verdict(outcome.http_status));
-    app.charge(&caller.key, CallUsage::from_search(&search, &outcome));
+    let id = request_id(&parts.extensions);
+    let outcome = search_call::send(app, &search, &caller.key, id, permit).await;
     Ok(outcome_response(&search, outcome, map_finding))
-}
-
-/// What a marketplace status says of the key.
-fn key_verdict(http_status: Option<u16>) -> KeyVerdict {
-    match http_status {
-        Some(status) if means_accepted(status) => KeyVerdict::Accepted,
-        Some(status) if means_refused(status) => KeyVerdict::Refused,
-        _ => KeyVerdict::Unknown,
-    }
 }
 
 #[cfg(test)]

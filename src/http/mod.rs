@@ -11,6 +11,7 @@ mod admission;
 mod alerts;
 pub(crate) mod assets;
 pub mod auth;
+mod cached_search;
 pub(crate) mod concurrency;
 mod connections;
 mod deliveries;
@@ -35,7 +36,9 @@ mod quota;
 mod rate_limit;
 mod request_id;
 mod scans;
+mod search_call;
 mod serve;
+mod shared_calls;
 mod socket;
 mod verify;
 
@@ -69,6 +72,7 @@ use self::middleware::Listener;
 use self::rate_limit::RateLimits;
 pub(crate) use self::scans::{find_tenant, request_context, submit_context};
 pub use self::serve::{serve, serve_admin};
+use self::shared_calls::SharedCalls;
 use crate::charges::{CallUsage, ChargeRecorder};
 use crate::config::{PaceConfig, RateLimitConfig, WebhookConfig};
 use crate::contract::ErrorType;
@@ -77,6 +81,7 @@ use crate::db::{Preparation, RequestPools, SessionHealth};
 use crate::metrics;
 use crate::scans::watch::ScanWatch;
 use crate::search::CallerKey;
+use crate::search_recorder::SearchRecorder;
 use crate::tenants::Keyring;
 use crate::upstream::Client;
 use crate::webhooks::Guard;
@@ -101,6 +106,7 @@ pub struct AppParts {
     /// `None` in tests.
     rate_limits: Option<Arc<RateLimits>>,
     concurrency: Arc<ConcurrencyLimits>,
+    shared_calls: SharedCalls,
     unknown_keys: UnknownKeys,
     /// One permit for each search in flight.
     search_permits: Arc<Semaphore>,
@@ -135,6 +141,8 @@ pub struct Custody {
     pub watch: ScanWatch,
     /// Charges synchronous calls to their caller's lane.
     pub charges: ChargeRecorder,
+    /// Stores synchronous searches.
+    pub recorder: SearchRecorder,
 }
 
 impl AppState {
@@ -149,6 +157,7 @@ impl AppState {
             custody: None,
             rate_limits: None,
             concurrency: Arc::default(),
+            shared_calls: SharedCalls::default(),
             unknown_keys: UnknownKeys::default(),
             search_permits: Arc::new(Semaphore::new(MAX_SEARCHES)),
             lookup_permits: Arc::new(Semaphore::new(MAX_LOOKUPS)),
@@ -320,6 +329,15 @@ impl AppState {
     fn charge(&self, key: &CallerKey, spent: CallUsage) {
         if let Some(custody) = &self.custody {
             custody.charges.record(key, spent);
+        }
+    }
+
+    /// Waits until the searches that no request waits for have ended and are stored. No request may
+    /// come any more.
+    pub(crate) async fn finish_searches(&self) {
+        self.shared_calls.finish().await;
+        if let Some(custody) = &self.custody {
+            custody.recorder.finish().await;
         }
     }
 

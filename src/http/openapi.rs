@@ -29,7 +29,8 @@ const DESCRIPTION: &str = "Live flight fares and hotel rates, and scans over dat
     it is answered 400, and the message names every invalid field. Flight searches report in \
     `X-Search-Status` whether they completed.\n\n\
     Results of scans are stored: in the history, in usage and, for monitors, in alerts. A synchronous \
-    search is not stored. With `Prefer: respond-async` it becomes a scan of one item, which is stored.";
+    search is not stored, unless `Cache-Control: max-age` asks for that. With `Prefer: respond-async` it becomes a scan \
+    of one item, which is stored.";
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -43,7 +44,7 @@ const DESCRIPTION: &str = "Live flight fares and hotel rates, and scans over dat
         (name = "Hotels", description = "Live hotel rates, from any market"),
         (name = "Scans", description = "One request over many dates, markets or values, paced within the caller's plan"),
         (name = "Monitors", description = "Scans on a schedule, the result of each slot, and alerts"),
-        (name = "History", description = "Prices that scans observed. Synchronous searches are not stored"),
+        (name = "History", description = "Prices that scans and stored searches observed"),
         (name = "Webhooks", description = "Webhooks of monitors and their deliveries"),
         (name = "Webhook events", description = "Requests that this service sends to webhook receivers"),
         (name = "Account", description = "The caller's key and plan"),

@@ -96,7 +96,7 @@ impl Preference {
 }
 
 /// The parts of a list; separators inside quotes do not count.
-fn split(text: &str, separator: char) -> Vec<&str> {
+pub(super) fn split(text: &str, separator: char) -> Vec<&str> {
     let (mut quoted, mut escaped) = (false, false);
     text.split(|c| {
         let bare = !quoted && c == separator;
@@ -123,6 +123,11 @@ fn seconds(text: &str) -> Option<Duration> {
             .map_or(MAX_WAIT, Duration::from_secs)
             .min(MAX_WAIT),
     )
+}
+
+/// Whether the request prefers a scan to a synchronous search.
+pub(super) fn prefers_scan(headers: &HeaderMap) -> bool {
+    Preference::of(headers).is_some()
 }
 
 /// Adds `Vary: Prefer`.

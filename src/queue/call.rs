@@ -124,7 +124,7 @@ impl CallExecutor {
             truncate_to_micros(Timestamp::now()),
         );
         if claimed_item.row.verbatim {
-            completed = completed.with_outcome(&outcome, key);
+            completed = completed.with_outcome(&outcome.to_stored(key));
         }
         if refused && self.key_was_replaced(&claimed_item.row, key).await {
             completed = completed.without_pause();

@@ -14,7 +14,7 @@ use crate::contract::{Api, Offer, Request, SearchStatus};
 use crate::history::{Observation, ObservedPrice, Subject};
 use crate::ids::AttemptId;
 use crate::search::disposition::{self, Disposition, ItemDisposition};
-use crate::search::{CallerKey, Finding, ItemSummary, Outcome, PlanQuota, Search};
+use crate::search::{Finding, ItemSummary, Outcome, PlanQuota, Search};
 
 /// zstd's level. Level 3 makes answers of flights no smaller and those of hotels 2 % smaller, for half
 /// as many instructions more (storage.md, rule 9).
@@ -94,10 +94,10 @@ impl CompletedCall {
         self
     }
 
-    /// Adds the outcome in its stored form.
-    pub(super) fn with_outcome(self, outcome: &Outcome, key: &CallerKey) -> Self {
+    /// Adds the outcome in its stored form ([`Outcome::to_stored`]).
+    pub(super) fn with_outcome(self, stored: &Outcome) -> Self {
         Self {
-            stored_outcome: serde_json::to_vec(&outcome.to_stored(key))
+            stored_outcome: serde_json::to_vec(stored)
                 .ok()
                 .and_then(|text| compress(&text)),
             ..self

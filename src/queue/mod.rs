@@ -35,6 +35,7 @@ mod lease;
 pub mod pause_scan;
 mod pending_write;
 mod record;
+pub mod recorded_search;
 mod result_writer;
 pub mod spool;
 mod storable_text;

@@ -90,9 +90,19 @@ async fn store_once(
     lock_wait: Duration,
 ) -> sqlx::Result<BatchReport> {
     let mut tx = db::begin_with_lock_timeout(pool, lock_wait).await?;
-    store_plans_near_end(&mut tx, calls).await?;
+    let report = store_on(&mut tx, calls).await?;
+    tx.commit().await?;
+    Ok(report)
+}
+
+/// [`store_batch`] within a transaction.
+pub(super) async fn store_on(
+    conn: &mut PgConnection,
+    calls: &[&CompletedCall],
+) -> sqlx::Result<BatchReport> {
+    store_plans_near_end(conn, calls).await?;
     let rows: Vec<_> = calls.iter().map(|completed| &completed.record).collect();
-    let open = store::open_calls(&mut tx, &rows).await?;
+    let open = store::open_calls(conn, &rows).await?;
     let number = |completed: &CompletedCall| open.numbers.get(&completed.record.item_id).copied();
     let recorded_calls: Vec<_> = calls
         .iter()
@@ -112,7 +122,7 @@ async fn store_once(
         })
         .collect();
     if !answers.is_empty() {
-        store::insert_answers(&mut tx, &answers).await?;
+        store::insert_answers(conn, &answers).await?;
     }
     let outcomes: Vec<_> = recorded_calls
         .iter()
@@ -127,7 +137,7 @@ async fn store_once(
         })
         .collect();
     if !outcomes.is_empty() {
-        store::insert_outcomes(&mut tx, &outcomes).await?;
+        store::insert_outcomes(conn, &outcomes).await?;
     }
     let observation = |(completed, number): &(&&CompletedCall, i32)| {
         Some(Observation {
@@ -136,14 +146,13 @@ async fn store_once(
         })
     };
     let observations: Vec<_> = recorded_calls.iter().filter_map(observation).collect();
-    history::insert(&mut tx, &observations).await?;
+    history::insert(conn, &observations).await?;
     let with_offers: Vec<_> = calls
         .iter()
         .map(|completed| (&completed.record, completed.best.as_ref()))
         .collect();
-    store::record_calls(&mut tx, &with_offers, &open, Timestamp::now()).await?;
-    let accepted = record_acceptance(&mut tx, calls).await?;
-    tx.commit().await?;
+    store::record_calls(conn, &with_offers, &open, Timestamp::now()).await?;
+    let accepted = record_acceptance(conn, calls).await?;
     Ok(BatchReport {
         unknown: open.unknown,
         accepted,

@@ -6,6 +6,7 @@
 //!  retry, cancel, control (pause, resume, delete) ─► one transaction with the scan locked
 //!  preview ─► the items and cost of a submit, without storing anything
 //!  respond_async ─► a synchronous search as a scan of one item, and its outcome
+//!  recorded_search ─► the same after its call, and the answers that later ones may take
 //!  read ─► a scan as its caller sees it; watch ─► the same as it changes
 //!  grid, cells, compare ─► prices by the values of the swept fields
 //!  saved_views ─► named filters of the list
@@ -24,6 +25,7 @@ mod item_state;
 pub mod plan;
 pub mod preview;
 pub mod read;
+pub mod recorded_search;
 pub mod respond_async;
 pub mod retry;
 pub mod reuse;

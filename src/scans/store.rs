@@ -130,7 +130,7 @@ pub(super) async fn reserve_sequence(
     Ok(Sequence::new(start, priority))
 }
 
-async fn ensure_lane(
+pub(super) async fn ensure_lane(
     conn: &mut PgConnection,
     tenant: TenantId,
     api: Api,
@@ -164,7 +164,7 @@ pub(super) async fn insert_scan(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: ScanId,
-    grant: GrantId,
+    grant: Option<GrantId>,
     plan: &ScanPlan,
     monitor: Option<MonitorId>,
     now: Timestamp,
@@ -211,7 +211,7 @@ pub(super) async fn insert_scan(
         f64::from(delay.get()),
         i32::try_from(plan.items.len()).unwrap_or(i32::MAX),
         max_requests.and_then(|max| i32::try_from(max.get()).ok()),
-        grant.uuid(),
+        grant.map(GrantId::uuid),
         now.to_sqlx(),
         monitor.map(MonitorId::uuid),
         plan.verbatim,

@@ -141,7 +141,16 @@ pub(crate) async fn store_plan(
         tenants::store::acceptance::record_order(conn, tenant, context.now).await?;
     }
     let id = ScanId::new();
-    store::insert_scan(conn, tenant, id, terms.grant, plan, monitor, context.now).await?;
+    store::insert_scan(
+        conn,
+        tenant,
+        id,
+        Some(terms.grant),
+        plan,
+        monitor,
+        context.now,
+    )
+    .await?;
     let stored = if load.accepted { plan.items.len() } else { 1 };
     store::insert_items(conn, tenant, id, plan, 0..stored, &sequence, context.now).await?;
     if stored < plan.items.len() {

@@ -7,6 +7,7 @@ use farescan::charges::ChargeRecorder;
 use farescan::config::PaceConfig;
 use farescan::http::Custody;
 use farescan::scans::watch::{ScanWatch, WatchSettings};
+use farescan::search_recorder::SearchRecorder;
 use serde_json::{Value, json};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use tokio_util::sync::CancellationToken;
@@ -314,12 +315,14 @@ async fn synchronous_calls_work_without_the_database() {
         .connect_lazy_with(nowhere.clone());
     let (stop, ring) = (CancellationToken::new(), Arc::new(ring()));
     let charges = ChargeRecorder::start(pool.clone(), Arc::clone(&ring), &stop);
+    let recorder = SearchRecorder::new(pool.clone(), Arc::clone(&ring), USUAL);
     let watch = ScanWatch::start(pool.clone(), nowhere, WatchSettings::default(), &stop);
     let custody = Custody {
         ring,
         pace: USUAL,
         watch,
         charges,
+        recorder,
     };
     let app = TestApp::builder().pool(pool).custody(custody).start().await;
     // More than the queue of charges holds.

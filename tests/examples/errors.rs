@@ -242,7 +242,7 @@ async fn conflicts(run: &mut Recorder, context: &Context) {
     run.answer("run_monitor", 409, at(&context.busy)).await;
 }
 
-/// A marketplace that answers garbage, and one that does not answer.
+/// A marketplace that answers garbage, one that does not answer, and one that is not asked.
 async fn marketplace_failures(run: &mut Recorder) {
     let impatient = run.other_service(TestApp::builder(), 1).await;
     for operation in [
@@ -258,5 +258,11 @@ async fn marketplace_failures(run: &mut Recorder) {
         let silence = with_field(example, field, magic_value(operation, "ZZT"));
         run.answer_of(Some(&impatient), operation, 504, silence)
             .await;
+    }
+    for operation in ["search_oneway_flights", "search_roundtrip_flights"] {
+        let example = run.example_of(operation, Ask::default());
+        let new = with_field(example, "departure_date", "2027-01-15");
+        let stored = new.header("cache-control", "only-if-cached");
+        run.answer(operation, 504, stored).await;
     }
 }

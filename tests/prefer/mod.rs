@@ -1,6 +1,6 @@
 //! `Prefer` (RFC 7240) on the five searches: a synchronous search that may become a scan of one
 //! item.
 
-mod answers;
+pub mod answers;
 mod ignored;
 mod scans;

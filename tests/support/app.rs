@@ -11,6 +11,7 @@ use farescan::http::{self, AppState, Custody, admin_router};
 use farescan::ids::TenantId;
 use farescan::scans::watch::{ScanWatch, WatchSettings};
 use farescan::search::CallerKey;
+use farescan::search_recorder::SearchRecorder;
 use farescan::tenants::{Keyring, store};
 use farescan::upstream::{Client, UpstreamConfig};
 use jiff::Timestamp;
@@ -110,6 +111,7 @@ impl TestAppBuilder {
         let (stop, ring) = (CancellationToken::new(), Arc::new(ring()));
         let watch = ScanWatch::start(pool.clone(), options, self.watch, &stop);
         let charges = ChargeRecorder::start(pool.clone(), Arc::clone(&ring), &stop);
+        let recorder = SearchRecorder::new(pool.clone(), Arc::clone(&ring), pace.clone());
         Self {
             pool: Some(pool),
             custody: Some(Custody {
@@ -117,6 +119,7 @@ impl TestAppBuilder {
                 pace,
                 watch,
                 charges,
+                recorder,
             }),
             ..self
         }

@@ -127,6 +127,7 @@ fn every_error_type_and_its_status() {
         ("upstream_invalid_response", 502),
         ("unavailable", 503),
         ("key_custody_disabled", 503),
+        ("not_cached", 504),
         ("upstream_timeout", 504),
     ];
     let ours: Vec<_> = ErrorType::ALL

@@ -73,6 +73,7 @@ const UNAVAILABLE: (ErrorType, &str) = (
 );
 const TOO_LARGE: (ErrorType, &str) = (ErrorType::PayloadTooLarge, "The body is too large");
 /// 429 of a search.
+const NOT_CACHED: &str = "With `only-if-cached`: no stored answer is young enough (`not_cached`)";
 const SEARCH_LIMITED: &str = "The plan's quota or rate limit is exhausted: the marketplace's own response, unchanged, whose body is not an `ErrorBody`. Or, as an `ErrorBody`: `Prefer` with `Idempotency-Key` meets a limit of this service, or it receives too many unknown keys";
 /// 429 of resolving a name, which takes no `Prefer`.
 const RESOLVE_LIMITED: &str = "The plan's quota or rate limit is exhausted: the marketplace's own response, unchanged, whose body is not an `ErrorBody`. Or, as an `ErrorBody`: this service receives too many unknown keys";
@@ -318,8 +319,9 @@ impl IntoResponses for FlightErrors {
             (ErrorType::Internal, "A defect of this service"),
             (
                 ErrorType::SearchIncomplete,
-                "The search did not complete and `strict` is true; too many searches are in flight; or, with `Prefer` and `Idempotency-Key`, the database is unavailable or this service has no master key",
+                "The search did not complete and `strict` is true; too many searches are in flight; or, with `Prefer` and `Idempotency-Key` or with `only-if-cached`, the database is unavailable or this service has no master key",
             ),
+            (ErrorType::NotCached, NOT_CACHED),
         ])
     }
 }
@@ -328,7 +330,8 @@ impl IntoResponses for HotelErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         hotel_errors(
             SEARCH_LIMITED,
-            "The marketplace's own 503; too many searches are in flight; or, with `Prefer` and `Idempotency-Key`, the database is unavailable or this service has no master key",
+            "The marketplace's own 503; too many searches are in flight; or, with `Prefer` and `Idempotency-Key` or with `only-if-cached`, the database is unavailable or this service has no master key",
+            "The marketplace did not respond in time; or, with `only-if-cached`, no stored answer is young enough (`not_cached`)",
         )
     }
 }
@@ -338,11 +341,12 @@ impl IntoResponses for ResolveErrors {
         hotel_errors(
             RESOLVE_LIMITED,
             "The marketplace's own 503, or too many searches are in flight",
+            "The marketplace did not respond in time",
         )
     }
 }
 
-fn hotel_errors(limited: &str, unavailable: &str) -> BTreeMap<String, RefOr<Response>> {
+fn hotel_errors(limited: &str, unavailable: &str, late: &str) -> BTreeMap<String, RefOr<Response>> {
     error_responses(&[
         (
             ErrorType::InvalidRequest,
@@ -365,10 +369,7 @@ fn hotel_errors(limited: &str, unavailable: &str) -> BTreeMap<String, RefOr<Resp
             "The marketplace failed, cannot be reached, or its response cannot be parsed",
         ),
         (ErrorType::Unavailable, unavailable),
-        (
-            ErrorType::UpstreamTimeout,
-            "The marketplace did not respond in time",
-        ),
+        (ErrorType::UpstreamTimeout, late),
     ])
 }
 

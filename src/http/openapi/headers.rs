@@ -14,6 +14,7 @@ const RETRY_AFTER: &str = "Retry-After";
 const AUTHENTICATE: &str = "WWW-Authenticate";
 const ALIASED: &str = "X-Field-Aliased";
 const BILLED: &str = "X-Upstream-Requests";
+const AGE: &str = "Age";
 const LOCATION: &str = "Location";
 const LINK: &str = "Link";
 const REPLAYED: &str = "Idempotent-Replayed";
@@ -67,7 +68,7 @@ const PLAN: [(&str, Type, &str); 6] = [
     ("X-Plan-Reset", COUNT, "Seconds until the next rate window"),
 ];
 
-const OTHERS: [(&str, Type, &str); 9] = [
+const OTHERS: [(&str, Type, &str); 10] = [
     (
         REQUEST_ID,
         TEXT,
@@ -88,6 +89,11 @@ const OTHERS: [(&str, Type, &str); 9] = [
         BILLED,
         COUNT,
         "Requests that the marketplace bills for this response",
+    ),
+    (
+        AGE,
+        COUNT,
+        "Seconds since the search that found this answer, if it was made for an earlier request",
     ),
     (
         LOCATION,
@@ -171,6 +177,10 @@ fn add_shared(path: &str, operation: &mut Operation) {
             (AUTHENTICATE, status == "401"),
             (ALIASED, path == "/v1/flights/roundtrip" && status != "413"),
             (BILLED, from_upstream),
+            (
+                AGE,
+                searches && path != "/v1/hotels/resolve" && status == "200",
+            ),
             (LOCATION, deferred || mentions(LOCATION)),
             (LINK, mentions(LINK)),
             (REPLAYED, succeeded && repeatable),

@@ -14,7 +14,7 @@ use crate::contract::ErrorType;
 
 /// `Idempotency-Key` of commands that create or spend.
 pub(in crate::http) struct IdempotencyHeader;
-/// The headers that can make a search a scan.
+/// The headers that can make a search a scan, or answer it from what is stored.
 pub(in crate::http) struct SearchHeaders;
 /// The responses of a search that became a scan.
 pub(in crate::http) struct SearchAccepted;
@@ -28,6 +28,13 @@ impl IntoParams for SearchHeaders {
                 "RFC 7240. `respond-async`: the search becomes a scan of one item, and the response is 202. With `wait=20` (at most 60) \
                  the response is synchronous if the result is known within that many seconds. Ignored where it cannot be honoured; \
                  `Preference-Applied` names what was honoured.",
+            ),
+            header(
+                "Cache-Control",
+                Object::with_type(Type::String),
+                "RFC 9111. `max-age=3600`: take the stored answer to an equal search if it is at most that many seconds old; else \
+                 search, and store the answer. `min-fresh`, `no-cache` and `no-store` apply. `only-if-cached`: never search. \
+                 Without `max-age` and `only-if-cached` the header is ignored.",
             ),
             idempotency_key(
                 "With `Prefer`: the same key and body within 48 hours are one search, sent once.",

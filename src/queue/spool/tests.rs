@@ -307,7 +307,7 @@ fn a_completed_call_survives_the_round_trip() {
     ] {
         let outcome = outcome(finding);
         let before = CompletedCall::new(&claim_row, &search, &outcome, now)
-            .with_outcome(&outcome, &CallerKey::new("key"));
+            .with_outcome(&outcome.to_stored(&CallerKey::new("key")));
         let before = before.with_attempt(AttemptId::new());
         let after = entry::read(&entry::write(&before, &claim_row).unwrap()).unwrap();
         assert_eq!(after.record, before.record);

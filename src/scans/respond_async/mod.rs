@@ -17,7 +17,7 @@ use crate::commands::{
 };
 use crate::config::PaceConfig;
 use crate::contract::scans::{Scan, ScanEndpoint, ScanRequest};
-use crate::contract::{FieldValue as _, Request};
+use crate::contract::{FieldValue as _, Request, ValidationErrors};
 use crate::db;
 use crate::ids::{ScanId, TenantId};
 use crate::search::Outcome;
@@ -42,26 +42,36 @@ pub async fn submit(
     request: &Request,
     key: Option<&IdempotencyKey>,
 ) -> Result<AcceptedSearch, CommandError> {
-    let endpoint = request.endpoint();
-    let body = request.to_body();
-    let idempotent = IdempotentRequest::new(format!("/v1/{endpoint}"), &body, key);
+    let idempotent = IdempotentRequest::new(
+        format!("/v1/{}", request.endpoint()),
+        &request.to_body(),
+        key,
+    );
     let mut tx = db::begin(context.pool).await?;
     let tenant =
         tenants::store::find_or_create(&mut tx, context.ring, context.key, context.now).await?;
     let work = async |conn: &mut PgConnection| {
-        let plan = ScanPlan {
-            scan_request: scan_request(ScanEndpoint::read(&endpoint.as_str().into())?, body),
-            items: vec![request.clone()],
-            two_phase: None,
-            verbatim: true,
-        };
+        let plan = plan(request)?;
         store_plan(conn, context, pace, tenant, &plan, None).await
     };
     let scan = idempotent.run(context, tx, tenant, work).await?;
     Ok(AcceptedSearch { tenant, scan })
 }
 
-/// A scan request for one search, sent once and unchanged.
+/// The plan of one search, sent once and unchanged.
+///
+/// # Errors
+/// When the endpoint is not one of the five searches.
+pub(super) fn plan(request: &Request) -> Result<ScanPlan, ValidationErrors> {
+    let endpoint = ScanEndpoint::read(&request.endpoint().as_str().into())?;
+    Ok(ScanPlan {
+        scan_request: scan_request(endpoint, request.to_body()),
+        items: vec![request.clone()],
+        two_phase: None,
+        verbatim: true,
+    })
+}
+
 fn scan_request(endpoint: ScanEndpoint, request: Map<String, serde_json::Value>) -> ScanRequest {
     ScanRequest {
         endpoint,

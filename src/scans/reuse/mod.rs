@@ -23,9 +23,9 @@ pub(super) use self::store::{reuse_answers, reused_within_hour};
 
 /// Where a search's answers stand in the history, and its body.
 #[derive(Debug, Default)]
-struct Searches {
-    bodies: Vec<Value>,
-    series: Vec<Vec<u8>>,
+pub(super) struct Searches {
+    pub(super) bodies: Vec<Value>,
+    pub(super) series: Vec<Vec<u8>>,
     first_dates: Vec<Date>,
     /// The first date where there is no second.
     last_dates: Vec<Date>,
@@ -33,7 +33,7 @@ struct Searches {
 
 impl Searches {
     /// Those of `requests`, each with a value of its own; a request without a price has none.
-    fn of<'a, T>(requests: impl Iterator<Item = (T, &'a Request)>) -> (Vec<T>, Self) {
+    pub(super) fn of<'a, T>(requests: impl Iterator<Item = (T, &'a Request)>) -> (Vec<T>, Self) {
         let (mut of, mut searches) = (Vec::new(), Self::default());
         for (value, request) in requests {
             let Some(subject) = Subject::of(request) else {

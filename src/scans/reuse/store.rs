@@ -12,7 +12,7 @@ use crate::ids::{ItemId, ScanId, TenantId};
 use crate::scans::plan::ScanPlan;
 
 impl Searches {
-    fn sql_dates(&self) -> [Vec<Date>; 2] {
+    pub(in crate::scans) fn sql_dates(&self) -> [Vec<Date>; 2] {
         [&self.first_dates, &self.last_dates]
             .map(|dates| dates.iter().map(|date| date.to_sqlx()).collect())
     }

@@ -109,7 +109,11 @@ pub async fn find_or_create(
     find_or_create_by_fingerprints(conn, &Fingerprint::all(ring, key), now).await
 }
 
-async fn find_or_create_by_fingerprints(
+/// As [`find_or_create`], where the key is not known any more.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn find_or_create_by_fingerprints(
     conn: &mut PgConnection,
     fingerprints: &[Fingerprint],
     now: Timestamp,

@@ -1,0 +1,326 @@
+//! `Cache-Control` of a synchronous search, as RFC 9111 defines it for requests (gateway.md, rules
+//! 53 to 58).
+//!
+//! ```text
+//!  max-age=N ──► a stored answer that young: Age, no request
+//!            ──► an equal search of this process in flight: its answer, no request
+//!            ──► a search as without the header, which is stored after its response
+//! ```
+//!
+//! Without `max-age` or `only-if-cached` the header changes nothing. Where the database cannot be
+//! asked, the search is made: its answer is not reused later, and nothing else differs.
+
+use std::time::Duration;
+
+use axum::http::header::{AGE, CACHE_CONTROL};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use tokio::time::timeout;
+
+use super::AppState;
+use super::auth::ApiKey;
+use super::error::ApiError;
+use super::outcome_response::{MapFinding, outcome_response};
+use super::prefer::split;
+use super::scans::request_context;
+use super::search_call::SearchCall;
+use super::shared_calls::{CallKey, Joined};
+use crate::contract::scans::MaxAgeSeconds;
+use crate::contract::{Endpoint, ErrorType, ValidationError};
+use crate::metrics;
+use crate::scans::recorded_search::{self, EarlierAnswer};
+use crate::search::{Outcome, Search};
+use crate::tenants;
+
+/// How long the look-up of a stored answer may take; then the search is made.
+const LOOKUP_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// The known directives of a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct CacheControl {
+    max_age: Option<u32>,
+    min_fresh: Option<u32>,
+    no_cache: bool,
+    no_store: bool,
+    only_if_cached: bool,
+}
+
+impl CacheControl {
+    /// The directives that concern this service; `None` if none asks for it. Unknown directives are
+    /// ignored (RFC 9111, 5.2.3); the first of a repeated one counts.
+    ///
+    /// # Errors
+    /// When `max-age` or `min-fresh` is no number of seconds: the caller would pay for an answer that
+    /// it wanted to reuse.
+    fn of(headers: &HeaderMap) -> Result<Option<Self>, ValidationError> {
+        let mut known = Self::default();
+        for value in headers
+            .get_all(CACHE_CONTROL)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+        {
+            for directive in split(value, ',') {
+                let (name, argument) = directive
+                    .split_once('=')
+                    .map_or((directive, None), |(name, argument)| (name, Some(argument)));
+                match name.trim().to_ascii_lowercase().as_str() {
+                    "max-age" if known.max_age.is_none() => {
+                        known.max_age = Some(seconds(directive, argument)?);
+                    }
+                    "min-fresh" if known.min_fresh.is_none() => {
+                        known.min_fresh = Some(seconds(directive, argument)?);
+                    }
+                    "no-cache" => known.no_cache = true,
+                    "no-store" => known.no_store = true,
+                    "only-if-cached" => known.only_if_cached = true,
+                    _ => {}
+                }
+            }
+        }
+        Ok(Some(known).filter(|known| known.max_age.is_some() || known.only_if_cached))
+    }
+
+    /// The oldest answer that may be reused; `None`: none may. Without `max-age`, `only-if-cached`
+    /// takes an answer of any age.
+    fn oldest(self) -> Option<MaxAgeSeconds> {
+        if self.no_cache || self.no_store {
+            return None;
+        }
+        let age = self.max_age.unwrap_or(u32::MAX);
+        let age = age.saturating_sub(self.min_fresh.unwrap_or(0));
+        MaxAgeSeconds::new(age.min(MaxAgeSeconds::MAX))
+    }
+}
+
+/// A number of seconds, which may be quoted. A larger one than fits counts as the largest.
+fn seconds(directive: &str, argument: Option<&str>) -> Result<u32, ValidationError> {
+    let digits = argument.unwrap_or_default().trim().trim_matches('"');
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(ValidationError::with_found(
+            "Cache-Control",
+            format!("{directive:?}"),
+            "a number of seconds after `=`, for example max-age=3600",
+        ));
+    }
+    Ok(digits.parse().unwrap_or(u32::MAX))
+}
+
+/// The response of a search whose caller says how old its answer may be; `None`: it does not say.
+///
+/// # Errors
+/// Those of a search; `not_cached` where only a stored answer is wanted and there is none.
+pub(super) async fn respond(
+    app: &AppState,
+    parts: &Parts,
+    caller: &ApiKey,
+    search: &Search,
+    map_finding: MapFinding,
+) -> Result<Option<Response>, ApiError> {
+    if !parts.headers.contains_key(CACHE_CONTROL)
+        || !Endpoint::SEARCHES.contains(&search.endpoint())
+    {
+        return Ok(None);
+    }
+    let Some(control) = CacheControl::of(&parts.headers)? else {
+        return Ok(None);
+    };
+    // Boxed: a search without the header would keep the memory of this step while it waits.
+    let outcome = Box::pin(find_or_search(app, parts, caller, search, control)).await?;
+    Ok(outcome.map(|outcome| outcome.into_response(search, map_finding)))
+}
+
+/// An outcome, and how old it is if it was not searched for this request.
+struct AgedOutcome {
+    outcome: Outcome,
+    /// In seconds.
+    age: Option<u64>,
+}
+
+impl AgedOutcome {
+    /// The plan headers of a reused answer no longer hold, and it cost nothing.
+    fn into_response(self, search: &Search, map_finding: MapFinding) -> Response {
+        let Self { mut outcome, age } = self;
+        let Some(age) = age else {
+            return outcome_response(search, outcome, map_finding);
+        };
+        outcome.plan_headers.clear();
+        outcome.billed_requests = 0;
+        let age = [(AGE, HeaderValue::from(age))];
+        (age, outcome_response(search, outcome, map_finding)).into_response()
+    }
+}
+
+/// `None`: the request prefers a scan, which the caller makes.
+async fn find_or_search(
+    app: &AppState,
+    parts: &Parts,
+    caller: &ApiKey,
+    search: &Search,
+    control: CacheControl,
+) -> Result<Option<AgedOutcome>, ApiError> {
+    let oldest = control.oldest();
+    if let Some(oldest) = oldest {
+        match find_stored(app, caller, search, oldest).await {
+            Ok(Some(stored)) => {
+                metrics::search_reused("stored");
+                return Ok(Some(AgedOutcome {
+                    outcome: stored.outcome,
+                    age: Some(stored.age.as_secs().try_into().unwrap_or(0)),
+                }));
+            }
+            Err(error) if control.only_if_cached => return Err(error),
+            Ok(None) | Err(_) => {}
+        }
+    }
+    if control.only_if_cached {
+        return Err(ApiError::new(
+            ErrorType::NotCached,
+            "no stored answer to this search is as young as `Cache-Control` asks for; send it without `only-if-cached` to search",
+        ));
+    }
+    if super::prefer::prefers_scan(&parts.headers) {
+        return Ok(None);
+    }
+    let call = SearchCall::new(app, parts, caller, search);
+    if oldest.is_none() {
+        let (outcome, _) = call.admit().await?.run(!control.no_store).await;
+        return Ok(Some(AgedOutcome { outcome, age: None }));
+    }
+    join_or_search(app, caller, search, call).await.map(Some)
+}
+
+/// The answer of an equal search in flight, or of one that is made now.
+async fn join_or_search(
+    app: &AppState,
+    caller: &ApiKey,
+    search: &Search,
+    call: SearchCall,
+) -> Result<AgedOutcome, ApiError> {
+    let key = CallKey::new(&caller.key, search);
+    match app.shared_calls.join_or_start(key, call).await? {
+        Joined::Own(outcome) => Ok(AgedOutcome { outcome, age: None }),
+        Joined::Other(outcome, age) => {
+            metrics::search_reused("joined");
+            Ok(AgedOutcome {
+                outcome,
+                age: Some(age.as_secs()),
+            })
+        }
+    }
+}
+
+/// The youngest stored answer, if it is young enough.
+async fn find_stored(
+    app: &AppState,
+    caller: &ApiKey,
+    search: &Search,
+    oldest: MaxAgeSeconds,
+) -> Result<Option<EarlierAnswer>, ApiError> {
+    let context = request_context(app, caller)?;
+    // A look-up is a query like any other of this caller; a search is not.
+    app.check_rate_limit(&caller.key)?;
+    let found = async {
+        let _permits = app
+            .concurrency
+            .request(&caller.key, caller.is_write)
+            .await?;
+        let (conn, tenant) = tenants::store::find_with_connection(
+            context.pool,
+            context.ring,
+            context.key,
+            context.now,
+        )
+        .await?;
+        drop(conn);
+        let Some(tenant) = tenant else {
+            return Ok(None);
+        };
+        let found = recorded_search::find_answer(
+            context.pool,
+            tenant,
+            search.request(),
+            oldest,
+            context.now,
+        );
+        Ok::<_, ApiError>(found.await?)
+    };
+    match timeout(LOOKUP_TIMEOUT, found).await {
+        Ok(found) => found,
+        Err(_) => {
+            tracing::info!("looking for a stored answer took too long; the search is made");
+            Err(ApiError::new(
+                ErrorType::Unavailable,
+                "the stored answers could not be read in time; try again later",
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn control(values: &[&'static str]) -> Result<Option<CacheControl>, String> {
+        let headers = values
+            .iter()
+            .map(|value| (CACHE_CONTROL, HeaderValue::from_static(value)))
+            .collect();
+        CacheControl::of(&headers).map_err(|error| error.found.unwrap())
+    }
+
+    fn oldest(values: &[&'static str]) -> Option<u32> {
+        control(values)
+            .unwrap()
+            .and_then(CacheControl::oldest)
+            .map(MaxAgeSeconds::get)
+    }
+
+    #[test]
+    fn directives_say_how_old_an_answer_may_be() {
+        for (values, expected) in [
+            (&["max-age=60"][..], Some(60)),
+            (&["Max-Age = 60"], Some(60)),
+            (&["max-age=\"60\""], Some(60)),
+            (&["max-age=60, max-age=70"], Some(60)),
+            (&["public, max-age=60, stale-if-error=9"], Some(60)),
+            (&["max-age=60", "min-fresh=20"], Some(40)),
+            (&["max-age=20, min-fresh=20"], None),
+            (&["max-age=0"], None),
+            (&["max-age=60, no-cache"], None),
+            (&["max-age=60, no-store"], None),
+            (&["max-age=9999999"], Some(2_678_400)),
+            (&["max-age=99999999999999999999"], Some(2_678_400)),
+            (&["only-if-cached"], Some(2_678_400)),
+            (&["only-if-cached, max-age=5"], Some(5)),
+        ] {
+            assert_eq!(oldest(values), expected, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn other_directives_change_nothing() {
+        for values in [
+            &["no-cache"][..],
+            &["no-store"],
+            &["min-fresh=5"],
+            &["x"],
+            &[""],
+            &[],
+        ] {
+            assert_eq!(control(values), Ok(None), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn an_age_that_is_no_number_is_a_fault() {
+        for (values, found) in [
+            ("max-age=6h", "\"max-age=6h\""),
+            ("max-age", "\"max-age\""),
+            ("max-age=-1", "\"max-age=-1\""),
+            ("max-age=60, min-fresh=", "\"min-fresh=\""),
+        ] {
+            assert_eq!(control(&[values]), Err(found.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The call of a synchronous search, by its request or by a task of its own.
+
+use axum::http::request::Parts;
+use jiff::Timestamp;
+use tokio::task::JoinHandle;
+
+use super::AppState;
+use super::admission::SearchPermit;
+use super::auth::ApiKey;
+use super::error::ApiError;
+use super::key_guessing::KeyVerdict;
+use super::request_id::request_id;
+use crate::charges::CallUsage;
+use crate::contract::SearchStatus;
+use crate::search::disposition::{self, ItemDisposition};
+use crate::search::{CallerKey, Outcome, Search};
+use crate::tenants::acceptance::{means_accepted, means_refused};
+
+/// Sends an admitted search.
+pub(super) async fn send(
+    app: &AppState,
+    search: &Search,
+    key: &CallerKey,
+    request_id: &str,
+    permit: SearchPermit,
+) -> Outcome {
+    let outcome = app
+        .upstream
+        .search(search, key, request_id, || async { true })
+        .await;
+    permit.record_verdict(key_verdict(outcome.http_status));
+    app.charge(key, CallUsage::from_search(search, &outcome));
+    outcome
+}
+
+/// A search that can be sent by another task than that of its request.
+#[derive(Debug, Clone)]
+pub(super) struct SearchCall {
+    app: AppState,
+    key: CallerKey,
+    search: Search,
+    request_id: String,
+}
+
+impl SearchCall {
+    pub(super) fn new(app: &AppState, parts: &Parts, caller: &ApiKey, search: &Search) -> Self {
+        Self {
+            app: app.clone(),
+            key: caller.key.clone(),
+            search: search.clone(),
+            request_id: request_id(&parts.extensions).to_owned(),
+        }
+    }
+
+    pub(super) fn search(&self) -> &Search {
+        &self.search
+    }
+
+    /// # Errors
+    /// Those of [`AppState::admit_search`].
+    pub(super) async fn admit(self) -> Result<AdmittedCall, ApiError> {
+        let permit = self.app.admit_search(&self.key).await?;
+        Ok(AdmittedCall { call: self, permit })
+    }
+}
+
+/// A search with the permission to send it.
+#[derive(Debug)]
+pub(super) struct AdmittedCall {
+    call: SearchCall,
+    permit: SearchPermit,
+}
+
+impl AdmittedCall {
+    /// Sends the search. With `stores`, its record is a task that this does not wait for; it ends when
+    /// the search is stored or dropped.
+    pub(super) async fn run(self, stores: bool) -> (Outcome, Option<JoinHandle<()>>) {
+        let Self {
+            call:
+                SearchCall {
+                    app,
+                    key,
+                    search,
+                    request_id,
+                },
+            permit,
+        } = self;
+        let started_at = Timestamp::now();
+        let outcome = send(&app, &search, &key, &request_id, permit).await;
+        let recorder = app.custody.as_ref().map(|custody| &custody.recorder);
+        let recorded = recorder.filter(|_| stores).and_then(|recorder| {
+            recorder.record(&key, &search, &outcome, (started_at, Timestamp::now()))
+        });
+        (outcome, recorded)
+    }
+}
+
+/// What a marketplace status says of the key.
+fn key_verdict(http_status: Option<u16>) -> KeyVerdict {
+    match http_status {
+        Some(status) if means_accepted(status) => KeyVerdict::Accepted,
+        Some(status) if means_refused(status) => KeyVerdict::Refused,
+        _ => KeyVerdict::Unknown,
+    }
+}
+
+/// Whether the answer may be given to another request: it is complete.
+pub(super) fn is_complete(search: &Search, outcome: &Outcome) -> bool {
+    matches!(
+        disposition::of(search, outcome).item,
+        ItemDisposition::Done {
+            status: SearchStatus::Ok | SearchStatus::Empty,
+            ..
+        }
+    )
+}

@@ -1,0 +1,85 @@
+//! Stores a synchronous search after its call (gateway.md, rule 57): in one transaction, as if the
+//! queue had made it.
+
+use jiff::Timestamp;
+use sqlx::PgPool;
+
+use super::completed_call::CompletedCall;
+use super::record;
+use super::store::ClaimRow;
+use super::{Claim, WorkerId};
+use crate::commands::CommandError;
+use crate::config::PaceConfig;
+use crate::db;
+use crate::scans::recorded_search::{self, CALL_NUMBER};
+use crate::search::{Outcome, PlanQuota, Search};
+use crate::tenants::{Fingerprint, store::find_or_create_by_fingerprints};
+
+/// A synchronous search and what it came to.
+#[derive(Debug)]
+pub struct FinishedSearch {
+    pub caller: Vec<Fingerprint>,
+    pub search: Search,
+    pub outcome: Outcome,
+    /// The outcome as it is stored, without the caller's key.
+    pub stored: Outcome,
+    pub started_at: Timestamp,
+    pub ended_at: Timestamp,
+}
+
+/// Stores the search as a scan that has ended, with its answer and its observation. A refusal of
+/// the key or the plan does not pause the lane: the call was not the lane's.
+///
+/// # Errors
+/// When the database does not answer; nothing is stored then.
+pub async fn record_search(
+    pool: &PgPool,
+    pace: &PaceConfig,
+    finished: &FinishedSearch,
+) -> Result<(), CommandError> {
+    let FinishedSearch {
+        caller,
+        search,
+        outcome,
+        stored,
+        started_at,
+        ended_at,
+    } = finished;
+    let mut tx = db::begin(pool).await?;
+    let tenant = find_or_create_by_fingerprints(&mut tx, caller, *started_at).await?;
+    let call = recorded_search::insert_call(
+        &mut tx,
+        tenant,
+        pace,
+        search.request(),
+        *started_at,
+        outcome.billed_requests,
+    )
+    .await?;
+    let row = ClaimRow {
+        claim: Claim {
+            worker: WorkerId(0),
+            tenant,
+            item: call.item,
+            number: CALL_NUMBER,
+        },
+        lane: search.endpoint().api(),
+        scan: call.scan,
+        endpoint: search.endpoint().as_str().to_owned(),
+        body: search.body().clone(),
+        upstream_filters: true,
+        upstream_limit: None,
+        verbatim: true,
+        shares: false,
+        grant: None,
+    };
+    let mut completed = CompletedCall::new(&row, search, outcome, *ended_at)
+        .with_attempt(call.attempt)
+        .with_outcome(stored)
+        .without_pause();
+    // The charge of the call updates the lane.
+    completed.plan = PlanQuota::default();
+    record::store_on(&mut tx, &[&completed]).await?;
+    tx.commit().await?;
+    Ok(())
+}

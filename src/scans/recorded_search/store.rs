@@ -1,0 +1,84 @@
+//! Statements on synchronous searches that are stored after their call.
+
+use jiff::Timestamp;
+use jiff_sqlx::ToSqlx as _;
+use sqlx::{PgConnection, PgPool};
+
+use super::{CALL_NUMBER, EarlierAnswer};
+use crate::contract::Endpoint;
+use crate::contract::scans::MaxAgeSeconds;
+use crate::ids::{AttemptId, ItemId, ScanId, TenantId};
+use crate::scans::read::{decompress_bytes, decompress_json};
+use crate::scans::reuse::Searches;
+use crate::search::{AnswerBody, Outcome};
+
+/// Begins the call of a scan's only item in the ledger, as it was begun before it was stored. No
+/// worker had claimed it.
+pub(super) async fn begin_call(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    scan: ScanId,
+    attempt: AttemptId,
+    started_at: Timestamp,
+    billed: u16,
+) -> sqlx::Result<ItemId> {
+    let item = sqlx::query_scalar!(
+        "with item as (
+             update scan_items
+             set state = 'calling', worker_id = 0, attempt = $6, calls = 1, counted_calls = 1, requests_spent = $5
+             where tenant_id = $1 and scan_id = $2
+             returning item_id
+         ), begun as (
+             insert into attempts (tenant_id, item_id, number, attempt_id, scan_id, worker_id, started_at, requests_spent)
+             select $1, item_id, $6, $3, $2, 0, $4, $5 from item
+         ), counted as (
+             update scans set status = 'running', started_at = $4, requests_spent = $5 where tenant_id = $1 and scan_id = $2
+         )
+         select item_id from item",
+        tenant.uuid(),
+        scan.uuid(),
+        attempt.uuid(),
+        started_at.to_sqlx() as _,
+        i16::try_from(billed).unwrap_or(i16::MAX) as _,
+        CALL_NUMBER,
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(item.into())
+}
+
+/// The answer that this one search may take.
+pub(super) async fn find_answer(
+    pool: &PgPool,
+    tenant: TenantId,
+    endpoint: Endpoint,
+    searches: &Searches,
+    max_age: MaxAgeSeconds,
+    now: Timestamp,
+) -> sqlx::Result<Option<EarlierAnswer>> {
+    let [first_dates, last_dates] = searches.sql_dates();
+    let row = sqlx::query!(
+        r#"select r.observed_at as "observed_at!: jiff_sqlx::Timestamp", o.outcome, a.body as "body?"
+           from reusable_answers($1, $2, make_interval(secs => $3), $4, null, true, $5, $6, $7, $8, true) r
+           join search_outcomes o on o.tenant_id = $2 and o.item_id = r.item_id and o.number = r.number
+           left join answers a on a.tenant_id = $2 and a.item_id = r.item_id and a.number = r.number and a.observed_at = r.observed_at"#,
+        now.to_sqlx() as _,
+        tenant.uuid(),
+        f64::from(max_age.get()),
+        endpoint.as_str(),
+        &searches.bodies,
+        &searches.series,
+        &first_dates as _,
+        &last_dates as _,
+    )
+    .fetch_optional(pool)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let outcome: Outcome = decompress_json(&row.outcome)?;
+    let body = row.body.as_deref().map(decompress_bytes).transpose()?;
+    let outcome = outcome.with_body(body.map(AnswerBody::from_checked));
+    Ok(outcome.map(|outcome| EarlierAnswer {
+        outcome,
+        age: now.duration_since(row.observed_at.to_jiff()),
+    }))
+}
