@@ -53,8 +53,9 @@ pub(super) struct SharedCalls {
 }
 
 impl SharedCalls {
-    /// The complete answer of an equal call in flight, or the outcome of `call`. If the other call
-    /// does not complete, this one is sent, and joins no other: so nobody waits for more than two.
+    /// The complete answer of an equal call in flight, or of one that has just ended and is at most
+    /// `oldest` old; else the outcome of `call`. If the other call does not complete, this one is
+    /// sent, and joins no other: so nobody waits for more than two.
     ///
     /// # Errors
     /// When the call is not admitted, or its task failed.
@@ -62,6 +63,7 @@ impl SharedCalls {
         &self,
         key: CallKey,
         call: SearchCall,
+        oldest: Duration,
     ) -> Result<Joined, ApiError> {
         let mut may_join = true;
         loop {
@@ -72,7 +74,9 @@ impl SharedCalls {
             match ending {
                 Some((outcome, _)) if is_own => return Ok(Joined::Own(Outcome::clone(&outcome))),
                 None if is_own => return Err(ApiError::internal("the task of a search failed")),
-                Some((outcome, ended_at)) if is_complete(call.search(), &outcome) => {
+                Some((outcome, ended_at))
+                    if ended_at.elapsed() <= oldest && is_complete(call.search(), &outcome) =>
+                {
                     return Ok(Joined::Other(Outcome::clone(&outcome), ended_at.elapsed()));
                 }
                 _ => may_join = false,
