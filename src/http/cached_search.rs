@@ -10,31 +10,24 @@
 //! Without `max-age` or `only-if-cached` the header changes nothing. Where the database cannot be
 //! asked, the search is made: its answer is not reused later, and nothing else differs.
 
-use std::time::Duration;
-
 use axum::http::header::{AGE, CACHE_CONTROL};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use tokio::time::timeout;
 
 use super::AppState;
 use super::auth::ApiKey;
 use super::error::ApiError;
 use super::outcome_response::{MapFinding, outcome_response};
 use super::prefer::split;
-use super::scans::request_context;
 use super::search_call::SearchCall;
 use super::shared_calls::{CallKey, Joined};
+use super::stored_answer;
 use crate::contract::scans::MaxAgeSeconds;
 use crate::contract::{Endpoint, ErrorType, ValidationError};
 use crate::metrics;
-use crate::scans::recorded_search::{self, EarlierAnswer};
+use crate::scans::recorded_search::EarlierAnswer;
 use crate::search::{Outcome, Search};
-use crate::tenants;
-
-/// How long the look-up of a stored answer may take; then the search is made.
-const LOOKUP_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The known directives of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -183,11 +176,13 @@ async fn find_or_search(
         return Ok(None);
     }
     let call = SearchCall::new(app, parts, caller, search);
-    if oldest.is_none() {
+    let Some(oldest) = oldest else {
         let (outcome, _) = call.admit().await?.run(!control.no_store).await;
         return Ok(Some(AgedOutcome { outcome, age: None }));
-    }
-    join_or_search(app, caller, search, call).await.map(Some)
+    };
+    join_or_search(app, caller, search, call, oldest)
+        .await
+        .map(Some)
 }
 
 /// The answer of an equal search in flight, or of one that is made now.
@@ -196,9 +191,10 @@ async fn join_or_search(
     caller: &ApiKey,
     search: &Search,
     call: SearchCall,
+    oldest: MaxAgeSeconds,
 ) -> Result<AgedOutcome, ApiError> {
     let key = CallKey::new(&caller.key, search);
-    match app.shared_calls.join_or_start(key, call).await? {
+    match app.shared_calls.join_or_start(key, call, oldest).await? {
         Joined::Own(outcome) => Ok(AgedOutcome { outcome, age: None }),
         Joined::Other(outcome, age) => {
             metrics::search_reused("joined");
@@ -210,51 +206,20 @@ async fn join_or_search(
     }
 }
 
-/// The youngest stored answer, if it is young enough.
+/// The youngest stored answer, if it is young enough. A look-up is a query of this caller like any
+/// other; a search is not.
 async fn find_stored(
     app: &AppState,
     caller: &ApiKey,
     search: &Search,
     oldest: MaxAgeSeconds,
 ) -> Result<Option<EarlierAnswer>, ApiError> {
-    let context = request_context(app, caller)?;
-    // A look-up is a query like any other of this caller; a search is not.
     app.check_rate_limit(&caller.key)?;
-    let found = async {
-        let _permits = app
-            .concurrency
-            .request(&caller.key, caller.is_write)
-            .await?;
-        let (conn, tenant) = tenants::store::find_with_connection(
-            context.pool,
-            context.ring,
-            context.key,
-            context.now,
-        )
+    let _permits = app
+        .concurrency
+        .request(&caller.key, caller.is_write)
         .await?;
-        drop(conn);
-        let Some(tenant) = tenant else {
-            return Ok(None);
-        };
-        let found = recorded_search::find_answer(
-            context.pool,
-            tenant,
-            search.request(),
-            oldest,
-            context.now,
-        );
-        Ok::<_, ApiError>(found.await?)
-    };
-    match timeout(LOOKUP_TIMEOUT, found).await {
-        Ok(found) => found,
-        Err(_) => {
-            tracing::info!("looking for a stored answer took too long; the search is made");
-            Err(ApiError::new(
-                ErrorType::Unavailable,
-                "the stored answers could not be read in time; try again later",
-            ))
-        }
-    }
+    stored_answer::find(app, &caller.key, search, oldest).await
 }
 
 #[cfg(test)]

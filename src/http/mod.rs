@@ -40,6 +40,7 @@ mod search_call;
 mod serve;
 mod shared_calls;
 mod socket;
+mod stored_answer;
 mod verify;
 
 use std::ops::Deref;

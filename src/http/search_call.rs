@@ -10,8 +10,11 @@ use super::auth::ApiKey;
 use super::error::ApiError;
 use super::key_guessing::KeyVerdict;
 use super::request_id::request_id;
+use super::stored_answer;
 use crate::charges::CallUsage;
 use crate::contract::SearchStatus;
+use crate::contract::scans::MaxAgeSeconds;
+use crate::scans::recorded_search::EarlierAnswer;
 use crate::search::disposition::{self, ItemDisposition};
 use crate::search::{CallerKey, Outcome, Search};
 use crate::tenants::acceptance::{means_accepted, means_refused};
@@ -72,6 +75,17 @@ pub(super) struct AdmittedCall {
 }
 
 impl AdmittedCall {
+    /// The stored answer that the search may take. Where the look-up fails it takes none.
+    pub(super) async fn find_stored(&self, oldest: MaxAgeSeconds) -> Option<EarlierAnswer> {
+        let SearchCall {
+            app, key, search, ..
+        } = &self.call;
+        stored_answer::find(app, key, search, oldest)
+            .await
+            .ok()
+            .flatten()
+    }
+
     /// Sends the search. With `stores`, its record is a task that this does not wait for; it ends when
     /// the search is stored or dropped.
     pub(super) async fn run(self, stores: bool) -> (Outcome, Option<JoinHandle<()>>) {

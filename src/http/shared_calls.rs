@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use super::error::ApiError;
 use super::search_call::{AdmittedCall, SearchCall, is_complete};
+use crate::contract::scans::MaxAgeSeconds;
 use crate::search::{CallerKey, Outcome, Search};
 
 /// Identifies equal searches of one caller.
@@ -35,13 +36,29 @@ impl CallKey {
     }
 }
 
-/// What a call came to, and when; `None` while it is in flight.
-type Ending = Option<(Arc<Outcome>, Instant)>;
+/// What a call came to, or the stored answer that it took instead.
+#[derive(Debug, Clone)]
+struct Ended {
+    outcome: Arc<Outcome>,
+    /// How old the answer was at the end; `None` if it was searched.
+    age: Option<Duration>,
+    at: Instant,
+}
 
-/// An outcome, of this request's own call or of another one's.
+/// `None` while the call is in flight.
+type Ending = Option<Ended>;
+
+impl Ended {
+    /// How old the answer is now.
+    fn age(&self) -> Duration {
+        self.age.unwrap_or_default() + self.at.elapsed()
+    }
+}
+
+/// An outcome, of this request's own call or of an earlier one.
 pub(super) enum Joined {
     Own(Outcome),
-    /// With the time since the other call ended.
+    /// With the age of its answer.
     Other(Outcome, Duration),
 }
 
@@ -53,9 +70,9 @@ pub(super) struct SharedCalls {
 }
 
 impl SharedCalls {
-    /// The complete answer of an equal call in flight, or of one that has just ended and is at most
-    /// `oldest` old; else the outcome of `call`. If the other call does not complete, this one is
-    /// sent, and joins no other: so nobody waits for more than two.
+    /// The complete answer of an equal call in flight, or of one that has just ended, if it is at
+    /// most `oldest` old; else the outcome of `call`. If the other call does not complete, this one
+    /// is sent, and joins no other: so nobody waits for more than two.
     ///
     /// # Errors
     /// When the call is not admitted, or its task failed.
@@ -63,22 +80,25 @@ impl SharedCalls {
         &self,
         key: CallKey,
         call: SearchCall,
-        oldest: Duration,
+        oldest: MaxAgeSeconds,
     ) -> Result<Joined, ApiError> {
+        let may_take = |ended: &Ended| {
+            ended.age().as_secs() <= oldest.get().into()
+                && is_complete(call.search(), &ended.outcome)
+        };
         let mut may_join = true;
         loop {
             // Admitted first: there is no waiting between the look and the start.
             let admitted = call.clone().admit().await?;
-            let (is_own, ending) = self.join_or_spawn(key, admitted, may_join);
-            let ending = wait_for(ending).await;
-            match ending {
-                Some((outcome, _)) if is_own => return Ok(Joined::Own(Outcome::clone(&outcome))),
-                None if is_own => return Err(ApiError::internal("the task of a search failed")),
-                Some((outcome, ended_at))
-                    if ended_at.elapsed() <= oldest && is_complete(call.search(), &outcome) =>
-                {
-                    return Ok(Joined::Other(Outcome::clone(&outcome), ended_at.elapsed()));
+            let (is_own, ending) = self.join_or_spawn(key, admitted, may_join, oldest);
+            match wait_for(ending).await {
+                Some(ended) if is_own && ended.age.is_none() => {
+                    return Ok(Joined::Own(Outcome::clone(&ended.outcome)));
                 }
+                Some(ended) if may_take(&ended) => {
+                    return Ok(Joined::Other(Outcome::clone(&ended.outcome), ended.age()));
+                }
+                None if is_own => return Err(ApiError::internal("the task of a search failed")),
                 _ => may_join = false,
             }
         }
@@ -91,6 +111,7 @@ impl SharedCalls {
         key: CallKey,
         call: AdmittedCall,
         may_join: bool,
+        oldest: MaxAgeSeconds,
     ) -> (bool, watch::Receiver<Ending>) {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let (sender, receiver) = watch::channel(None);
@@ -105,8 +126,25 @@ impl SharedCalls {
         };
         drop(calls);
         self.tasks.spawn(async move {
-            let (outcome, recorded) = call.run(true).await;
-            sender.send_replace(Some((Arc::new(outcome), Instant::now())));
+            // An equal search may have been stored and taken off the list since this one was looked
+            // for.
+            let stored = if may_join {
+                call.find_stored(oldest).await
+            } else {
+                None
+            };
+            let (outcome, age, recorded) = match stored {
+                Some(stored) => (stored.outcome, Some(stored.age.unsigned_abs()), None),
+                None => {
+                    let (outcome, recorded) = call.run(true).await;
+                    (outcome, None, recorded)
+                }
+            };
+            sender.send_replace(Some(Ended {
+                outcome: Arc::new(outcome),
+                age,
+                at: Instant::now(),
+            }));
             if let Some(recorded) = recorded {
                 drop(recorded.await);
             }
