@@ -25,8 +25,9 @@ use crate::tenants::{Fingerprint, Keyring};
 const MAX_WAITING: usize = 1_000;
 /// The most bytes of their answers.
 const MAX_WAITING_BYTES: usize = 64 << 20;
-/// The most records that are written at once: each takes a connection.
-const MAX_WRITERS: usize = 4;
+/// The most records that are written at once: each takes one of a few connections that requests
+/// need, too.
+const MAX_WRITERS: usize = 2;
 
 /// Stores searches. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -64,7 +65,7 @@ impl SearchRecorder {
         outcome: &Outcome,
         (started_at, ended_at): (Timestamp, Timestamp),
     ) -> Option<JoinHandle<()>> {
-        if !searched(&outcome.finding) {
+        if !searched(outcome) {
             return None;
         }
         let Some(permits) = self.reserve(&outcome.finding) else {
@@ -113,7 +114,8 @@ impl SearchRecorder {
             record_search(&self.pool, &self.pace, finished).await
         };
         match timeout(TRANSACTION_TIMEOUT, written).await {
-            Ok(Ok(())) => metrics::search_recorded(),
+            Ok(Ok(true)) => metrics::search_recorded(),
+            Ok(Ok(false)) => metrics::search_record_dropped(),
             Ok(Err(error)) => {
                 metrics::search_record_dropped();
                 tracing::debug!(%error, "a synchronous search was not stored");
@@ -126,10 +128,12 @@ impl SearchRecorder {
     }
 }
 
-/// Whether the marketplace searched, or tried to: what it refused leaves no observation.
-const fn searched(finding: &Finding) -> bool {
-    matches!(
-        finding,
-        Finding::Answer(_) | Finding::Nothing { .. } | Finding::Incomplete(_)
-    )
+/// Whether the marketplace searched, or tried to: what it refused, or never got, leaves no
+/// observation.
+const fn searched(outcome: &Outcome) -> bool {
+    outcome.billed_requests > 0
+        && matches!(
+            outcome.finding,
+            Finding::Answer(_) | Finding::Nothing { .. } | Finding::Incomplete(_)
+        )
 }

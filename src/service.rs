@@ -16,6 +16,7 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::charges::ChargeRecorder;
@@ -41,6 +42,9 @@ use crate::upstream::{Client, Marketplace, UpstreamConfigError};
 use crate::web;
 use crate::webhooks::{self, Guard, Sender};
 use crate::worker::{self, WorkerDeps, WorkerError};
+
+/// How long the end waits for searches that no request waits for, after the requests have ended.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The pause before the next attempt to prepare the database.
 const DATABASE_RETRY: Duration = Duration::from_secs(2);
@@ -576,7 +580,14 @@ async fn listen(
     let serving = serve(listener, web::router(app.clone()), stop.clone());
     parts.spawn(async move {
         let served = serving.await;
-        app.finish_searches().await;
+        if timeout(FINISH_TIMEOUT, app.finish_searches())
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                "searches whose clients have gone were still in flight or unstored at shutdown"
+            );
+        }
         served
     });
     Ok(address)

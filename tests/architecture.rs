@@ -224,10 +224,6 @@ const PROCESS_CLOCK: &[(&str, &str)] = &[
         "how long an answer waited in the spool",
     ),
     ("http/admission.rs", "when the marketplace accepted a key"),
-    (
-        "http/search_call.rs",
-        "when a synchronous call began and ended",
-    ),
     ("webhooks/run.rs", "when a delivery was tried"),
     (
         "cli/tenants/restore.rs",

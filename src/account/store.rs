@@ -30,6 +30,7 @@ pub(super) struct UsageSumRow {
     pub(super) empty: i64,
     pub(super) partial: i64,
     pub(super) degraded: i64,
+    pub(super) avoided: i64,
 }
 
 pub(super) async fn by_day(
@@ -41,7 +42,7 @@ pub(super) async fn by_day(
         UsageSumRow,
         r#"select day::text as word, null::uuid as id, sum(attempts)::bigint as "attempts!", sum(requests)::bigint as "requests!",
                   sum(ok)::bigint as "ok!", sum(empty)::bigint as "empty!", sum(partial)::bigint as "partial!",
-                  sum(degraded)::bigint as "degraded!"
+                  sum(degraded)::bigint as "degraded!", sum(avoided)::bigint as "avoided!"
            from usage_rows($1, $2, $3) group by day order by day"#,
         tenant.uuid(),
         range.since.to_sqlx() as _,
@@ -60,7 +61,7 @@ pub(super) async fn by_endpoint(
         UsageSumRow,
         r#"select endpoint as word, null::uuid as id, sum(attempts)::bigint as "attempts!", sum(requests)::bigint as "requests!",
                   sum(ok)::bigint as "ok!", sum(empty)::bigint as "empty!", sum(partial)::bigint as "partial!",
-                  sum(degraded)::bigint as "degraded!"
+                  sum(degraded)::bigint as "degraded!", sum(avoided)::bigint as "avoided!"
            from usage_rows($1, $2, $3) group by endpoint order by endpoint collate "C""#,
         tenant.uuid(),
         range.since.to_sqlx() as _,
@@ -82,7 +83,7 @@ pub(super) async fn by_scan(
         UsageSumRow,
         r#"select null::text as word, scan_id as id, sum(attempts)::bigint as "attempts!", sum(requests)::bigint as "requests!",
                   sum(ok)::bigint as "ok!", sum(empty)::bigint as "empty!", sum(partial)::bigint as "partial!",
-                  sum(degraded)::bigint as "degraded!"
+                  sum(degraded)::bigint as "degraded!", sum(avoided)::bigint as "avoided!"
            from usage_rows($1, $2, $3)
            where $4::uuid is null or scan_id is null or scan_id < $4
            group by scan_id order by scan_id desc nulls last limit $5"#,
@@ -108,7 +109,7 @@ pub(super) async fn by_monitor(
         UsageSumRow,
         r#"select null::text as word, s.monitor_id as id, sum(u.attempts)::bigint as "attempts!", sum(u.requests)::bigint as "requests!",
                   sum(u.ok)::bigint as "ok!", sum(u.empty)::bigint as "empty!", sum(u.partial)::bigint as "partial!",
-                  sum(u.degraded)::bigint as "degraded!"
+                  sum(u.degraded)::bigint as "degraded!", sum(u.avoided)::bigint as "avoided!"
            from usage_rows($1, $2, $3) u left join scans s on s.tenant_id = $1 and s.scan_id = u.scan_id
            where $4::uuid is null or s.monitor_id is null or s.monitor_id < $4
            group by s.monitor_id order by s.monitor_id desc nulls last limit $5"#,

@@ -133,6 +133,7 @@ fn add_row(sum: UsageTotals, row: &UsageSumRow) -> UsageTotals {
             degraded: counts.degraded + more.degraded,
             none: counts.none + more.none,
         },
+        avoided: sum.avoided + count(row.avoided),
     }
 }
 
@@ -164,6 +165,7 @@ impl UsageSumRow {
             requests: count(self.requests),
             attempts: count(self.attempts),
             search_status: self.search_status(),
+            avoided: count(self.avoided),
         }
     }
 }

@@ -52,13 +52,20 @@ pub async fn run(args: UsageArgs) -> Result<(), Failure> {
         Column::number("partial").rank(3),
         Column::number("degraded").rank(1),
         Column::number("none").rank(4),
+        Column::number("reused").rank(1),
     ]);
     for row in &rows {
         let key = row
             .key
             .clone()
             .unwrap_or_else(|| "(deleted or none)".to_owned());
-        table.row(cells(key, row.requests, row.attempts, &row.search_status));
+        table.row(cells(
+            key,
+            row.requests,
+            row.attempts,
+            &row.search_status,
+            row.avoided,
+        ));
     }
     let total = &first.totals;
     let row = cells(
@@ -66,12 +73,13 @@ pub async fn run(args: UsageArgs) -> Result<(), Failure> {
         total.requests,
         total.attempts,
         &total.search_status,
+        total.avoided,
     );
     table.row(row.map(|text| Text::new(text.text, Tone::Best)));
     let mut out = anstream::stdout();
     writeln!(out, "{}", table.render(session.screen))?;
     anstream::eprintln!(
-        "Scans and monitors from {} to {} (UTC); synchronous searches are not stored. `farescan quota` shows what is left.",
+        "Scans and monitors from {} to {} (UTC); synchronous searches only where they are stored. `farescan quota` shows what is left.",
         first.since,
         first.until
     );
@@ -87,7 +95,13 @@ fn title(group: UsageGroup) -> &'static str {
     }
 }
 
-fn cells(key: impl Into<Text>, requests: u64, attempts: u64, by: &AttemptCounts) -> [Text; 8] {
+fn cells(
+    key: impl Into<Text>,
+    requests: u64,
+    attempts: u64,
+    by: &AttemptCounts,
+    avoided: u64,
+) -> [Text; 9] {
     let number = |value: u64| Text::from(count(value));
     [
         key.into(),
@@ -98,5 +112,6 @@ fn cells(key: impl Into<Text>, requests: u64, attempts: u64, by: &AttemptCounts)
         number(by.partial),
         number(by.degraded),
         number(by.none),
+        number(avoided),
     ]
 }

@@ -117,8 +117,8 @@ impl UsageQuery {
     }
 }
 
-/// The cost of a caller's scans, from the recorded attempts. Synchronous searches are not included:
-/// the service does not store them; each reports its cost in `X-Upstream-Requests`.
+/// The cost of a caller's scans, from the recorded attempts. Synchronous searches are included only
+/// where they are stored (`Cache-Control: max-age`); each reports its cost in `X-Upstream-Requests`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "since": "2026-11-01", "until": "2026-11-30", "group": "endpoint",
@@ -140,7 +140,8 @@ pub struct Usage {
     pub group: UsageGroup,
     /// The totals of the whole range, on every page.
     pub totals: UsageTotals,
-    /// The rows with attempts: days and endpoints in order, scans and monitors newest first.
+    /// The rows with attempts or avoided searches: days and endpoints in order, scans and monitors
+    /// newest first.
     pub data: Vec<UsageRow>,
     /// Where the next page begins; null on the last.
     pub next_cursor: Option<String>,
@@ -158,6 +159,10 @@ pub struct UsageRow {
     pub attempts: u64,
     /// The attempts by search status.
     pub search_status: AttemptCounts,
+    /// Searches that took an answer instead of a request; absent if none did.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schema(minimum = 1, required = false)]
+    pub avoided: u64,
 }
 
 /// The cost of a range.
@@ -169,6 +174,15 @@ pub struct UsageTotals {
     pub attempts: u64,
     /// The attempts by search status.
     pub search_status: AttemptCounts,
+    /// Searches that took an answer instead of a request; absent if none did.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schema(minimum = 1, required = false)]
+    pub avoided: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Attempts by search status.

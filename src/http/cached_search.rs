@@ -10,6 +10,8 @@
 //! Without `max-age` or `only-if-cached` the header changes nothing. Where the database cannot be
 //! asked, the search is made: its answer is not reused later, and nothing else differs.
 
+use std::time::Duration;
+
 use axum::http::header::{AGE, CACHE_CONTROL};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
@@ -19,14 +21,13 @@ use super::AppState;
 use super::auth::ApiKey;
 use super::error::ApiError;
 use super::outcome_response::{MapFinding, outcome_response};
-use super::prefer::split;
+use super::prefer::{self, split};
 use super::search_call::SearchCall;
-use super::shared_calls::{CallKey, Joined};
+use super::shared_calls::Joined;
 use super::stored_answer;
 use crate::contract::scans::MaxAgeSeconds;
 use crate::contract::{Endpoint, ErrorType, ValidationError};
 use crate::metrics;
-use crate::scans::recorded_search::EarlierAnswer;
 use crate::search::{Outcome, Search};
 
 /// The known directives of a request.
@@ -90,9 +91,9 @@ impl CacheControl {
 fn seconds(directive: &str, argument: Option<&str>) -> Result<u32, ValidationError> {
     let digits = argument.unwrap_or_default().trim().trim_matches('"');
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(ValidationError::with_found(
+        return Err(ValidationError::new(
             "Cache-Control",
-            format!("{directive:?}"),
+            &directive.into(),
             "a number of seconds after `=`, for example max-age=3600",
         ));
     }
@@ -119,48 +120,35 @@ pub(super) async fn respond(
         return Ok(None);
     };
     // Boxed: a search without the header would keep the memory of this step while it waits.
-    let outcome = Box::pin(find_or_search(app, parts, caller, search, control)).await?;
-    Ok(outcome.map(|outcome| outcome.into_response(search, map_finding)))
+    Box::pin(find_or_search(
+        app,
+        parts,
+        caller,
+        search,
+        map_finding,
+        control,
+    ))
+    .await
+    .map(Some)
 }
 
-/// An outcome, and how old it is if it was not searched for this request.
-struct AgedOutcome {
-    outcome: Outcome,
-    /// In seconds.
-    age: Option<u64>,
-}
-
-impl AgedOutcome {
-    /// The plan headers of a reused answer no longer hold, and it cost nothing.
-    fn into_response(self, search: &Search, map_finding: MapFinding) -> Response {
-        let Self { mut outcome, age } = self;
-        let Some(age) = age else {
-            return outcome_response(search, outcome, map_finding);
-        };
-        outcome.plan_headers.clear();
-        outcome.billed_requests = 0;
-        let age = [(AGE, HeaderValue::from(age))];
-        (age, outcome_response(search, outcome, map_finding)).into_response()
-    }
-}
-
-/// `None`: the request prefers a scan, which the caller makes.
+/// A stored answer, a scan if the request prefers one, the answer of an equal search in flight, or
+/// a search.
 async fn find_or_search(
     app: &AppState,
     parts: &Parts,
     caller: &ApiKey,
     search: &Search,
+    map_finding: MapFinding,
     control: CacheControl,
-) -> Result<Option<AgedOutcome>, ApiError> {
+) -> Result<Response, ApiError> {
     let oldest = control.oldest();
     if let Some(oldest) = oldest {
-        match find_stored(app, caller, search, oldest).await {
+        match stored_answer::find(app, &caller.key, search, oldest).await {
             Ok(Some(stored)) => {
                 metrics::search_reused("stored");
-                return Ok(Some(AgedOutcome {
-                    outcome: stored.outcome,
-                    age: Some(stored.age.as_secs().try_into().unwrap_or(0)),
-                }));
+                let age = stored.age.unsigned_abs();
+                return Ok(reused_response(search, stored.outcome, age, map_finding));
             }
             Err(error) if control.only_if_cached => return Err(error),
             Ok(None) | Err(_) => {}
@@ -172,54 +160,37 @@ async fn find_or_search(
             "no stored answer to this search is as young as `Cache-Control` asks for; send it without `only-if-cached` to search",
         ));
     }
-    if super::prefer::prefers_scan(&parts.headers) {
-        return Ok(None);
+    if let Some(response) = prefer::respond_as_scan(app, parts, caller, search, map_finding).await?
+    {
+        return Ok(response);
     }
     let call = SearchCall::new(app, parts, caller, search);
-    let Some(oldest) = oldest else {
-        let (outcome, _) = call.admit().await?.run(!control.no_store).await;
-        return Ok(Some(AgedOutcome { outcome, age: None }));
+    let outcome = match oldest {
+        Some(oldest) => match app.shared_calls.join_or_start(call, oldest).await? {
+            Joined::Own(outcome) => outcome,
+            Joined::Other(outcome, age) => {
+                metrics::search_reused("joined");
+                return Ok(reused_response(search, outcome, age, map_finding));
+            }
+        },
+        None if control.no_store => call.admit().await?.run(false).await.0,
+        None => app.shared_calls.start_alone(call).await?,
     };
-    join_or_search(app, caller, search, call, oldest)
-        .await
-        .map(Some)
+    Ok(outcome_response(search, outcome, map_finding))
 }
 
-/// The answer of an equal search in flight, or of one that is made now.
-async fn join_or_search(
-    app: &AppState,
-    caller: &ApiKey,
+/// The response of an answer that was not searched for this request: its plan headers may no longer
+/// hold, and it cost nothing.
+fn reused_response(
     search: &Search,
-    call: SearchCall,
-    oldest: MaxAgeSeconds,
-) -> Result<AgedOutcome, ApiError> {
-    let key = CallKey::new(&caller.key, search);
-    match app.shared_calls.join_or_start(key, call, oldest).await? {
-        Joined::Own(outcome) => Ok(AgedOutcome { outcome, age: None }),
-        Joined::Other(outcome, age) => {
-            metrics::search_reused("joined");
-            Ok(AgedOutcome {
-                outcome,
-                age: Some(age.as_secs()),
-            })
-        }
-    }
-}
-
-/// The youngest stored answer, if it is young enough. A look-up is a query of this caller like any
-/// other; a search is not.
-async fn find_stored(
-    app: &AppState,
-    caller: &ApiKey,
-    search: &Search,
-    oldest: MaxAgeSeconds,
-) -> Result<Option<EarlierAnswer>, ApiError> {
-    app.check_rate_limit(&caller.key)?;
-    let _permits = app
-        .concurrency
-        .request(&caller.key, caller.is_write)
-        .await?;
-    stored_answer::find(app, &caller.key, search, oldest).await
+    mut outcome: Outcome,
+    age: Duration,
+    map_finding: MapFinding,
+) -> Response {
+    outcome.plan_headers.clear();
+    outcome.billed_requests = 0;
+    let age = [(AGE, HeaderValue::from(age.as_secs()))];
+    (age, outcome_response(search, outcome, map_finding)).into_response()
 }
 
 #[cfg(test)]

@@ -125,11 +125,6 @@ fn seconds(text: &str) -> Option<Duration> {
     )
 }
 
-/// Whether the request prefers a scan to a synchronous search.
-pub(super) fn prefers_scan(headers: &HeaderMap) -> bool {
-    Preference::of(headers).is_some()
-}
-
 /// Adds `Vary: Prefer`.
 pub(super) fn add_vary(endpoint: Endpoint, response: &mut Response) {
     if Endpoint::SEARCHES.contains(&endpoint) {

@@ -1,7 +1,6 @@
 //! The call of a synchronous search, by its request or by a task of its own.
 
 use axum::http::request::Parts;
-use jiff::Timestamp;
 use tokio::task::JoinHandle;
 
 use super::AppState;
@@ -37,7 +36,7 @@ pub(super) async fn send(
 }
 
 /// A search that can be sent by another task than that of its request.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct SearchCall {
     app: AppState,
     key: CallerKey,
@@ -55,7 +54,11 @@ impl SearchCall {
         }
     }
 
-    pub(super) fn search(&self) -> &Search {
+    pub(super) const fn key(&self) -> &CallerKey {
+        &self.key
+    }
+
+    pub(super) const fn search(&self) -> &Search {
         &self.search
     }
 
@@ -75,6 +78,10 @@ pub(super) struct AdmittedCall {
 }
 
 impl AdmittedCall {
+    pub(super) const fn search(&self) -> &Search {
+        &self.call.search
+    }
+
     /// The stored answer that the search may take. Where the look-up fails it takes none.
     pub(super) async fn find_stored(&self, oldest: MaxAgeSeconds) -> Option<EarlierAnswer> {
         let SearchCall {
@@ -99,12 +106,14 @@ impl AdmittedCall {
                 },
             permit,
         } = self;
-        let started_at = Timestamp::now();
+        // While this process's clock is wrong nothing is stored.
+        let started_at = app.now();
         let outcome = send(&app, &search, &key, &request_id, permit).await;
-        let recorder = app.custody.as_ref().map(|custody| &custody.recorder);
-        let recorded = recorder.filter(|_| stores).and_then(|recorder| {
-            recorder.record(&key, &search, &outcome, (started_at, Timestamp::now()))
-        });
+        let record = || {
+            let recorder = &app.custody.as_ref()?.recorder;
+            recorder.record(&key, &search, &outcome, (started_at.ok()?, app.now().ok()?))
+        };
+        let recorded = stores.then(record).flatten();
         (outcome, recorded)
     }
 }

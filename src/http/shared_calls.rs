@@ -20,11 +20,11 @@ use crate::search::{CallerKey, Outcome, Search};
 
 /// Identifies equal searches of one caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct CallKey([u8; 32]);
+struct CallKey([u8; 32]);
 
 impl CallKey {
-    /// A digest of key, endpoint and body: fields in another order make another search.
-    pub(super) fn new(key: &CallerKey, search: &Search) -> Self {
+    /// A digest of key, endpoint and body.
+    fn new(key: &CallerKey, search: &Search) -> Self {
         let mut digest = Sha256::new();
         for part in [key.expose(), search.endpoint().as_str()] {
             digest.update(part.len().to_be_bytes());
@@ -40,109 +40,134 @@ impl CallKey {
 #[derive(Debug, Clone)]
 struct Ended {
     outcome: Arc<Outcome>,
-    /// How old the answer was at the end; `None` if it was searched.
-    age: Option<Duration>,
+    /// How old the stored answer was; `None` if it was searched.
+    stored_age: Option<Duration>,
     at: Instant,
 }
 
 /// `None` while the call is in flight.
-type Ending = Option<Ended>;
+type Ending = watch::Receiver<Option<Ended>>;
 
 impl Ended {
     /// How old the answer is now.
     fn age(&self) -> Duration {
-        self.age.unwrap_or_default() + self.at.elapsed()
+        self.stored_age.unwrap_or_default() + self.at.elapsed()
+    }
+
+    fn is_within(&self, oldest: MaxAgeSeconds) -> bool {
+        self.age().as_secs() <= oldest.get().into()
     }
 }
 
-/// An outcome, of this request's own call or of an earlier one.
+/// An outcome, of this request's own call or of another one's.
 pub(super) enum Joined {
     Own(Outcome),
     /// With the age of its answer.
     Other(Outcome, Duration),
 }
 
+/// What became of a request for a call.
+enum Place {
+    Started(Ending),
+    /// An equal call is in flight, or its answer is young enough. The request keeps its permit: who
+    /// waits counts as a search in flight.
+    Joined(Ending, AdmittedCall),
+}
+
 /// The calls in flight that others may join. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SharedCalls {
-    calls: Arc<Mutex<HashMap<CallKey, watch::Receiver<Ending>>>>,
+    calls: Arc<Mutex<HashMap<CallKey, Ending>>>,
     tasks: TaskTracker,
 }
 
 impl SharedCalls {
-    /// The complete answer of an equal call in flight, or of one that has just ended, if it is at
-    /// most `oldest` old; else the outcome of `call`. If the other call does not complete, this one
-    /// is sent, and joins no other: so nobody waits for more than two.
+    /// The outcome of an equal call in flight, whatever it is, or the complete answer of one that
+    /// has just ended and is at most `oldest` old; else the outcome of `call`. So nobody waits for
+    /// more than one search.
     ///
     /// # Errors
     /// When the call is not admitted, or its task failed.
     pub(super) async fn join_or_start(
         &self,
-        key: CallKey,
         call: SearchCall,
         oldest: MaxAgeSeconds,
     ) -> Result<Joined, ApiError> {
-        let may_take = |ended: &Ended| {
-            ended.age().as_secs() <= oldest.get().into()
-                && is_complete(call.search(), &ended.outcome)
-        };
-        let mut may_join = true;
-        loop {
-            // Admitted first: there is no waiting between the look and the start.
-            let admitted = call.clone().admit().await?;
-            let (is_own, ending) = self.join_or_spawn(key, admitted, may_join, oldest);
-            match wait_for(ending).await {
-                Some(ended) if is_own && ended.age.is_none() => {
-                    return Ok(Joined::Own(Outcome::clone(&ended.outcome)));
-                }
-                Some(ended) if may_take(&ended) => {
+        let key = CallKey::new(call.key(), call.search());
+        let own = match self.join_or_spawn(key, call.admit().await?, oldest) {
+            Place::Started(own) => own,
+            Place::Joined(other, admitted) => {
+                let ended = wait_for(other).await?;
+                // It may have taken a stored answer that is too old here.
+                if ended.stored_age.is_none() || ended.is_within(oldest) {
                     return Ok(Joined::Other(Outcome::clone(&ended.outcome), ended.age()));
                 }
-                None if is_own => return Err(ApiError::internal("the task of a search failed")),
-                _ => may_join = false,
+                self.spawn(admitted, None, None)
+            }
+        };
+        let ended = wait_for(own).await?;
+        let (outcome, age) = (Outcome::clone(&ended.outcome), ended.age());
+        Ok(match ended.stored_age {
+            None => Joined::Own(outcome),
+            Some(_) => Joined::Other(outcome, age),
+        })
+    }
+
+    /// The outcome of `call`, which nobody else takes.
+    ///
+    /// # Errors
+    /// When the call is not admitted, or its task failed.
+    pub(super) async fn start_alone(&self, call: SearchCall) -> Result<Outcome, ApiError> {
+        let ended = wait_for(self.spawn(call.admit().await?, None, None)).await?;
+        Ok(Outcome::clone(&ended.outcome))
+    }
+
+    fn join_or_spawn(&self, key: CallKey, call: AdmittedCall, oldest: MaxAgeSeconds) -> Place {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        match calls.entry(key) {
+            Entry::Vacant(free) => {
+                let listed = Unlist(self.clone(), key);
+                let own = self.spawn(call, Some(oldest), Some(listed));
+                Place::Started(free.insert(own).clone())
+            }
+            Entry::Occupied(other) => {
+                let is_too_old = |ended: &Ended| !ended.is_within(oldest);
+                if other.get().borrow().as_ref().is_some_and(is_too_old) {
+                    return Place::Started(self.spawn(call, None, None));
+                }
+                Place::Joined(other.get().clone(), call)
             }
         }
     }
 
-    /// The call in flight that this one may join, else this one, which is started; and whether it
-    /// is this one. Others may join it until its answer is stored: then they find it there.
-    fn join_or_spawn(
+    /// Starts a task for the call. With `oldest` it looks once more for a stored answer: that of an
+    /// equal search may have been stored and taken off the list since this one looked. It stays on
+    /// the list until its answer is stored, so that others find it either there or here.
+    fn spawn(
         &self,
-        key: CallKey,
         call: AdmittedCall,
-        may_join: bool,
-        oldest: MaxAgeSeconds,
-    ) -> (bool, watch::Receiver<Ending>) {
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let (sender, receiver) = watch::channel(None);
-        let listed = match calls.entry(key) {
-            Entry::Occupied(other) if may_join => return (false, other.get().clone()),
-            // Another one is listed; nobody joins this one.
-            Entry::Occupied(_) => None,
-            Entry::Vacant(free) => {
-                free.insert(receiver.clone());
-                Some(Unlist(self.clone(), key))
-            }
-        };
-        drop(calls);
+        oldest: Option<MaxAgeSeconds>,
+        listed: Option<Unlist>,
+    ) -> Ending {
+        let (sender, ending) = watch::channel(None);
+        let search = call.search().clone();
         self.tasks.spawn(async move {
-            // An equal search may have been stored and taken off the list since this one was looked
-            // for.
-            let stored = if may_join {
-                call.find_stored(oldest).await
-            } else {
-                None
+            let stored = match oldest {
+                Some(oldest) => call.find_stored(oldest).await,
+                None => None,
             };
-            let (outcome, age, recorded) = match stored {
+            let (outcome, stored_age, recorded) = match stored {
                 Some(stored) => (stored.outcome, Some(stored.age.unsigned_abs()), None),
                 None => {
                     let (outcome, recorded) = call.run(true).await;
                     (outcome, None, recorded)
                 }
             };
+            // Who comes later searches again: only a complete answer is given to them.
+            let listed = listed.filter(|_| is_complete(&search, &outcome));
             sender.send_replace(Some(Ended {
                 outcome: Arc::new(outcome),
-                age,
+                stored_age,
                 at: Instant::now(),
             }));
             if let Some(recorded) = recorded {
@@ -150,7 +175,7 @@ impl SharedCalls {
             }
             drop(listed);
         });
-        (true, receiver)
+        ending
     }
 
     /// Waits until all calls have ended. None may start any more.
@@ -161,6 +186,7 @@ impl SharedCalls {
 }
 
 /// Takes the call off the list when it is dropped, also if its task fails.
+#[derive(Debug)]
 struct Unlist(SharedCalls, CallKey);
 
 impl Drop for Unlist {
@@ -170,7 +196,12 @@ impl Drop for Unlist {
     }
 }
 
-/// What a call came to; `None` if its task failed.
-async fn wait_for(mut call: watch::Receiver<Ending>) -> Ending {
-    call.wait_for(Option::is_some).await.ok()?.clone()
+/// What a call came to.
+///
+/// # Errors
+/// When its task failed.
+async fn wait_for(mut call: Ending) -> Result<Ended, ApiError> {
+    let ended = call.wait_for(Option::is_some).await;
+    let ended = ended.ok().and_then(|ended| ended.clone());
+    ended.ok_or_else(|| ApiError::internal("the task of a search failed"))
 }

@@ -2,7 +2,7 @@
 //! queue had made it.
 
 use jiff::Timestamp;
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 
 use super::completed_call::CompletedCall;
 use super::record;
@@ -11,9 +11,12 @@ use super::{Claim, WorkerId};
 use crate::commands::CommandError;
 use crate::config::PaceConfig;
 use crate::db;
+use crate::ids::TenantId;
 use crate::scans::recorded_search::{self, CALL_NUMBER};
 use crate::search::{Outcome, PlanQuota, Search};
-use crate::tenants::{Fingerprint, store::find_or_create_by_fingerprints};
+use crate::tenants::Fingerprint;
+use crate::tenants::acceptance::means_accepted;
+use crate::tenants::store::{acceptance, find_by_fingerprints, find_or_create_by_fingerprints};
 
 /// A synchronous search and what it came to.
 #[derive(Debug)]
@@ -27,8 +30,9 @@ pub struct FinishedSearch {
     pub ended_at: Timestamp,
 }
 
-/// Stores the search as a scan that has ended, with its answer and its observation. A refusal of
-/// the key or the plan does not pause the lane: the call was not the lane's.
+/// Stores the search as a scan that has ended, with its answer and its observation. Returns whether
+/// it did: not for a caller that no marketplace has accepted. A refusal does not pause the lane: the
+/// call was not the lane's.
 ///
 /// # Errors
 /// When the database does not answer; nothing is stored then.
@@ -36,17 +40,19 @@ pub async fn record_search(
     pool: &PgPool,
     pace: &PaceConfig,
     finished: &FinishedSearch,
-) -> Result<(), CommandError> {
+) -> Result<bool, CommandError> {
     let FinishedSearch {
-        caller,
         search,
         outcome,
         stored,
         started_at,
         ended_at,
+        ..
     } = finished;
-    let mut tx = db::begin(pool).await?;
-    let tenant = find_or_create_by_fingerprints(&mut tx, caller, *started_at).await?;
+    let mut tx = db::begin_with_lock_timeout(pool, db::BRIEF_LOCK_WAIT).await?;
+    let Some(tenant) = find_accepted(&mut tx, finished).await? else {
+        return Ok(false);
+    };
     let call = recorded_search::insert_call(
         &mut tx,
         tenant,
@@ -81,5 +87,28 @@ pub async fn record_search(
     completed.plan = PlanQuota::default();
     record::store_on(&mut tx, &[&completed]).await?;
     tx.commit().await?;
-    Ok(())
+    Ok(true)
+}
+
+/// The caller, if the marketplace has accepted its key: others cannot store anything without
+/// bounds. An answer shows that it does, so its caller is created.
+async fn find_accepted(
+    tx: &mut PgConnection,
+    finished: &FinishedSearch,
+) -> sqlx::Result<Option<TenantId>> {
+    let FinishedSearch {
+        caller,
+        outcome,
+        ended_at,
+        ..
+    } = finished;
+    if outcome.http_status.is_some_and(means_accepted) {
+        let tenant = find_or_create_by_fingerprints(tx, caller, *ended_at).await?;
+        acceptance::record_accepted(tx, &[tenant], *ended_at).await?;
+        return Ok(Some(tenant));
+    }
+    let Some(tenant) = find_by_fingerprints(tx, caller, *ended_at).await? else {
+        return Ok(None);
+    };
+    Ok(acceptance::is_accepted(tx, tenant).await?.then_some(tenant))
 }

@@ -105,20 +105,22 @@ fn check_max_requests(
 }
 
 /// Seals the key of this request into the scan's grant. The grant's id stays the same, so that
-/// claims in flight can still open it.
+/// claims in flight can still open it. A search that was stored after its call has no grant yet.
 pub(super) async fn reseal_key(
     scan: &mut LockedScan<'_>,
     context: RequestContext<'_>,
 ) -> sqlx::Result<()> {
-    let Some(grant) = scan.row.grant_id else {
-        return Ok(());
-    };
+    let known = scan.row.grant_id.map(GrantId::from);
     let terms = GrantTerms {
         tenant: scan.tenant(),
-        grant: GrantId::from(grant),
+        grant: known.unwrap_or_else(GrantId::new),
         purpose: Purpose::Scan,
         expires_at: key_expiry(context.now),
     };
     let sealed = terms.seal(context.ring, context.key);
-    tenants::store::replace_grant(scan.conn(), &terms, &sealed).await
+    if known.is_some() {
+        return tenants::store::replace_grant(scan.conn(), &terms, &sealed).await;
+    }
+    tenants::store::insert_grant(scan.conn(), &terms, &sealed, context.now).await?;
+    store::set_grant(scan, terms.grant).await
 }

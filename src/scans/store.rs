@@ -279,6 +279,20 @@ pub(super) async fn insert_items(
     Ok(())
 }
 
+/// Sets the grant of a scan that has none.
+pub(super) async fn set_grant(scan: &mut LockedScan<'_>, grant: GrantId) -> sqlx::Result<()> {
+    let (tenant, id) = (scan.tenant(), scan.id());
+    sqlx::query!(
+        "update scans set grant_id = $3 where tenant_id = $1 and scan_id = $2",
+        tenant.uuid(),
+        id.uuid(),
+        grant.uuid(),
+    )
+    .execute(scan.conn())
+    .await?;
+    Ok(())
+}
+
 /// Removes the expansion of a cancelled scan, under its lock. Returns how many of its items were
 /// never stored.
 async fn remove_unexpanded(

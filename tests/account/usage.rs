@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
 
 use crate::support::reply::Reply;
+use crate::support::service::with;
 use crate::support::upstream::fare;
 use crate::support::{SearchOutcome, TestService, array, departing_from, fares};
 
@@ -292,4 +293,61 @@ async fn a_month_of_a_large_ledger_is_read_by_its_index() {
     );
     assert!(counted > 10_000, "{counted}");
     assert_eq!(answered["totals"]["requests"], json!(counted));
+}
+
+/// `avoided` of each row.
+fn avoided(usage: &Value) -> BTreeMap<String, Value> {
+    let row = |row: &Value| {
+        let key = row["key"].as_str().unwrap_or("none").to_owned();
+        (key, row["avoided"].clone())
+    };
+    array(&usage["data"]).iter().map(row).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn searches_that_took_an_answer_are_counted_beside_those_that_cost() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(4);
+    let first = service.submit(&fares(3)).await;
+    service.wait_until_ended(&first).await;
+    let before = usage(&service, "").await;
+    assert_eq!(before["totals"].get("avoided"), None, "{before:#}");
+
+    let reusing = |dates| with(fares(dates), &json!({"max_age_seconds": 3600}));
+    let longer = service.submit(&reusing(5)).await;
+    service.wait_until_ended(&longer).await;
+    let same = service.submit(&reusing(5)).await;
+    service.wait_until_ended(&same).await;
+    worker.stop().await;
+
+    let by_scan = usage(&service, "group=scan").await;
+    assert_eq!(by_scan["totals"]["requests"], service.upstream.count());
+    assert_eq!(by_scan["totals"]["avoided"], 8);
+    assert_eq!(
+        avoided(&by_scan),
+        BTreeMap::from([
+            (first, Value::Null),
+            (longer.clone(), json!(3)),
+            (same.clone(), json!(5))
+        ])
+    );
+    assert_eq!(rows(&by_scan)[&same], 0, "it has cost nothing");
+
+    // Deleted scans count on.
+    for id in [&longer, &same] {
+        service
+            .app
+            .delete(&format!("/v1/scans/{id}"))
+            .await
+            .expect(204);
+    }
+    for group in ["day", "endpoint", "scan", "monitor"] {
+        let usage = usage(&service, &format!("group={group}")).await;
+        assert_eq!(usage["totals"], by_scan["totals"], "by {group}");
+        let sum: u64 = array(&usage["data"])
+            .iter()
+            .filter_map(|row| row["avoided"].as_u64())
+            .sum();
+        assert_eq!(sum, 8, "by {group}: {usage:#}");
+    }
 }

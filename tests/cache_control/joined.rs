@@ -5,7 +5,7 @@ use futures::future::join_all;
 
 use super::{search, search_as, wait_for_records};
 use crate::gateway::endpoints::body;
-use crate::support::app::KEY;
+use crate::support::app::{KEY, TestApp};
 use crate::support::reply::{Gate, Reply};
 use crate::support::{TestService, wait_until};
 
@@ -40,24 +40,47 @@ async fn equal_searches_in_flight_are_bought_once() {
     wait_for_records(&service, 3).await;
 }
 
+/// Waits until all permits for searches are taken: then every search that was sent waits for a call.
+async fn wait_for_no_permit(service: &TestService) {
+    let (path, name) = ("/v1/hotels/resolve", body(Endpoint::HotelsResolve));
+    wait_until("no search is admitted", async || {
+        service.app.post(path, &name).await.status == 503
+    })
+    .await;
+}
+
 #[tokio::test]
-async fn who_joined_a_search_that_does_not_complete_searches() {
-    let service = TestService::start().await;
+async fn a_search_that_does_not_complete_is_not_repeated_by_those_that_joined() {
+    let limited = TestApp::builder().state(|app| app.with_search_limit(4));
+    let service = TestService::start_with(limited).await;
     let gate = Gate::closed();
     let incomplete = Reply::search_incomplete("no_response").gated_by(&gate);
-    service.upstream.reply(incomplete);
+    service.upstream.on(ONEWAY).reply(incomplete);
     let body = body(ONEWAY);
     let equal = (0..4).map(|_| search(&service, "max-age=3600", ONEWAY, &body));
     let opened = async {
-        service.upstream.wait_for_in_flight(1).await;
+        wait_for_no_permit(&service).await;
         gate.open();
     };
     let (equal, ()) = futures::join!(join_all(equal), opened);
+    let oneway = || {
+        let calls = service.upstream.calls();
+        calls
+            .iter()
+            .filter(|call| call.path.contains("oneway"))
+            .count()
+    };
+    assert_eq!(oneway(), 1);
+    let mut costs = Vec::new();
     for response in &equal {
         assert_eq!(response.header("x-search-status"), "degraded");
-        assert_eq!(response.header("x-upstream-requests"), "1");
+        costs.push(response.header("x-upstream-requests"));
     }
-    assert_eq!(service.upstream.count(), 4);
+    costs.sort_unstable();
+    assert_eq!(costs, ["0", "0", "0", "1"]);
+    // Who comes later searches.
+    let again = search(&service, "max-age=3600", ONEWAY, &body).await;
+    assert_eq!((again.header("x-upstream-requests"), oneway()), ("1", 2));
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use crate::prefer::answers::{READY, prefer};
 use crate::support::app::HttpResponse;
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
-use crate::support::{TestService, service::with};
+use crate::support::{TestService, array, service::with};
 
 const ONEWAY: Endpoint = Endpoint::FlightsOneway;
 
@@ -285,4 +285,51 @@ async fn the_answer_of_a_search_that_became_a_scan_is_reused() {
         .await;
     assert_eq!(service.upstream.count(), 2);
     worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_stored_search_can_be_asked_again() {
+    let service = TestService::start().await;
+    service.accept_key().await;
+    service
+        .upstream
+        .reply(Reply::search_incomplete("no_response"));
+    search(&service, "max-age=3600", ONEWAY, &body(ONEWAY)).await;
+    // The other one is that of the accepted key.
+    wait_for_records(&service, 2).await;
+    let scans = service.get("/v1/scans").await;
+    let of_search = |scan: &&Value| scan["request"]["departure_date"].is_string();
+    let id = array(&scans["data"]).iter().find(of_search).unwrap()["id"]
+        .as_str()
+        .unwrap();
+    let worker = service.start_worker(1);
+    service.upstream.answer_fares(120);
+    let retry = json!({"search_status": ["degraded"]});
+    service
+        .post(&format!("/v1/scans/{id}/retry"), &retry)
+        .await
+        .expect(202);
+    let scan = service.wait_until_ended(id).await;
+    assert_eq!(
+        (&scan["status"], &scan["requests"]["spent"]),
+        (&json!("completed"), &json!(2))
+    );
+    assert_eq!(scan["best"]["price"], 120);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_key_that_is_not_accepted_stores_nothing() {
+    let service = TestService::start().await;
+    for reply in [Reply::status(401), Reply::status(500), Reply::reset()] {
+        service.upstream.reply(reply);
+        search_as(&service, "made-up", "max-age=3600", ONEWAY, &body(ONEWAY)).await;
+    }
+    let calls = service.upstream.count();
+    service.upstream.answer_fares(120);
+    search_as(&service, "made-up", "max-age=3600", ONEWAY, &body(ONEWAY))
+        .await
+        .expect(200);
+    wait_for_records(&service, 1).await;
+    assert_eq!(service.upstream.count(), calls + 1);
 }

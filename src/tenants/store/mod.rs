@@ -109,6 +109,18 @@ pub async fn find_or_create(
     find_or_create_by_fingerprints(conn, &Fingerprint::all(ring, key), now).await
 }
 
+/// As [`find_and_lock`], where the key is not known any more.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn find_by_fingerprints(
+    conn: &mut PgConnection,
+    fingerprints: &[Fingerprint],
+    now: Timestamp,
+) -> sqlx::Result<Option<TenantId>> {
+    look_up_and_lock(conn, fingerprints, now).await
+}
+
 /// As [`find_or_create`], where the key is not known any more.
 ///
 /// # Errors

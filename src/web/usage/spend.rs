@@ -84,6 +84,9 @@ fn totals(usage: &Usage) -> Markup {
             div class="stat" { div class="label" { "Searches sent" } div class="value" { (parts::count(totals.attempts)) } }
             div class="stat" { div class="label" { "With an answer" } div class="value" { (parts::count(found.ok + found.empty + found.partial)) } }
             div class="stat" { div class="label" { "Degraded" } div class="value" { (parts::count(found.degraded)) } }
+            @if totals.avoided > 0 {
+                div class="stat" { div class="label" { "Answers reused" } div class="value" { (parts::count(totals.avoided)) } }
+            }
         }
     }
 }
@@ -127,9 +130,10 @@ fn table(usage: &Usage, base: &str) -> Markup {
                             th scope="col" class="num" { "partial" }
                             th scope="col" class="num" { "degraded" }
                             th scope="col" class="num" { "none" }
+                            @if usage.totals.avoided > 0 { th scope="col" class="num" { "reused" } }
                         }
                     }
-                    tbody { @for row in rows(usage) { (row_markup(usage.group, row)) } }
+                    tbody { @for row in rows(usage) { (row_markup(usage, row)) } }
                 }
             }
             (parts::next_page(&here, usage.next_cursor.as_deref()))
@@ -146,16 +150,17 @@ fn rows(usage: &Usage) -> Vec<&UsageRow> {
     rows
 }
 
-fn row_markup(group: UsageGroup, row: &UsageRow) -> Markup {
+fn row_markup(usage: &Usage, row: &UsageRow) -> Markup {
     let found = row.search_status;
     html! {
         tr {
-            td { (key(group, row.key.as_deref())) }
+            td { (key(usage.group, row.key.as_deref())) }
             td class="num" { b { (parts::count(row.requests)) } }
             td class="num" { (parts::count(row.attempts)) }
             @for number in [found.ok, found.empty, found.partial, found.degraded, found.none] {
                 td class="num" { (parts::count(number)) }
             }
+            @if usage.totals.avoided > 0 { td class="num" { (parts::count(row.avoided)) } }
         }
     }
 }
