@@ -13,6 +13,7 @@ pub(crate) mod assets;
 pub mod auth;
 pub(crate) mod concurrency;
 mod connections;
+mod decisions;
 mod deliveries;
 pub mod error;
 pub(crate) mod events;
@@ -382,6 +383,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(items::list))
         .routes(routes!(items::read))
         .routes(routes!(items::attempts))
+        .routes(routes!(decisions::list))
         // Monitors: a scan on a schedule.
         .routes(routes!(monitors::create, monitors::list))
         .routes(routes!(monitors::preview))

@@ -52,7 +52,7 @@ pub async fn submit(
         let plan = ScanPlan {
             scan_request: scan_request(ScanEndpoint::read(&endpoint.as_str().into())?, body),
             items: vec![request.clone()],
-            two_phase: None,
+            strategy: None,
             verbatim: true,
         };
         store_plan(conn, context, pace, tenant, &plan, None).await
