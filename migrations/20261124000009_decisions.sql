@@ -12,6 +12,9 @@ alter table scan_strategies
     add column risk      double precision check (risk between 0 and 1),
     add column known     integer,
     add column ended_by  text,
+    -- How often prices change, by the counts of ChangeRates, and how many pairs of own prices are among them; null before the first decision.
+    add column rates     double precision[],
+    add column pairs     integer,
     -- Nothing is left to decide. False again when a retry has changed what a question found.
     add column settled   boolean not null default false,
     add check ((find is null) = (max_risk is null) and (find is null) = (batch is null) and (find is null) = (currency is null));

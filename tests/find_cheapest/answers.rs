@@ -198,6 +198,25 @@ async fn young_answers_are_reused_free_of_charge() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn own_price_changes_are_counted() {
+    let service = with_calendar(&ladder(20), 0).await;
+    let scan = run(&service, &finding(20)).await;
+    assert_eq!(
+        scan["strategy"]["counted_changes"], 0,
+        "each date was seen once"
+    );
+    let searched = scan["strategy"]["searched"].clone();
+    let scan = run(&service, &finding(20)).await;
+    assert_eq!(scan["strategy"]["counted_changes"], searched);
+    let counts = "select count(*) from scan_strategies where cardinality(rates) = 317";
+    assert_eq!(
+        service.count(counts).await,
+        2,
+        "they are stored for the later decisions"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_item_is_searched_if_no_risk_is_accepted() {
     let service = with_calendar(&ladder(10), 5).await;
     let body = fares_with(

@@ -36,8 +36,8 @@ pub(crate) use search_fields::search_fields;
 pub use search_fields::{CellValues, SearchFields};
 pub use state::{Expand, ItemSort, ItemState, PauseReason, Priority, ScanStatus};
 pub use strategy::{
-    CoarseStep, Decision, DecisionBest, DecisionPage, DecisionReason, FindGoal, FindProgress,
-    FindStrategy, FoundBest, MaxRisk, Refine, Strategy, StrategyPhase, StrategyProgress,
+    CoarseStep, DecisionBest, DecisionPage, DecisionReason, FindGoal, FindProgress, FindStrategy,
+    FoundBest, MaxRisk, Refine, Strategy, StrategyDecision, StrategyPhase, StrategyProgress,
     TwoPhaseProgress, TwoPhaseStrategy,
 };
 pub use sweep::{DateRange, Nights, Samples, StepDays, Sweep, SweepValue, Weekday};

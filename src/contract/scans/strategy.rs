@@ -252,7 +252,7 @@ string_enum! {
 #[schema(examples(json!({
     "find": "cheapest", "max_risk": 0.05,
     "best": {"item": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c", "date": "2027-01-14", "price": 164, "currency": "USD"},
-    "risk_of_cheaper": 0.031, "stored_prices": 90, "searched": 9, "reused": 0, "unsearched": 81, "decisions": 6,
+    "risk_of_cheaper": 0.031, "stored_prices": 90, "counted_changes": 180, "searched": 9, "reused": 0, "unsearched": 81, "decisions": 6,
     "ended_by": "risk_accepted"
 })))]
 pub struct FindProgress {
@@ -269,6 +269,9 @@ pub struct FindProgress {
     pub risk_of_cheaper: Option<f64>,
     /// The items with a stored price when the first decision was made; null before it.
     pub stored_prices: Option<u32>,
+    /// Pairs of own successive prices that the rates of change count beside the prior; null before
+    /// the first decision.
+    pub counted_changes: Option<u32>,
     /// Items that were searched and have ended.
     pub searched: u32,
     /// Items that took an answer that is young enough for `max_age_seconds`.
@@ -342,7 +345,7 @@ string_enum! {
     "number": 2, "decided_at": "2026-12-01T08:00:04Z", "reason": "likeliest_cheaper", "searches": [41, 47],
     "risk": 0.212, "best": {"position": 44, "price": 164}, "stored_prices": 90, "searched": 2, "may_search": null
 })))]
-pub struct Decision {
+pub struct StrategyDecision {
     /// From 1.
     pub number: u32,
     /// When.
@@ -379,7 +382,7 @@ pub struct DecisionBest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DecisionPage {
     /// The decisions.
-    pub data: Vec<Decision>,
+    pub data: Vec<StrategyDecision>,
     /// Where the next page begins; null on the last.
     pub next_cursor: Option<String>,
 }

@@ -7,7 +7,8 @@ use crate::contract::plans::PlanName;
 use crate::contract::primitives::SortType;
 use crate::contract::quota::PaceSource;
 use crate::contract::scans::{
-    Expand, ItemSort, ItemState, PauseReason, Priority, RetryStatus, ScanStatus, Weekday,
+    DecisionReason, Expand, FindGoal, ItemSort, ItemState, PauseReason, Priority, RetryStatus,
+    ScanStatus, StrategyPhase, Weekday,
 };
 use crate::contract::usage::UsageGroup;
 use crate::contract::verify::{VerifyReason, VerifyScope};

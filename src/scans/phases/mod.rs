@@ -7,6 +7,7 @@
 //! made from; its searches can begin only after that. Not here: which items are searched
 //! (`planner`), what a decision sees (`view`), searching (`queue`).
 
+mod rates;
 pub(super) mod store;
 mod view;
 
@@ -15,15 +16,15 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use sqlx::PgPool;
 
-use self::store::{DecidedItem, StoredStrategy};
-use self::view::Knowledge;
+use self::store::StoredStrategy;
+use self::view::{DecidedItem, Knowledge};
 use super::reuse;
 use super::store::lock::LockedScan;
 use crate::contract::scans::{DecisionReason, ScanStatus};
 use crate::db;
-use crate::planner::{Candidate, ExplainedDecision, PlannerDecision};
+use crate::planner::{Candidate, ChangeRates, ExplainedDecision, PlannerDecision};
 
-pub(super) use self::view::{Asked, Question, StoredAnswer, candidates};
+pub(super) use self::view::{Asked, EarlierAnswer, Question, candidates};
 
 /// The most scans of one query, and the most queries of one pass.
 const BATCH_SIZE: i64 = 100;
@@ -82,11 +83,10 @@ async fn decide_locked(
 ) -> sqlx::Result<()> {
     let mut knowledge = Knowledge::of(&store::learned(lock).await?);
     let is_first = strategy.decisions == 0;
-    let stored = if is_first && strategy.question.is_some() {
-        store::stored_answers(lock).await?
-    } else {
-        Vec::new()
-    };
+    let (mut stored, mut rates) = (Vec::new(), strategy.rates.clone());
+    if is_first && strategy.question.is_some() {
+        (stored, rates) = store::stored_answers(lock, now).await?;
+    }
     let learned = knowledge.learn(stored, items, strategy.currency());
     let candidates = knowledge.candidates(items, now);
     let searched = candidates
@@ -97,7 +97,7 @@ async fn decide_locked(
         may_search: may_search(lock, searched),
         now,
     };
-    let explained = decision(lock, strategy, &candidates, searched, asked);
+    let explained = decision(lock, strategy, &rates, &candidates, asked);
     let decision = store::NewDecision {
         number: strategy.decisions + 1,
         explained: &explained,
@@ -116,21 +116,21 @@ async fn decide_locked(
 fn decision(
     lock: &LockedScan<'_>,
     strategy: &StoredStrategy,
+    rates: &ChangeRates,
     candidates: &[Candidate],
-    searched: usize,
     asked: Asked,
 ) -> ExplainedDecision {
     let Some(question) = &strategy.question else {
         return view::explain(&strategy.phases, candidates);
     };
     if !lock.row.finished {
-        return question.explain(strategy.phases, candidates, asked);
+        return question.explain(strategy.phases, rates, candidates, asked);
     }
     let asked = Asked {
-        may_search: Some(searched),
+        may_search: Some(0),
         ..asked
     };
-    let explained = question.explain(strategy.phases, candidates, asked);
+    let explained = question.explain(strategy.phases, rates, candidates, asked);
     match explained.reason {
         DecisionReason::LimitReached => ExplainedDecision {
             reason: DecisionReason::Retried,

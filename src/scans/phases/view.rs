@@ -5,13 +5,13 @@
 //! from its row and those before it (scans.md, rule 82).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
+use uuid::Uuid;
 
-use super::store::DecidedItem;
 use crate::contract::SearchStatus;
 use crate::planner::{
     Candidate, ChangeRates, ExplainedDecision, ExplainedPlanner, SearchView, StoredPrice, TwoPhase,
@@ -20,12 +20,9 @@ use crate::planner::{
 use crate::scans::item_state::StoredItemState;
 use crate::scans::plan::FindPlan;
 
-/// How often prices change: the prior alone.
-static RATES: LazyLock<ChangeRates> = LazyLock::new(ChangeRates::default);
-
 /// An answer from before the scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::scans) struct StoredAnswer {
+pub(in crate::scans) struct EarlierAnswer {
     pub(in crate::scans) position: usize,
     /// `None`: it had no offer.
     pub(in crate::scans) price: Option<Decimal>,
@@ -35,7 +32,7 @@ pub(in crate::scans) struct StoredAnswer {
 /// What became known between two decisions.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Learned {
-    pub(super) stored: Vec<StoredAnswer>,
+    pub(super) stored: Vec<EarlierAnswer>,
     /// Prices of answers; `None`: no offer.
     pub(super) found: Vec<(usize, Option<Decimal>)>,
     /// Positions that were searched without an answer.
@@ -78,7 +75,7 @@ impl Knowledge {
     /// Adds what the items say now; returns what of it is new.
     pub(super) fn learn(
         &mut self,
-        stored: Vec<StoredAnswer>,
+        stored: Vec<EarlierAnswer>,
         items: &[DecidedItem],
         currency: Option<&str>,
     ) -> Learned {
@@ -88,11 +85,11 @@ impl Knowledge {
         };
         for (position, item) in items.iter().enumerate() {
             match item.outcome(currency) {
-                Outcome::Open => {}
-                Outcome::Found(price) if self.found.get(&position) == Some(&price) => {}
-                Outcome::Found(price) => learned.found.push((position, price)),
-                Outcome::Unanswered if self.unanswered.contains(&position) => {}
-                Outcome::Unanswered => learned.unanswered.push(position),
+                ItemOutcome::Open => {}
+                ItemOutcome::Found(price) if self.found.get(&position) == Some(&price) => {}
+                ItemOutcome::Found(price) => learned.found.push((position, price)),
+                ItemOutcome::Unanswered if self.unanswered.contains(&position) => {}
+                ItemOutcome::Unanswered => learned.unanswered.push(position),
             }
         }
         self.add(&learned);
@@ -114,9 +111,20 @@ impl Knowledge {
     }
 }
 
+/// An item of a decision.
+pub(super) struct DecidedItem {
+    pub(super) item_id: Uuid,
+    pub(super) state: StoredItemState,
+    pub(super) search_status: Option<SearchStatus>,
+    pub(super) best_price: Option<Decimal>,
+    pub(super) currency: Option<String>,
+    /// Its first date.
+    pub(super) date: Date,
+}
+
 /// What an item's search came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum ItemOutcome {
     /// It has not ended.
     Open,
     /// Its best price; `None`: no offer.
@@ -128,10 +136,10 @@ pub(super) enum Outcome {
 impl DecidedItem {
     /// A partial answer with a price counts as that price: it is true, though a lower one may
     /// exist.
-    pub(super) fn outcome(&self, currency: Option<&str>) -> Outcome {
+    pub(super) fn outcome(&self, currency: Option<&str>) -> ItemOutcome {
         match (self.state, self.best_price) {
             (StoredItemState::Done, Some(price)) if self.currency.as_deref() == currency => {
-                Outcome::Found(Some(price))
+                ItemOutcome::Found(Some(price))
             }
             (StoredItemState::Done, None)
                 if matches!(
@@ -139,10 +147,10 @@ impl DecidedItem {
                     Some(SearchStatus::Ok | SearchStatus::Empty)
                 ) =>
             {
-                Outcome::Found(None)
+                ItemOutcome::Found(None)
             }
-            (StoredItemState::Done | StoredItemState::Failed, _) => Outcome::Unanswered,
-            _ => Outcome::Open,
+            (StoredItemState::Done | StoredItemState::Failed, _) => ItemOutcome::Unanswered,
+            _ => ItemOutcome::Open,
         }
     }
 }
@@ -157,8 +165,8 @@ fn stored_price(price: Option<Decimal>, at: Timestamp, now: Timestamp) -> Stored
 
 /// The candidates of a question before its scan.
 pub(in crate::scans) fn candidates(
-    dates: impl Iterator<Item = jiff::civil::Date>,
-    stored: &[StoredAnswer],
+    dates: impl Iterator<Item = Date>,
+    stored: &[EarlierAnswer],
     now: Timestamp,
 ) -> Vec<Candidate> {
     let mut candidates: Vec<_> = dates.map(Candidate::unknown).collect();
@@ -196,17 +204,18 @@ impl Question {
     }
 
     /// The planner of the question.
-    pub(in crate::scans) fn planner(
+    pub(in crate::scans) fn planner<'r>(
         &self,
         otherwise: TwoPhase,
+        rates: &'r ChangeRates,
         asked: Asked,
-    ) -> VerifyWinners<'static> {
+    ) -> VerifyWinners<'r> {
         VerifyWinners {
             max_risk: self.max_risk,
             ceiling: asked.may_search.unwrap_or(usize::MAX),
             batch: self.batch,
             today: TimeZone::UTC.to_datetime(asked.now).date(),
-            rates: &RATES,
+            rates,
             otherwise,
         }
     }
@@ -214,10 +223,11 @@ impl Question {
     pub(super) fn explain(
         &self,
         otherwise: TwoPhase,
+        rates: &ChangeRates,
         candidates: &[Candidate],
         asked: Asked,
     ) -> ExplainedDecision {
-        explain(&self.planner(otherwise, asked), candidates)
+        explain(&self.planner(otherwise, rates, asked), candidates)
     }
 }
 

@@ -7,8 +7,8 @@ use jiff::civil::Date;
 use sqlx::PgConnection;
 
 use crate::ids::TenantId;
-use crate::planner::{PlannerDecision, SearchPlanner as _, SearchView, play};
-use crate::scans::phases::{self, Asked, Question, StoredAnswer};
+use crate::planner::{ChangeRates, PlannerDecision, SearchPlanner as _, SearchView, play};
+use crate::scans::phases::{self, Asked, EarlierAnswer, Question};
 use crate::scans::plan::ScanPlan;
 use crate::scans::searches::Searches;
 
@@ -21,24 +21,36 @@ pub(super) struct QuestionForecast {
     pub(super) expected: Option<u64>,
 }
 
-/// The stored answers to the searches of a question.
-pub(super) async fn stored_answers(
+/// What is stored for a question.
+#[derive(Debug, Default)]
+pub(super) struct StoredPrices {
+    answers: Vec<EarlierAnswer>,
+    rates: ChangeRates,
+}
+
+/// The stored answers to the searches of a question, and how often they change.
+pub(super) async fn stored_prices(
     conn: &mut PgConnection,
     tenant: TenantId,
     plan: &ScanPlan,
-) -> sqlx::Result<Vec<StoredAnswer>> {
+    now: Timestamp,
+) -> sqlx::Result<StoredPrices> {
     if plan.find().is_none() {
-        return Ok(Vec::new());
+        return Ok(StoredPrices::default());
     }
     let (positions, searches) = Searches::of(plan.items.iter().enumerate());
-    phases::store::find_answers(conn, tenant, &positions, &searches, None).await
+    let answers = phases::store::find_answers(conn, tenant, &positions, &searches, None).await?;
+    let rates = phases::store::find_rates(conn, tenant, &searches, now)
+        .await?
+        .rates;
+    Ok(StoredPrices { answers, rates })
 }
 
 /// Makes the first decision of the question, and plays it with the stored prices. The positions in
 /// `free` would take an answer.
 pub(super) fn forecast(
     plan: &ScanPlan,
-    stored: &[StoredAnswer],
+    stored: &StoredPrices,
     free: &BTreeSet<usize>,
     now: Timestamp,
 ) -> Option<QuestionForecast> {
@@ -51,12 +63,12 @@ pub(super) fn forecast(
         now,
     };
     let question = Question::of(find);
-    let planner = question.planner(find.otherwise, asked);
+    let planner = question.planner(find.otherwise, &stored.rates, asked);
     let dates = plan
         .items
         .iter()
         .map(|item| item.first_date().unwrap_or(Date::MAX));
-    let mut candidates = phases::candidates(dates, stored, now);
+    let mut candidates = phases::candidates(dates, &stored.answers, now);
     let view = SearchView {
         candidates: &candidates,
     };

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
-use self::forecast::{QuestionForecast, forecast, stored_answers};
+use self::forecast::{QuestionForecast, StoredPrices, forecast, stored_prices};
 use super::plan::{ScanPlan, earliest_today, plan_blocking};
 use super::reuse;
 use super::store as scans_store;
@@ -65,14 +65,14 @@ pub async fn preview(
     // Rolled back: finding a caller may update its fingerprint, and a preview stores nothing.
     let mut tx = db::begin(context.pool).await?;
     let mut lane = LaneState::new(api, pace);
-    let (mut refusal, mut reused, mut stored) = (None, None, Vec::new());
+    let (mut refusal, mut reused, mut stored) = (None, None, StoredPrices::default());
     if let Some(tenant) = context.find_tenant(&mut tx).await? {
         lane = store::lane(&mut tx, tenant, api, context.now)
             .await?
             .unwrap_or(lane);
         let load = scans_store::load(&mut tx, tenant).await?;
         reused = reuse::reusable_positions(&mut tx, tenant, &plan, context.now).await?;
-        stored = stored_answers(&mut tx, tenant, &plan).await?;
+        stored = stored_prices(&mut tx, tenant, &plan, context.now).await?;
         refusal = exceeded_limit(&load, plan.items.len());
         if refusal.is_none() && !load.accepted {
             let probation = scans_store::probation(&mut tx, Some(tenant), api, context.now).await?;
