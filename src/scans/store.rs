@@ -222,6 +222,13 @@ pub(super) async fn insert_scan(
     Ok(())
 }
 
+/// Which items of a plan are stored now.
+pub(super) struct NewItems {
+    pub(super) positions: Range<usize>,
+    /// Whether their caller is accepted.
+    pub(super) accepted: bool,
+}
+
 /// Inserts the items at these positions in one statement, in state `held` if their scan is paused.
 /// Those that may take an answer that is there end at once. Returns how many wait for a decision.
 /// Their sequence numbers start at the lane's virtual time, so that a short scan does not wait
@@ -231,8 +238,10 @@ pub(super) async fn insert_items(
     tenant: TenantId,
     scan: ScanId,
     plan: &ScanPlan,
-    positions: Range<usize>,
-    accepted: bool,
+    NewItems {
+        positions,
+        accepted,
+    }: NewItems,
     sequence: &Sequence,
     now: Timestamp,
 ) -> sqlx::Result<usize> {

@@ -143,18 +143,11 @@ pub(crate) async fn store_plan(
     let id = ScanId::new();
     store::insert_scan(conn, tenant, id, terms.grant, plan, monitor, context.now).await?;
     let stored = if load.accepted { plan.items.len() } else { 1 };
-    let (positions, now) = (0..stored, context.now);
-    store::insert_items(
-        conn,
-        tenant,
-        id,
-        plan,
-        positions,
-        load.accepted,
-        &sequence,
-        now,
-    )
-    .await?;
+    let items = store::NewItems {
+        positions: 0..stored,
+        accepted: load.accepted,
+    };
+    store::insert_items(conn, tenant, id, plan, items, &sequence, context.now).await?;
     if stored < plan.items.len() {
         let strategy = plan
             .scan_request

@@ -14,9 +14,7 @@ async fn a_stored_calendar_needs_few_searches() {
     let service = with_calendar(&prices, 3).await;
     let preview = service.post("/v1/scans/preview", &finding(60)).await.json();
     // The cheapest dates have risen since, and one beside them has fallen.
-    for date in 29..=31 {
-        prices[date] = Some(73);
-    }
+    prices[29..=31].fill(Some(73));
     prices[33] = Some(66);
     sell(&service, prices);
     let scan = run(&service, &finding(60)).await;

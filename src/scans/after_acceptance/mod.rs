@@ -97,13 +97,16 @@ async fn expand(
         Some(plan) => {
             let next = next_positions(plan, ready.stored, ready.accepted);
             let sequence = lock.sequence();
+            let items = scans_store::NewItems {
+                positions: next.clone(),
+                accepted: ready.accepted,
+            };
             let deferred = scans_store::insert_items(
                 lock.conn(),
                 scan.tenant,
                 scan.id,
                 plan,
-                next.clone(),
-                ready.accepted,
+                items,
                 &sequence,
                 now,
             )
