@@ -8,6 +8,9 @@ use rust_decimal::prelude::ToPrimitive as _;
 
 use crate::planner::{ChangeRates, PriceChange};
 
+/// Prices less far apart are not counted: they would count for the ratios of changes too, and one
+/// price in a hundred that is an error makes those useless (docs/laboratory.md, own rates).
+const MIN_DAYS: f64 = 2.0;
 /// Prices further apart are not counted: an equal one may have changed and come back.
 const MAX_DAYS: f64 = 7.0;
 const DAY_SECONDS: f64 = 86_400.0;
@@ -52,7 +55,7 @@ fn change(earlier: &PriceSample, later: &PriceSample) -> Option<PriceChange> {
     let age = age.as_secs_f64() / DAY_SECONDS;
     let seen_on = TimeZone::UTC.to_datetime(later.observed_at).date();
     let ratio = later.price.checked_div(earlier.price)?.to_f64()?;
-    (is_same && age > 0.0 && age <= MAX_DAYS && ratio > 0.0).then(|| PriceChange {
+    (is_same && (MIN_DAYS..=MAX_DAYS).contains(&age) && ratio > 0.0).then(|| PriceChange {
         days_to_departure: f64::from((later.first_date - seen_on).get_days()),
         age,
         ratio,
@@ -79,22 +82,25 @@ mod tests {
     #[test]
     fn each_price_is_paired_with_the_next_of_its_product() {
         let samples = vec![
-            sample(1, 48, 120),
+            sample(1, 144, 120),
             sample(1, 0, 100),
             sample(2, 24, 300),
-            sample(1, 24, 100),
+            sample(1, 72, 100),
             sample(2, 24 * 9, 300),
+            sample(2, 24 * 10, 100),
         ];
         let found = CountedRates::of(samples);
-        assert_eq!(found.pairs, 2, "those of series 2 are too far apart");
-        let lead = 33.0;
+        assert_eq!(
+            found.pairs, 2,
+            "those of series 2 are too far apart, or too near"
+        );
+        // The samples begin on 15 January 2027, 45 days before departure.
         let pair = |days_to_departure, ratio| PriceChange {
             days_to_departure,
-            age: 1.0,
+            age: 3.0,
             ratio,
         };
-        let expected =
-            ChangeRates::default().with(&[pair(lead + 13.0, 1.0), pair(lead + 12.0, 1.2)]);
+        let expected = ChangeRates::default().with(&[pair(42.0, 1.0), pair(39.0, 1.2)]);
         assert_eq!(found.rates, expected);
     }
 
@@ -103,7 +109,7 @@ mod tests {
         for samples in [
             vec![],
             vec![sample(1, 0, 100)],
-            vec![sample(1, 0, 0), sample(1, 1, 9)],
+            vec![sample(1, 0, 0), sample(1, 72, 9)],
         ] {
             let found = CountedRates::of(samples);
             assert_eq!((found.pairs, found.rates), (0, ChangeRates::default()));
