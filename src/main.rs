@@ -6,5 +6,5 @@ use farescan::cli::Cli;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    Cli::read().run().await
+    Box::pin(Cli::read().run()).await
 }

@@ -24,6 +24,7 @@ mod events;
 mod examples;
 mod exports;
 mod faults;
+mod find_cheapest;
 mod gateway;
 mod guides;
 mod history;

@@ -1,8 +1,8 @@
 //! `script/study cheapest`: which of 90 dates is the cheapest now?
 
 use farescan::planner::{
-    Candidate, ChangeRates, FullSearch, Played, SearchPlanner, StoredCalendar, StoredPrice,
-    TwoPhase, VerifyWinners, play,
+    Candidate, ChangeRates, FullSearch, Played, PriceChange, SearchPlanner, StoredCalendar,
+    StoredPrice, TwoPhase, VerifyWinners, play,
 };
 use farescan::sandbox::scenarios::ScenarioFare;
 use jiff::civil::{Date, time};
@@ -39,6 +39,9 @@ const VERIFIED: [(u8, Option<i64>); 6] = [
     (20, Some(7)),
     (5, None),
 ];
+/// Verifications of a calendar of 7 days that count own changes: every so many days there was a
+/// calendar, from 14 days ago to 7.
+const OWN_RATES: [(&str, i64); 2] = [("own rates daily", 1), ("own rates weekly", 7)];
 /// The most searches of a verification, in tenths of the dates: what two phases need at most.
 const CEILING: usize = 6;
 /// How many dates a verification searches at a time.
@@ -189,6 +192,7 @@ impl Question {
             answers.push(self.answer(&name, &StoredCalendar { searches }, Some(age)));
         }
         answers.extend(self.verify(rates));
+        answers.extend(self.verify_with_own_rates(rates));
         let genuine = |position: &usize| Some((self.fare(*position, 0)?.genuine, *position));
         let cheapest = (0..self.dates.len())
             .filter_map(|date| genuine(&date))
@@ -229,6 +233,40 @@ impl Question {
                     &planner,
                     age,
                 )
+            })
+            .collect()
+    }
+
+    /// Plays verifications whose rates count the changes between older calendars.
+    fn verify_with_own_rates(&self, prior: &ChangeRates) -> Vec<Answer> {
+        let price = |position, age| self.fare(position, age)?.found();
+        let (percent, age) = (5, 7);
+        OWN_RATES
+            .into_iter()
+            .map(|(name, step)| {
+                let mut changes = Vec::new();
+                for (position, date) in self.dates.iter().enumerate() {
+                    for later in (age..MAX_AGE).step_by(usize::try_from(step).unwrap_or(1)) {
+                        let pair = price(position, later + step).zip(price(position, later));
+                        changes.extend(pair.map(|(before, after)| PriceChange {
+                            days_to_departure: f64::from((*date - self.today).get_days())
+                                + f64::from(i32::try_from(later).unwrap_or(i32::MAX)),
+                            age: f64::from(i32::try_from(step).unwrap_or(i32::MAX)),
+                            ratio: 1.0 + above(after, before),
+                        }));
+                    }
+                }
+                let rates = prior.clone().with(&changes);
+                let planner = VerifyWinners {
+                    max_risk: f64::from(percent) / 100.0,
+                    ceiling: self.dates.len() * CEILING / 10,
+                    batch: BATCH,
+                    today: self.today,
+                    rates: &rates,
+                    otherwise: self.phases(PHASES[0]),
+                };
+                let name = format!("{name}, risk {percent} %, {age} d");
+                self.answer(&name, &planner, Some(age))
             })
             .collect()
     }

@@ -13,7 +13,12 @@ select s.tenant_id, s.scan_id, s.endpoint, s.request, s.sweep, s.label, s.tags,
        s.requests_spent, s.max_requests, s.best_price, s.best_currency, s.best_item_id,
        extract(epoch from l.emission)::double precision as seconds_per_search,
        g.expires_at as key_held_until,
-       s.created_at, s.started_at, s.finished_at, s.monitor_id, extract(epoch from s.max_age)::integer as max_age_seconds, s.reused, s.joined
+       s.created_at, s.started_at, s.finished_at, s.monitor_id, extract(epoch from s.max_age)::integer as max_age_seconds, s.reused, s.joined,
+       (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped, 'find', t.find, 'max_risk', t.max_risk,
+                                 'currency', t.currency, 'known', t.known, 'pairs', t.pairs, 'decisions', t.decisions, 'risk', t.risk, 'ended_by', t.ended_by,
+                                 'best_date', (select i.first_date from scan_items i
+                                               where t.find is not null and i.tenant_id = s.tenant_id and i.item_id = s.best_item_id))
+        from scan_strategies t where t.tenant_id = s.tenant_id and t.scan_id = s.scan_id) as strategy
 from scans s
 left join lanes l on l.tenant_id = s.tenant_id and l.api = s.api
 left join key_grants g on g.tenant_id = s.tenant_id and g.grant_id = s.grant_id and g.wiped_at is null

@@ -14,6 +14,7 @@ pub mod auth;
 mod cached_search;
 pub(crate) mod concurrency;
 mod connections;
+mod decisions;
 mod deliveries;
 pub mod error;
 pub(crate) mod events;
@@ -401,6 +402,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(items::list))
         .routes(routes!(items::read))
         .routes(routes!(items::attempts))
+        .routes(routes!(decisions::list))
         // Monitors: a scan on a schedule.
         .routes(routes!(monitors::create, monitors::list))
         .routes(routes!(monitors::preview))

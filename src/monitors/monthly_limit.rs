@@ -42,6 +42,7 @@ pub(super) fn requests_per_month(
     let Some(ceiling) = ceiling.map(u64::from) else {
         return RequestRange {
             least: all(run.least),
+            expected: None,
             most: all(run.most),
         };
     };
@@ -50,6 +51,7 @@ pub(super) fn requests_per_month(
         .map_or(0, |spare| spare / run.least.max(1) + 1);
     RequestRange {
         least: all(run.least).min(begin.saturating_mul(run.least)),
+        expected: None,
         most: all(run.most).min(ceiling),
     }
 }

@@ -127,6 +127,30 @@ impl ChangeRates {
         self
     }
 
+    /// All counts, as they are stored.
+    #[must_use]
+    pub fn counts(&self) -> Vec<f64> {
+        let bands = self.bands.iter();
+        let bands = bands.flat_map(|(changes, days)| [*changes, *days]);
+        bands.chain(self.ratios.iter().copied()).collect()
+    }
+
+    /// The rates of [`Self::counts`]; `None` if they are not so many.
+    #[must_use]
+    pub fn of_counts(counts: &[f64]) -> Option<Self> {
+        let (bands, ratios) = counts.split_at_checked(2 * UNCHANGED.len())?;
+        if ratios.len() != CELLS {
+            return None;
+        }
+        let mut rates = Self::low_cost_airline();
+        for (band, stored) in rates.bands.iter_mut().zip(bands.chunks_exact(2)) {
+            *band = (stored[0], stored[1]);
+        }
+        rates.ratios = ratios.to_vec();
+        rates.compound = compound(&rates.ratios);
+        Some(rates)
+    }
+
     /// The expected number of changes of a price that was seen `age` days ago, with so many days to
     /// departure now.
     #[must_use]
@@ -316,6 +340,20 @@ mod tests {
         let wild = prior.clone().with(&vec![change(0.5); 10_000]);
         assert!(wild.expected_changes(40.0, 1.0) > 1.0);
         near(wild.below(0.01, 0.6), 0.01, 0.001);
+    }
+
+    #[test]
+    fn rates_are_those_of_their_counts() {
+        let change = PriceChange {
+            days_to_departure: 12.5,
+            age: 0.7,
+            ratio: 0.8,
+        };
+        let rates = ChangeRates::low_cost_airline().with(&[change]);
+        let counts = rates.counts();
+        assert_eq!(ChangeRates::of_counts(&counts), Some(rates));
+        assert_eq!(ChangeRates::of_counts(&counts[1..]), None);
+        assert_eq!(ChangeRates::of_counts(&[]), None);
     }
 
     #[test]

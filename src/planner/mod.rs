@@ -24,10 +24,18 @@ pub use full::FullSearch;
 pub use play::{Played, play};
 pub use two_phase::TwoPhase;
 pub use verify::VerifyWinners;
-pub use view::{BestCandidate, Candidate, PlannerDecision, SearchView, StoredPrice};
+pub use view::{
+    BestCandidate, Candidate, ExplainedDecision, PlannerDecision, SearchView, StoredPrice,
+};
 
 /// A way to choose searches.
 pub trait SearchPlanner {
     /// The next searches, or the end. A pure function of the view.
     fn decide(&self, view: &SearchView<'_>) -> PlannerDecision;
+}
+
+/// A planner that the service uses: it says why.
+pub trait ExplainedPlanner: SearchPlanner {
+    /// The decision of [`SearchPlanner::decide`], with its reason.
+    fn explain(&self, view: &SearchView<'_>) -> ExplainedDecision;
 }

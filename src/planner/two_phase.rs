@@ -8,8 +8,10 @@ use std::ops::RangeInclusive;
 
 use rust_decimal::Decimal;
 
-use super::{BestCandidate, PlannerDecision, SearchPlanner, SearchView};
-use crate::contract::scans::Strategy;
+use super::{
+    BestCandidate, ExplainedDecision, ExplainedPlanner, PlannerDecision, SearchPlanner, SearchView,
+};
+use crate::contract::scans::DecisionReason;
 
 /// The strategy of a two-phase scan, and how positions map to dates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,18 +38,6 @@ struct RangePoint {
 }
 
 impl TwoPhase {
-    /// The strategy over a range of `dates` dates; see the fields for the other arguments.
-    pub fn new(strategy: &Strategy, dates: usize, inner_items: usize, combinations: usize) -> Self {
-        let number = |number: u16| usize::from(number);
-        Self {
-            coarse_step: number(strategy.coarse_step.get()),
-            refine: number(strategy.refine.get()),
-            dates,
-            inner_items,
-            combinations,
-        }
-    }
-
     fn point(&self, position: usize) -> RangePoint {
         let search = position % self.combinations;
         let date = search / self.inner_items % self.dates;
@@ -113,28 +103,41 @@ impl TwoPhase {
 
 impl SearchPlanner for TwoPhase {
     fn decide(&self, view: &SearchView<'_>) -> PlannerDecision {
+        self.explain(view).decision
+    }
+}
+
+impl ExplainedPlanner for TwoPhase {
+    fn explain(&self, view: &SearchView<'_>) -> ExplainedDecision {
+        let explained = |decision, reason| ExplainedDecision {
+            decision,
+            reason,
+            risk: None,
+        };
         let (first, deferred): (Vec<_>, Vec<_>) =
             (0..view.candidates.len()).partition(|position| self.is_coarse(*position));
-        let is_unsearched = |position: &usize| view.candidates[*position].searched.is_none();
-        let mut next: Vec<_> = first.iter().copied().filter(is_unsearched).collect();
-        if next.is_empty() {
-            let price = |position: usize| view.candidates[position].searched.flatten();
-            let prices: Vec<_> = first
-                .into_iter()
-                .filter_map(|position| Some((position, price(position)?)))
-                .collect();
-            next = self
-                .second_phase(&prices, &deferred)
-                .into_iter()
-                .filter(is_unsearched)
-                .collect();
+        let is_unsearched = |position: &usize| view.candidates[*position].is_unsearched();
+        let next: Vec<_> = first.iter().copied().filter(is_unsearched).collect();
+        if !next.is_empty() {
+            return explained(PlannerDecision::Search(next), DecisionReason::FirstPhase);
         }
-        if next.is_empty() {
-            return PlannerDecision::Stop(BestCandidate {
-                position: view.cheapest_searched(),
-                risk: None,
-            });
+        let price = |position: usize| view.candidates[position].searched.flatten();
+        let prices: Vec<_> = first
+            .into_iter()
+            .filter_map(|position| Some((position, price(position)?)))
+            .collect();
+        let next: Vec<_> = self
+            .second_phase(&prices, &deferred)
+            .into_iter()
+            .filter(is_unsearched)
+            .collect();
+        if !next.is_empty() {
+            return explained(PlannerDecision::Search(next), DecisionReason::SecondPhase);
         }
-        PlannerDecision::Search(next)
+        let best = BestCandidate {
+            position: view.cheapest_searched(),
+            risk: None,
+        };
+        explained(PlannerDecision::Stop(best), DecisionReason::PhasesEnded)
     }
 }

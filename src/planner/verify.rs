@@ -7,7 +7,11 @@ mod tests;
 use jiff::civil::Date;
 
 use self::estimate::Estimate;
-use super::{BestCandidate, ChangeRates, PlannerDecision, SearchPlanner, SearchView, TwoPhase};
+use super::{
+    BestCandidate, ChangeRates, ExplainedDecision, ExplainedPlanner, PlannerDecision,
+    SearchPlanner, SearchView, TwoPhase,
+};
+use crate::contract::scans::DecisionReason;
 
 /// Starts from stored prices with their ages, and searches in batches the candidates that are the
 /// likeliest to be cheaper than the best searched one by more than 1 %. Stops when the estimated
@@ -40,23 +44,31 @@ pub struct VerifyWinners<'a> {
 
 impl VerifyWinners<'_> {
     /// `otherwise`, up to the ceiling.
-    fn without_stored_prices(&self, view: &SearchView<'_>, left: usize) -> PlannerDecision {
-        match self.otherwise.decide(view) {
-            PlannerDecision::Search(mut batch) if left > 0 => {
-                batch.truncate(left);
-                PlannerDecision::Search(batch)
+    fn without_stored_prices(&self, view: &SearchView<'_>, left: usize) -> ExplainedDecision {
+        let mut explained = self.otherwise.explain(view);
+        match &mut explained.decision {
+            PlannerDecision::Search(batch) if left > 0 => batch.truncate(left),
+            PlannerDecision::Search(_) => {
+                explained.reason = DecisionReason::LimitReached;
+                explained.decision = PlannerDecision::Stop(BestCandidate {
+                    position: view.cheapest_searched(),
+                    risk: None,
+                });
             }
-            PlannerDecision::Search(_) => PlannerDecision::Stop(BestCandidate {
-                position: view.cheapest_searched(),
-                risk: None,
-            }),
-            stop @ PlannerDecision::Stop(_) => stop,
+            PlannerDecision::Stop(_) => {}
         }
+        explained
     }
 }
 
 impl SearchPlanner for VerifyWinners<'_> {
     fn decide(&self, view: &SearchView<'_>) -> PlannerDecision {
+        self.explain(view).decision
+    }
+}
+
+impl ExplainedPlanner for VerifyWinners<'_> {
+    fn explain(&self, view: &SearchView<'_>) -> ExplainedDecision {
         let searched = view.candidates.len() - view.unsearched().count();
         let left = self.ceiling.saturating_sub(searched);
         let mut stored = view
@@ -67,15 +79,30 @@ impl SearchPlanner for VerifyWinners<'_> {
             return self.without_stored_prices(view, left);
         }
         let estimate = Estimate::of(view, self.rates, self.today);
-        let is_enough = searched > 0 && estimate.risk() <= self.max_risk;
-        if is_enough || left == 0 || searched == view.candidates.len() {
-            return PlannerDecision::Stop(BestCandidate {
+        let risk = Some(estimate.risk());
+        let reason = if searched == view.candidates.len() {
+            DecisionReason::NothingLeft
+        } else if searched > 0 && estimate.risk() <= self.max_risk {
+            DecisionReason::RiskAccepted
+        } else if left == 0 {
+            DecisionReason::LimitReached
+        } else {
+            DecisionReason::LikeliestCheaper
+        };
+        let decision = if reason == DecisionReason::LikeliestCheaper {
+            let mut winners = estimate.winners();
+            winners.truncate(self.batch.max(1).min(left));
+            PlannerDecision::Search(winners)
+        } else {
+            PlannerDecision::Stop(BestCandidate {
                 position: view.cheapest_searched(),
-                risk: Some(estimate.risk()),
-            });
+                risk,
+            })
+        };
+        ExplainedDecision {
+            decision,
+            reason,
+            risk,
         }
-        let mut winners = estimate.winners();
-        winners.truncate(self.batch.max(1).min(left));
-        PlannerDecision::Search(winners)
     }
 }

@@ -4,6 +4,8 @@ use jiff::SignedDuration;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
+use crate::contract::scans::DecisionReason;
+
 /// The candidates of one question.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchView<'a> {
@@ -21,6 +23,9 @@ pub struct Candidate {
     /// The answer of this question's own search, if it was searched: `Some(None)` is an answer
     /// without an offer. Prices of all candidates are in one currency.
     pub searched: Option<Option<Decimal>>,
+    /// It was searched for this question, and the search did not complete or its price cannot be
+    /// compared. What it costs stays unknown, and it is not searched again. Never with `searched`.
+    pub unanswered: bool,
 }
 
 /// An answer that was already there.
@@ -41,6 +46,17 @@ pub enum PlannerDecision {
     Stop(BestCandidate),
 }
 
+/// A decision with its reason, as it is stored before its searches begin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExplainedDecision {
+    /// The decision.
+    pub decision: PlannerDecision,
+    /// Why.
+    pub reason: DecisionReason,
+    /// The estimated risk before the decision's searches, as in [`BestCandidate::risk`].
+    pub risk: Option<f64>,
+}
+
 /// The answer to a question for the cheapest candidate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BestCandidate {
@@ -59,7 +75,14 @@ impl Candidate {
             date,
             stored: None,
             searched: None,
+            unanswered: false,
         }
+    }
+
+    /// Whether it was not searched for this question.
+    #[must_use]
+    pub fn is_unsearched(&self) -> bool {
+        self.searched.is_none() && !self.unanswered
     }
 
     /// The newest known price: the searched one, else the stored one.
@@ -73,7 +96,7 @@ impl Candidate {
 impl SearchView<'_> {
     /// The positions that were not searched for this question.
     pub fn unsearched(&self) -> impl Iterator<Item = usize> {
-        (0..self.candidates.len()).filter(|position| self.candidates[*position].searched.is_none())
+        (0..self.candidates.len()).filter(|position| self.candidates[*position].is_unsearched())
     }
 
     /// The cheapest of the prices that were searched for this question; of equal ones the first.

@@ -16,9 +16,9 @@ string_enum! {
         Delayed = "delayed",
         /// Of a paused scan.
         Held = "held",
-        /// Of a two-phase scan, not needed yet.
+        /// Of a scan with a strategy, not needed yet.
         Deferred = "deferred",
-        /// Of a two-phase scan, never needed.
+        /// Of a scan with a strategy, never needed.
         Skipped = "skipped",
         /// Ended with an answer, or lost with its worker.
         Done = "done",
@@ -26,6 +26,13 @@ string_enum! {
         Failed = "failed",
         /// Cancelled before it was sent.
         Cancelled = "cancelled",
+    }
+}
+
+impl StoredItemState {
+    /// Whether it waits for a decision of its scan's strategy.
+    pub(super) const fn is_deferred(self) -> bool {
+        matches!(self, Self::Deferred)
     }
 }
 

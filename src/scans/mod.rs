@@ -5,6 +5,7 @@
 //!  after_acceptance ─► stores the rest of a scan after the marketplace has accepted its caller
 //!  retry, cancel, control (pause, resume, delete) ─► one transaction with the scan locked
 //!  preview ─► the items and cost of a submit, without storing anything
+//!  phases ─► the decisions of a strategy: what is searched next, and when a scan ends
 //!  respond_async ─► a synchronous search as a scan of one item, and its outcome
 //!  recorded_search ─► the same after its call, and the answers that later ones may take
 //!  read ─► a scan as its caller sees it; watch ─► the same as it changes
@@ -22,6 +23,7 @@ pub mod compare;
 pub mod control;
 pub mod grid;
 mod item_state;
+pub mod phases;
 pub mod plan;
 pub mod preview;
 pub mod read;
@@ -30,10 +32,10 @@ pub mod respond_async;
 pub mod retry;
 pub mod reuse;
 pub mod saved_views;
+mod searches;
 mod sequence;
 mod store;
 pub mod submit;
-pub mod two_phase;
 pub mod watch;
 
 use crate::config::PaceConfig;

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
+use super::phases;
 use super::plan::earliest_today;
 use super::store::{
     self,
@@ -69,6 +70,7 @@ async fn retry_items(
             _ => false,
         };
         store::requeue_items(scan, &again, resumes, request).await?;
+        phases::store::reopen(scan).await?;
         reseal_key(scan, context).await?;
     }
     let (tenant, id) = (scan.tenant(), scan.id());

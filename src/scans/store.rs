@@ -222,8 +222,15 @@ pub(super) async fn insert_scan(
     Ok(())
 }
 
+/// Which items of a plan are stored now.
+pub(super) struct NewItems {
+    pub(super) positions: Range<usize>,
+    /// Whether their caller is accepted.
+    pub(super) accepted: bool,
+}
+
 /// Inserts the items at these positions in one statement, in state `held` if their scan is paused.
-/// Those that may take an answer that is there end at once.
+/// Those that may take an answer that is there end at once. Returns how many wait for a decision.
 /// Their sequence numbers start at the lane's virtual time, so that a short scan does not wait
 /// behind a long one of the same caller.
 pub(super) async fn insert_items(
@@ -231,10 +238,13 @@ pub(super) async fn insert_items(
     tenant: TenantId,
     scan: ScanId,
     plan: &ScanPlan,
-    positions: Range<usize>,
+    NewItems {
+        positions,
+        accepted,
+    }: NewItems,
     sequence: &Sequence,
     now: Timestamp,
-) -> sqlx::Result<()> {
+) -> sqlx::Result<usize> {
     let items = &plan.items[positions.clone()];
     let ids: Vec<_> = items.iter().map(|_| ItemId::new().uuid()).collect();
     let bodies: Vec<_> = items
@@ -245,12 +255,10 @@ pub(super) async fn insert_items(
         .iter()
         .map(|item| item.first_date().map(|date| date.to_sqlx()))
         .collect();
-    let is_deferred = |position| {
-        plan.two_phase
-            .is_some_and(|phases| !phases.is_coarse(position))
-    };
     let first = i64::try_from(positions.start).unwrap_or(i64::MAX);
-    let deferred: Vec<_> = positions.map(is_deferred).collect();
+    let deferred: Vec<_> = positions
+        .map(|position| plan.is_deferred(position, accepted))
+        .collect();
     sqlx::query!(
         "insert into scan_items (tenant_id, item_id, scan_id, api, position, body, first_date, state, turn)
          select $1, x.item_id, $2, $3, $10::bigint + x.place - 1, x.body, x.first_date,
@@ -276,7 +284,7 @@ pub(super) async fn insert_items(
         reuse::insert_searches(conn, tenant, scan, ids.iter().copied().zip(items)).await?;
         reuse::reuse_answers(conn, tenant, scan, &ids, now).await?;
     }
-    Ok(())
+    Ok(deferred.iter().filter(|deferred| **deferred).count())
 }
 
 /// Sets the grant of a scan that has none.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
 use super::plan::{ScanPlan, plan_blocking};
-use super::{after_acceptance, read, reuse, store, two_phase};
+use super::{after_acceptance, phases, read, reuse, store};
 use crate::commands::{
     CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
 };
@@ -152,7 +152,11 @@ pub(crate) async fn store_plan(
     )
     .await?;
     let stored = if load.accepted { plan.items.len() } else { 1 };
-    store::insert_items(conn, tenant, id, plan, 0..stored, &sequence, context.now).await?;
+    let items = store::NewItems {
+        positions: 0..stored,
+        accepted: load.accepted,
+    };
+    store::insert_items(conn, tenant, id, plan, items, &sequence, context.now).await?;
     if stored < plan.items.len() {
         let strategy = plan
             .scan_request
@@ -161,11 +165,15 @@ pub(crate) async fn store_plan(
             .map(|strategy| strategy.to_value());
         after_acceptance::insert(conn, tenant, id, strategy.as_ref()).await?;
     }
-    if let Some(phases) = &plan.two_phase {
-        let deferred = (0..plan.items.len())
-            .filter(|position| !phases.is_coarse(*position))
-            .count();
-        two_phase::store::insert(conn, tenant, id, phases, deferred).await?;
+    if let Some(strategy) = &plan.strategy {
+        // Of a question of a caller that is not accepted yet, the first item does not wait; how many
+        // others do is known when they are stored.
+        let waits = |position: &usize| match plan.find() {
+            Some(_) => load.accepted || *position > 0,
+            None => plan.is_deferred(*position, load.accepted),
+        };
+        let deferred = (0..plan.items.len()).filter(waits).count();
+        phases::store::insert(conn, tenant, id, strategy, deferred).await?;
     }
     reload(conn, tenant, id).await
 }

@@ -1,5 +1,5 @@
-//! The sweeper: abandons the claims of dead workers, releases due retries, starts due second
-//! phases, expands the scans of accepted callers, and deletes what has expired. One process at a
+//! The sweeper: abandons the claims of dead workers, releases due retries, decides the next phases
+//! of scans, expands the scans of accepted callers, and deletes what has expired. One process at a
 //! time.
 //!
 //! Steps and lanes are independent: one that fails or is locked is retried by the next sweep, and
@@ -19,7 +19,7 @@ use crate::db::clock::DatabaseTime;
 use crate::queue::Lease;
 use crate::queue::abandon::abandon_with_lock_timeout;
 use crate::queue::store::{self, LockedLanes};
-use crate::scans::{after_acceptance, two_phase};
+use crate::scans::{after_acceptance, phases};
 
 /// The time between two sweeps.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -100,10 +100,8 @@ impl Sweeper {
         }
         log_error("retries", self.release_retries(now).await);
         log_error(
-            "second phases",
-            two_phase::start_due_second_phases(&self.pool, now)
-                .await
-                .map(drop),
+            "phases",
+            phases::decide_due(&self.pool, now).await.map(drop),
         );
         log_error(
             "scans of accepted callers",

@@ -175,8 +175,8 @@ fn figures(work: &Work, usage: &Usage, quota: &Quota) -> Markup {
     let saved: u64 = work
         .recent
         .iter()
-        .filter_map(|scan| scan.strategy)
-        .map(|strategy| u64::from(strategy.requests_saved))
+        .filter_map(|scan| scan.strategy.as_ref())
+        .map(|strategy| u64::from(strategy.not_searched()))
         .sum();
     let attempts = usage.totals.search_status;
     html! {

@@ -161,6 +161,14 @@ async fn scans(run: &mut Recorder) -> (String, String) {
         .await;
     let pair = on(&second).at("other", &first);
     run.success("compare_scans", 200, pair).await;
+    let mut question = week_of_fares();
+    question["strategy"] = json!({"find": "cheapest"});
+    question.as_object_mut().unwrap().remove("max_requests");
+    let scan = run.prepare("create_scan", Ask::body(&question)).await;
+    run.service
+        .wait_for_scan_as(super::recorder::CALLER, &id_of(&scan))
+        .await;
+    run.success("list_decisions", 200, on(&id_of(&scan))).await;
     let events = run.success("watch_scan", 200, on(&first)).await;
     let mut ids = events.as_str().unwrap_or_default().lines().rev();
     let last = ids.find_map(|line| line.strip_prefix("id: "));

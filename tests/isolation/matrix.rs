@@ -98,6 +98,7 @@ fn cases() -> Vec<Case> {
             query: "?expand=answer",
             ..read("GET /v1/items/{id}", Names::Item)
         },
+        read("GET /v1/scans/{id}/decisions", Names::Ended),
         read("GET /v1/items/{id}/attempts", Names::Item),
         read("GET /v1/deliveries/{id}", Names::Delivery),
         Case {

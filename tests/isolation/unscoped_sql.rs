@@ -103,7 +103,7 @@ const UNBOUND: &[(&str, &str, &str)] = &[
     (
         "select t.tenant_id as tenant, t.scan_id as scan from scan_strategies t",
         "scan_strategies",
-        "the sweep finds second phases that are due; each is begun by itself",
+        "the sweep finds decisions that are due; each is made by itself",
     ),
     (
         "select t.tenant_id as tenant, t.scan_id as scan from scan_strategies t",
@@ -254,6 +254,11 @@ const UNBOUND: &[(&str, &str, &str)] = &[
     (
         "view shown_scans",
         "scan_items",
+        "bound to the view's own scan",
+    ),
+    (
+        "view shown_scans",
+        "scan_strategies",
         "bound to the view's own scan",
     ),
 ];

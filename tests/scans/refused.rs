@@ -154,6 +154,7 @@ async fn another_tenants_scan_is_unknown_on_every_route() {
         ("GET", "/v1/scans/SCAN/items"),
         ("GET", "/v1/items/ITEM"),
         ("GET", "/v1/items/ITEM/attempts"),
+        ("GET", "/v1/scans/SCAN/decisions"),
         ("POST", "/v1/scans/SCAN/retry"),
         ("POST", "/v1/scans/SCAN/cancel"),
     ] {

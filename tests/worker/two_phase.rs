@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use farescan::contract::scans::{ItemState, StrategyPhase};
+use farescan::contract::scans::{ItemState, Scan, StrategyPhase, TwoPhaseProgress};
 use farescan::contract::{Endpoint, scans::ScanStatus};
 use farescan::ids::ItemId;
 use farescan::planner::TwoPhase;
 use farescan::sandbox::{SandboxOptions, serve};
 use farescan::scans::plan::{earliest_today, plan};
-use farescan::scans::{self, two_phase};
+use farescan::scans::{self, phases};
 use farescan::search::{CallerKey, Finding, ItemSummary, Search};
 use farescan::upstream::{Client, UpstreamConfig};
 use jiff::Timestamp;
@@ -23,6 +23,10 @@ use crate::support::upstream::fare;
 
 fn strategy() -> Value {
     json!({"strategy": {"coarse_step": 4, "refine": 1}})
+}
+
+fn two_phases(scan: &Scan) -> TwoPhaseProgress {
+    *scan.strategy.as_ref().unwrap().two_phase().unwrap()
 }
 
 /// The day of the scan that a call searches, from 0.
@@ -65,7 +69,7 @@ async fn coarse_dates_first_then_the_dates_near_the_cheapest() {
         .answer(move |call| Reply::json(json!([fare(price(day_of(&call.body)), &call.body)])));
     let worker = fixture.start_worker();
     let scan = fixture.submit(31, &strategy()).await;
-    let ordered = fixture.scan(scan).await.strategy.unwrap();
+    let ordered = two_phases(&fixture.scan(scan).await);
     assert_eq!(
         (ordered.phase, ordered.not_searched),
         (StrategyPhase::Coarse, 0)
@@ -93,7 +97,7 @@ async fn coarse_dates_first_then_the_dates_near_the_cheapest() {
         ),
         (ScanStatus::Completed, 15, 15, 15)
     );
-    let strategy = seen.strategy.unwrap();
+    let strategy = two_phases(&seen);
     assert_eq!(
         (
             strategy.phase,
@@ -136,7 +140,7 @@ async fn a_first_phase_without_prices_ends_the_scan() {
         ),
         (ScanStatus::Completed, 9, 9, 9)
     );
-    assert_eq!(seen.strategy.unwrap().requests_saved, 22);
+    assert_eq!(two_phases(&seen).requests_saved, 22);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -146,10 +150,7 @@ async fn a_range_covered_by_the_first_phase_has_no_second() {
     let scan = fixture.submit(2, &strategy()).await;
     let seen = fixture.wait_until_ended(scan).await;
     worker.stop().await;
-    assert_eq!(
-        (seen.items.ok, seen.strategy.unwrap().requests_saved),
-        (2, 0)
-    );
+    assert_eq!((seen.items.ok, two_phases(&seen).requests_saved), (2, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -157,7 +158,7 @@ async fn concurrent_starts_begin_the_second_phase_once() {
     let fixture = WorkerFixture::new().await;
     let scan = fixture.submit(31, &strategy()).await;
     assert_eq!(
-        two_phase::start_due_second_phases(fixture.pool(), Timestamp::now())
+        phases::decide_due(fixture.pool(), Timestamp::now())
             .await
             .unwrap(),
         0,
@@ -169,7 +170,7 @@ async fn concurrent_starts_begin_the_second_phase_once() {
     ) update scans set status = 'running', ok = (select count(*) from ended), best_price = 1, best_currency = 'USD'";
     execute!(fixture.pool(), ended);
     let begun = futures::future::join_all(
-        (0..8).map(|_| two_phase::start_due_second_phases(fixture.pool(), Timestamp::now())),
+        (0..8).map(|_| phases::decide_due(fixture.pool(), Timestamp::now())),
     )
     .await;
     assert!(begun.iter().all(Result::is_ok));
@@ -190,7 +191,7 @@ async fn concurrent_starts_begin_the_second_phase_once() {
     }
     assert_eq!(fixture.scan(scan).await.items.pending, 3);
     assert_eq!(
-        two_phase::start_due_second_phases(fixture.pool(), Timestamp::now())
+        phases::decide_due(fixture.pool(), Timestamp::now())
             .await
             .unwrap(),
         0
@@ -212,14 +213,14 @@ async fn a_scan_cancelled_in_its_first_phase_has_no_second() {
         (ScanStatus::Cancelled, 31, true)
     );
     assert_eq!(
-        two_phase::start_due_second_phases(fixture.pool(), Timestamp::now())
+        phases::decide_due(fixture.pool(), Timestamp::now())
             .await
             .unwrap(),
         1,
         "it is removed from the due scans"
     );
     assert_eq!(
-        two_phase::start_due_second_phases(fixture.pool(), Timestamp::now())
+        phases::decide_due(fixture.pool(), Timestamp::now())
             .await
             .unwrap(),
         0
@@ -429,7 +430,7 @@ async fn sandbox_prices(count: u64) -> (TwoPhase, Vec<SandboxPrices>) {
         sandbox_prices.push(SandboxPrices { seed, prices });
     }
     stop.cancel();
-    (plan.two_phase.unwrap(), sandbox_prices)
+    (*plan.strategy.unwrap().phases(), sandbox_prices)
 }
 
 /// Compares a full scan with a two-phase scan of the same prices.
@@ -537,7 +538,7 @@ async fn two_phases_over_fifty_seeds_through_the_service() {
             (90, seen.items.total),
             "every date has flights"
         );
-        let saved = seen.strategy.unwrap().requests_saved;
+        let saved = two_phases(&seen).requests_saved;
         assert_eq!((full.requests.spent, seen.requests.spent + saved), (90, 90));
         let (best, found) = (full.best.unwrap(), seen.best.unwrap());
         let items = fixture.items(two).await;

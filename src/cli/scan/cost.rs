@@ -26,7 +26,7 @@ pub fn describe(preview: &ScanPreview) -> String {
     match preview.plan_requests_remaining {
         Some(left) => {
             let after = |spent: u64| left.saturating_sub(spent);
-            let RequestRange { least, most } = preview.requests;
+            let RequestRange { least, most, .. } = preview.requests;
             _ = writeln!(
                 text,
                 "{} left of the plan; {} afterwards",
@@ -56,14 +56,14 @@ pub fn requests(preview: &ScanPreview) -> String {
 
 /// `5 to 10 requests, 11 answers reused`.
 fn requests_and_reuse(preview: &ScanPreview) -> String {
-    match preview.reused {
-        None | Some(0) => requests(preview),
-        Some(reused) => format!(
-            "{}, {} reused",
-            requests(preview),
-            counted(reused, "answer")
-        ),
+    let mut text = requests(preview);
+    if let Some(expected) = preview.requests.expected {
+        _ = write!(text, ", {} if prices are as stored", count(expected));
     }
+    if let Some(reused) = preview.reused.filter(|reused| *reused > 0) {
+        _ = write!(text, ", {} reused", counted(reused, "answer"));
+    }
+    text
 }
 
 /// A range of requests.

@@ -5,6 +5,7 @@ mod age;
 pub mod cost;
 pub mod follow;
 pub mod results;
+mod risk;
 mod submit;
 
 pub use submit::read_body;
@@ -100,6 +101,13 @@ struct SubmitArgs {
         default_value_if("coarse_step", clap::builder::ArgPredicate::IsPresent, "2")
     )]
     refine: Option<u16>,
+    /// Search only what can still be the answer, from the stored prices
+    #[arg(long, value_name = "WHAT", value_parser = ["cheapest"], conflicts_with = "coarse_step")]
+    find: Option<String>,
+    /// With --find: stop when the estimated risk that another one is cheaper is at most this: 5%,
+    /// 0.05
+    #[arg(long, value_name = "RISK", requires = "find", value_parser = risk::share)]
+    max_risk: Option<f64>,
     /// Name of the scan
     #[arg(long, value_name = "TEXT")]
     label: Option<String>,

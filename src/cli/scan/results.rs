@@ -6,10 +6,10 @@ use crate::cli::Failure;
 use crate::cli::client::ServiceSession;
 use crate::cli::exit::{CommandEnd, ExitStatus};
 use crate::cli::export;
-use crate::cli::format::{counted, price};
+use crate::cli::format::{count, counted, price};
 use crate::cli::layout::{Layout, cell_text};
 use crate::cli::progress::summary;
-use crate::contract::scans::PauseReason;
+use crate::contract::scans::{FindProgress, PauseReason, StrategyProgress};
 use crate::contract::{Item, Scan, ScanStatus, offers};
 
 /// The form of the results.
@@ -43,6 +43,9 @@ pub async fn print(session: &ServiceSession, scan: &Scan, form: Form) -> Result<
             if let Some(cheapest) = cheapest(session, scan).await? {
                 writeln!(out, "{cheapest}")?;
             }
+            if let Some(StrategyProgress::Find(find)) = &scan.strategy {
+                writeln!(out, "{}", found(find))?;
+            }
         }
         Form::Lines | Form::Csv => {
             let format = if form == Form::Csv { "csv" } else { "ndjson" };
@@ -74,6 +77,18 @@ pub fn avoided(scan: &Scan) -> String {
         return String::new();
     }
     format!(", {} reused", counted(taken, "answer"))
+}
+
+/// What a question for the cheapest says, and how it came to it.
+fn found(find: &FindProgress) -> String {
+    format!(
+        "{} {} searched, {} reused, {} not searched, in {}",
+        find.risk_in_words(),
+        count(find.searched),
+        count(find.reused),
+        count(find.unsearched),
+        counted(find.decisions, "decision"),
+    )
 }
 
 /// What to do about a scan that is not completed.

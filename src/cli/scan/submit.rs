@@ -104,6 +104,14 @@ fn add_options(body: &mut Map<String, Value>, args: &SubmitArgs) {
         args.coarse_step
             .map(|step| json!({"coarse_step": step, "refine": args.refine.unwrap_or(2)})),
     );
+    let question = args.find.as_deref().map(|find| {
+        let risk = args
+            .max_risk
+            .map(|risk| ("max_risk".to_owned(), json!(risk)));
+        let find = ("find".to_owned(), json!(find));
+        Value::Object([find].into_iter().chain(risk).collect())
+    });
+    set("strategy", question);
 }
 
 /// Stores the scan. The idempotency key lets the client repeat a request without an answer.

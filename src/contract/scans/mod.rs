@@ -21,7 +21,9 @@ pub use event::{EventId, EventKind, EventsQuery, EventsReset};
 pub use grid::{Grid, GridAxis, GridCell, GridQuery, Parity, ParityVerdict, SweptField};
 pub use item::{Attempt, AttemptPage, Item, ItemPage};
 pub use preview::{PlanCost, PlanFit, RequestRange, ScanPreview, UsdRange, Warning, WarningKind};
-pub use queries::{DeleteQuery, ItemQuery, ItemsQuery, ScanQuery, ScansQuery, WaitSeconds};
+pub use queries::{
+    DecisionsQuery, DeleteQuery, ItemQuery, ItemsQuery, ScanQuery, ScansQuery, WaitSeconds,
+};
 pub use request::{
     DelaySeconds, Label, MaxAgeSeconds, MaxAttempts, MaxRequests, ReasonWord, ResumeRequest,
     RetryPolicy, RetryRequest, RetryStatus, ScanEndpoint, ScanRequest, Tag, UpstreamLimit,
@@ -33,6 +35,10 @@ pub use resource::{
 pub(crate) use search_fields::search_fields;
 pub use search_fields::{CellValues, SearchFields};
 pub use state::{Expand, ItemSort, ItemState, PauseReason, Priority, ScanStatus};
-pub use strategy::{CoarseStep, Refine, Strategy, StrategyPhase, StrategyProgress};
+pub use strategy::{
+    CoarseStep, DecisionBest, DecisionPage, DecisionReason, FindGoal, FindProgress, FindStrategy,
+    FoundBest, MaxRisk, Refine, Strategy, StrategyDecision, StrategyPhase, StrategyProgress,
+    TwoPhaseProgress, TwoPhaseStrategy,
+};
 pub use sweep::{DateRange, Nights, Samples, StepDays, Sweep, SweepValue, Weekday};
 pub(crate) use sweep::{SWEEP_VALUES, sweep_schema, sweep_value_schema, sweep_values};

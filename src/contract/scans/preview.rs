@@ -28,7 +28,7 @@ use crate::contract::string_enum::string_enum;
 pub struct ScanPreview {
     /// The endpoint that its searches are for.
     pub endpoint: Endpoint,
-    /// Number of searches; in two phases not all of them run.
+    /// Number of searches; with a strategy not all of them run.
     pub items: u32,
     /// Their billed requests.
     pub requests: RequestRange,
@@ -59,8 +59,13 @@ pub struct ScanPreview {
 /// The minimum and maximum requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RequestRange {
-    /// If every search completes at the first attempt.
+    /// If every search completes at the first attempt; with `find`, those of the first decision.
     pub least: u64,
+    /// Only with `find`, and if every search has a stored answer: the requests if those were still
+    /// true. Changed prices need more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub expected: Option<u64>,
     /// If every search takes all its attempts, each with the retry of a server error; never above
     /// `max_requests`.
     pub most: u64,

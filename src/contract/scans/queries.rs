@@ -58,6 +58,20 @@ request_body! {
 }
 
 request_body! {
+    /// The query of `GET /v1/scans/{id}/decisions`.
+    pub struct DecisionsQuery for "the query of decisions" {
+        required {}
+        optional {
+            /// The maximum decisions of a page.
+            limit: PageLimit = PageLimit::FIFTY => limit_or_default;
+            /// Where the page begins: the `next_cursor` of the previous page.
+            cursor: Cursor;
+        }
+        example { "limit": 50 }
+    }
+}
+
+request_body! {
     /// The query of `GET /v1/scans/{id}`.
     pub struct ScanQuery for "the query of a scan" {
         required {}
@@ -103,4 +117,11 @@ impl WaitSeconds {
     pub const NONE: Self = Self(0);
 }
 
-query_string!(ScansQuery, ItemsQuery, ScanQuery, DeleteQuery, ItemQuery);
+query_string!(
+    ScansQuery,
+    ItemsQuery,
+    DecisionsQuery,
+    ScanQuery,
+    DeleteQuery,
+    ItemQuery
+);

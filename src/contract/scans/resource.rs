@@ -58,7 +58,7 @@ pub struct Scan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub max_age_seconds: Option<u32>,
-    /// The progress of its two phases, if it has a strategy.
+    /// The progress of its strategy, if it has one.
     pub strategy: Option<StrategyProgress>,
     /// The lowest price seen so far.
     pub best: Option<BestPrice>,
@@ -111,7 +111,7 @@ pub struct RequestCounts {
     pub spent: u32,
     /// The caller's limit.
     pub max: Option<u32>,
-    /// Those that were not needed; only of a scan with `max_age_seconds`.
+    /// Those that were not needed; only of a scan with `max_age_seconds` or `find`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub avoided: Option<AvoidedRequests>,
@@ -125,7 +125,7 @@ pub struct AvoidedRequests {
     pub reused: u32,
     /// Items that took the answer of an equal search that was in flight.
     pub joined: u32,
-    /// Items that the second phase left out. `planned` does not include them.
+    /// Items that the strategy left out. `planned` does not include them.
     pub not_needed: u32,
 }
 

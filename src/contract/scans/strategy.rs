@@ -1,14 +1,37 @@
-//! The two phases of a scan over a range of dates: their settings and progress.
+//! Strategies of a scan, which search fewer items than it has: their settings, progress and
+//! decisions.
 
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value};
+use utoipa::ToSchema;
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
+
+use crate::contract::body_schema::impl_to_schema;
+use crate::contract::field::{Components, FieldKind, FieldValue, invalid_value};
 use crate::contract::primitives::bounded_integer;
 use crate::contract::request_body::request_body;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use crate::contract::string_enum::string_enum;
+use crate::contract::validation::ValidationErrors;
+use crate::ids::ItemId;
+
+/// The strategy of a scan: two phases, or a question.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Strategy {
+    /// Every n-th date first.
+    TwoPhase(TwoPhaseStrategy),
+    /// What can still be the answer.
+    Find(FindStrategy),
+}
 
 request_body! {
     /// Search some dates of a range first, then those next to the cheapest. Needs exactly one swept
     /// date range.
-    pub struct Strategy for "strategy" {
+    pub struct TwoPhaseStrategy for "strategy" {
         required {
             /// The first phase searches every n-th date of the range, and always its first and last
             /// date.
@@ -23,6 +46,23 @@ request_body! {
     }
 }
 
+request_body! {
+    /// Find the cheapest of all searches: start from the stored prices, search what can still be
+    /// cheaper, and stop when the rest hardly can.
+    pub struct FindStrategy for "strategy" {
+        required {
+            /// What to find.
+            find: FindGoal;
+        }
+        optional {
+            /// Stop when the estimated probability that an unsearched one is cheaper, by more than
+            /// 1 %, is at most this.
+            max_risk: MaxRisk = MaxRisk::DEFAULT => max_risk_or_default;
+        }
+        example { "find": "cheapest", "max_risk": 0.05 }
+    }
+}
+
 bounded_integer! {
     /// The step between dates of the first phase.
     pub struct CoarseStep(u16): 2..=90;
@@ -33,12 +73,155 @@ bounded_integer! {
     pub struct Refine(u16): 1..=90;
 }
 
+string_enum! {
+    /// What a strategy finds.
+    pub enum FindGoal {
+        /// The lowest price.
+        Cheapest = "cheapest",
+    }
+}
+
+/// A probability below 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MaxRisk(f64);
+
+impl MaxRisk {
+    /// The documented default.
+    pub const DEFAULT: Self = Self(0.05);
+
+    /// The probability.
+    #[must_use]
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl FieldValue for MaxRisk {
+    fn expected() -> Cow<'static, str> {
+        "a number from 0 to below 1".into()
+    }
+
+    fn read(value: &Value) -> Result<Self, ValidationErrors> {
+        let number = value.as_number().and_then(Number::as_f64);
+        number
+            .filter(|risk| (0.0..1.0).contains(risk))
+            .map(Self)
+            .ok_or_else(|| invalid_value::<Self>(value))
+    }
+
+    fn to_value(&self) -> Value {
+        self.0.into()
+    }
+
+    fn schema() -> Schema {
+        ObjectBuilder::new()
+            .schema_type(Type::Number)
+            .minimum(Some(0_u8))
+            .exclusive_maximum(Some(1_u8))
+            .into()
+    }
+}
+
+impl FieldValue for Strategy {
+    const KIND: FieldKind = FieldKind::Object;
+    const COMPONENT: Option<&'static str> = Some("Strategy");
+
+    fn expected() -> Cow<'static, str> {
+        format!(
+            "{}, or {}",
+            TwoPhaseStrategy::expected(),
+            FindStrategy::expected()
+        )
+        .into()
+    }
+
+    fn read(value: &Value) -> Result<Self, ValidationErrors> {
+        let fields = value
+            .as_object()
+            .ok_or_else(|| invalid_value::<Self>(value))?;
+        // Fields of both are a fault of the question, which names those that it does not have.
+        if FindStrategy::FIELDS
+            .iter()
+            .any(|field| fields.contains_key(field.name))
+        {
+            FindStrategy::from_body(fields).map(Self::Find)
+        } else {
+            TwoPhaseStrategy::from_body(fields).map(Self::TwoPhase)
+        }
+    }
+
+    fn to_value(&self) -> Value {
+        match self {
+            Self::TwoPhase(strategy) => strategy.to_value(),
+            Self::Find(strategy) => strategy.to_value(),
+        }
+    }
+
+    fn schema() -> Schema {
+        OneOfBuilder::new()
+            .description(Some("Which of a scan's searches are made."))
+            .item(TwoPhaseStrategy::schema_ref())
+            .item(FindStrategy::schema_ref())
+            .into()
+    }
+
+    fn nested_components(components: &mut Components) {
+        TwoPhaseStrategy::components(components);
+        FindStrategy::components(components);
+    }
+}
+
+impl_to_schema!(Strategy);
+
+/// The progress of a scan's strategy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum StrategyProgress {
+    /// Of two phases.
+    TwoPhase(TwoPhaseProgress),
+    /// Of a question.
+    Find(FindProgress),
+}
+
+impl StrategyProgress {
+    /// Items that will not be searched.
+    #[must_use]
+    pub const fn not_searched(&self) -> u32 {
+        match self {
+            Self::TwoPhase(progress) => progress.not_searched,
+            Self::Find(progress) => progress.unsearched,
+        }
+    }
+
+    /// The progress of two phases.
+    #[must_use]
+    pub const fn two_phase(&self) -> Option<&TwoPhaseProgress> {
+        match self {
+            Self::TwoPhase(progress) => Some(progress),
+            Self::Find(_) => None,
+        }
+    }
+
+    /// The strategy as it was requested.
+    #[must_use]
+    pub fn request(&self) -> Value {
+        match self {
+            Self::TwoPhase(progress) => serde_json::json!({
+                "coarse_step": progress.coarse_step, "refine": progress.refine
+            }),
+            Self::Find(progress) => serde_json::json!({
+                "find": progress.find, "max_risk": progress.max_risk
+            }),
+        }
+    }
+}
+
 /// The progress of a two-phase scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "coarse_step": 4, "refine": 2, "phase": "refine", "searched": 36, "not_searched": 54, "requests_saved": 54
 })))]
-pub struct StrategyProgress {
+pub struct TwoPhaseProgress {
     /// As requested.
     pub coarse_step: u16,
     /// As requested.
@@ -54,7 +237,7 @@ pub struct StrategyProgress {
     pub requests_saved: u32,
 }
 
-crate::contract::string_enum::string_enum! {
+string_enum! {
     /// A phase of a two-phase scan.
     pub enum StrategyPhase {
         /// Every n-th date.
@@ -62,4 +245,144 @@ crate::contract::string_enum::string_enum! {
         /// The dates around the cheapest.
         Refine = "refine",
     }
+}
+
+/// The progress and the answer of a scan that finds the cheapest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "find": "cheapest", "max_risk": 0.05,
+    "best": {"item": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c", "date": "2027-01-14", "price": 164, "currency": "USD"},
+    "risk_of_cheaper": 0.031, "stored_prices": 90, "counted_changes": 180, "searched": 9, "reused": 0, "unsearched": 81, "decisions": 6,
+    "ended_by": "risk_accepted"
+})))]
+pub struct FindProgress {
+    /// As requested.
+    pub find: FindGoal,
+    /// As requested, or the default.
+    pub max_risk: f64,
+    /// The cheapest that a search returned so far, in the currency of the request.
+    pub best: Option<FoundBest>,
+    /// The estimated probability that an item without an answer is cheaper than `best` by more than
+    /// 1 %. Null until the last decision, and if nothing can be said: without stored prices rates of
+    /// change say nothing.
+    #[schema(minimum = 0, maximum = 1)]
+    pub risk_of_cheaper: Option<f64>,
+    /// The items with a stored price when the first decision was made; null before it.
+    pub stored_prices: Option<u32>,
+    /// Pairs of own successive prices that the rates of change count beside the prior; null before
+    /// the first decision.
+    pub counted_changes: Option<u32>,
+    /// Items that were searched and have ended.
+    pub searched: u32,
+    /// Items that took an answer that is young enough for `max_age_seconds`.
+    pub reused: u32,
+    /// Items that will not be searched: their state is `skipped`, and `items` does not count them.
+    pub unsearched: u32,
+    /// The number of its decisions.
+    pub decisions: u32,
+    /// The reason of the last decision, after which nothing more is searched.
+    pub ended_by: Option<DecisionReason>,
+}
+
+impl FindProgress {
+    /// What it says about the items that were not searched, as a sentence.
+    #[must_use]
+    pub fn risk_in_words(&self) -> String {
+        match (self.risk_of_cheaper, self.stored_prices) {
+            (Some(risk), _) => {
+                let percent = (risk * 1e3).round() / 10.0;
+                format!("The estimated risk that another one is cheaper is {percent} %.")
+            }
+            (None, Some(0)) => {
+                "No price was stored, so nothing is declared about the others.".to_owned()
+            }
+            (None, _) => "The risk that another one is cheaper is not estimated yet.".to_owned(),
+        }
+    }
+}
+
+/// The cheapest item that was searched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FoundBest {
+    /// The item.
+    pub item: ItemId,
+    /// Its departure or check-in.
+    #[schema(value_type = String, format = Date)]
+    pub date: Date,
+    /// In major units.
+    #[serde(serialize_with = "crate::contract::money::price")]
+    #[schema(value_type = f64)]
+    pub price: Decimal,
+    /// ISO currency code.
+    pub currency: String,
+}
+
+string_enum! {
+    /// Why a strategy decided as it did.
+    pub enum DecisionReason {
+        /// Search every n-th date.
+        FirstPhase = "first_phase",
+        /// Search the dates around the cheapest.
+        SecondPhase = "second_phase",
+        /// Search those that are the likeliest to be cheaper.
+        LikeliestCheaper = "likeliest_cheaper",
+        /// End: both phases have ended.
+        PhasesEnded = "phases_ended",
+        /// End: the risk is at most `max_risk`.
+        RiskAccepted = "risk_accepted",
+        /// End: the scan's `max_requests` leaves no further search.
+        LimitReached = "limit_reached",
+        /// End: every item was searched.
+        NothingLeft = "nothing_left",
+        /// End, after a retry: the risk is estimated anew, and nothing more is searched.
+        Retried = "retried",
+    }
+}
+
+/// A decision of a scan's strategy, stored before its searches begin.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "number": 2, "decided_at": "2026-12-01T08:00:04Z", "reason": "likeliest_cheaper", "searches": [41, 47],
+    "risk": 0.212, "best": {"position": 44, "price": 164}, "stored_prices": 90, "searched": 2, "may_search": null
+})))]
+pub struct StrategyDecision {
+    /// From 1.
+    pub number: u32,
+    /// When.
+    pub decided_at: Timestamp,
+    /// Why.
+    pub reason: DecisionReason,
+    /// The positions of the items to search, the most promising first; empty: the end.
+    pub searches: Vec<u32>,
+    /// The estimated risk before these searches; null if it cannot be estimated.
+    #[schema(minimum = 0, maximum = 1)]
+    pub risk: Option<f64>,
+    /// The cheapest so far.
+    pub best: Option<DecisionBest>,
+    /// The items with a stored price.
+    pub stored_prices: u32,
+    /// The items that had been searched, reused answers included.
+    pub searched: u32,
+    /// How many searches `max_requests` allowed for the whole scan; null: any number.
+    pub may_search: Option<u32>,
+}
+
+/// The cheapest item when a decision was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DecisionBest {
+    /// Its position.
+    pub position: u32,
+    /// In major units.
+    #[serde(serialize_with = "crate::contract::money::price")]
+    #[schema(value_type = f64)]
+    pub price: Decimal,
+}
+
+/// A page of a strategy's decisions, oldest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct DecisionPage {
+    /// The decisions.
+    pub data: Vec<StrategyDecision>,
+    /// Where the next page begins; null on the last.
+    pub next_cursor: Option<String>,
 }

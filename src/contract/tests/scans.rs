@@ -79,9 +79,12 @@ fn each_scan_field_is_validated() {
         ),
         FieldCase(
             "strategy",
-            json!([{"coarse_step": 2, "refine": 1}, {"coarse_step": 90, "refine": 90}]),
+            json!([
+                {"coarse_step": 2, "refine": 1}, {"coarse_step": 90, "refine": 90},
+                {"find": "cheapest"}, {"find": "cheapest", "max_risk": 0.999}
+            ]),
             json!([[], 3, "x", true]),
-            "an object with the fields `coarse_step`, `refine`",
+            "an object with the fields `coarse_step`, `refine`, or an object with the fields `find`, `max_risk`",
         ),
         FieldCase(
             "max_age_seconds",

@@ -7,7 +7,8 @@ use crate::contract::plans::PlanName;
 use crate::contract::primitives::SortType;
 use crate::contract::quota::PaceSource;
 use crate::contract::scans::{
-    Expand, ItemSort, ItemState, PauseReason, Priority, RetryStatus, ScanStatus, Weekday,
+    DecisionReason, Expand, FindGoal, ItemSort, ItemState, PauseReason, Priority, RetryStatus,
+    ScanStatus, StrategyPhase, Weekday,
 };
 use crate::contract::usage::UsageGroup;
 use crate::contract::verify::{VerifyReason, VerifyScope};
@@ -43,6 +44,9 @@ fn the_words_of_the_wire() {
         PauseReason: "by_caller" "rate_limited" "quota_exhausted" "key_rejected" "not_subscribed" "budget_spent"
             "reserve_reached" "key_expired" "upstream_down" "moving";
         ItemState: "pending" "running" "done" "failed" "cancelled" "skipped";
+        FindGoal: "cheapest";
+        StrategyPhase: "coarse" "refine";
+        DecisionReason: "first_phase" "second_phase" "likeliest_cheaper" "phases_ended" "risk_accepted" "limit_reached" "nothing_left" "retried";
         Priority: "interactive" "scheduled";
         ItemSort: "position" "price";
         Expand: "answer";

@@ -57,6 +57,8 @@ pub(super) struct Estimate {
 /// What is estimated of one unsearched candidate, if stored prices say something.
 struct Chance {
     position: usize,
+    /// It was searched in vain: it may be cheaper, but it is not searched again.
+    unanswered: bool,
     /// The stored price.
     stored: f64,
     /// The probability that its stored price has become one below the best.
@@ -120,9 +122,11 @@ impl Estimate {
         let lowest = found().reduce(f64::min);
         let best = lowest.or_else(|| unsearched(view).filter_map(stored).reduce(f64::min));
         let unsearched: Vec<_> = view
-            .unsearched()
-            .map(|position| {
-                let candidate = &view.candidates[position];
+            .candidates
+            .iter()
+            .enumerate()
+            .filter(|(_, candidate)| candidate.searched.is_none())
+            .map(|(position, candidate)| {
                 let expected = expected(candidate).map(|expected| expected * group);
                 Chance::new(position, candidate, expected, best, rates)
             })
@@ -170,6 +174,7 @@ impl Estimate {
         let mut chances: Vec<_> = self
             .unsearched
             .iter()
+            .filter(|chance| !chance.unanswered)
             .map(|chance| {
                 let cheaper = 1.0 - (1.0 - chance.below) * (1.0 - chance.any * one);
                 (cheaper, chance.stored, chance.position)
@@ -215,6 +220,7 @@ impl Chance {
         };
         Self {
             position,
+            unanswered: candidate.unanswered,
             stored: known.map_or(f64::INFINITY, |(stored, _)| stored),
             below,
             any,

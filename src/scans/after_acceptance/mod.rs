@@ -16,6 +16,7 @@ use sqlx::PgPool;
 
 use self::store::UnexpandedScan;
 pub(super) use self::store::insert;
+use super::phases;
 use super::plan::{ScanPlan, plan_blocking};
 use super::store::{self as scans_store, lock::LockedScan};
 use crate::commands::CommandError;
@@ -96,16 +97,21 @@ async fn expand(
         Some(plan) => {
             let next = next_positions(plan, ready.stored, ready.accepted);
             let sequence = lock.sequence();
-            scans_store::insert_items(
+            let items = scans_store::NewItems {
+                positions: next.clone(),
+                accepted: ready.accepted,
+            };
+            let deferred = scans_store::insert_items(
                 lock.conn(),
                 scan.tenant,
                 scan.id,
                 plan,
-                next.clone(),
+                items,
                 &sequence,
                 now,
             )
             .await?;
+            phases::store::set_deferred(&mut lock, next.len() - deferred).await?;
             store::set_stored(&mut lock, next.end, scan.total).await?;
         }
         // Another version of this program planned it: the remaining items are unknown.
@@ -120,10 +126,7 @@ async fn expand(
 /// The positions to store next: all, or up to the next one that the first phase searches.
 fn next_positions(plan: &ScanPlan, stored: usize, accepted: bool) -> Range<usize> {
     let all = plan.items.len();
-    let is_searched = |position: &usize| {
-        plan.two_phase
-            .is_none_or(|phases| phases.is_coarse(*position))
-    };
+    let is_searched = |position: &usize| !plan.is_deferred(*position, false);
     let end = if accepted {
         all
     } else {

@@ -11,10 +11,12 @@
 
 mod axes;
 mod blocking;
+mod strategy;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use blocking::plan_blocking;
+pub use strategy::{FindPlan, PlannedStrategy};
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -24,11 +26,10 @@ use jiff::civil::Date;
 use jiff::tz::{Offset, offset};
 use serde_json::{Map, Value};
 
-use crate::contract::scans::{ScanEndpoint, ScanRequest, Strategy, Sweep};
+use crate::contract::scans::{MaxRequests, ScanEndpoint, ScanRequest, Sweep};
 use crate::contract::{
     Api, Endpoint, FieldKind, FieldValue as _, Request, ValidationError, ValidationErrors,
 };
-use crate::planner::TwoPhase;
 use axes::{Assignment, Axes, Axis, SweepContext};
 
 /// The most items of a scan (security.md, rule 20).
@@ -56,17 +57,38 @@ pub struct ScanPlan {
     pub scan_request: ScanRequest,
     /// The searches, each a body that its endpoint accepts, in the order of their positions.
     pub items: Vec<Request>,
-    /// For a scan in two phases.
-    pub two_phase: Option<TwoPhase>,
+    /// Which of them are searched.
+    pub strategy: Option<PlannedStrategy>,
     /// Its searches go upstream as their caller wrote them (`respond_async`).
     pub verbatim: bool,
 }
 
 impl ScanPlan {
-    /// The fewest and the most items that are searched; they differ for two phases only.
+    /// The fewest and the most items that are searched; they differ with a strategy only.
     #[must_use]
     pub fn searches(&self) -> RangeInclusive<usize> {
-        searches(&self.items, self.two_phase.as_ref())
+        searches(
+            &self.items,
+            self.strategy.as_ref(),
+            self.scan_request.max_requests,
+        )
+    }
+
+    /// Whether the item at a position waits for a decision of the strategy when it is stored.
+    #[must_use]
+    pub(super) fn is_deferred(&self, position: usize, accepted: bool) -> bool {
+        self.strategy
+            .as_ref()
+            .is_some_and(|strategy| strategy.is_deferred(position, accepted))
+    }
+
+    /// What is fixed of a question for the cheapest.
+    #[must_use]
+    pub fn find(&self) -> Option<&FindPlan> {
+        match &self.strategy {
+            Some(PlannedStrategy::FindCheapest(find)) => Some(find),
+            _ => None,
+        }
     }
 
     /// The rows that each search requests, where the scan sets them.
@@ -78,9 +100,13 @@ impl ScanPlan {
     }
 }
 
-fn searches(items: &[Request], two_phase: Option<&TwoPhase>) -> RangeInclusive<usize> {
-    two_phase.map_or(items.len()..=items.len(), |phases| {
-        phases.searches(items.len())
+fn searches(
+    items: &[Request],
+    strategy: Option<&PlannedStrategy>,
+    max_requests: Option<MaxRequests>,
+) -> RangeInclusive<usize> {
+    strategy.map_or(items.len()..=items.len(), |strategy| {
+        strategy.searches(items.len(), max_requests)
     })
 }
 
@@ -99,7 +125,7 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Validati
         .and_then(|value| ScanEndpoint::read(value).ok());
     // The readable parts are checked even if others are not, so that all faults are reported at
     // once.
-    let (items, two_phase) = match (endpoint, body.get("request")) {
+    let (items, strategy) = match (endpoint, body.get("request")) {
         (Some(endpoint), Some(Value::Object(request))) => {
             let (sweep, unreadable) = readable_sweep(endpoint.get(), request, body.get("sweep"));
             let context = SweepContext {
@@ -112,14 +138,15 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Validati
         }
         _ => (Vec::new(), None),
     };
-    let searches = *searches(&items, two_phase.as_ref()).end();
+    let is_question = matches!(strategy, Some(PlannedStrategy::FindCheapest(_)));
+    let searches = *searches(&items, strategy.as_ref(), None).end();
     if let Some(max) = scan_request
         .as_ref()
-        .filter(|request| request.max_age_seconds.is_none())
+        .filter(|request| request.max_age_seconds.is_none() && !is_question)
         .and_then(|request| request.max_requests)
         && usize::try_from(max.get()).is_ok_and(|max| max < searches)
     {
-        let items = if two_phase.is_some() {
+        let items = if strategy.is_some() {
             "the items that both phases may search"
         } else {
             "the number of items"
@@ -135,7 +162,7 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Validati
         Some(ScanPlan {
             scan_request: scan_request?,
             items,
-            two_phase,
+            strategy,
             verbatim: false,
         })
     })
@@ -202,46 +229,16 @@ fn items(
     unreadable: HashSet<String>,
     strategy: Option<&Value>,
     faults: &mut ValidationErrors,
-) -> (Vec<Request>, Option<TwoPhase>) {
+) -> (Vec<Request>, Option<PlannedStrategy>) {
     let mut wrong = ValidationErrors::default();
     let axes = axes::axes(context, unreadable, &mut wrong);
     refuse_past_dates(context, &mut wrong);
     let items = combine(context, &axes, &mut wrong);
-    let phases = strategy
+    let strategy = strategy
         .filter(|strategy| !strategy.is_null())
-        .and_then(|strategy| two_phase(strategy, &axes, &mut wrong));
+        .and_then(|given| strategy::planned(context, given, &axes, &items, &mut wrong));
     faults.merge(wrong);
-    (items, phases)
-}
-
-/// Maps the one date range of a two-phase scan to positions. Faults of the strategy itself are
-/// reported with the scan request.
-fn two_phase(strategy: &Value, axes: &Axes, faults: &mut ValidationErrors) -> Option<TwoPhase> {
-    let lengths = |axes: &[Axis]| {
-        axes.iter()
-            .map(|axis| axis.values.len())
-            .fold(1_usize, usize::saturating_mul)
-    };
-    let mut ranges = axes
-        .list
-        .iter()
-        .enumerate()
-        .filter(|(_, axis)| axis.is_range());
-    let (Some((index, axis)), None) = (ranges.next(), ranges.next()) else {
-        faults.push(ValidationError::new(
-            "strategy",
-            strategy,
-            "a sweep with exactly one date range {from, to}",
-        ));
-        return None;
-    };
-    let strategy = Strategy::read(strategy).ok()?;
-    Some(TwoPhase::new(
-        &strategy,
-        axis.values.len(),
-        lengths(&axes.list[index + 1..]),
-        lengths(&axes.list),
-    ))
+    (items, strategy)
 }
 
 /// Refuses dates of `request` that have passed everywhere.

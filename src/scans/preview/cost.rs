@@ -22,6 +22,7 @@ fn on_plan(plan: &MarketplacePlan, requests: RequestRange, lane: &LaneState) -> 
         .unwrap_or(plan.requests_per_month);
     let beyond = RequestRange {
         least: requests.least.saturating_sub(left),
+        expected: None,
         most: requests.most.saturating_sub(left),
     };
     let usd = plan

@@ -4,13 +4,17 @@
 //! warnings (`warnings`).
 
 mod cost;
+mod forecast;
 mod store;
 mod warnings;
+
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
+use self::forecast::{QuestionForecast, StoredPrices, forecast, stored_prices};
 use super::plan::{ScanPlan, earliest_today, plan_blocking};
 use super::reuse;
 use super::store as scans_store;
@@ -61,13 +65,14 @@ pub async fn preview(
     // Rolled back: finding a caller may update its fingerprint, and a preview stores nothing.
     let mut tx = db::begin(context.pool).await?;
     let mut lane = LaneState::new(api, pace);
-    let (mut refusal, mut reused) = (None, None);
+    let (mut refusal, mut reused, mut stored) = (None, None, StoredPrices::default());
     if let Some(tenant) = context.find_tenant(&mut tx).await? {
         lane = store::lane(&mut tx, tenant, api, context.now)
             .await?
             .unwrap_or(lane);
         let load = scans_store::load(&mut tx, tenant).await?;
-        reused = reuse::count_reusable(&mut tx, tenant, &plan, context.now).await?;
+        reused = reuse::reusable_positions(&mut tx, tenant, &plan, context.now).await?;
+        stored = stored_prices(&mut tx, tenant, &plan, context.now).await?;
         refusal = exceeded_limit(&load, plan.items.len());
         if refusal.is_none() && !load.accepted {
             let probation = scans_store::probation(&mut tx, Some(tenant), api, context.now).await?;
@@ -79,22 +84,47 @@ pub async fn preview(
     }
     tx.rollback().await?;
     // A caller without a history has no answers.
-    let reused = reused.or(plan.scan_request.max_age_seconds.map(|_| 0));
-    Ok(build_preview(&plan, &lane, refusal, reused, context.now))
+    let reused = reused.or(plan.scan_request.max_age_seconds.map(|_| BTreeSet::new()));
+    let free = reused.as_ref().map_or(0, BTreeSet::len);
+    let free = u32::try_from(free).unwrap_or(u32::MAX);
+    let requests = match forecast(
+        &plan,
+        &stored,
+        &reused.clone().unwrap_or_default(),
+        context.now,
+    ) {
+        None => requests_without(&plan, free),
+        Some(QuestionForecast { least, expected }) => RequestRange {
+            least,
+            expected,
+            ..requests_without(&plan, free)
+        },
+    };
+    let cost = ScanCost {
+        requests,
+        free,
+        may_reuse: reused.is_some(),
+        refusal,
+    };
+    Ok(build_preview(&plan, &lane, cost, context.now))
 }
 
-fn build_preview(
-    plan: &ScanPlan,
-    lane: &LaneState,
+/// What a scan costs.
+struct ScanCost {
+    requests: RequestRange,
+    /// The searches that would take an answer.
+    free: u32,
+    /// Whether searches may take one.
+    may_reuse: bool,
+    /// Why a submit would be refused now.
     refusal: Option<String>,
-    reused: Option<u32>,
-    now: Timestamp,
-) -> ScanPreview {
+}
+
+fn build_preview(plan: &ScanPlan, lane: &LaneState, cost: ScanCost, now: Timestamp) -> ScanPreview {
     let endpoint = plan.scan_request.endpoint.get();
     let items = u32::try_from(plan.items.len()).unwrap_or(u32::MAX);
-    let free = reused.unwrap_or(0);
+    let ScanCost { requests, free, .. } = cost;
     let uncapped = most_requests(plan, free);
-    let requests = requests_without(plan, free);
     let seconds = seconds_at(
         u32::try_from(*plan.searches().end())
             .unwrap_or(u32::MAX)
@@ -106,7 +136,7 @@ fn build_preview(
         endpoint,
         items,
         requests,
-        reused,
+        reused: cost.may_reuse.then_some(free),
         first: body(plan.items.first()),
         last: body(plan.items.last()),
         searches_per_minute: (6_000.0 / lane.seconds_per_search).round() / 100.0,
@@ -120,7 +150,7 @@ fn build_preview(
                 requests,
                 uncapped,
                 seconds,
-                refusal,
+                refusal: cost.refusal,
                 today: earliest_today(now),
             },
         ),
@@ -142,6 +172,7 @@ fn requests_without(plan: &ScanPlan, free: u32) -> RequestRange {
     let least = u64::try_from(*plan.searches().start()).unwrap_or(u64::MAX);
     RequestRange {
         least: least.saturating_sub(free.into()),
+        expected: None,
         most: most_requests(plan, free).min(ceiling),
     }
 }

@@ -17,8 +17,10 @@ pub(super) use self::rows::{decompress_bytes, decompress_json};
 
 use self::rows::ItemWithAnswer;
 use self::store::export as export_store;
+use super::phases;
 use crate::contract::scans::{
-    Attempt, AttemptPage, Expand, Item, ItemPage, ItemSort, ItemsQuery, Scan, ScanPage, ScansQuery,
+    Attempt, AttemptPage, DecisionPage, DecisionsQuery, Expand, Item, ItemPage, ItemSort,
+    ItemsQuery, Scan, ScanPage, ScansQuery,
 };
 use crate::contract::{Endpoint, RawJson, ValidationErrors};
 use crate::ids::{ItemId, ScanId, TenantId};
@@ -120,6 +122,7 @@ pub async fn live(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Vec<Scan>> {
 const SCANS: &str = "scans";
 const ITEMS_BY_POSITION: &str = "items";
 const ITEMS_BY_PRICE: &str = "prices";
+const DECISIONS: &str = "decisions";
 
 /// What the form of a scan's items depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -309,6 +312,33 @@ pub async fn attempts(
         data,
         next_cursor: None,
     }))
+}
+
+/// A page of the decisions of a scan's strategy, oldest first; `None`: there is no such scan.
+///
+/// # Errors
+/// When the cursor is not from this list, or the database does not answer.
+pub async fn decisions(
+    pool: &PgPool,
+    tenant: TenantId,
+    id: ScanId,
+    query: &DecisionsQuery,
+) -> Result<Option<DecisionPage>, PageError> {
+    let limit = usize::from(query.limit_or_default().get());
+    let after = match &query.cursor {
+        None => 0,
+        Some(cursor) => {
+            let [number] = paging::decode_cursor(DECISIONS, cursor)?;
+            number.parse().map_err(|_| paging::invalid_cursor(cursor))?
+        }
+    };
+    if store::items_form(pool, tenant, id).await?.is_none() {
+        return Ok(None);
+    }
+    let mut data = phases::store::decisions(pool, tenant, id, after, limit_plus_one(limit)).await?;
+    let next_cursor = paging::truncate_page(&mut data, limit)
+        .map(|last| paging::encode_cursor(DECISIONS, [last.number.to_string()]));
+    Ok(Some(DecisionPage { data, next_cursor }))
 }
 
 async fn show_answers(pool: &PgPool, tenant: TenantId, items: &mut [Item]) -> sqlx::Result<()> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
+use jiff::civil::Date;
 use jiff_sqlx::{Timestamp, ToSqlx};
 use rust_decimal::Decimal;
 use serde::de::DeserializeOwned;
@@ -13,12 +14,14 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::contract::scans::{
-    Attempt, AvoidedRequests, BestPrice, Item, ItemCounts, KeyCustody, PauseReason, RequestCounts,
-    Scan, ScanStatus, StrategyPhase, StrategyProgress,
+    Attempt, AvoidedRequests, BestPrice, DecisionReason, FindGoal, FindProgress, FoundBest, Item,
+    ItemCounts, KeyCustody, PauseReason, RequestCounts, Scan, ScanStatus, StrategyPhase,
+    StrategyProgress, TwoPhaseProgress,
 };
 use crate::contract::{Endpoint, RawJson, SearchStatus};
 use crate::ids::MonitorId;
 use crate::scans::item_state::StoredItemState;
+use crate::scans::phases::store::rounded;
 use crate::scans::seconds_at;
 
 /// The largest answer after decompression (security.md, rule 19); what is stored was smaller.
@@ -59,12 +62,22 @@ pub(super) struct ScanRow {
     pub(super) strategy: Option<Json<StrategyRow>>,
 }
 
-/// The columns of `scan_strategies` that the API shows; `skipped` is null in the first phase.
-#[derive(Debug, Clone, Copy, Deserialize)]
+/// The columns of `scan_strategies` that the API shows; `skipped` is null until the last decision.
+#[derive(Debug, Clone, Deserialize)]
 pub(super) struct StrategyRow {
     coarse_step: u16,
     refine: u16,
     skipped: Option<u32>,
+    /// The columns of a question; absent from two phases.
+    find: Option<FindGoal>,
+    max_risk: Option<f64>,
+    currency: Option<String>,
+    known: Option<u32>,
+    pairs: Option<u32>,
+    decisions: u32,
+    risk: Option<f64>,
+    ended_by: Option<DecisionReason>,
+    best_date: Option<Date>,
 }
 
 /// A row of `scan_items` with its scan's endpoint; deserialised from JSON if it is part of another
@@ -126,10 +139,20 @@ impl From<ScanRow> for Scan {
     fn from(row: ScanRow) -> Self {
         let items = row.counts();
         let ended = items.total - items.pending - items.running;
+        let best = row
+            .best_price
+            .zip(row.best_currency)
+            .zip(row.best_item_id)
+            .map(|((price, currency), item)| BestPrice {
+                price: price.normalize(),
+                currency,
+                item: item.into(),
+            });
+        let taken = count(row.reused) + count(row.joined);
         let strategy = row
             .strategy
-            .as_ref()
-            .map(|strategy| strategy_progress(strategy.0, &items));
+            .map(|strategy| strategy_progress(strategy.0, &items, taken, best.as_ref()));
+        let is_question = matches!(strategy, Some(StrategyProgress::Find(_)));
         Self {
             id: row.scan_id.into(),
             endpoint: row.endpoint,
@@ -144,25 +167,15 @@ impl From<ScanRow> for Scan {
                 planned: items.total,
                 spent: count(row.requests_spent),
                 max: row.max_requests.map(count),
-                avoided: row.max_age_seconds.map(|_| AvoidedRequests {
+                avoided: (row.max_age_seconds.is_some() || is_question).then(|| AvoidedRequests {
                     reused: count(row.reused),
                     joined: count(row.joined),
-                    not_needed: strategy
-                        .as_ref()
-                        .map_or(0, |strategy| strategy.not_searched),
+                    not_needed: strategy.as_ref().map_or(0, StrategyProgress::not_searched),
                 }),
             },
             max_age_seconds: row.max_age_seconds.map(count),
             strategy,
-            best: row
-                .best_price
-                .zip(row.best_currency)
-                .zip(row.best_item_id)
-                .map(|((price, currency), item)| BestPrice {
-                    price: price.normalize(),
-                    currency,
-                    item: item.into(),
-                }),
+            best,
             progress: (f64::from(ended) / f64::from(items.total.max(1)) * 1e4).round() / 1e4,
             eta_seconds: eta_seconds(row.status, &items, row.seconds_per_search),
             monitor_id: row.monitor_id.map(MonitorId::from),
@@ -196,9 +209,38 @@ impl ScanRow {
 }
 
 /// Items that were cancelled before their call do not count as searched.
-fn strategy_progress(row: StrategyRow, items: &ItemCounts) -> StrategyProgress {
+fn strategy_progress(
+    row: StrategyRow,
+    items: &ItemCounts,
+    taken: u32,
+    best: Option<&BestPrice>,
+) -> StrategyProgress {
     let skipped = row.skipped.unwrap_or_default();
-    StrategyProgress {
+    let ended = items.ok + items.empty + items.partial + items.degraded + items.failed;
+    if let Some(find) = row.find {
+        let best = best
+            .filter(|best| Some(&best.currency) == row.currency.as_ref())
+            .zip(row.best_date);
+        return StrategyProgress::Find(FindProgress {
+            find,
+            max_risk: row.max_risk.unwrap_or_default(),
+            best: best.map(|(best, date)| FoundBest {
+                item: best.item,
+                date,
+                price: best.price,
+                currency: best.currency.clone(),
+            }),
+            risk_of_cheaper: row.risk.map(rounded),
+            stored_prices: row.known,
+            counted_changes: row.pairs,
+            searched: ended.saturating_sub(taken),
+            reused: taken,
+            unsearched: skipped,
+            decisions: row.decisions,
+            ended_by: row.ended_by,
+        });
+    }
+    StrategyProgress::TwoPhase(TwoPhaseProgress {
         coarse_step: row.coarse_step,
         refine: row.refine,
         phase: if row.skipped.is_some() {
@@ -206,10 +248,10 @@ fn strategy_progress(row: StrategyRow, items: &ItemCounts) -> StrategyProgress {
         } else {
             StrategyPhase::Coarse
         },
-        searched: items.ok + items.empty + items.partial + items.degraded + items.failed,
+        searched: ended,
         not_searched: skipped,
         requests_saved: skipped,
-    }
+    })
 }
 
 /// The seconds that the lane needs for the remaining items; unknown while the scan is paused or has

@@ -29,8 +29,7 @@ pub(super) async fn scan(
                   requests_spent as "requests_spent!", max_requests, best_price, best_currency, best_item_id, seconds_per_search,
                   key_held_until, created_at as "created_at!", started_at, finished_at, monitor_id,
                   max_age_seconds, reused as "reused!", joined as "joined!",
-                  (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped) from scan_strategies t
-                   where t.tenant_id = shown_scans.tenant_id and t.scan_id = shown_scans.scan_id) as "strategy: Json<StrategyRow>"
+                  strategy as "strategy: Json<StrategyRow>"
            from shown_scans where tenant_id = $1 and scan_id = $2"#,
         tenant.uuid(),
         id.uuid(),
@@ -57,8 +56,7 @@ pub(super) async fn scans(
                   requests_spent as "requests_spent!", max_requests, best_price, best_currency, best_item_id, seconds_per_search,
                   key_held_until, created_at as "created_at!", started_at, finished_at, monitor_id,
                   max_age_seconds, reused as "reused!", joined as "joined!",
-                  (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped) from scan_strategies t
-                   where t.tenant_id = shown_scans.tenant_id and t.scan_id = shown_scans.scan_id) as "strategy: Json<StrategyRow>"
+                  strategy as "strategy: Json<StrategyRow>"
            from shown_scans
            where tenant_id = $1 and ($2::uuid is null or scan_id < $2) and ($3::text is null or status = $3)
              and ($4::text is null or endpoint = $4) and ($5::text is null or $5 = any (tags))
@@ -102,8 +100,7 @@ pub(super) async fn live_scans(pool: &PgPool, tenant: TenantId) -> sqlx::Result<
                   requests_spent as "requests_spent!", max_requests, best_price, best_currency, best_item_id, seconds_per_search,
                   key_held_until, created_at as "created_at!", started_at, finished_at, monitor_id,
                   max_age_seconds, reused as "reused!", joined as "joined!",
-                  (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped) from scan_strategies t
-                   where t.tenant_id = shown_scans.tenant_id and t.scan_id = shown_scans.scan_id) as "strategy: Json<StrategyRow>"
+                  strategy as "strategy: Json<StrategyRow>"
            from shown_scans
            where tenant_id = $1 and finished_at is null and status in ('queued', 'running', 'paused')
            order by scan_id desc"#,
@@ -153,8 +150,7 @@ pub(super) async fn changes(
                   s.requests_spent as "requests_spent!", s.max_requests, s.best_price, s.best_currency, s.best_item_id,
                   s.seconds_per_search, s.key_held_until, s.created_at as "created_at!", s.started_at, s.finished_at, s.monitor_id,
                   s.max_age_seconds, s.reused as "reused!", s.joined as "joined!",
-                  (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped) from scan_strategies t
-                   where t.tenant_id = s.tenant_id and t.scan_id = s.scan_id) as "strategy: Json<StrategyRow>",
+                  s.strategy as "strategy: Json<StrategyRow>",
                   n.event_count, n.events_from,
                   (select coalesce(json_agg(json_build_array(e.id, json_build_object(
                               'item_id', i.item_id, 'scan_id', i.scan_id, 'endpoint', n.endpoint, 'position', i.position, 'body', i.body,

@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use sqlx::{PgConnection, PgPool};
 
 use super::respond_async;
-use super::reuse::Searches;
+use super::searches::Searches;
 use super::sequence::Sequence;
 use super::store::{ensure_lane, insert_items, insert_scan};
 use crate::commands::CommandError;

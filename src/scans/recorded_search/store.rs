@@ -9,7 +9,7 @@ use crate::contract::Endpoint;
 use crate::contract::scans::MaxAgeSeconds;
 use crate::ids::{AttemptId, ItemId, ScanId, TenantId};
 use crate::scans::read::{decompress_bytes, decompress_json};
-use crate::scans::reuse::Searches;
+use crate::scans::searches::Searches;
 use crate::search::{AnswerBody, Outcome};
 
 /// Begins the call of a scan's only item in the ledger, as it was begun before it was stored. No

@@ -67,7 +67,7 @@ pub(super) fn plan(request: &Request) -> Result<ScanPlan, ValidationErrors> {
     Ok(ScanPlan {
         scan_request: scan_request(endpoint, request.to_body()),
         items: vec![request.clone()],
-        two_phase: None,
+        strategy: None,
         verbatim: true,
     })
 }

@@ -7,49 +7,19 @@
 
 mod store;
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
-use jiff::civil::Date;
-use serde_json::Value;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::plan::ScanPlan;
+use super::searches::Searches;
 use crate::contract::{Api, Request};
 use crate::db;
-use crate::history::Subject;
 use crate::ids::{ItemId, ScanId, TenantId};
 
 pub(super) use self::store::{reuse_answers, reused_within_hour};
-
-/// Where a search's answers stand in the history, and its body.
-#[derive(Debug, Default)]
-pub(super) struct Searches {
-    pub(super) bodies: Vec<Value>,
-    pub(super) series: Vec<Vec<u8>>,
-    first_dates: Vec<Date>,
-    /// The first date where there is no second.
-    last_dates: Vec<Date>,
-}
-
-impl Searches {
-    /// Those of `requests`, each with a value of its own; a request without a price has none.
-    pub(super) fn of<'a, T>(requests: impl Iterator<Item = (T, &'a Request)>) -> (Vec<T>, Self) {
-        let (mut of, mut searches) = (Vec::new(), Self::default());
-        for (value, request) in requests {
-            let Some(subject) = Subject::of(request) else {
-                continue;
-            };
-            of.push(value);
-            searches.bodies.push(Value::Object(request.to_body()));
-            searches.series.push(subject.series.key.0.to_vec());
-            searches.first_dates.push(subject.first_date);
-            searches
-                .last_dates
-                .push(subject.last_date.unwrap_or(subject.first_date));
-        }
-        (of, searches)
-    }
-}
 
 /// Notes what new items search for, if their scan has a `max_age_seconds`: only then can they take
 /// an answer or give theirs to an equal search.
@@ -63,25 +33,27 @@ pub(super) async fn insert_searches<'a>(
     store::insert_searches(conn, tenant, scan, &ids, &searches).await
 }
 
-/// How many searches of a plan would take an answer at `now`; `None` if they may not.
-pub(super) async fn count_reusable(
+/// The positions of a plan that would take an answer at `now`, if they were searched; `None` if they
+/// may not.
+pub(super) async fn reusable_positions(
     conn: &mut PgConnection,
     tenant: TenantId,
     plan: &ScanPlan,
     now: Timestamp,
-) -> sqlx::Result<Option<u32>> {
+) -> sqlx::Result<Option<BTreeSet<usize>>> {
     let Some(max_age) = plan.scan_request.max_age_seconds else {
         return Ok(None);
     };
     // The second phase decides only later which of its items are searched.
-    let searched = plan.items.iter().enumerate().filter(|(position, _)| {
-        plan.two_phase
-            .is_none_or(|phases| phases.is_coarse(*position))
-    });
-    let (_, searches) = Searches::of(searched);
-    store::count_reusable(conn, tenant, plan, max_age, &searches, now)
-        .await
-        .map(Some)
+    let searched = plan
+        .items
+        .iter()
+        .enumerate()
+        .filter(|(position, _)| plan.find().is_some() || !plan.is_deferred(*position, true));
+    let (positions, searches) = Searches::of(searched);
+    let found = store::find_reusable(conn, tenant, plan, max_age, &searches, now).await?;
+    let position = |nth: i64| positions.get(usize::try_from(nth - 1).ok()?).copied();
+    Ok(Some(found.into_iter().filter_map(position).collect()))
 }
 
 /// Gives the answers of recorded calls to the equal searches that have not begun.

@@ -1,22 +1,15 @@
 //! Statements on reused answers.
 
 use jiff::{SignedDuration, Timestamp};
-use jiff_sqlx::{Date, ToSqlx as _};
+use jiff_sqlx::ToSqlx as _;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::Searches;
 use crate::contract::Api;
 use crate::contract::scans::MaxAgeSeconds;
 use crate::ids::{ItemId, ScanId, TenantId};
 use crate::scans::plan::ScanPlan;
-
-impl Searches {
-    pub(in crate::scans) fn sql_dates(&self) -> [Vec<Date>; 2] {
-        [&self.first_dates, &self.last_dates]
-            .map(|dates| dates.iter().map(|date| date.to_sqlx()).collect())
-    }
-}
+use crate::scans::searches::Searches;
 
 pub(super) async fn insert_searches(
     conn: &mut PgConnection,
@@ -83,17 +76,18 @@ pub(in crate::scans) async fn reused_within_hour(
     .await
 }
 
-pub(super) async fn count_reusable(
+/// The searches for which there is an answer, counted from 1.
+pub(super) async fn find_reusable(
     conn: &mut PgConnection,
     tenant: TenantId,
     plan: &ScanPlan,
     max_age: MaxAgeSeconds,
     searches: &Searches,
     now: Timestamp,
-) -> sqlx::Result<u32> {
+) -> sqlx::Result<Vec<i64>> {
     let [first_dates, last_dates] = searches.sql_dates();
-    let count = sqlx::query_scalar!(
-        r#"select count(*) as "count!"
+    sqlx::query_scalar!(
+        r#"select nth as "nth!"
            from reusable_answers($1, $2, make_interval(secs => $3), $4, $5, $6, $7, $8, $9, $10)"#,
         now.to_sqlx() as _,
         tenant.uuid(),
@@ -106,9 +100,8 @@ pub(super) async fn count_reusable(
         &first_dates as _,
         &last_dates as _,
     )
-    .fetch_one(conn)
-    .await?;
-    Ok(u32::try_from(count).unwrap_or(u32::MAX))
+    .fetch_all(conn)
+    .await
 }
 
 pub(super) async fn settle_shared_searches(

@@ -16,6 +16,7 @@ pub const TABLES: &[&str] = &[
     "lanes",
     "scans",
     "scan_strategies",
+    "scan_decisions",
     "unexpanded_scans",
     "scan_items",
     "scan_events",

@@ -50,6 +50,7 @@ fn limit_warning(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {
     let slots = u64::from(forecast.slots);
     let all = RequestRange {
         least: forecast.requests_per_run.least.saturating_mul(slots),
+        expected: None,
         most: forecast.requests_per_run.most.saturating_mul(slots),
     };
     html! {

@@ -222,7 +222,7 @@ fn form(
 
 fn options(fields: &FormFields) -> Markup {
     html! {
-        details class="fold" open[["label", "tags", "max_requests", "max_age_seconds", "coarse_step"].iter().any(|name| fields.text(name).is_some())] {
+        details class="fold" open[["label", "tags", "max_requests", "max_age_seconds", "coarse_step", "max_risk"].iter().any(|name| fields.text(name).is_some())] {
             summary { "Name, limit and strategy" }
             div class="fields" {
                 (plain_field("label", "Label", "", fields, "a name for lists"))
@@ -237,9 +237,35 @@ fn options(fields: &FormFields) -> Markup {
                         }
                     }
                 }
+                (risks(fields))
                 (plain_field("coarse_step", "First every n-th date", "", fields, "searches fewer dates; empty: all of them"))
                 (plain_field("refine", "then around the cheapest", "2", fields, "only with every n-th date"))
             }
+        }
+    }
+}
+
+/// Whether to search only what can still be the cheapest; a scan like this one may have another risk.
+fn risks(fields: &FormFields) -> Markup {
+    let given = fields.text("max_risk").unwrap_or_default();
+    let known = [
+        ("", "search all"),
+        ("0.02", "miss it in 2 of 100"),
+        ("0.05", "miss it in 5 of 100"),
+        ("0.2", "miss it in 20 of 100"),
+    ];
+    html! {
+        div class="field" {
+            label for="max_risk" { "Find only the cheapest" }
+            select id="max_risk" name="max_risk" aria-describedby="max_risk-hint" {
+                @for (value, text) in known {
+                    option value=(value) selected[given == value] { (text) }
+                }
+                @if !known.iter().any(|(value, _)| *value == given) {
+                    option value=(given) selected { "risk " (given) }
+                }
+            }
+            span id="max_risk-hint" class="hint" { "starts from the prices that you have; an estimate" }
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::contract::scans::Scan;
+use crate::contract::scans::{Scan, StrategyProgress};
 use crate::contract::{Endpoint, FieldKind, FieldSpec};
 use crate::web::form::FormFields;
 use crate::web::once;
@@ -224,12 +224,18 @@ fn add_options(fields: &FormFields, body: &mut Map<String, Value>) {
             json!({"max_attempts": number(attempts)}),
         );
     }
+    let mut strategy = Map::new();
     if let Some(step) = fields.text("coarse_step") {
         let refine = fields.text("refine").unwrap_or("2");
-        body.insert(
-            "strategy".to_owned(),
-            json!({"coarse_step": number(step), "refine": number(refine)}),
-        );
+        strategy.insert("coarse_step".to_owned(), number(step));
+        strategy.insert("refine".to_owned(), number(refine));
+    }
+    if let Some(risk) = fields.text("max_risk") {
+        strategy.insert("find".to_owned(), json!("cheapest"));
+        strategy.insert("max_risk".to_owned(), number(risk));
+    }
+    if !strategy.is_empty() {
+        body.insert("strategy".to_owned(), Value::Object(strategy));
     }
 }
 
@@ -273,9 +279,15 @@ pub(super) fn fields_of(scan: &Scan) -> FormFields {
     if let Some(age) = scan.max_age_seconds {
         add("max_age_seconds".to_owned(), age.to_string());
     }
-    if let Some(strategy) = &scan.strategy {
-        add("coarse_step".to_owned(), strategy.coarse_step.to_string());
-        add("refine".to_owned(), strategy.refine.to_string());
+    match &scan.strategy {
+        Some(StrategyProgress::TwoPhase(phases)) => {
+            add("coarse_step".to_owned(), phases.coarse_step.to_string());
+            add("refine".to_owned(), phases.refine.to_string());
+        }
+        Some(StrategyProgress::Find(find)) => {
+            add("max_risk".to_owned(), find.max_risk.to_string());
+        }
+        None => {}
     }
     FormFields::from_pairs(pairs)
 }

@@ -65,10 +65,7 @@ pub(super) fn submission_body(scan: &Scan) -> Map<String, Value> {
         body.insert("max_age_seconds".to_owned(), json!(age));
     }
     if let Some(strategy) = &scan.strategy {
-        body.insert(
-            "strategy".to_owned(),
-            json!({"coarse_step": strategy.coarse_step, "refine": strategy.refine}),
-        );
+        body.insert("strategy".to_owned(), strategy.request());
     }
     body
 }

@@ -67,6 +67,12 @@ fn options(body: &Map<String, Value>, words: &mut Vec<String>) {
         ("--attempts", number("retry", "max_attempts")),
         ("--coarse-step", number("strategy", "coarse_step")),
         ("--refine", number("strategy", "refine")),
+        (
+            "--find",
+            body.get("strategy")
+                .and_then(|strategy| list(strategy.get("find")?)),
+        ),
+        ("--max-risk", number("strategy", "max_risk")),
         ("--label", text("label")),
     ];
     for (option, value) in given {

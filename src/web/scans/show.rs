@@ -11,7 +11,7 @@ use super::describe::{facts, title};
 use super::grid::{self, ScanGrid};
 use super::matrix::against_median;
 use super::{ALREADY_STARTED, actions, items, new, own_scan, same_as};
-use crate::contract::scans::{PauseReason, Scan, ScanStatus};
+use crate::contract::scans::{PauseReason, Scan, ScanStatus, StrategyProgress};
 use crate::http::AppState;
 use crate::scans;
 use crate::web::failure::PageFailure;
@@ -242,6 +242,30 @@ fn time_figure(scan: &Scan) -> Markup {
     }
 }
 
+/// What a strategy has searched, and what it says.
+fn strategy_progress(strategy: &StrategyProgress) -> Markup {
+    match strategy {
+        StrategyProgress::TwoPhase(phases) => html! {
+            p class="hint" {
+                "In two phases: every " (phases.coarse_step) ". date, then around the " (phases.refine) " cheapest. "
+                (parts::counted(phases.requests_saved.into(), "request")) " saved."
+            }
+        },
+        StrategyProgress::Find(find) => html! {
+            p class="hint" {
+                "Finds the cheapest. "
+                @if let Some(best) = &find.best {
+                    "Best: " (best.price) " " (best.currency) ", " (best.date) ". "
+                }
+                (find.risk_in_words()) " "
+                (parts::count(find.searched.into())) " searched, " (parts::count(find.reused.into())) " reused, "
+                (parts::count(find.unsearched.into())) " not searched, in "
+                (parts::counted(find.decisions.into(), "decision")) "."
+            }
+        },
+    }
+}
+
 /// The progress of a live scan, and of a strategy.
 fn progress(scan: &Scan) -> Markup {
     let ended = scan.items.total - scan.items.pending - scan.items.running;
@@ -259,10 +283,7 @@ fn progress(scan: &Scan) -> Markup {
             }
         }
         @if let Some(strategy) = &scan.strategy {
-            p class="hint" {
-                "In two phases: every " (strategy.coarse_step) ". date, then around the " (strategy.refine) " cheapest. "
-                (parts::counted(strategy.requests_saved.into(), "request")) " saved."
-            }
+            (strategy_progress(strategy))
         }
     }
 }

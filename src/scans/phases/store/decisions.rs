@@ -1,0 +1,189 @@
+//! Statements on decisions.
+
+use jiff::Timestamp;
+use jiff_sqlx::ToSqlx as _;
+use rust_decimal::Decimal;
+use sqlx::PgPool;
+
+use super::{count, number, rounded};
+use crate::contract::scans::{DecisionBest, DecisionReason, StrategyDecision};
+use crate::ids::{ScanId, TenantId};
+use crate::planner::{Candidate, ExplainedDecision, PlannerDecision, SearchView};
+use crate::scans::phases::view::{EarlierAnswer, Learned};
+use crate::scans::store::lock::LockedScan;
+
+/// What each decision of the scan was the first to know.
+pub(in crate::scans::phases) async fn learned(
+    lock: &mut LockedScan<'_>,
+) -> sqlx::Result<Vec<Learned>> {
+    let rows = sqlx::query!(
+        r#"select stored_positions, stored_prices as "stored_prices: Vec<Option<Decimal>>",
+                  stored_at as "stored_at: Vec<jiff_sqlx::Timestamp>",
+                  found_positions, found_prices as "found_prices: Vec<Option<Decimal>>", unanswered
+           from scan_decisions where tenant_id = $1 and scan_id = $2 order by number"#,
+        lock.tenant().uuid(),
+        lock.id().uuid(),
+    );
+    let rows = rows.fetch_all(lock.conn()).await?;
+    let learned = rows.into_iter().map(|row| {
+        let times = row.stored_at.into_iter().map(jiff_sqlx::Timestamp::to_jiff);
+        let stored = row
+            .stored_positions
+            .into_iter()
+            .zip(row.stored_prices)
+            .zip(times);
+        let found = row.found_positions.into_iter().zip(row.found_prices);
+        Learned {
+            stored: stored
+                .map(|((position, price), observed_at)| EarlierAnswer {
+                    position: count(position),
+                    price,
+                    observed_at,
+                })
+                .collect(),
+            found: found
+                .map(|(position, price)| (count(position), price))
+                .collect(),
+            unanswered: row.unanswered.into_iter().map(count).collect(),
+        }
+    });
+    Ok(learned.collect())
+}
+
+/// A decision to store.
+pub(in crate::scans::phases) struct NewDecision<'a> {
+    pub(in crate::scans::phases) number: i32,
+    pub(in crate::scans::phases) explained: &'a ExplainedDecision,
+    pub(in crate::scans::phases) candidates: &'a [Candidate],
+    pub(in crate::scans::phases) searched: usize,
+    pub(in crate::scans::phases) may_search: Option<usize>,
+    pub(in crate::scans::phases) learned: &'a Learned,
+    pub(in crate::scans::phases) now: Timestamp,
+}
+
+impl NewDecision<'_> {
+    fn searches(&self) -> Vec<i32> {
+        match &self.explained.decision {
+            PlannerDecision::Search(positions) => numbers(positions),
+            PlannerDecision::Stop(_) => Vec::new(),
+        }
+    }
+
+    fn known(&self) -> i32 {
+        let has_price = |candidate: &&Candidate| {
+            candidate
+                .stored
+                .is_some_and(|stored| stored.price.is_some())
+        };
+        number(self.candidates.iter().filter(has_price).count())
+    }
+
+    fn best(&self) -> Option<(usize, Decimal)> {
+        let view = SearchView {
+            candidates: self.candidates,
+        };
+        let position = view.cheapest_searched()?;
+        Some((position, self.candidates[position].searched.flatten()?))
+    }
+}
+
+/// Stores a decision, which its searches wait for.
+pub(in crate::scans::phases) async fn insert_decision(
+    lock: &mut LockedScan<'_>,
+    decision: &NewDecision<'_>,
+) -> sqlx::Result<()> {
+    let (tenant, scan) = (lock.tenant(), lock.id());
+    let Learned {
+        stored,
+        found,
+        unanswered,
+    } = decision.learned;
+    let best = decision.best();
+    let stored_positions: Vec<_> = stored.iter().map(|answer| answer.position).collect();
+    let stored_prices: Vec<_> = stored.iter().map(|answer| answer.price).collect();
+    let stored_at: Vec<_> = stored
+        .iter()
+        .map(|answer| answer.observed_at.to_sqlx())
+        .collect();
+    let found_positions: Vec<_> = found.iter().map(|(position, _)| *position).collect();
+    let found_prices: Vec<_> = found.iter().map(|(_, price)| *price).collect();
+    sqlx::query!(
+        "insert into scan_decisions (tenant_id, scan_id, number, decided_at, reason, searches, risk, best_position, best_price, known,
+                                     searched, may_search, stored_positions, stored_prices, stored_at, found_positions, found_prices,
+                                     unanswered)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
+        tenant.uuid(),
+        scan.uuid(),
+        decision.number,
+        decision.now.to_sqlx() as _,
+        decision.explained.reason.as_str(),
+        &decision.searches(),
+        decision.explained.risk,
+        best.map(|(position, _)| number(position)),
+        best.map(|(_, price)| price),
+        decision.known(),
+        number(decision.searched),
+        decision.may_search.map(number),
+        &numbers(&stored_positions),
+        &stored_prices as _,
+        &stored_at as _,
+        &numbers(&found_positions),
+        &found_prices as _,
+        &numbers(unanswered),
+    )
+    .execute(lock.conn())
+    .await?;
+    sqlx::query!(
+        "update scan_strategies set decisions = $3, known = coalesce(known, $4) where tenant_id = $1 and scan_id = $2",
+        tenant.uuid(),
+        scan.uuid(),
+        decision.number,
+        decision.known(),
+    )
+    .execute(lock.conn())
+    .await?;
+    Ok(())
+}
+
+/// The decisions of a scan after a number, oldest first.
+pub(in crate::scans) async fn decisions(
+    pool: &PgPool,
+    tenant: TenantId,
+    scan: ScanId,
+    after: u32,
+    limit: i64,
+) -> sqlx::Result<Vec<StrategyDecision>> {
+    let rows = sqlx::query!(
+        r#"select number, decided_at as "decided_at: jiff_sqlx::Timestamp", reason as "reason: DecisionReason", searches, risk, best_position,
+                  best_price, known, searched, may_search
+           from scan_decisions where tenant_id = $1 and scan_id = $2 and number > $3 order by number limit $4"#,
+        tenant.uuid(),
+        scan.uuid(),
+        i32::try_from(after).unwrap_or(i32::MAX),
+        limit,
+    );
+    let whole = |number: i32| u32::try_from(number).unwrap_or_default();
+    let rows = rows.fetch_all(pool).await?;
+    let decisions = rows.into_iter().map(|row| StrategyDecision {
+        number: whole(row.number),
+        decided_at: row.decided_at.to_jiff(),
+        reason: row.reason,
+        searches: row.searches.into_iter().map(whole).collect(),
+        risk: row.risk.map(rounded),
+        best: row
+            .best_position
+            .zip(row.best_price)
+            .map(|(position, price)| DecisionBest {
+                position: whole(position),
+                price: price.normalize(),
+            }),
+        stored_prices: whole(row.known),
+        searched: whole(row.searched),
+        may_search: row.may_search.map(whole),
+    });
+    Ok(decisions.collect())
+}
+
+fn numbers(positions: &[usize]) -> Vec<i32> {
+    positions.iter().copied().map(number).collect()
+}

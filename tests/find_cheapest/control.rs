@@ -1,0 +1,189 @@
+//! Commands on a scan that finds the cheapest, its limits, and what dies between two decisions.
+
+use farescan::scans::phases;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{
+    check_sum, column, decisions, finding, ladder, run, sell, wait_until_decided, with_calendar,
+};
+use crate::support::reply::Reply;
+use crate::support::service::{TestService, with};
+use crate::support::steps::SearchOutcome;
+
+async fn decide(service: &TestService) -> usize {
+    phases::decide_due(service.pool(), Timestamp::now())
+        .await
+        .unwrap()
+}
+
+/// Completes the searches of a decision at the prices.
+async fn complete(service: &TestService, prices: &[Option<u32>]) {
+    service
+        .complete_all(|position| prices[position].map_or(SearchOutcome::Empty, SearchOutcome::Ok))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sweepers_at_once_decide_once() {
+    let prices = ladder(60);
+    let service = with_calendar(&prices, 7).await;
+    let id = service.submit(&finding(60)).await;
+    assert_eq!(
+        service.claim().await.len(),
+        0,
+        "nothing is searched before a decision"
+    );
+    for expected in 1..=3 {
+        let all = futures::future::join_all(
+            (0..8).map(|_| phases::decide_due(service.pool(), Timestamp::now())),
+        );
+        assert!(all.await.iter().all(Result::is_ok));
+        let scan = service.scan(&id).await;
+        assert_eq!(scan["strategy"]["decisions"], expected);
+        let pending = "select count(*) from scan_items where state = 'pending'";
+        assert_eq!(service.count(pending).await, 2);
+        assert_eq!(decide(&service).await, 0, "its searches have not ended");
+        complete(&service, &prices).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_scan_decides_nothing_more() {
+    let service = with_calendar(&ladder(60), 7).await;
+    let id = service.submit(&finding(60)).await;
+    decide(&service).await;
+    let cancelled = service.command(&id, "cancel", &json!({})).await;
+    assert_eq!(cancelled["items"]["cancelled"], 60);
+    assert!(cancelled["finished_at"].is_string());
+    assert_eq!(
+        decide(&service).await,
+        1,
+        "it is removed from the due scans"
+    );
+    assert_eq!(decide(&service).await, 0);
+    let scan = service.scan(&id).await;
+    assert_eq!(scan["strategy"]["risk_of_cheaper"], Value::Null);
+    assert_eq!(scan["strategy"]["decisions"], 1);
+    assert_eq!(
+        service.app.delete(&format!("/v1/scans/{id}")).await.status,
+        204
+    );
+    assert_eq!(
+        service.count("select count(*) from scan_decisions").await,
+        0
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_scan_decides_when_it_is_resumed() {
+    let prices = ladder(60);
+    let service = with_calendar(&prices, 7).await;
+    let id = service.submit(&finding(60)).await;
+    decide(&service).await;
+    complete(&service, &prices).await;
+    service.command(&id, "pause", &json!({})).await;
+    assert_eq!(decide(&service).await, 0);
+    service.command(&id, "resume", &json!({})).await;
+    assert_eq!(decide(&service).await, 1);
+    assert_eq!(service.scan(&id).await["strategy"]["decisions"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spent_budget_pauses_in_a_decision_and_ends_between_two() {
+    // A second try takes the request that the second search of a decision had.
+    let service = with_calendar(&ladder(60), 10).await;
+    service.upstream.reply(Reply::status(502));
+    let worker = service.start_worker(1);
+    let id = service
+        .submit(&with(finding(60), &json!({"max_requests": 2})))
+        .await;
+    let scan = service
+        .wait_for_scan(&id, "its budget is spent", |scan| {
+            scan["status_reason"] == "budget_spent"
+        })
+        .await;
+    assert_eq!(scan["requests"]["spent"], 2);
+    sell(&service, ladder(60));
+    service
+        .command(&id, "resume", &json!({"max_requests": 4}))
+        .await;
+    let scan = wait_until_decided(&service, &id).await;
+    worker.stop().await;
+    assert_eq!(
+        (&scan["requests"]["spent"], &scan["strategy"]["ended_by"]),
+        (&json!(4), &json!("limit_reached"))
+    );
+    assert_eq!(
+        (&scan["items"]["degraded"], &scan["items"]["ok"]),
+        (&json!(1), &json!(2)),
+        "{scan:#}"
+    );
+    check_sum(&service, &scan).await;
+    service.check_ledger().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_without_an_answer_stays_a_risk_until_its_retry() {
+    let prices = ladder(60);
+    let service = with_calendar(&prices, 2).await;
+    let id = service.submit(&finding(60)).await;
+    // The stored cheapest date is not answered.
+    while service.scan(&id).await["finished_at"].is_null() {
+        decide(&service).await;
+        service
+            .complete_all(|position| match position {
+                30 => SearchOutcome::Degraded("upstream_timeout"),
+                _ => prices[position].map_or(SearchOutcome::Empty, SearchOutcome::Ok),
+            })
+            .await;
+    }
+    let before = service.scan(&id).await;
+    let searched = column(&decisions(&service, &before).await, "searches");
+    let of_it = searched
+        .iter()
+        .filter(|searches| searches.as_array().unwrap().contains(&json!(30)));
+    assert_eq!(
+        (of_it.count(), &before["status"]),
+        (1, &json!("incomplete")),
+        "{searched:?}"
+    );
+    check_sum(&service, &before).await;
+
+    let body = json!({"search_status": ["degraded"]});
+    let retried = service.command(&id, "retry", &body).await;
+    assert_eq!(retried["scan"]["strategy"]["risk_of_cheaper"], Value::Null);
+    assert_eq!(decide(&service).await, 0, "its search has not ended");
+    service.complete_all(|_| SearchOutcome::Ok(50)).await;
+    assert_eq!(decide(&service).await, 1);
+    let after = service.scan(&id).await;
+    assert_eq!(after["strategy"]["best"]["price"], 50);
+    let risk = |scan: &Value| scan["strategy"]["risk_of_cheaper"].as_f64().unwrap();
+    assert!(risk(&after) < risk(&before), "{before:#} {after:#}");
+    // Nothing more is searched than the retry has said.
+    assert_eq!(
+        (&after["status"], &after["strategy"]["unsearched"]),
+        (&json!("completed"), &before["strategy"]["unsearched"])
+    );
+    assert_eq!(decide(&service).await, 0);
+    check_sum(&service, &after).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_share_nothing() {
+    let service = with_calendar(&ladder(31), 1).await;
+    let worker = service.start_worker(8);
+    let other = "another-caller-with-its-own-key";
+    let id = service.submit_as(other, &finding(31)).await;
+    service.wait_for_scan_as(other, &id).await;
+    let path = format!("/v1/scans/{id}");
+    let scan = service.get_as(other, &path).await.json();
+    assert_eq!(scan["strategy"]["stored_prices"], 0);
+    assert_eq!(scan["strategy"]["risk_of_cheaper"], Value::Null);
+    let read = format!("{path}/decisions");
+    assert_eq!(service.get_as(other, &read).await.status, 200);
+    assert_eq!(service.app.get(&read).await.status, 404);
+    worker.stop().await;
+    let own = run(&service, &finding(31)).await;
+    assert_eq!(own["strategy"]["stored_prices"], 31);
+}
