@@ -15,8 +15,9 @@ use sqlx::PgConnection;
 pub(crate) use super::grid::cell::{BestOffer, ItemObservation};
 pub(crate) use super::grid::parity::parity;
 use super::grid::{SweptDimension, SweptDimensions};
-use crate::contract::Endpoint;
-use crate::ids::{ScanId, TenantId};
+use crate::contract::{Endpoint, Request};
+use crate::history::Subject;
+use crate::ids::{ItemId, ScanId, TenantId};
 
 /// The cells of a scan that has ended.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct ScanCells {
     pub(crate) request: Map<String, Value>,
     /// In the order of their first items.
     pub(crate) all: Vec<ScanCell>,
+    /// When the scan was stored; all its searches came later.
+    pub(crate) created_at: Timestamp,
 }
 
 /// One combination of the swept values.
@@ -65,7 +68,31 @@ pub(crate) async fn load_ended(
         endpoint,
         request,
         all: group_by_cell(&swept.0, items),
+        created_at: definition.created_at,
     }))
+}
+
+/// The products and dates of some of a scan's items; absent are those whose search has none.
+pub(crate) async fn subjects(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    scan: ScanId,
+    endpoint: Endpoint,
+    items: &[ItemId],
+) -> sqlx::Result<HashMap<ItemId, Subject>> {
+    let bodies = store::bodies(conn, tenant, scan, items).await?;
+    let subject = move |body| Subject::of(&Request::check(endpoint, &object(body)).ok()?.request);
+    // Ten thousand requests are read: too long for an async thread.
+    let read = move || {
+        let subjects = bodies.into_iter();
+        subjects
+            .filter_map(|(item, body)| Some((item, subject(body)?)))
+            .collect()
+    };
+    match tokio::task::spawn_blocking(read).await {
+        Ok(subjects) => Ok(subjects),
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
 }
 
 /// `items` are in the order of their positions.
