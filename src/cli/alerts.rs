@@ -134,7 +134,7 @@ fn plain(value: &Value) -> String {
 async fn show_one(args: AlertShowArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let id = ids::alert(&session.client, &args.alert).await?;
-    let path = Query::new(&format!("/v1/alerts/{id}"))
+    let path = Query::new(format!("/v1/alerts/{id}"))
         .with("history_verdict", args.verdict.then_some(true))
         .path();
     let answer = session.client.ask(&path).await?;

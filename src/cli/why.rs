@@ -77,7 +77,7 @@ pub async fn run(mut args: WhyArgs) -> Result<(), Failure> {
 
 /// The story of an item that is read anew.
 async fn one(session: &ServiceSession, id: ItemId, is_judged: bool) -> Result<(), Failure> {
-    let path = Query::new(&format!("/v1/items/{id}"))
+    let path = Query::new(format!("/v1/items/{id}"))
         .with("history_verdict", is_judged.then_some(true))
         .path();
     let answer = session.client.ask(&path).await?;

@@ -7,7 +7,8 @@
 //! [`latest`] (last price of each date), [`judged_latest`] (with verdicts), [`grid`], [`mod@places`] (what there is a history of). They
 //! are written once for any [`Product`]: [`Flights`] or [`Hotels`]. [`daily_pack`] packs past days,
 //! so that long ranges are quick to read. `verdict` judges a price by the past ones;
-//! [`mod@past_prices`] does so for prices of many products.
+//! [`mod@past_prices`] does so for prices of many products, [`mod@replay`] for searches that a monitor
+//! would have made.
 //!
 //! Not here: the meaning of an answer (`search`, `upstream`), the stored answers (`queue`).
 
@@ -28,6 +29,7 @@ mod presenter;
 mod price;
 mod product;
 pub mod query;
+pub mod replay;
 mod sample;
 mod series;
 mod store;

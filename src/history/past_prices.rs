@@ -26,7 +26,7 @@ use crate::db;
 use crate::ids::TenantId;
 
 /// Products that are read together: their daily prices are in memory at a time.
-const PRODUCTS_AT_A_TIME: usize = 16;
+pub(super) const PRODUCTS_AT_A_TIME: usize = 16;
 /// Products of one answer whose prices get a verdict.
 pub const MAX_JUDGED_PRODUCTS: usize = 100;
 /// Dates whose last complete answers are read together.
@@ -218,8 +218,15 @@ struct AskedPrice {
     place: usize,
     judged: Option<JudgedPrice>,
     before: i64,
-    /// For each number of days: where they begin, and the lowest price so far with its time.
-    lowest: Vec<(u16, i64, Option<(CompactPrice, i64)>)>,
+    lowest: Vec<LowestOfDays>,
+}
+
+/// The lowest price of some days. Times are in microseconds since 1970.
+struct LowestOfDays {
+    days: u16,
+    since: i64,
+    /// So far, with the first time it was seen.
+    lowest: Option<(CompactPrice, i64)>,
 }
 
 impl AskedProduct {
@@ -254,7 +261,11 @@ impl AskedProduct {
             .then(|| JudgedPrice::of_dates(seen_on, first, last, price.price))
             .flatten();
         let lowest = question.lowest_of_days.iter();
-        let lowest = lowest.map(|days| (*days, begin(*days).as_microsecond(), None));
+        let lowest = lowest.map(|days| LowestOfDays {
+            days: *days,
+            since: begin(*days).as_microsecond(),
+            lowest: None,
+        });
         if question.verdicts {
             self.since = self.since.min(verdict::compared_since(price.seen_at));
         }
@@ -275,6 +286,14 @@ impl AskedProduct {
         });
     }
 
+    fn range(&self) -> ProductRange {
+        ProductRange {
+            series: self.key.clone(),
+            since: self.since,
+            until: self.until,
+        }
+    }
+
     /// Takes a sample; they come in the order of their times.
     fn take(&mut self, sample: &Sample) {
         if self.verdicts {
@@ -289,9 +308,10 @@ impl AskedProduct {
             if sample.at >= asked.before {
                 continue;
             }
-            for (_, since, lowest) in &mut asked.lowest {
-                if sample.at >= *since && lowest.is_none_or(|(known, _)| price < known) {
-                    *lowest = Some((price, sample.at));
+            for of_days in &mut asked.lowest {
+                let is_lower = of_days.lowest.is_none_or(|(known, _)| price < known);
+                if sample.at >= of_days.since && is_lower {
+                    of_days.lowest = Some((price, sample.at));
                 }
             }
         }
@@ -303,9 +323,12 @@ impl AskedProduct {
         let verdicts = verdict::verdicts(self.api, self.daily, &judged);
         let past = self.prices.into_iter().zip(verdicts);
         let past = past.map(|(asked, verdict)| {
-            let lowest = asked.lowest.into_iter().filter_map(|(days, _, lowest)| {
-                let (price, at) = lowest?;
-                Some((days, (price.into(), Timestamp::from_microsecond(at).ok()?)))
+            let lowest = asked.lowest.into_iter().filter_map(|of_days| {
+                let (price, at) = of_days.lowest?;
+                Some((
+                    of_days.days,
+                    (price.into(), Timestamp::from_microsecond(at).ok()?),
+                ))
             });
             let past = PastOfPrice {
                 verdict,
@@ -325,27 +348,61 @@ async fn read_products(
     mut products: Vec<AskedProduct>,
     until: Option<Instant>,
 ) -> Result<Vec<(usize, PastOfPrice)>, PastError> {
-    let keys: Vec<_> = products.iter().map(|product| product.key.clone()).collect();
-    let unpacked = store::unpacked_since(conn, tenant, &keys).await?;
-    let places: HashMap<_, _> = keys.iter().cloned().zip(0..).collect();
-    // A product without a row has no history.
-    let known = products
+    let ranges: Vec<_> = products.iter().map(AskedProduct::range).collect();
+    read_samples(conn, tenant, &ranges, until, |product, sample| {
+        products[product].take(sample);
+    })
+    .await?;
+    let finish = move || {
+        products
+            .into_iter()
+            .flat_map(AskedProduct::finish)
+            .collect()
+    };
+    match tokio::task::spawn_blocking(finish).await {
+        Ok(past) => Ok(past),
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
+}
+
+/// A product and the times of which its samples are read.
+pub(super) struct ProductRange {
+    pub(super) series: Vec<u8>,
+    pub(super) since: Timestamp,
+    pub(super) until: Timestamp,
+}
+
+/// Calls `take` with the place of each product and its samples, those of a product in the order of
+/// their times.
+pub(super) async fn read_samples(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    products: &[ProductRange],
+    until: Option<Instant>,
+    mut take: impl FnMut(usize, &Sample),
+) -> Result<(), PastError> {
+    check_time(until)?;
+    let keys: Vec<_> = products
         .iter()
-        .filter_map(|product| Some((product, *unpacked.get(&product.key)?)));
+        .map(|product| product.series.clone())
+        .collect();
+    let unpacked = store::unpacked_since(conn, tenant, &keys).await?;
+    let places: HashMap<_, _> = keys.into_iter().zip(0..).collect();
     let (mut packed, mut observed) = (Vec::new(), Vec::new());
-    for (product, unpacked_since) in known {
+    for product in products {
+        // A product without a row has no history.
+        let Some(unpacked_since) = unpacked.get(&product.series) else {
+            continue;
+        };
+        let range = |since: Timestamp, until: Timestamp| SeriesRange {
+            series: product.series.clone(),
+            since,
+            until,
+        };
         let end = unpacked_since.map_or(product.until, |since| since.min(product.until));
-        packed.push(SeriesRange {
-            series: product.key.clone(),
-            since: midnight(product.since),
-            until: end,
-        });
-        if let Some(since) = unpacked_since {
-            observed.push(SeriesRange {
-                series: product.key.clone(),
-                since: since.max(product.since),
-                until: product.until,
-            });
+        packed.push(range(midnight(product.since), end));
+        if let Some(since) = *unpacked_since {
+            observed.push(range(since.max(product.since), product.until));
         }
     }
     {
@@ -358,33 +415,21 @@ async fn read_products(
             };
             for sample in unpack(&day) {
                 let sample = sample.map_err(|error| sqlx::Error::Decode(error.into()))?;
-                products[*place].take(&sample);
+                take(*place, &sample);
             }
         }
     }
-    {
-        let samples = store::samples(conn, tenant, &observed);
-        pin_mut!(samples);
-        let mut count = 0_usize;
-        while let Some((series, sample)) = samples.try_next().await? {
-            count += 1;
-            if count.is_multiple_of(1_000) {
-                check_time(until)?;
-            }
-            if let Some(place) = places.get(&series) {
-                products[*place].take(&sample);
-            }
+    let samples = store::samples(conn, tenant, &observed);
+    pin_mut!(samples);
+    let mut count = 0_usize;
+    while let Some((series, sample)) = samples.try_next().await? {
+        count += 1;
+        if count.is_multiple_of(1_000) {
+            check_time(until)?;
+        }
+        if let Some(place) = places.get(&series) {
+            take(*place, &sample);
         }
     }
-    check_time(until)?;
-    let finish = move || {
-        products
-            .into_iter()
-            .flat_map(AskedProduct::finish)
-            .collect()
-    };
-    match tokio::task::spawn_blocking(finish).await {
-        Ok(past) => Ok(past),
-        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-    }
+    check_time(until)
 }

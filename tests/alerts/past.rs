@@ -223,12 +223,13 @@ async fn a_product_is_back_in_stock_after_a_complete_empty_answer() {
     )
     .await;
     let sold_out = dates[3].to_string();
-    test.respond_with(
-        move |asked| match asked["departure_date"] == json!(sold_out) {
-            true => crate::support::reply::Reply::json(json!([])),
-            false => fares(&[200], asked),
-        },
-    );
+    test.respond_with(move |asked| {
+        if asked["departure_date"] == json!(sold_out) {
+            crate::support::reply::Reply::json(json!([]))
+        } else {
+            fares(&[200], asked)
+        }
+    });
     let judged = &test.run(&id).await["judged"];
     assert_eq!(
         (&judged["fired"], &judged["not_comparable"]),

@@ -4,6 +4,7 @@
 //! rules (`monitors`).
 
 mod alert;
+mod backtest;
 mod queries;
 mod request;
 mod resource;
@@ -17,6 +18,7 @@ pub use alert::{
     Alert, AlertBaseline, AlertPage, AlertQuery, AlertsQuery, MonitorAlerts, MonitorAlertsQuery,
     PriceMark, RuleStanding, RuleState, SearchedShare,
 };
+pub use backtest::{Backtest, BacktestAlert, BacktestDays, BacktestQuery, NotReplayed};
 pub use queries::{MonitorsQuery, SlotsQuery};
 pub use request::{MonitorName, MonitorPatch, MonitorRequest, MonthlyCeiling, WebhookUrl};
 pub use resource::{

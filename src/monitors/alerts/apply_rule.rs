@@ -221,6 +221,10 @@ pub(super) fn apply_rule(
 }
 
 /// The condition of a rule for the price of a run.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one comparison"
+)]
 struct RuleCondition {
     /// Whether it is true.
     holds: bool,

@@ -15,6 +15,7 @@ use sqlx::PgConnection;
 pub(crate) use super::grid::cell::{BestOffer, ItemObservation};
 pub(crate) use super::grid::parity::parity;
 use super::grid::{SweptDimension, SweptDimensions};
+use super::plan::ScanPlan;
 use crate::contract::{Endpoint, Request};
 use crate::history::Subject;
 use crate::ids::{ItemId, ScanId, TenantId};
@@ -70,6 +71,52 @@ pub(crate) async fn load_ended(
         all: group_by_cell(&swept.0, items),
         created_at: definition.created_at,
     }))
+}
+
+/// The cells of a planned run, before any search: for each its key and values.
+#[derive(Debug)]
+pub(crate) struct PlannedCells {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) request: Map<String, Value>,
+    pub(crate) cells: Vec<(String, Map<String, Value>)>,
+    /// The searches, each with the index of its cell.
+    pub(crate) searches: Vec<(usize, Subject)>,
+}
+
+impl PlannedCells {
+    /// Those of a plan of this body.
+    pub(crate) fn of(plan: &ScanPlan, body: &Map<String, Value>) -> Self {
+        let part = |name: &str| object(body.get(name).cloned().unwrap_or_default());
+        let endpoint = plan.scan_request.endpoint.get();
+        let request = part("request");
+        let swept = SweptDimensions::of(endpoint, &request, &part("sweep"));
+        let mut indexes = HashMap::<String, usize>::new();
+        let (mut cells, mut searches) = (Vec::new(), Vec::new());
+        for item in &plan.items {
+            let Some(subject) = Subject::of(item) else {
+                continue;
+            };
+            let body = item.to_body();
+            let field = |name: &str| body.get(name).cloned();
+            let fields = swept.0.iter().flat_map(|dimension| {
+                let start = dimension.start_field.as_deref();
+                [field(&dimension.field), start.and_then(field)]
+            });
+            let values = values(&swept.0, fields.collect());
+            let key = Value::Object(values.clone()).to_string();
+            let index = *indexes.entry(key.clone()).or_insert_with(|| {
+                cells.push((key, values));
+                cells.len() - 1
+            });
+            searches.push((index, subject));
+        }
+        Self {
+            endpoint,
+            request,
+            cells,
+            searches,
+        }
+    }
 }
 
 /// The products and dates of some of a scan's items; absent are those whose search has none.
