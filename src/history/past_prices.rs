@@ -183,10 +183,13 @@ pub async fn past_of_prices(
         let places: Vec<_> = (0..prices.len()).collect();
         for places in places.chunks(DATES_AT_A_TIME) {
             check_time(until)?;
-            let asked: Vec<_> = places.iter().map(|place| &prices[*place]).collect();
+            let asked: Vec<_> = places
+                .iter()
+                .map(|place| (&prices[*place].subject, prices[*place].before))
+                .collect();
             let answers = store::last_answers(conn, tenant, &asked, MAX_ANSWER_AGE).await?;
-            for (place, answer) in answers {
-                past[places[place]].last_answer = Some(answer);
+            for (place, at, is_empty) in answers {
+                past[places[place]].last_answer = Some(LastAnswer { at, is_empty });
             }
         }
     }

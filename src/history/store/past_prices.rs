@@ -9,8 +9,8 @@ use rust_decimal::Decimal;
 use sqlx::PgConnection;
 
 use crate::contract::SearchStatus;
-use crate::history::past_prices::{KnownPrice, LastAnswer};
 use crate::history::sample::{RawSample, Sample};
+use crate::history::series::Subject;
 use crate::ids::TenantId;
 
 /// A product and the times of which its samples are read.
@@ -125,15 +125,16 @@ pub(in crate::history) fn samples<'a>(
     })
 }
 
-/// The last complete answer before each price, at most `max_age` older, with the price's place. A
-/// name that matches no hotel is no answer about its offers.
+/// The last complete answer of each product and dates before a time, at most `max_age` older: its
+/// place, when it arrived, and whether it was empty. A name that matches no hotel is no answer about
+/// its offers.
 pub(in crate::history) async fn last_answers(
     conn: &mut PgConnection,
     tenant: TenantId,
-    prices: &[&KnownPrice],
+    asked: &[(&Subject, Timestamp)],
     max_age: SignedDuration,
-) -> sqlx::Result<Vec<(usize, LastAnswer)>> {
-    let subjects = || prices.iter().map(|price| &price.subject);
+) -> sqlx::Result<Vec<(usize, Timestamp, bool)>> {
+    let subjects = || asked.iter().map(|(subject, _)| *subject);
     let series: Vec<_> = subjects()
         .map(|subject| subject.series.key.0.to_vec())
         .collect();
@@ -143,8 +144,8 @@ pub(in crate::history) async fn last_answers(
     let last: Vec<Option<Date>> = subjects()
         .map(|subject| subject.last_date.map(|date| date.to_sqlx()))
         .collect();
-    let before: Vec<SqlTimestamp> = prices.iter().map(|price| price.before.to_sqlx()).collect();
-    let oldest = prices.iter().map(|price| price.before).min();
+    let before: Vec<SqlTimestamp> = asked.iter().map(|(_, before)| before.to_sqlx()).collect();
+    let oldest = asked.iter().map(|(_, before)| *before).min();
     let oldest = oldest.and_then(|oldest| oldest.checked_sub(max_age).ok());
     let rows = sqlx::query!(
         r#"select x.place as "place!", o.search_status = 'empty' as "is_empty!", o.observed_at as "at!: SqlTimestamp"
@@ -166,11 +167,8 @@ pub(in crate::history) async fn last_answers(
     let rows = rows.fetch_all(conn).await?.into_iter();
     Ok(rows
         .filter_map(|row| {
-            let answer = LastAnswer {
-                at: row.at.to_jiff(),
-                is_empty: row.is_empty,
-            };
-            Some((usize::try_from(row.place).ok()?.checked_sub(1)?, answer))
+            let place = usize::try_from(row.place).ok()?.checked_sub(1)?;
+            Some((place, row.at.to_jiff(), row.is_empty))
         })
         .collect())
 }
