@@ -54,6 +54,9 @@ struct AlertShowArgs {
     /// Alert: its id, the beginning of it, or `@last`
     #[arg(value_name = "ALERT", default_value = "@last")]
     alert: String,
+    /// Say how the price compares with your own past prices
+    #[arg(long)]
+    verdict: bool,
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -131,7 +134,10 @@ fn plain(value: &Value) -> String {
 async fn show_one(args: AlertShowArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let id = ids::alert(&session.client, &args.alert).await?;
-    let answer = session.client.ask(&format!("/v1/alerts/{id}")).await?;
+    let path = Query::new(format!("/v1/alerts/{id}"))
+        .with("history_verdict", args.verdict.then_some(true))
+        .path();
+    let answer = session.client.ask(&path).await?;
     let mut out = anstream::stdout();
     if session.json {
         writeln!(out, "{}", answer.text.trim_end())?;
@@ -145,6 +151,9 @@ async fn show_one(args: AlertShowArgs) -> Result<(), Failure> {
         time(alert.fired_at)
     )?;
     writeln!(out, "rule      {}", serde_json::to_string(&alert.rule)?)?;
+    if let Some(verdict) = &alert.history_verdict {
+        writeln!(out, "past      {}, {}", verdict.class, verdict.sentence)?;
+    }
     // Every other field that has a value, as the API has it: nothing of the evidence is left out.
     let fields: serde_json::Map<String, Value> = answer.read()?;
     let told = ["id", "type", "rule", "fired_at"];

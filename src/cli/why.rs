@@ -11,7 +11,7 @@ use super::exit::CommandEnd;
 use super::format::{clock, counted, duration, price, zone};
 use super::ids;
 use super::layout::cell_text;
-use super::pages::rows;
+use super::pages::{Query, rows};
 use super::render::{CellValue, Column, ListTable, Text};
 use crate::contract::scans::ItemState;
 use crate::contract::{Attempt, AttemptPage, Item, Scan, SearchStatus};
@@ -27,6 +27,9 @@ pub struct WhyArgs {
     /// complete answer]
     #[arg(value_name = "VALUE")]
     values: Vec<String>,
+    /// Say how the price compares with your own past prices
+    #[arg(long)]
+    verdict: bool,
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -39,8 +42,7 @@ pub async fn run(mut args: WhyArgs) -> Result<(), Failure> {
     }
     let session = args.client.open()?;
     if let Ok(id) = args.item.parse::<ItemId>() {
-        let answer = session.client.ask(&format!("/v1/items/{id}")).await?;
-        return story(&session, &answer.read()?).await;
+        return one(&session, id, args.verdict).await;
     }
     if args.item.starts_with("itm_") {
         return Err(CommandEnd::usage(format!(
@@ -67,9 +69,19 @@ pub async fn run(mut args: WhyArgs) -> Result<(), Failure> {
             Ok(())
         }
         [] => Err(format!("no search of {id} has {}", args.values.join(" and ")).into()),
-        [one] => story(&session, one).await,
+        [found] if args.verdict => one(&session, found.id, true).await,
+        [found] => story(&session, found).await,
         several => list(&session, &scan, several),
     }
+}
+
+/// The story of an item that is read anew.
+async fn one(session: &ServiceSession, id: ItemId, is_judged: bool) -> Result<(), Failure> {
+    let path = Query::new(format!("/v1/items/{id}"))
+        .with("history_verdict", is_judged.then_some(true))
+        .path();
+    let answer = session.client.ask(&path).await?;
+    story(session, &answer.read()?).await
 }
 
 /// Whether an item has all of the values, or without values, no complete answer.
@@ -152,6 +164,13 @@ async fn story(session: &ServiceSession, item: &Item) -> Result<(), Failure> {
         )?;
     }
     writeln!(out, "\n{}", verdict(item))?;
+    if let Some(verdict) = &item.history_verdict {
+        writeln!(
+            out,
+            "By your past prices: {}, {}.",
+            verdict.class, verdict.sentence
+        )?;
+    }
     if let Some((source, age)) = item.reused_item.zip(item.age_seconds) {
         let age = duration(age);
         writeln!(out, "It took the answer of {source}, which was {age} old.")?;

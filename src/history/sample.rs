@@ -112,6 +112,11 @@ impl Sample {
         self.first_date
     }
 
+    /// First and last date, in days since 1970.
+    pub(super) fn dates(&self) -> (i32, Option<i32>) {
+        (self.first_date, self.last_date)
+    }
+
     /// Days from departure or check-in to return or check-out, if any.
     pub(super) fn nights(&self) -> Option<i32> {
         Some(self.last_date? - self.first_date)

@@ -13,8 +13,8 @@ use super::extract::{self, QueryPairs};
 use super::monitors::{monitor_id, no_such_monitor};
 use super::openapi::ReadErrors;
 use super::scans::{find_tenant, next_page_link, request_context};
-use crate::contract::monitors::{Alert, AlertPage, AlertsQuery, MonitorAlertsQuery};
-use crate::ids::{AlertId, MonitorId};
+use crate::contract::monitors::{Alert, AlertPage, AlertQuery, AlertsQuery, MonitorAlertsQuery};
+use crate::ids::{AlertId, MonitorId, TenantId};
 use crate::monitors::alerts::read as alerts;
 
 fn no_such_alert() -> ApiError {
@@ -37,9 +37,19 @@ pub(super) async fn list(
     let context = request_context(&app, &caller)?;
     let query = AlertsQuery::from_query(pairs.iter())?;
     let page = match find_tenant(context).await? {
-        Some(tenant) => alerts::alerts(context.pool, tenant, &query)
+        Some(tenant) => {
+            let page = alerts::alerts(context.pool, tenant, &query)
+                .await?
+                .ok_or_else(no_such_monitor)?;
+            judged(
+                &app,
+                &caller,
+                tenant,
+                page,
+                query.history_verdict_or_default(),
+            )
             .await?
-            .ok_or_else(no_such_monitor)?,
+        }
         None if query.monitor_id.is_some() => return Err(no_such_monitor()),
         None => AlertPage {
             data: Vec::new(),
@@ -51,6 +61,22 @@ pub(super) async fn list(
         Json(page),
     )
         .into_response())
+}
+
+/// The page with the verdicts on its prices, if they are asked for.
+async fn judged(
+    app: &AppState,
+    caller: &ApiKey,
+    tenant: TenantId,
+    mut page: AlertPage,
+    is_judged: bool,
+) -> Result<AlertPage, ApiError> {
+    if is_judged {
+        let _permits = app.concurrency.heavy(&caller.key).await?;
+        let pool = request_context(app, caller)?.pool;
+        alerts::judge(pool, app.history_pool()?, tenant, &mut page.data).await?;
+    }
+    Ok(page)
 }
 
 /// List the alerts of a monitor
@@ -71,9 +97,11 @@ pub(super) async fn of_monitor(
     let query = MonitorAlertsQuery::from_query(pairs.iter())?;
     let id = monitor_id(&id)?;
     let tenant = find_tenant(context).await?.ok_or_else(no_such_monitor)?;
+    let is_judged = query.history_verdict_or_default();
     let page = alerts::of_monitor(context.pool, tenant, id, query)
         .await?
         .ok_or_else(no_such_monitor)?;
+    let page = judged(&app, &caller, tenant, page, is_judged).await?;
     Ok((
         next_page_link(
             &format!("/v1/monitors/{id}/alerts"),
@@ -89,19 +117,27 @@ pub(super) async fn of_monitor(
 ///
 /// With the values by which its rule fired.
 #[utoipa::path(
-    get, path = "/v1/alerts/{id}", operation_id = "get_alert", tag = "Monitors", params(("id" = AlertId, Path, description = "The alert")),
+    get, path = "/v1/alerts/{id}", operation_id = "get_alert", tag = "Monitors", params(("id" = AlertId, Path, description = "The alert"), AlertQuery),
     responses((status = 200, description = "The alert", body = Alert), ReadErrors)
 )]
 pub(super) async fn read(
     State(app): State<AppState>,
     caller: ApiKey,
     Path(id): Path<String>,
+    pairs: QueryPairs,
 ) -> Result<Json<Value>, ApiError> {
     let context = request_context(&app, &caller)?;
+    let query = AlertQuery::from_query(pairs.iter())?;
     let id = extract::parse_id("alert", &id)?;
     let tenant = find_tenant(context).await?.ok_or_else(no_such_alert)?;
-    alerts::alert(context.pool, tenant, id)
+    let alert = alerts::alert(context.pool, tenant, id)
         .await?
-        .map(Json)
-        .ok_or_else(no_such_alert)
+        .ok_or_else(no_such_alert)?;
+    let page = AlertPage {
+        data: vec![alert],
+        next_cursor: None,
+    };
+    let is_judged = query.history_verdict_or_default();
+    let mut page = judged(&app, &caller, tenant, page, is_judged).await?;
+    page.data.pop().map(Json).ok_or_else(no_such_alert)
 }

@@ -14,6 +14,7 @@ use super::export::{
 use super::extract::{self, QueryPairs};
 use super::openapi::{NotAcceptable, ReadErrors};
 use super::scans::{find_tenant, next_page_link, no_such_scan, request_context, scan_id};
+use crate::contract::history_verdict::no_verdict_in_files;
 use crate::contract::scans::{AttemptPage, Expand, Item, ItemPage, ItemQuery, ItemsQuery};
 use crate::ids::{ItemId, ScanId, TenantId};
 use crate::scans::read::{self, ItemsForm};
@@ -32,7 +33,7 @@ fn no_such_item() -> ApiError {
 /// in a page. The CSV columns are the item's fields, with one for each field of the endpoint
 /// instead of `search` (`search.departure_date`). A list or an answer is JSON text, null is an
 /// empty cell; a text that begins like a formula is prefixed with `'`. A truncated body is
-/// incomplete.
+/// incomplete. Only JSON has `history_verdict`.
 #[utoipa::path(
     get, path = "/v1/scans/{id}/items", operation_id = "list_items", tag = "Scans", params(("id" = ScanId, Path, description = "The scan"), ItemsQuery),
     responses(
@@ -58,13 +59,25 @@ pub(super) async fn list(
     requested.check(&pairs)?;
     let id = scan_id(&id)?;
     let tenant = find_tenant(context).await?.ok_or_else(no_such_scan)?;
+    let is_judged = query.history_verdict_or_default();
     if let Some(format) = requested.0 {
+        no_verdict_in_files(is_judged, format.media_type())?;
         return export_items(&app, &caller, (tenant, id), &query, format).await;
     }
-    let _permits = answer_permits(&app, &caller, query.expand).await?;
-    let page = read::items(context.pool, tenant, id, &query)
+    let _permits = heavy_permits(&app, &caller, query.expand, is_judged).await?;
+    let mut page = read::items(context.pool, tenant, id, &query)
         .await?
         .ok_or_else(no_such_scan)?;
+    if is_judged {
+        read::judge_items(
+            context.pool,
+            app.history_pool()?,
+            tenant,
+            id,
+            &mut page.data,
+        )
+        .await?;
+    }
     let next = next_page_link(
         &format!("/v1/scans/{id}/items"),
         &pairs,
@@ -102,16 +115,18 @@ async fn export_items(
     export(format, &id.to_string(), columns, items, permits).await
 }
 
-/// The permits of a read with whole answers, which may have megabytes each.
-async fn answer_permits(
+/// The permits of a read with whole answers, which may have megabytes each, or with verdicts, each
+/// of which needs its product's history.
+async fn heavy_permits(
     app: &AppState,
     caller: &ApiKey,
     expand: Option<Expand>,
+    is_judged: bool,
 ) -> Result<Option<[Permit; 2]>, ApiError> {
-    match expand {
-        Some(Expand::Answer) => app.concurrency.heavy(&caller.key).await.map(Some),
-        None => Ok(None),
+    if expand == Some(Expand::Answer) || is_judged {
+        return app.concurrency.heavy(&caller.key).await.map(Some);
     }
+    Ok(None)
 }
 
 /// The columns that follow the searched fields.
@@ -180,11 +195,17 @@ pub(super) async fn read(
     let query = ItemQuery::from_query(pairs.iter())?;
     let id = extract::parse_id("item", &id)?;
     let tenant = find_tenant(context).await?.ok_or_else(no_such_item)?;
-    let _permits = answer_permits(&app, &caller, query.expand).await?;
-    read::item(context.pool, tenant, id, query.expand)
+    let is_judged = query.history_verdict_or_default();
+    let _permits = heavy_permits(&app, &caller, query.expand, is_judged).await?;
+    let mut item = read::item(context.pool, tenant, id, query.expand)
         .await?
-        .map(Json)
-        .ok_or_else(no_such_item)
+        .ok_or_else(no_such_item)?;
+    if is_judged {
+        let items = std::slice::from_mut(&mut item);
+        let scan = items[0].scan_id;
+        read::judge_items(context.pool, app.history_pool()?, tenant, scan, items).await?;
+    }
+    Ok(Json(item))
 }
 
 /// List the attempts of an item

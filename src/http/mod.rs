@@ -406,6 +406,7 @@ fn routes() -> OpenApiRouter<AppState> {
         // Monitors: a scan on a schedule.
         .routes(routes!(monitors::create, monitors::list))
         .routes(routes!(monitors::preview))
+        .routes(routes!(monitors::backtest))
         .routes(routes!(
             monitors::read,
             monitors::update,

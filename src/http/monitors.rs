@@ -20,8 +20,8 @@ use super::scans::{
 };
 use crate::commands::CommandError;
 use crate::contract::monitors::{
-    Monitor, MonitorPage, MonitorPatch, MonitorPreview, MonitorRequest, MonitorsQuery, SlotPage,
-    SlotsQuery,
+    Backtest, BacktestQuery, Monitor, MonitorPage, MonitorPatch, MonitorPreview, MonitorRequest,
+    MonitorsQuery, SlotPage, SlotsQuery,
 };
 use crate::ids::MonitorId;
 use crate::monitors::{self, read as query_monitors};
@@ -79,6 +79,32 @@ pub(super) async fn preview(
     let context = request_context(&app, &caller)?;
     Ok(Json(
         monitors::preview::preview(context, app.webhook_guard(), &body).await?,
+    ))
+}
+
+/// Backtest a monitor
+///
+/// Takes the body of a new monitor and returns what it would have done in the past days: the alerts
+/// that it would have sent, by your own stored prices, and the requests that its runs would have
+/// cost. Makes no call and stores nothing.
+#[utoipa::path(
+    post, path = "/v1/monitors/backtest", operation_id = "backtest_monitor", tag = "Monitors", request_body = MonitorRequest,
+    params(BacktestQuery),
+    responses((status = 200, description = "What the monitor would have done", body = Backtest), PreviewErrors)
+)]
+pub(super) async fn backtest(
+    State(app): State<AppState>,
+    caller: ApiKey,
+    pairs: QueryPairs,
+    SubmissionBody { body, .. }: SubmissionBody,
+) -> Result<Json<Backtest>, ApiError> {
+    let context = request_context(&app, &caller)?;
+    let query = BacktestQuery::from_query(pairs.iter())?;
+    let _permits = app.concurrency.heavy(&caller.key).await?;
+    let (history, days) = (app.history_pool()?, query.days_or_default());
+    let guard = app.webhook_guard();
+    Ok(Json(
+        monitors::backtest::backtest(context, history, guard, &body, days).await?,
     ))
 }
 

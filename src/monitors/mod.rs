@@ -18,6 +18,7 @@
 //! scan (`queue`), HTTP (`http`).
 
 pub mod alerts;
+pub mod backtest;
 pub mod control;
 pub mod create;
 pub mod deliveries;

@@ -172,7 +172,11 @@ fn rule_conflict(rule: &Rule, scan: &Map<String, Value>) -> Option<ValidationErr
         Rule::DropPercent(drop) if drop.percent.get() >= 100.into() => {
             Some(ValidationError::new("percent", &drop.percent.to_value(), "a number below 100; no price drops by more"))
         }
-        Rule::DropPercent(_) | Rule::NewLow(_) => (has_currencies && rule_scope(rule) == RuleScope::Scan).then(|| {
+        Rule::PercentileAtMost(at_most) if at_most.percentile.get() + at_most.rearm_percent_or_default().get() > 100.into() => {
+            let rearm = at_most.rearm_percent_or_default().to_value();
+            Some(ValidationError::new("rearm_percent", &rearm, "at most 100 together with `percentile`; otherwise the rule would fire once and never again"))
+        }
+        Rule::DropPercent(_) | Rule::NewLow(_) | Rule::PercentileAtMost(_) | Rule::BelowTypical(_) => (has_currencies && rule_scope(rule) == RuleScope::Scan).then(|| {
             let expected = "`cell` for a scan in several currencies; prices in different currencies cannot be compared";
             ValidationError::new("scope", &RuleScope::Scan.to_value(), expected)
         }),
@@ -180,7 +184,7 @@ fn rule_conflict(rule: &Rule, scan: &Map<String, Value>) -> Option<ValidationErr
             .then(|| ValidationError::new("amount", &below.amount.to_value(), "no `price_below` rule on a scan in several currencies")),
         Rule::Verdict(_) => (!matches!(endpoint, Endpoint::FlightsOneway | Endpoint::FlightsRoundtrip))
             .then(|| ValidationError::new("type", &rule.rule_type().to_value(), "a flight scan; hotels have no verdict")),
-        Rule::Available(_) | Rule::SoldOut(_) | Rule::Stale(_) => None,
+        Rule::Available(_) | Rule::SoldOut(_) | Rule::Stale(_) | Rule::BackInStock(_) => None,
     }
 }
 

@@ -192,10 +192,15 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
     let unknown = || PageFailure::not_found("alert");
     let id: AlertId = id.parse().map_err(|_| unknown())?;
     let tenant = session.tenant().ok_or_else(unknown)?;
-    let stored = read::alert(session.pool()?, tenant, id)
+    let mut stored = read::alert(session.pool()?, tenant, id)
         .await?
         .ok_or_else(unknown)?;
     let json = serde_json::to_string_pretty(&stored).unwrap_or_default();
+    {
+        let _permits = session.heavy_read_permits().await?;
+        let (history, alerts) = (session.history_pool()?, std::slice::from_mut(&mut stored));
+        read::judge(session.pool()?, history, tenant, alerts).await?;
+    }
     let alert: Option<Alert> = serde_json::from_value(stored).ok();
     let title = alert.as_ref().map_or_else(|| "Alert".to_owned(), sentence);
     let body = html! {
@@ -282,6 +287,7 @@ fn threshold(alert: &Alert) -> String {
     };
     match alert.rule_type {
         RuleType::ParityGapPercent => format!("{} %", threshold.normalize()),
+        RuleType::PercentileAtMost => format!("percentile {}", threshold.normalize()),
         RuleType::Stale => parts::counted(u64::try_from(threshold).unwrap_or_default(), "run"),
         _ => rule_text::amount(threshold, alert.currency.as_deref()),
     }
@@ -304,6 +310,8 @@ fn evidence(alert: &Alert) -> Markup {
                     dt { "Provider's usual range" } dd { (rule_text::amount(low, None)) " to " (rule_text::amount(high, currency)) }
                 }
                 @if let Some(verdict) = alert.verdict { dt { "Provider's verdict" } dd { (verdict) } }
+                @if let Some(verdict) = &alert.history_verdict { dt { "By your past prices" } dd { (parts::history_verdict(verdict)) } }
+                @if let Some(at) = alert.was_empty_at { dt { "Last without offers" } dd { (parts::time(at)) } }
                 @if let Some(baseline) = &alert.baseline {
                     dt { "Baseline market" }
                     dd {

@@ -58,6 +58,12 @@ async fn show(session: Session, Path(id): Path<String>) -> Result<Response, Page
     let scan = scans::read::scan(pool, tenant, item.scan_id)
         .await?
         .ok_or_else(no_such_item)?;
+    let mut item = item;
+    if item.best_price.is_some() {
+        let _permits = session.heavy_read_permits().await?;
+        let (history, items) = (session.history_pool()?, std::slice::from_mut(&mut item));
+        scans::read::judge_items(pool, history, tenant, scan.id, items).await?;
+    }
     let attempts = scans::read::attempts(pool, tenant, item.id)
         .await?
         .ok_or_else(no_such_item)?;
@@ -155,6 +161,7 @@ fn figures(item: &Item) -> Markup {
                     _ => { dd class="value muted" { "–" } }
                 }
                 @if let Some(results) = item.results { dd class="note" { (counted(results.into(), "offer")) } }
+                @if let Some(verdict) = &item.history_verdict { dd class="note" { (parts::history_verdict(verdict)) } }
             }
             div class="stat" {
                 dt { "Cost" }

@@ -7,6 +7,7 @@ use rust_decimal::{Decimal, RoundingStrategy};
 
 use super::form::token_field;
 use super::session::Session;
+use crate::contract::history_verdict::{HistoryVerdict, PriceClass};
 use crate::contract::{ScanStatus, SearchStatus};
 use crate::ids::{ItemId, ScanId};
 
@@ -107,6 +108,24 @@ pub(super) fn duration(seconds: u64) -> String {
         (0, hours, minutes) => format!("{hours} h {minutes} min"),
         (days, hours, _) => format!("{days} d {hours} h"),
     }
+}
+
+/// A price among the caller's own past prices: the class, and the sentence that says it.
+pub(super) fn history_verdict(verdict: &HistoryVerdict) -> Markup {
+    html! { (price_class(verdict.class)) " " span class="muted" { (verdict.sentence) } }
+}
+
+/// The class of a price among past ones.
+pub(super) fn price_class(class: PriceClass) -> Markup {
+    let (tone, word) = match class {
+        PriceClass::Low => (BadgeTone::Good, "low"),
+        PriceClass::Below => (BadgeTone::Good, "below typical"),
+        PriceClass::Typical => (BadgeTone::Plain, "typical"),
+        PriceClass::Above => (BadgeTone::Warn, "above typical"),
+        PriceClass::High => (BadgeTone::Warn, "high"),
+        PriceClass::Insufficient => (BadgeTone::Plain, "too few past prices"),
+    };
+    chip(tone, word)
 }
 
 /// The colour of a chip; its text says the same.

@@ -24,7 +24,16 @@ pub(super) fn sentence(rule: &Rule, currency: Option<&str>) -> String {
             fields.get("runs").map_or_else(|| "7".to_owned(), plain)
         ),
         RuleType::Verdict => "The provider calls the price low".to_owned(),
-        RuleType::NewLow => "Lower than in every run before".to_owned(),
+        RuleType::NewLow => match fields.get("days").map(plain) {
+            Some(days) => format!("Lower than every price of the last {days} days"),
+            None => "Lower than in every run before".to_owned(),
+        },
+        RuleType::PercentileAtMost => format!(
+            "Among the cheapest {} % of your past prices",
+            number("percentile")
+        ),
+        RuleType::BelowTypical => "Below your typical past prices".to_owned(),
+        RuleType::BackInStock => "Back in stock".to_owned(),
         RuleType::Available => "On sale again".to_owned(),
         RuleType::SoldOut => "No longer on sale".to_owned(),
         RuleType::ParityGapPercent => format!(
@@ -50,6 +59,9 @@ pub(super) fn type_name(rule: RuleType) -> &'static str {
         RuleType::SoldOut => "Sold out",
         RuleType::ParityGapPercent => "Parity gap",
         RuleType::Stale => "No answers",
+        RuleType::PercentileAtMost => "Cheap by percentile",
+        RuleType::BelowTypical => "Below typical",
+        RuleType::BackInStock => "Back in stock",
     }
 }
 
@@ -95,6 +107,14 @@ mod tests {
                 "A market differs from US by at least 5 %",
             ),
             (json!({"type": "stale"}), "No answer for 7 runs"),
+            (
+                json!({"type": "new_low", "days": 30}),
+                "Lower than every price of the last 30 days",
+            ),
+            (
+                json!({"type": "percentile_at_most", "percentile": 12.5}),
+                "Among the cheapest 12.5 % of your past prices",
+            ),
         ] {
             assert_eq!(
                 sentence(&serde_json::from_value(rule).unwrap(), Some("USD")),

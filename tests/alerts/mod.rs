@@ -4,6 +4,7 @@
 mod exactly_once;
 mod kill;
 mod lists;
+mod past;
 mod price_sequences;
 mod size;
 mod stale;

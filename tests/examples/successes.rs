@@ -235,6 +235,8 @@ async fn history(run: &mut Recorder) {
 async fn monitors(run: &mut Recorder) -> String {
     run.success("preview_monitor", 200, Ask::body(&monitor()))
         .await;
+    run.success("backtest_monitor", 200, Ask::body(&monitor()))
+        .await;
     let created = run
         .success("create_monitor", 201, Ask::body(&monitor()))
         .await;

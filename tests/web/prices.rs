@@ -46,6 +46,9 @@ async fn a_route_shows_its_prices_with_their_age() {
         r#"class="q1 cheapest""#,
         r#"class="degraded-cell""#,
         "usual 180 to 320 USD",
+        // The verdict beside the price.
+        "too few past prices",
+        "only 1 price seen 15 to 30 days before departure since",
         "one way, 1 adult, USD",
         // The series: the lowest fare of each day of search.
         "Lowest fare: 2 points with a price; lowest 170 USD",

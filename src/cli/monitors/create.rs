@@ -93,8 +93,9 @@ struct MonitorOptions {
     /// IANA time zone of --cron [default: this machine's]
     #[arg(long, value_name = "ZONE")]
     timezone: Option<String>,
-    /// Rule, such as `price_below=150`, `drop_percent=10,runs=7`, `new_low`, `verdict`, `available`,
-    /// `sold_out`, `stale=3`; may be repeated
+    /// Rule, such as `price_below=150`, `drop_percent=10,runs=7`, `new_low`, `new_low,days=30`,
+    /// `percentile_at_most=20`, `below_typical`, `back_in_stock`, `verdict`, `available`, `sold_out`,
+    /// `stale=3`; may be repeated
     #[arg(long = "alert", value_name = "RULE", value_parser = rule)]
     alerts: Vec<Value>,
     /// https address that gets the alerts
@@ -122,7 +123,13 @@ pub(super) fn rule(text: &str) -> Result<Value, String> {
         RuleType::PriceBelow => Some("amount"),
         RuleType::DropPercent | RuleType::ParityGapPercent => Some("percent"),
         RuleType::Stale => Some("runs"),
-        RuleType::Verdict | RuleType::NewLow | RuleType::Available | RuleType::SoldOut => None,
+        RuleType::PercentileAtMost => Some("percentile"),
+        RuleType::Verdict
+        | RuleType::NewLow
+        | RuleType::Available
+        | RuleType::SoldOut
+        | RuleType::BelowTypical
+        | RuleType::BackInStock => None,
     };
     let scalar = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
     match (main_field, main) {
@@ -241,6 +248,12 @@ mod tests {
                 json!({"type": "parity_gap_percent", "percent": 5, "baseline": "us"}),
             ),
             (
+                "percentile_at_most=20,scope=cell",
+                json!({"type": "percentile_at_most", "percentile": 20, "scope": "cell"}),
+            ),
+            ("new_low,days=30", json!({"type": "new_low", "days": 30})),
+            ("back_in_stock", json!({"type": "back_in_stock"})),
+            (
                 "sold_out,scope=cell",
                 json!({"type": "sold_out", "scope": "cell"}),
             ),
@@ -253,6 +266,7 @@ mod tests {
             ("price_below=-1", "above 0"),
             ("new_low=3", "no value"),
             ("stale=3,x", "FIELD=VALUE"),
+            ("percentile_at_most=91", "from 0 to 90"),
         ] {
             let error = rule(text).unwrap_err();
             assert!(error.contains(says), "{text}: {error}");

@@ -2,6 +2,7 @@
 
 use super::rule::{Rule, RuleScope, RuleType};
 use super::slot::SlotKind;
+use crate::contract::history_verdict::HistoryVerdict;
 use crate::contract::primitives::{Cursor, PageLimit};
 use crate::contract::query_string::query_string;
 use crate::contract::request_body::request_body;
@@ -29,6 +30,9 @@ request_body! {
             since: Timestamp;
             /// Only alerts fired before this time.
             until: Timestamp;
+            /// Whether each alert about a price has `history_verdict`: how the price compares with
+            /// your own past prices. Of at most 100 products of a page.
+            history_verdict: bool = false => history_verdict_or_default;
             /// The maximum alerts of a page.
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;
             /// Where the page begins: the `next_cursor` of the previous page.
@@ -49,6 +53,9 @@ request_body! {
             since: Timestamp;
             /// Only alerts fired before this time.
             until: Timestamp;
+            /// Whether each alert about a price has `history_verdict`: how the price compares with
+            /// your own past prices. Of at most 100 products of a page.
+            history_verdict: bool = false => history_verdict_or_default;
             /// The maximum alerts of a page.
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;
             /// Where the page begins: the `next_cursor` of the previous page.
@@ -58,6 +65,20 @@ request_body! {
     }
 }
 
+request_body! {
+    /// The query of `GET /v1/alerts/{id}`.
+    pub struct AlertQuery for "the query of an alert" {
+        required {}
+        optional {
+            /// Whether an alert about a price has `history_verdict`: how the price compares with
+            /// your own past prices.
+            history_verdict: bool = false => history_verdict_or_default;
+        }
+        example { "history_verdict": true }
+    }
+}
+
+query_string!(AlertQuery);
 query_string!(AlertsQuery => cross_field_errors, MonitorAlertsQuery => cross_field_errors);
 
 impl AlertsQuery {
@@ -80,6 +101,7 @@ impl MonitorAlertsQuery {
             r#type,
             since,
             until,
+            history_verdict,
             limit,
             cursor,
         } = self;
@@ -88,6 +110,7 @@ impl MonitorAlertsQuery {
             r#type,
             since,
             until,
+            history_verdict,
             limit,
             cursor,
         }
@@ -148,13 +171,13 @@ pub struct Alert {
     /// The last price that the rule evaluated before this run.
     pub before: Option<PriceMark>,
     /// The compared value. `price_below`: its amount; `drop_percent`: the price at which it fires;
-    /// `new_low`: the lowest so far; `parity_gap_percent`: its percentage; `stale`: its runs; null
-    /// for the others.
+    /// `new_low`: the lowest so far, with `days` that of these days; `parity_gap_percent`: its
+    /// percentage; `percentile_at_most`: its percentile; `stale`: its runs; null for the others.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub threshold: Option<Decimal>,
-    /// The price from which the threshold follows: the lowest of the last runs or of all runs; for
-    /// a repeated `drop_percent`, the price at which it last fired.
+    /// The price from which the threshold follows: the lowest of the last runs, of all runs or of
+    /// the last days; for a repeated `drop_percent`, the price at which it last fired.
     pub reference: Option<PriceMark>,
     /// The baseline market.
     pub baseline: Option<AlertBaseline>,
@@ -190,6 +213,15 @@ pub struct Alert {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub link: Option<String>,
+    /// The verdict from the caller's own history on the day of the price. `percentile_at_most` and
+    /// `below_typical` always have it; the others with `history_verdict=true`, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub history_verdict: Option<HistoryVerdict>,
+    /// `back_in_stock`: when the last complete answer, without offers, arrived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub was_empty_at: Option<Timestamp>,
     /// The completed searches of the run; null if the slot has no scan.
     pub searched: Option<SearchedShare>,
     /// The state of the rule before.
@@ -258,7 +290,7 @@ pub struct SearchedShare {
 pub struct RuleState {
     /// The rule can fire.
     pub armed: bool,
-    /// `new_low`: the lowest price so far; `drop_percent`: that of the last runs.
+    /// `new_low`: the lowest price so far, or of its `days`; `drop_percent`: that of the last runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub lowest: Option<PriceMark>,

@@ -4,6 +4,7 @@
 //! rules (`monitors`).
 
 mod alert;
+mod backtest;
 mod queries;
 mod request;
 mod resource;
@@ -14,9 +15,10 @@ mod slot;
 mod webhook;
 
 pub use alert::{
-    Alert, AlertBaseline, AlertPage, AlertsQuery, MonitorAlerts, MonitorAlertsQuery, PriceMark,
-    RuleStanding, RuleState, SearchedShare,
+    Alert, AlertBaseline, AlertPage, AlertQuery, AlertsQuery, MonitorAlerts, MonitorAlertsQuery,
+    PriceMark, RuleStanding, RuleState, SearchedShare,
 };
+pub use backtest::{Backtest, BacktestAlert, BacktestDays, BacktestQuery, NotReplayed};
 pub use queries::{MonitorsQuery, SlotsQuery};
 pub use request::{MonitorName, MonitorPatch, MonitorRequest, MonthlyCeiling, WebhookUrl};
 pub use resource::{
@@ -24,8 +26,9 @@ pub use resource::{
     MonitorRequests, MonitorSchedule, MonitorStatus,
 };
 pub use rule::{
-    Amount, Available, DropPercent, LookbackRuns, NewLow, ParityGapPercent, Percent, PriceBelow,
-    RearmPercent, Rule, RuleScope, RuleType, Runs, SoldOut, Stale, VerdictLow,
+    Amount, Available, BackInStock, BelowTypical, DropPercent, LookbackDays, LookbackRuns, NewLow,
+    ParityGapPercent, Percent, Percentile, PercentileAtMost, PriceBelow, RearmPercent, Rule,
+    RuleScope, RuleType, Runs, SoldOut, Stale, VerdictLow,
 };
 pub use scan::MonitorScan;
 pub use schedule::{CronText, ScheduleRequest};

@@ -91,6 +91,13 @@ bounded_number! {
     |schema: ObjectBuilder| schema.minimum(Some(0_u8)).maximum(Some(100_u8))
 }
 
+bounded_number! {
+    /// A percentile among past prices, from the cheapest.
+    pub struct Percentile, "a number from 0 to 90",
+    |percentile| (0.0..=90.0).contains(&percentile),
+    |schema: ObjectBuilder| schema.minimum(Some(0_u8)).maximum(Some(90_u8))
+}
+
 impl RearmPercent {
     /// The documented default.
     #[must_use]
@@ -121,6 +128,11 @@ bounded_integer! {
 impl LookbackRuns {
     /// The documented default.
     pub const SEVEN: Self = Self(7);
+}
+
+bounded_integer! {
+    /// A number of days before a price was seen.
+    pub struct LookbackDays(u16): 1..=365;
 }
 
 request_body! {
@@ -174,18 +186,69 @@ request_body! {
 }
 
 request_body! {
-    /// Fires when the price is lower than in all previous runs of the monitor. It does not fire in
-    /// the first run, nor for a low that is less than `rearm_percent` below the price at which it
-    /// last fired.
+    /// Fires when the price is lower than in all previous runs of the monitor, or with `days` lower
+    /// than every stored price of the same product and dates of the last days. It does not fire
+    /// without an earlier price, nor for a low that is less than `rearm_percent` below the price at
+    /// which it last fired.
     pub struct NewLow for "new_low" {
         required {}
         optional {
             /// What the rule evaluates.
             scope: RuleScope = RuleScope::Scan => scope_or_default;
+            /// Compares with the stored prices of the last days, from any scan, instead of with the
+            /// previous runs.
+            days: LookbackDays;
             /// The rule can fire again after the price was this percentage above the lowest, or for
             /// a low this percentage below the price at which it last fired; with 0 for every new
             /// low.
             rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
+        }
+        example {}
+    }
+}
+
+request_body! {
+    /// Fires when the price's percentile among the stored prices of the same product, seen as many
+    /// days before departure or check-in, is at most `percentile`: the `percentile` of
+    /// `history_verdict`. It does not fire while that verdict is `insufficient`.
+    pub struct PercentileAtMost for "percentile_at_most" {
+        required {
+            /// From 0, the cheapest; 20 is the cheapest fifth.
+            percentile: Percentile;
+        }
+        optional {
+            /// What the rule evaluates.
+            scope: RuleScope = RuleScope::Scan => scope_or_default;
+            /// The rule can fire again after the percentile was so many points higher. Together
+            /// with `percentile` at most 100.
+            rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
+        }
+        example { "percentile": 20 }
+    }
+}
+
+request_body! {
+    /// Fires when the class of the price among the stored prices of the same product, seen as many
+    /// days before departure or check-in, becomes `low` or `below`: the `class` of
+    /// `history_verdict`. It does not fire while that verdict is `insufficient`.
+    pub struct BelowTypical for "below_typical" {
+        required {}
+        optional {
+            /// What the rule evaluates.
+            scope: RuleScope = RuleScope::Scan => scope_or_default;
+        }
+        example { "scope": "cell" }
+    }
+}
+
+request_body! {
+    /// Fires when there is a price of a product and dates that had no offers in the last complete
+    /// answer before the run, whichever scan that was of. It does not fire without such an answer.
+    pub struct BackInStock for "back_in_stock" {
+        required {}
+        optional {
+            /// What the rule evaluates; with `scan` only the best price of the whole scan.
+            scope: RuleScope = RuleScope::Cell => scope_or_default;
         }
         example {}
     }
@@ -340,6 +403,9 @@ alert_rules! {
     "sold_out" => SoldOut(SoldOut),
     "parity_gap_percent" => ParityGapPercent(ParityGapPercent),
     "stale" => Stale(Stale),
+    "percentile_at_most" => PercentileAtMost(PercentileAtMost),
+    "below_typical" => BelowTypical(BelowTypical),
+    "back_in_stock" => BackInStock(BackInStock),
 }
 
 const TYPE: &str = "type";

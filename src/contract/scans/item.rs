@@ -2,6 +2,7 @@
 
 use super::search_fields::SearchFields;
 use super::state::ItemState;
+use crate::contract::history_verdict::HistoryVerdict;
 use crate::contract::status::SearchStatus;
 use crate::contract::{RawJson, SearchReason};
 use crate::ids::{AttemptId, ItemId, ScanId};
@@ -71,6 +72,11 @@ pub struct Item {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub age_seconds: Option<u64>,
+    /// The verdict on the price from your own history, as of the day on which it was found; only
+    /// with `history_verdict=true`, and absent without a price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub history_verdict: Option<HistoryVerdict>,
     /// The complete upstream response; only with `?expand=answer`. By default it is stored for 90
     /// days and up to a month longer; the operator may change this. Without it, `search_status`
     /// `ok` or `partial` means that it was deleted.

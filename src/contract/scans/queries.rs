@@ -45,6 +45,9 @@ request_body! {
             sort: ItemSort = ItemSort::Position => sort_or_default;
             /// Additional content of the items.
             expand: Expand;
+            /// Whether each price comes with `history_verdict`: how it compares with your own past
+            /// prices. Of at most 100 products; only JSON has verdicts.
+            history_verdict: bool = false => history_verdict_or_default;
             /// The maximum items of a page.
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;
             /// Where the page begins: the `next_cursor` of the previous page.
@@ -102,6 +105,9 @@ request_body! {
         optional {
             /// Additional content of the item.
             expand: Expand;
+            /// Whether the price comes with `history_verdict`: how it compares with your own past
+            /// prices.
+            history_verdict: bool = false => history_verdict_or_default;
         }
         example { "expand": "answer" }
     }

@@ -7,9 +7,9 @@ use crate::contract::hotels::{
 };
 use crate::contract::key_rotation::RotateKeyRequest;
 use crate::contract::monitors::{
-    AlertsQuery, Available, DropPercent, MonitorAlertsQuery, MonitorPatch, MonitorRequest,
-    MonitorsQuery, NewLow, ParityGapPercent, PriceBelow, ScheduleRequest, SlotsQuery, SoldOut,
-    Stale, VerdictLow,
+    AlertQuery, AlertsQuery, Available, BackInStock, BelowTypical, DropPercent, MonitorAlertsQuery,
+    MonitorPatch, MonitorRequest, MonitorsQuery, NewLow, ParityGapPercent, PercentileAtMost,
+    PriceBelow, ScheduleRequest, SlotsQuery, SoldOut, Stale, VerdictLow,
 };
 use crate::contract::primitives::{
     Adults, AirlineCode, Airport, BudgetPerNight, Children, CountryCode, Currency, Cursor, Date,
@@ -199,6 +199,7 @@ fn each_body_schema_matches_its_field_table() {
         RotateKeyRequest,
         LaneBounds,
         LaneBoundsPatch,
+        AlertQuery,
         AlertsQuery,
         MonitorAlertsQuery,
         MonitorRequest,
@@ -214,6 +215,9 @@ fn each_body_schema_matches_its_field_table() {
         SoldOut,
         ParityGapPercent,
         Stale,
+        PercentileAtMost,
+        BelowTypical,
+        BackInStock,
     );
 }
 

@@ -1,19 +1,28 @@
 //! One price for each departure or stay and day.
 
+use rust_decimal::Decimal;
+
 use crate::history::sample::{Sample, SampleStatus};
 
 /// The lowest price of a departure or stay on one day. The order of the fields is the order of
 /// [`DailyPrices::finish`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct DailyPrice {
+pub(in crate::history) struct DailyPrice {
     /// Length of the trip or stay; `None` for one way.
-    pub(super) nights: Option<i32>,
+    pub(in crate::history) nights: Option<i32>,
     /// The day in UTC on which it was seen, in days since 1970.
-    pub(super) day: i32,
+    pub(in crate::history) day: i32,
     /// Departure or check-in, in days since 1970.
-    pub(super) first_date: i32,
+    pub(in crate::history) first_date: i32,
     /// In thousandths.
-    pub(super) price: i64,
+    pub(in crate::history) price: i64,
+}
+
+impl DailyPrice {
+    /// The price in major units.
+    pub(in crate::history) fn decimal(&self) -> Decimal {
+        Decimal::new(self.price, 3).normalize()
+    }
 }
 
 /// Collects the prices of one product (history.md, rule 34). Samples should arrive day by day: only
@@ -54,7 +63,7 @@ impl DailyPrices {
     }
 
     /// The lowest price of each length, day and date, in this order.
-    pub(super) fn finish(mut self) -> Vec<DailyPrice> {
+    pub(in crate::history) fn finish(mut self) -> Vec<DailyPrice> {
         self.close_day();
         keep_lowest(&mut self.lowest);
         self.lowest

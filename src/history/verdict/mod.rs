@@ -20,8 +20,7 @@ use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
 use rust_decimal::Decimal;
 
-use self::daily_price::DailyPrice;
-pub(super) use self::daily_price::DailyPrices;
+pub(super) use self::daily_price::{DailyPrice, DailyPrices};
 use self::window::PriceWindow;
 use super::daily_pack::midnight;
 use super::price::CompactPrice;
@@ -61,6 +60,16 @@ impl JudgedPrice {
             nights,
             price: price.thousandths()?,
         })
+    }
+
+    /// A daily price.
+    pub(super) fn of_daily(price: &DailyPrice) -> Self {
+        Self {
+            day: price.day,
+            first_date: price.first_date,
+            nights: price.nights,
+            price: price.price,
+        }
     }
 
     /// The price of a sample, if there is one that can be compared.
@@ -108,7 +117,24 @@ pub(super) fn verdicts(
     prices: DailyPrices,
     judged: &[Option<JudgedPrice>],
 ) -> Vec<Option<HistoryVerdict>> {
-    let prices = prices.finish();
+    let mut verdicts = verdicts_without_sentences(&prices.finish(), judged);
+    for verdict in verdicts.iter_mut().flatten() {
+        add_sentence(verdict, api);
+    }
+    verdicts
+}
+
+/// Says a verdict in words.
+pub(super) fn add_sentence(verdict: &mut HistoryVerdict, api: Api) {
+    verdict.sentence = sentence::sentence(verdict, api);
+}
+
+/// As [`verdicts`], for many prices of which few are shown. `prices` are those of
+/// [`DailyPrices::finish`].
+pub(super) fn verdicts_without_sentences(
+    prices: &[DailyPrice],
+    judged: &[Option<JudgedPrice>],
+) -> Vec<Option<HistoryVerdict>> {
     let mut verdicts = vec![None; judged.len()];
     let known = judged.iter().zip(&mut verdicts);
     let mut known: Vec<_> = known
@@ -117,9 +143,9 @@ pub(super) fn verdicts(
     known.sort_by_key(|(judged, _)| (judged.nights, judged.day));
     for of_one_length in known.chunk_by_mut(|one, other| one.0.nights == other.0.nights) {
         let nights = of_one_length[0].0.nights;
-        let mut window = PriceWindow::new(&prices[range_of(&prices, nights)]);
+        let mut window = PriceWindow::new(&prices[range_of(prices, nights)]);
         for (judged, verdict) in of_one_length {
-            **verdict = Some(window.verdict(api, judged));
+            **verdict = Some(window.verdict(judged));
         }
     }
     verdicts

@@ -8,9 +8,7 @@ use jiff::civil::{Date, date};
 
 use super::daily_price::DailyPrice;
 use super::formula::{self, Standing};
-use super::sentence::sentence;
 use super::{BINS, CHEAPER_WITHIN_DAYS, JudgedPrice, MIN_PRICES, WINDOW_DAYS, bin_bounds, bin_of};
-use crate::contract::Api;
 use crate::contract::history_verdict::{BecameCheaper, HistoryVerdict, PriceClass};
 
 /// The prices before a day. The day only moves forward.
@@ -119,18 +117,19 @@ impl PriceWindow {
         }
     }
 
-    /// The verdict on a price, by the prices of the days before its own. Days must not go back.
-    pub(super) fn verdict(&mut self, api: Api, judged: &JudgedPrice) -> HistoryVerdict {
+    /// The verdict on a price without its sentence, by the prices of the days before its own. Days
+    /// must not go back.
+    pub(super) fn verdict(&mut self, judged: &JudgedPrice) -> HistoryVerdict {
         self.move_to(judged.day);
         let Some(bin) = bin_of(judged.first_date - judged.day) else {
-            return without_comparison(api);
+            return without_comparison();
         };
         let standings = self.standings(bin, judged.price);
         let Standing { lower, total, .. } = standings.own;
         let is_judged = total >= MIN_PRICES && !self.is_flat(bin);
         let percentile = is_judged.then(|| standings.percentile());
         let class = percentile.map_or(PriceClass::Insufficient, formula::class);
-        let mut verdict = HistoryVerdict {
+        HistoryVerdict {
             class,
             percentile,
             n: total,
@@ -140,9 +139,7 @@ impl PriceWindow {
             since: self.first_day(bin).map(date_of),
             sentence: String::new(),
             became_cheaper: is_judged.then(|| self.frequency(bin, class)).flatten(),
-        };
-        verdict.sentence = sentence(&verdict, api);
-        verdict
+        }
     }
 
     fn move_to(&mut self, day: i32) {
@@ -274,8 +271,8 @@ fn became_cheaper(prices: &[DailyPrice]) -> Vec<Option<bool>> {
 }
 
 /// For a price that was seen after its departure or check-in.
-fn without_comparison(api: Api) -> HistoryVerdict {
-    let mut verdict = HistoryVerdict {
+fn without_comparison() -> HistoryVerdict {
+    HistoryVerdict {
         class: PriceClass::Insufficient,
         percentile: None,
         n: 0,
@@ -285,9 +282,7 @@ fn without_comparison(api: Api) -> HistoryVerdict {
         since: None,
         sentence: String::new(),
         became_cheaper: None,
-    };
-    verdict.sentence = sentence(&verdict, api);
-    verdict
+    }
 }
 
 fn date_of(day: i32) -> Date {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::apply_rule::FiringCause;
 use super::rule_key::RuleKey;
+use super::rule_traits::{PastNeed, RuleTraits};
 use super::run_snapshot::{LowestPrice, RunSnapshot};
 use super::state::{PricePoint, RuleMemory, ScopeState};
 use crate::contract::Api;
@@ -137,6 +138,9 @@ fn build_alert(
     let offer = found
         .and_then(|(_, searched)| searched.observation.offer.clone())
         .unwrap_or_default();
+    // Only what this rule asked: the prices of a run are looked up for all of its rules together.
+    let past = firing.fired.past.as_deref();
+    let of_need = |need: PastNeed| past.filter(|_| RuleTraits::of(rule).past == Some(need));
     let flights = run.is_some_and(|run| run.cells.endpoint.api() == Api::Flights);
     let (buy_link, link) = if flights {
         (offer.link, None)
@@ -189,6 +193,8 @@ fn build_alert(
         room: offer.seller.filter(|_| !flights),
         buy_link,
         link,
+        history_verdict: of_need(PastNeed::Verdict).and_then(|past| past.verdict.clone()),
+        was_empty_at: of_need(PastNeed::LastAnswer).and_then(|past| Some(past.last_answer?.at)),
         searched: searched.cloned(),
         state_before: rule_state(&firing.before),
         state_after: rule_state(&firing.after),

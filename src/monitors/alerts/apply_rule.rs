@@ -12,14 +12,18 @@
 //! price that later runs compare with. Without a price, no rule about prices changes. Not here: the
 //! view of a run (`run_snapshot`), the storage of states (`store`).
 
+use std::sync::Arc;
+
 use rust_decimal::Decimal;
 
 use super::rule_traits::RuleTraits;
 use super::run_snapshot::{LowestPrice, PriceAvailability, ScopeView};
 use super::state::{Anchor, PricePoint, RuleMemory, ScopeState};
 use crate::contract::Verdict;
-use crate::contract::monitors::Rule;
+use crate::contract::history_verdict::{HistoryVerdict, PriceClass};
+use crate::contract::monitors::{NewLow, PercentileAtMost, RearmPercent, Rule};
 use crate::contract::scans::ParityVerdict;
+use crate::history::past_prices::PastOfPrice;
 
 /// The result of one run for one rule and scope.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +45,8 @@ pub(super) struct FiringCause {
     pub(super) reference: Option<PricePoint>,
     /// How far beyond the threshold, as a fraction of it. Alerts are ordered by it.
     pub(super) strength: Decimal,
+    /// What the stored history says, of a rule that compares with it.
+    pub(super) past: Option<Arc<PastOfPrice>>,
 }
 
 /// Applies a rule to the view of a run.
@@ -109,6 +115,20 @@ pub(super) fn apply_rule(
                 }
             },
         ),
+        Rule::NewLow(NewLow {
+            days: Some(days),
+            rearm_percent,
+            ..
+        }) => price_rule(
+            rule,
+            requested_currency,
+            before,
+            view,
+            |before, price, after| {
+                let rearm = rearm_percent.clone().unwrap_or_else(RearmPercent::two);
+                low_of_days(days.get(), rearm.get(), before, price, after)
+            },
+        ),
         Rule::NewLow(new_low) => price_rule(
             rule,
             requested_currency,
@@ -150,6 +170,23 @@ pub(super) fn apply_rule(
                 ..RuleCondition::NOTHING_TO_COMPARE
             }
         }),
+        Rule::PercentileAtMost(rule_body) => {
+            price_rule(rule, requested_currency, before, view, |_, price, _| {
+                percentile_condition(rule_body, price)
+            })
+        }
+        Rule::BelowTypical(_) => {
+            price_rule(rule, requested_currency, before, view, |_, price, _| {
+                below_typical_condition(price)
+            })
+        }
+        Rule::BackInStock(_) => price_rule(
+            rule,
+            requested_currency,
+            before,
+            view,
+            |before, price, _| back_in_stock_condition(before, price),
+        ),
         Rule::Available(_) => presence_rule(requested_currency, before, view, true),
         Rule::SoldOut(_) => presence_rule(requested_currency, before, view, false),
         Rule::ParityGapPercent(parity) => {
@@ -184,6 +221,10 @@ pub(super) fn apply_rule(
 }
 
 /// The condition of a rule for the price of a run.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts about one comparison"
+)]
 struct RuleCondition {
     /// Whether it is true.
     holds: bool,
@@ -195,6 +236,8 @@ struct RuleCondition {
     threshold: Option<Decimal>,
     reference: Option<PricePoint>,
     strength: Decimal,
+    /// The stored history says too little.
+    not_comparable: bool,
 }
 
 impl RuleCondition {
@@ -205,6 +248,13 @@ impl RuleCondition {
         threshold: None,
         reference: None,
         strength: Decimal::ZERO,
+        not_comparable: false,
+    };
+
+    /// The stored history says too little about the price.
+    const INSUFFICIENT: Self = Self {
+        not_comparable: true,
+        ..Self::NOTHING_TO_COMPARE
     };
 
     /// Rearms at `rearm` percent above the threshold, inclusive: 200 and 5 percent rearm at 210.
@@ -258,7 +308,101 @@ fn price_rule(
     };
     let mut after = with_price(before, Some(price));
     let condition = condition_of(before, price, &mut after);
-    finish_step(before, after, Some(at), condition)
+    let mut step = finish_step(before, after, Some(at), condition);
+    if let Some(fired) = &mut step.fired
+        && RuleTraits::of(rule).past.is_some()
+    {
+        fired.past.clone_from(&price.past);
+    }
+    step
+}
+
+/// `new_low` with `days` (monitors.md, rule 77).
+fn low_of_days(
+    days: u16,
+    rearm: Decimal,
+    before: &ScopeState,
+    price: &LowestPrice,
+    after: &mut ScopeState,
+) -> RuleCondition {
+    let lowest = price.past.as_ref().and_then(|past| past.lowest.get(&days));
+    let Some((lowest, at)) = lowest.copied() else {
+        return RuleCondition::INSUFFICIENT;
+    };
+    let lowest = PricePoint { price: lowest, at };
+    let condition =
+        RuleCondition::for_price(price, lowest.price, price.amount < lowest.price, rearm);
+    after.memory = RuleMemory::Lowest(Some(if condition.holds {
+        price.mark()
+    } else {
+        lowest.clone()
+    }));
+    after.last_fired = last_fired_price(before, Some(&lowest)).cloned();
+    let fires_again = condition.holds
+        && after
+            .last_fired
+            .as_ref()
+            .is_some_and(|last| further_drop(last, price, rearm).is_some());
+    RuleCondition {
+        fires_again,
+        reference: Some(lowest),
+        ..condition
+    }
+}
+
+/// The verdict on a price, unless it is `insufficient`.
+fn verdict_of(price: &LowestPrice) -> Option<(&HistoryVerdict, Decimal)> {
+    let verdict = price.past.as_ref()?.verdict.as_ref()?;
+    // A percentile has one decimal.
+    let percentile = Decimal::from_f64_retain(verdict.percentile?)?.round_dp(1);
+    Some((verdict, percentile))
+}
+
+/// `percentile_at_most` (monitors.md, rule 75).
+fn percentile_condition(rule: &PercentileAtMost, price: &LowestPrice) -> RuleCondition {
+    let Some((_, percentile)) = verdict_of(price) else {
+        return RuleCondition::INSUFFICIENT;
+    };
+    let threshold = rule.percentile.get();
+    let holds = percentile <= threshold;
+    RuleCondition {
+        holds,
+        rearms: price.confirmed
+            && !holds
+            && percentile >= threshold + rule.rearm_percent_or_default().get(),
+        threshold: Some(threshold),
+        strength: (threshold - percentile) / Decimal::ONE_HUNDRED,
+        ..RuleCondition::NOTHING_TO_COMPARE
+    }
+}
+
+/// `below_typical` (monitors.md, rule 76).
+fn below_typical_condition(price: &LowestPrice) -> RuleCondition {
+    let Some((verdict, percentile)) = verdict_of(price) else {
+        return RuleCondition::INSUFFICIENT;
+    };
+    let holds = matches!(verdict.class, PriceClass::Low | PriceClass::Below);
+    RuleCondition {
+        holds,
+        rearms: price.confirmed && !holds,
+        strength: (Decimal::ONE_HUNDRED - percentile) / Decimal::ONE_HUNDRED,
+        ..RuleCondition::NOTHING_TO_COMPARE
+    }
+}
+
+/// `back_in_stock` (monitors.md, rule 78). It has fired for an empty answer that is older than the
+/// price at which it last fired.
+fn back_in_stock_condition(before: &ScopeState, price: &LowestPrice) -> RuleCondition {
+    let Some(answer) = price.past.as_ref().and_then(|past| past.last_answer) else {
+        return RuleCondition::INSUFFICIENT;
+    };
+    let is_newer = |last: &PricePoint| answer.at > last.at;
+    RuleCondition {
+        holds: answer.is_empty,
+        rearms: !answer.is_empty,
+        fires_again: answer.is_empty && before.last_fired.as_ref().is_some_and(is_newer),
+        ..RuleCondition::NOTHING_TO_COMPARE
+    }
 }
 
 /// The price at which a rule last fired. A fired rule without one (it fired in another currency, or
@@ -346,11 +490,12 @@ fn finish_step(
         threshold: condition.threshold,
         reference: condition.reference,
         strength: condition.strength.max(Decimal::ZERO),
+        past: None,
     });
     RuleStep {
         after,
         fired,
-        not_comparable: false,
+        not_comparable: condition.not_comparable,
     }
 }
 

@@ -10,14 +10,17 @@
 //!
 //! Pure: the view of a run for a rule ([`run_snapshot`]), when a rule fires and rearms ([`apply_rule`]),
 //! all rules of a run ([`evaluation`]), the alerts ([`alert_builder`]), the identity of a rule
-//! ([`rule_key`]), the traits of rule types ([`rule_traits`]). Not here: when a run is evaluated
+//! ([`rule_key`]), the traits of rule types ([`rule_traits`]). [`past`] reads what the stored history
+//! says about the prices of a run. Not here: when a run is evaluated
 //! (`tick`), how a delivery is sent (`webhooks`).
 
 mod alert_builder;
 mod apply_rule;
 mod evaluate;
 mod evaluation;
+mod past;
 pub mod read;
+mod replay;
 mod rule_key;
 mod rule_traits;
 mod run_snapshot;
@@ -30,5 +33,6 @@ mod tests;
 pub use evaluate::MAX_EVALUATION_TIME;
 pub(super) use evaluate::{evaluate_slot, rules_changed};
 pub(super) use evaluation::rule_scope;
+pub(super) use replay::RuleReplay;
 pub(super) use rule_traits::{RuleSubject, RuleTraits};
 pub(super) use standing::rule_standings;

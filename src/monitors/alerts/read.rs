@@ -6,11 +6,12 @@ use sqlx::PgPool;
 
 use super::store;
 use crate::contract::ValidationErrors;
-use crate::contract::monitors::{AlertPage, AlertsQuery, MonitorAlertsQuery};
+use crate::contract::monitors::{Alert, AlertPage, AlertsQuery, MonitorAlertsQuery};
 use crate::contract::primitives::Cursor;
 use crate::ids::{AlertId, MonitorId, TenantId};
 use crate::monitors::store::monitor_exists;
 use crate::paging::{self, PageError, limit_plus_one};
+use crate::scans::read::{FoundPrice, judge_prices};
 
 const ALERTS: &str = "alerts";
 
@@ -38,6 +39,41 @@ pub async fn alerts(
         data: rows.into_iter().map(|(.., alert)| alert).collect(),
         next_cursor,
     }))
+}
+
+/// Adds the verdict from the caller's own history to alerts about a price that lack it
+/// (monitors.md, rule 79). The history is read from `history`, the primary database or its replica.
+///
+/// # Errors
+/// When the database fails.
+pub async fn judge(
+    pool: &PgPool,
+    history: &PgPool,
+    tenant: TenantId,
+    alerts: &mut [Value],
+) -> sqlx::Result<()> {
+    let found = |alert: &Value| {
+        let alert = serde_json::from_value::<Alert>(alert.clone()).ok()?;
+        let is_known = alert.history_verdict.is_some();
+        (!is_known).then_some(FoundPrice {
+            item: alert.item_id?,
+            price: alert.price?,
+            currency: alert.currency?,
+            at: alert.observed_at?,
+        })
+    };
+    let found: Vec<_> = alerts.iter().map(found).collect();
+    let prices: Vec<_> = found.iter().flatten().cloned().collect();
+    let verdicts = judge_prices(pool, history, tenant, &prices).await?;
+    for (alert, found) in alerts.iter_mut().zip(found) {
+        let verdict = found.and_then(|found| verdicts.get(&found.item));
+        if let (Some(verdict), Some(alert)) = (verdict, alert.as_object_mut()) {
+            let verdict = serde_json::to_value(verdict);
+            let verdict = verdict.map_err(|error| sqlx::Error::Encode(error.into()))?;
+            alert.insert("history_verdict".to_owned(), verdict);
+        }
+    }
+    Ok(())
 }
 
 /// A page of one monitor's alerts; `None` if the monitor does not exist.

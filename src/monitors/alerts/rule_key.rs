@@ -37,7 +37,10 @@ pub(super) fn rule_key(rule: &Rule) -> RuleKey {
         | Rule::NewLow(_)
         | Rule::Available(_)
         | Rule::SoldOut(_)
-        | Rule::Stale(_) => {}
+        | Rule::Stale(_)
+        | Rule::PercentileAtMost(_)
+        | Rule::BelowTypical(_)
+        | Rule::BackInStock(_) => {}
     }
     let mut fields: Vec<_> = rule
         .rule_type()

@@ -1,6 +1,6 @@
 //! The traits of each rule type. A new rule type does not compile until it has them.
 
-use crate::contract::monitors::Rule;
+use crate::contract::monitors::{NewLow, Rule};
 
 /// The subject of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,12 +13,25 @@ pub(in crate::monitors) enum RuleSubject {
     Answers,
 }
 
+/// What a rule needs to know of a price's past (monitors.md, rules 74 to 78).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::monitors) enum PastNeed {
+    /// Its verdict.
+    Verdict,
+    /// The lowest price of so many days.
+    LowestOfDays(u16),
+    /// The last complete answer.
+    LastAnswer,
+}
+
 /// The traits of a rule type.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::monitors) struct RuleTraits {
     pub(in crate::monitors) subject: RuleSubject,
     /// Whether it compares the price with a fixed amount, in the requested currency.
     pub(in crate::monitors) has_amount: bool,
+    /// What it asks the stored history.
+    pub(in crate::monitors) past: Option<PastNeed>,
 }
 
 impl RuleTraits {
@@ -26,12 +39,22 @@ impl RuleTraits {
         let about = |subject| Self {
             subject,
             has_amount: false,
+            past: None,
+        };
+        let asking = |need| Self {
+            past: Some(need),
+            ..about(RuleSubject::Prices)
         };
         match rule {
             Rule::PriceBelow(_) => Self {
                 has_amount: true,
                 ..about(RuleSubject::Prices)
             },
+            Rule::NewLow(NewLow {
+                days: Some(days), ..
+            }) => asking(PastNeed::LowestOfDays(days.get())),
+            Rule::PercentileAtMost(_) | Rule::BelowTypical(_) => asking(PastNeed::Verdict),
+            Rule::BackInStock(_) => asking(PastNeed::LastAnswer),
             Rule::DropPercent(_)
             | Rule::NewLow(_)
             | Rule::Verdict(_)

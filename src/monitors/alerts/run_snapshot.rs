@@ -2,14 +2,19 @@
 //! baseline. Pure.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde_json::{Map, Value};
 
+use super::rule_traits::RuleTraits;
 use super::state::{PricePoint, short_key};
+use crate::contract::monitors::{Rule, RuleScope};
 use crate::contract::scans::{ItemState, Parity, ParityVerdict};
 use crate::contract::{SearchStatus, Verdict};
+use crate::history::past_prices::PastOfPrice;
+use crate::ids::ItemId;
 use crate::scans::cells::{CellItem, ItemObservation, ScanCell, ScanCells, parity};
 
 /// The field that a market scan sweeps.
@@ -46,6 +51,8 @@ pub(super) struct LowestPrice {
     pub(super) cell: Option<String>,
     /// The indexes of its cell and of the search in that cell.
     pub(super) location: (usize, usize),
+    /// What the stored history says about it, if a rule asked.
+    pub(super) past: Option<Arc<PastOfPrice>>,
 }
 
 impl LowestPrice {
@@ -82,6 +89,8 @@ pub(super) struct Gap {
 pub(super) struct RunSnapshot {
     pub(super) cells: ScanCells,
     indexes: HashMap<String, usize>,
+    past: HashMap<ItemId, Arc<PastOfPrice>>,
+    is_past_unread: bool,
 }
 
 /// A market and its baseline for the same stay.
@@ -102,7 +111,44 @@ impl RunSnapshot {
             .enumerate()
             .map(|(index, cell)| (short_key(&cell.key).into_owned(), index))
             .collect();
-        Self { cells, indexes }
+        Self {
+            cells,
+            indexes,
+            past: HashMap::new(),
+            is_past_unread: false,
+        }
+    }
+
+    /// Notes that the stored history could not be read.
+    pub(super) fn set_past_unread(&mut self) {
+        self.is_past_unread = true;
+    }
+
+    /// Whether a rule cannot be evaluated because the stored history could not be read.
+    pub(super) fn lacks_past_of(&self, rule: &Rule) -> bool {
+        self.is_past_unread && RuleTraits::of(rule).past.is_some()
+    }
+
+    /// Sets the past of the prices of some items.
+    pub(super) fn set_past(&mut self, past: impl IntoIterator<Item = (ItemId, PastOfPrice)>) {
+        let past = past.into_iter();
+        self.past = past.map(|(item, past)| (item, Arc::new(past))).collect();
+    }
+
+    /// The prices that rules of a scope evaluate.
+    pub(super) fn evaluated_prices(&self, scope: RuleScope) -> Vec<LowestPrice> {
+        match scope {
+            RuleScope::Scan => self.scan_view(None).prices,
+            RuleScope::Cell => (0..self.cells.all.len())
+                .flat_map(|index| self.cell_view(index).prices)
+                .collect(),
+        }
+    }
+
+    /// The item that has a price.
+    pub(super) fn item_of(&self, price: &LowestPrice) -> ItemId {
+        let (cell, item) = price.location;
+        self.cells.all[cell].items[item].observation.item
     }
 
     pub(super) fn cell(&self, key: &str) -> Option<&ScanCell> {
@@ -140,6 +186,7 @@ impl RunSnapshot {
         };
         let mut view = view_of_cells(self.cells.all.iter().enumerate());
         for price in &mut view.prices {
+            price.past = self.past.get(&self.item_of(price)).cloned();
             price.confirmed = is_known(&price.currency);
             price.cell = Some(short_key(&self.cells.all[price.location.0].key).into_owned());
         }
@@ -151,6 +198,7 @@ impl RunSnapshot {
         let cell = &self.cells.all[index];
         let mut view = view_of_cells(std::iter::once((index, cell)));
         for price in &mut view.prices {
+            price.past = self.past.get(&self.item_of(price)).cloned();
             price.confirmed = is_complete(cell, &price.currency);
         }
         view
@@ -276,6 +324,7 @@ fn view_of_cells<'a>(cells: impl Iterator<Item = (usize, &'a ScanCell)>) -> Scop
                     confirmed: false,
                     cell: None,
                     location: (index, at),
+                    past: None,
                 };
                 lowest.insert(currency, (rank, price));
             }

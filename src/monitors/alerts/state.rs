@@ -101,7 +101,7 @@ pub(super) struct Anchor {
 pub(super) enum RuleMemory {
     #[default]
     Stateless,
-    /// `new_low`: the lowest price so far.
+    /// `new_low`: the lowest price so far, or of its days.
     Lowest(Option<PricePoint>),
     /// `drop_percent`: the prices of the last runs that had a price, oldest first.
     Window(Vec<PricePoint>),
@@ -116,9 +116,12 @@ impl ScopeState {
     /// first.
     pub(super) fn new(rule: &Rule) -> Self {
         let (armed, memory) = match rule {
-            Rule::PriceBelow(_) | Rule::Verdict(_) | Rule::ParityGapPercent(_) => {
-                (true, RuleMemory::Stateless)
-            }
+            Rule::PriceBelow(_)
+            | Rule::Verdict(_)
+            | Rule::ParityGapPercent(_)
+            | Rule::PercentileAtMost(_)
+            | Rule::BelowTypical(_)
+            | Rule::BackInStock(_) => (true, RuleMemory::Stateless),
             Rule::NewLow(_) => (true, RuleMemory::Lowest(None)),
             Rule::DropPercent(_) => (true, RuleMemory::Window(Vec::new())),
             Rule::Available(_) | Rule::SoldOut(_) => (false, RuleMemory::Presence(None)),

@@ -15,8 +15,10 @@ use sqlx::PgConnection;
 pub(crate) use super::grid::cell::{BestOffer, ItemObservation};
 pub(crate) use super::grid::parity::parity;
 use super::grid::{SweptDimension, SweptDimensions};
-use crate::contract::Endpoint;
-use crate::ids::{ScanId, TenantId};
+use super::plan::ScanPlan;
+use crate::contract::{Endpoint, Request};
+use crate::history::Subject;
+use crate::ids::{ItemId, ScanId, TenantId};
 
 /// The cells of a scan that has ended.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(crate) struct ScanCells {
     pub(crate) request: Map<String, Value>,
     /// In the order of their first items.
     pub(crate) all: Vec<ScanCell>,
+    /// When the scan was stored; all its searches came later.
+    pub(crate) created_at: Timestamp,
 }
 
 /// One combination of the swept values.
@@ -65,7 +69,77 @@ pub(crate) async fn load_ended(
         endpoint,
         request,
         all: group_by_cell(&swept.0, items),
+        created_at: definition.created_at,
     }))
+}
+
+/// The cells of a planned run, before any search: for each its key and values.
+#[derive(Debug)]
+pub(crate) struct PlannedCells {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) request: Map<String, Value>,
+    pub(crate) cells: Vec<(String, Map<String, Value>)>,
+    /// The searches, each with the index of its cell.
+    pub(crate) searches: Vec<(usize, Subject)>,
+}
+
+impl PlannedCells {
+    /// Those of a plan of this body.
+    pub(crate) fn of(plan: &ScanPlan, body: &Map<String, Value>) -> Self {
+        let part = |name: &str| object(body.get(name).cloned().unwrap_or_default());
+        let endpoint = plan.scan_request.endpoint.get();
+        let request = part("request");
+        let swept = SweptDimensions::of(endpoint, &request, &part("sweep"));
+        let mut indexes = HashMap::<String, usize>::new();
+        let (mut cells, mut searches) = (Vec::new(), Vec::new());
+        for item in &plan.items {
+            let Some(subject) = Subject::of(item) else {
+                continue;
+            };
+            let body = item.to_body();
+            let field = |name: &str| body.get(name).cloned();
+            let fields = swept.0.iter().flat_map(|dimension| {
+                let start = dimension.start_field.as_deref();
+                [field(&dimension.field), start.and_then(field)]
+            });
+            let values = values(&swept.0, fields.collect());
+            let key = Value::Object(values.clone()).to_string();
+            let index = *indexes.entry(key.clone()).or_insert_with(|| {
+                cells.push((key, values));
+                cells.len() - 1
+            });
+            searches.push((index, subject));
+        }
+        Self {
+            endpoint,
+            request,
+            cells,
+            searches,
+        }
+    }
+}
+
+/// The products and dates of some of a scan's items; absent are those whose search has none.
+pub(crate) async fn subjects(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    scan: ScanId,
+    endpoint: Endpoint,
+    items: &[ItemId],
+) -> sqlx::Result<HashMap<ItemId, Subject>> {
+    let bodies = store::bodies(conn, tenant, scan, items).await?;
+    let subject = move |body| Subject::of(&Request::check(endpoint, &object(body)).ok()?.request);
+    // Ten thousand requests are read: too long for an async thread.
+    let read = move || {
+        let subjects = bodies.into_iter();
+        subjects
+            .filter_map(|(item, body)| Some((item, subject(body)?)))
+            .collect()
+    };
+    match tokio::task::spawn_blocking(read).await {
+        Ok(subjects) => Ok(subjects),
+        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+    }
 }
 
 /// `items` are in the order of their positions.

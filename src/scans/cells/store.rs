@@ -1,12 +1,13 @@
 //! Reads the items of a scan for its cells.
 
+use jiff::Timestamp;
 use jiff_sqlx::Timestamp as SqlTimestamp;
 use serde_json::Value;
 use sqlx::PgConnection;
 
 use super::{BestOffer, CellItem, ItemObservation};
 use crate::contract::Endpoint;
-use crate::ids::{ScanId, TenantId};
+use crate::ids::{ItemId, ScanId, TenantId};
 use crate::scans::grid::SweptDimension;
 
 /// The endpoint, request and sweep of a scan.
@@ -14,6 +15,7 @@ pub(super) struct ScanDefinition {
     pub(super) endpoint: Endpoint,
     pub(super) request: Value,
     pub(super) sweep: Value,
+    pub(super) created_at: Timestamp,
 }
 
 pub(super) async fn definition(
@@ -21,14 +23,38 @@ pub(super) async fn definition(
     tenant: TenantId,
     scan: ScanId,
 ) -> sqlx::Result<Option<ScanDefinition>> {
-    sqlx::query_as!(
-        ScanDefinition,
-        "select endpoint, request, sweep from scans where tenant_id = $1 and scan_id = $2",
+    let row = sqlx::query!(
+        r#"select endpoint as "endpoint: Endpoint", request, sweep, created_at as "created_at: SqlTimestamp"
+           from scans where tenant_id = $1 and scan_id = $2"#,
         tenant.uuid(),
         scan.uuid(),
     )
     .fetch_optional(conn)
-    .await
+    .await?;
+    Ok(row.map(|row| ScanDefinition {
+        endpoint: row.endpoint,
+        request: row.request,
+        sweep: row.sweep,
+        created_at: row.created_at.to_jiff(),
+    }))
+}
+
+/// The bodies of some of a scan's items.
+pub(super) async fn bodies(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    scan: ScanId,
+    items: &[ItemId],
+) -> sqlx::Result<Vec<(ItemId, Value)>> {
+    let ids: Vec<_> = items.iter().map(|item| item.uuid()).collect();
+    let rows = sqlx::query!(
+        "select item_id, body from scan_items where tenant_id = $1 and scan_id = $2 and item_id = any ($3)",
+        tenant.uuid(),
+        scan.uuid(),
+        &ids,
+    );
+    let rows = rows.fetch_all(conn).await?.into_iter();
+    Ok(rows.map(|row| (row.item_id.into(), row.body)).collect())
 }
 
 /// All items of a scan that has ended, at most 10,000, in the order of their positions; none if the

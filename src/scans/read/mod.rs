@@ -7,6 +7,7 @@ mod changes;
 mod export;
 mod rows;
 mod store;
+mod verdicts;
 
 use jiff::Timestamp;
 use sqlx::{PgConnection, PgPool};
@@ -14,6 +15,7 @@ use sqlx::{PgConnection, PgPool};
 pub use self::changes::{Changes, MAX_EVENTS, changes};
 pub use self::export::all_items;
 pub(super) use self::rows::{decompress_bytes, decompress_json};
+pub use self::verdicts::{FoundPrice, judge_items, judge_prices};
 
 use self::rows::ItemWithAnswer;
 use self::store::export as export_store;

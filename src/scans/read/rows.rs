@@ -292,6 +292,7 @@ impl From<ItemRow> for Item {
                 .reused_at
                 .zip(row.observed_at)
                 .map(|(reused, observed)| age_seconds(reused.to_jiff(), observed.to_jiff())),
+            history_verdict: None,
             answer: None,
         }
     }

@@ -6,13 +6,14 @@ use std::collections::HashMap;
 
 use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
 use rust_decimal::Decimal;
+use serde_json::{Map, Value};
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 
 use super::rows::{AttemptRow, ItemRow, ScanRow, StrategyRow, decompress_json};
 use super::{ItemsForm, PagePosition, ScanConditions};
-use crate::contract::RawJson;
 use crate::contract::scans::{ItemsQuery, ScansQuery};
+use crate::contract::{Endpoint, RawJson};
 use crate::ids::{ItemId, MonitorId, ScanId, TenantId};
 use crate::scans::item_state::stored_states;
 
@@ -124,6 +125,26 @@ pub(super) async fn items_form(
     )
     .fetch_optional(pool)
     .await
+}
+
+/// The endpoints and bodies of some items of any scans.
+pub(super) async fn searches(
+    pool: &PgPool,
+    tenant: TenantId,
+    items: &[ItemId],
+) -> sqlx::Result<HashMap<ItemId, (Endpoint, Map<String, Value>)>> {
+    let ids: Vec<_> = items.iter().map(|item| item.uuid()).collect();
+    let rows = sqlx::query!(
+        r#"select i.item_id, s.endpoint as "endpoint: Endpoint", i.body as "body: Json<Map<String, Value>>"
+           from scan_items i join scans s on s.tenant_id = i.tenant_id and s.scan_id = i.scan_id
+           where i.tenant_id = $1 and i.item_id = any ($2)"#,
+        tenant.uuid(),
+        &ids,
+    );
+    let rows = rows.fetch_all(pool).await?.into_iter();
+    Ok(rows
+        .map(|row| (row.item_id.into(), (row.endpoint, row.body.0)))
+        .collect())
 }
 
 /// The row of the query for changes.

@@ -164,8 +164,15 @@ fn alerts(fields: &FormFields) -> Vec<Value> {
     if let Some(percent) = fields.text("drop_percent") {
         rules.push(json!({"type": "drop_percent", "percent": number(percent)}));
     }
+    if let Some(percentile) = fields.text("percentile_at_most") {
+        rules.push(json!({"type": "percentile_at_most", "percentile": number(percentile)}));
+    }
+    if let Some(days) = fields.text("new_low_days") {
+        rules.push(json!({"type": "new_low", "days": number(days)}));
+    }
     for (field, rule) in [
         ("new_low", "new_low"),
+        ("below_typical", "below_typical"),
         ("verdict", "verdict"),
         ("available", "available"),
         ("sold_out", "sold_out"),
@@ -181,6 +188,10 @@ fn alerts(fields: &FormFields) -> Vec<Value> {
         for rule in &mut rules {
             rule["scope"] = "cell".into();
         }
+    }
+    // It is about each date or market, unless its scope says otherwise.
+    if fields.text("back_in_stock").is_some() {
+        rules.push(json!({"type": "back_in_stock"}));
     }
     rules
 }
@@ -253,13 +264,17 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
                 div class="fields" {
                     (text("price_below", "Price below", "An amount", "amount"))
                     (text("drop_percent", "Drop by percent", "Below the lowest of the last 7 runs", "percent"))
+                    (text("percentile_at_most", "Among the cheapest percent", "Of your own past prices, such as 20", "percentile"))
+                    (text("new_low_days", "Lowest of days", "A number of days, from any scan", "days"))
                     (text("stale", "Runs without an answer", "A number of runs", "runs"))
                     (select("scope", "Judged", &[("scan", "The best price of a run"), ("cell", "Each date or market alone")], fields.text("scope")))
                 }
                 div class="choices" {
                     (check("new_low", "New low"))
+                    (check("below_typical", "Below your typical past prices"))
                     (check("verdict", "The provider calls it low (flights)"))
                     (check("available", "On sale again"))
+                    (check("back_in_stock", "Back in stock (each date or market)"))
                     (check("sold_out", "Sold out"))
                 }
                 (more_rules(fields, wrong("alerts")))

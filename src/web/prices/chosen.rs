@@ -1,6 +1,6 @@
 //! What the URL chooses of a route or hotel, and the queries and links that follow from it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -11,6 +11,8 @@ use super::product::{PricePage, ProductName};
 use super::subject::{PriceSubject, path_with};
 use crate::contract::HistoryQuery as _;
 use crate::contract::history_grid::{HistoryCell, HistoryGrid, HistoryGrids};
+use crate::contract::history_verdict::HistoryVerdict;
+use crate::ids::ItemId;
 use crate::web::failure::PageFailure;
 use crate::web::form::FormFields;
 
@@ -43,6 +45,8 @@ pub(super) struct ShownProduct<'a> {
     pub(super) nights: Option<i64>,
     pub(super) cells: Vec<(Date, &'a HistoryCell)>,
     pub(super) truncated: bool,
+    /// The verdicts on the prices by the caller's own history, by the items that found them.
+    pub(super) verdicts: HashMap<ItemId, HistoryVerdict>,
 }
 
 pub(super) fn read_choice<'a>(
@@ -146,6 +150,7 @@ pub(super) fn shown<'a>(
         nights,
         cells,
         truncated: grids.truncated,
+        verdicts: HashMap::new(),
     })
 }
 
@@ -221,6 +226,18 @@ impl ShownProduct<'_> {
         };
         pairs.extend([(from, self.choice.from.to_string()), (to, last.to_string())]);
         pairs
+    }
+
+    /// The query of the last prices of this route or hotel with their verdicts.
+    pub(super) fn judged_query<P: PricePage>(&self) -> Result<P::LatestQuery, PageFailure> {
+        let mut pairs = self.export_pairs::<P>();
+        pairs.push(("history_verdict", "true".to_owned()));
+        Ok(P::LatestQuery::read(borrowed(&pairs))?)
+    }
+
+    /// The verdict on the price of a cell.
+    pub(super) fn verdict_on(&self, cell: &HistoryCell) -> Option<&HistoryVerdict> {
+        self.verdicts.get(&cell.item_id?)
     }
 
     /// This page with other choices; an empty text removes one.

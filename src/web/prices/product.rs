@@ -1,14 +1,19 @@
 //! The products of a route or hotel: what must be equal for prices to compare.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::contract::Endpoint;
 use crate::contract::history::ProductFields;
 use crate::contract::history_grid::HistoryGrid;
+use crate::contract::history_verdict::HistoryVerdict;
+use crate::contract::latest::{FlightCalendar, HotelCalendar};
 use crate::contract::series::{FlightSeries, HotelSeries};
 use crate::history::lead_times::LeadTimes;
 use crate::history::{Flights, Hotels, Product};
+use crate::ids::ItemId;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
@@ -161,6 +166,9 @@ pub(super) trait PricePage: Product {
 
     /// The buckets of a series.
     fn buckets(series: Self::Series) -> Vec<PriceBucket>;
+
+    /// The verdicts of a calendar, by the items that found the prices.
+    fn verdicts(calendar: Self::Calendar) -> HashMap<ItemId, HistoryVerdict>;
 }
 
 impl PricePage for Flights {
@@ -184,6 +192,12 @@ impl PricePage for Flights {
         };
         series.data.into_iter().map(bucket).collect()
     }
+
+    fn verdicts(calendar: FlightCalendar) -> HashMap<ItemId, HistoryVerdict> {
+        let rows = calendar.data.into_iter();
+        rows.filter_map(|row| Some((row.item_id, row.history_verdict?)))
+            .collect()
+    }
 }
 
 impl PricePage for Hotels {
@@ -206,6 +220,12 @@ impl PricePage for Hotels {
             },
         };
         series.data.into_iter().map(bucket).collect()
+    }
+
+    fn verdicts(calendar: HotelCalendar) -> HashMap<ItemId, HistoryVerdict> {
+        let rows = calendar.data.into_iter();
+        rows.filter_map(|row| Some((row.item_id, row.history_verdict?)))
+            .collect()
     }
 }
 

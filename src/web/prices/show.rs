@@ -11,7 +11,7 @@ use super::product::PricePage;
 use super::subject::PriceSubject;
 use super::{export, table};
 use crate::contract::HistoryQuery as _;
-use crate::history::{buckets, grid, lead_times};
+use crate::history::{buckets, grid, judged_latest, lead_times};
 use crate::web::failure::PageFailure;
 use crate::web::form::FormFields;
 use crate::web::layout::{NavItem, page as layout_page};
@@ -35,9 +35,13 @@ pub(super) async fn page<P: PricePage>(
         let mut conn = session.history_pool()?.acquire().await?;
         grid::grids::<P>(&mut conn, tenant, &grid_query, now).await?
     };
-    let Some(shown) = shown(choice, &grids, now) else {
+    let Some(mut shown) = shown(choice, &grids, now) else {
         return Ok(empty_page(session, &title));
     };
+    let conn = session.history_pool()?.acquire().await?;
+    let judged_query = shown.judged_query::<P>()?;
+    let judged = judged_latest::calendar::<P>(conn, tenant, &judged_query, now).await?;
+    shown.verdicts = P::verdicts(judged);
     let series_query = series_query::<P>(&shown)?;
     let range = P::range(&series_query, now)?;
     let conn = session.history_pool()?.acquire().await?;
@@ -67,7 +71,7 @@ pub(super) async fn page<P: PricePage>(
         }
         (shown.over_time::<P>(P::buckets(series)))
         (shown.by_lead_time::<P>(&leads))
-        (table::markup(&shown.product, &shown.cells, P::FIRST_WORD))
+        (table::markup(&shown, P::FIRST_WORD))
         (export::links(&shown.export_pairs::<P>(), subject.api()))
     };
     Ok(layout_page(session, &title, NavItem::Prices, body))

@@ -37,12 +37,13 @@ impl ShownProduct<'_> {
                         Some((date, cell, price)) => {
                             div class="value" { (parts::amount(price)) " " small { (currency) } }
                             div class="note" { (date.strftime("%a %-d %b %Y")) @if let Some(age) = cell.age_seconds { ", found " (parts::duration(age)) " ago" } }
+                            @if let Some(verdict) = self.verdict_on(cell) { div class="note" { (parts::history_verdict(verdict)) } }
                         }
                         None => { div class="value" { "–" } div class="note" { "no price known" } }
                     }
                 }
                 div class="stat" {
-                    div class="label" { "Verdict" }
+                    div class="label" { "Provider's verdict" }
                     (verdict(cell.map(|(_, cell)| *cell), currency))
                 }
                 div class="stat" {

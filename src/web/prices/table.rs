@@ -3,15 +3,16 @@
 use jiff::civil::Date;
 use maud::{Markup, html};
 
-use super::product::ProductName;
+use super::chosen::ShownProduct;
 use crate::contract::history_grid::HistoryCell;
 use crate::web::parts;
 
 /// Rows on the page; the files have all of them.
 const MOST_ROWS: usize = 120;
 
-pub(super) fn markup(product: &ProductName, cells: &[(Date, &HistoryCell)], first: &str) -> Markup {
-    let searched: Vec<_> = cells
+pub(super) fn markup(shown: &ShownProduct<'_>, first: &str) -> Markup {
+    let searched: Vec<_> = shown
+        .cells
         .iter()
         .filter(|(_, cell)| cell.looked_at.is_some())
         .collect();
@@ -28,6 +29,7 @@ pub(super) fn markup(product: &ProductName, cells: &[(Date, &HistoryCell)], firs
                                 th scope="col" { (first) }
                                 @if has_return { th scope="col" { "Until" } }
                                 th scope="col" class="num" { "Price" }
+                                th scope="col" { "By your past prices" }
                                 th scope="col" { "Seller" }
                                 th scope="col" class="num" { "Usual range" }
                                 th scope="col" { "Found" }
@@ -36,7 +38,7 @@ pub(super) fn markup(product: &ProductName, cells: &[(Date, &HistoryCell)], firs
                         }
                         tbody {
                             @for (date, cell) in searched.iter().take(MOST_ROWS) {
-                                (row(product, *date, cell, has_return))
+                                (row(shown, *date, cell, has_return))
                             }
                         }
                     }
@@ -49,7 +51,7 @@ pub(super) fn markup(product: &ProductName, cells: &[(Date, &HistoryCell)], firs
     }
 }
 
-fn row(product: &ProductName, date: Date, cell: &HistoryCell, has_return: bool) -> Markup {
+fn row(shown: &ShownProduct<'_>, date: Date, cell: &HistoryCell, has_return: bool) -> Markup {
     let band = cell.price_insights_low.zip(cell.price_insights_high);
     html! {
         tr {
@@ -60,15 +62,16 @@ fn row(product: &ProductName, date: Date, cell: &HistoryCell, has_return: bool) 
             td class="num" {
                 @match cell.price {
                     Some(price) => {
-                        @let shown = parts::price(price, &product.currency);
+                        @let price = parts::price(price, &shown.product.currency);
                         @match cell.item_id {
-                            Some(item) => a href=(parts::item_path(item)) { (shown) },
-                            None => (shown),
+                            Some(item) => a href=(parts::item_path(item)) { (price) },
+                            None => (price),
                         }
                     }
                     None => "–"
                 }
             }
+            td { @if let Some(verdict) = shown.verdict_on(cell) { (parts::price_class(verdict.class)) } }
             td { (cell.seller.as_deref().unwrap_or_default()) }
             td class="num" { @if let Some((low, high)) = band { (parts::amount(low)) "–" (parts::amount(high)) } }
             td class="nowrap" { @if let Some(age) = cell.age_seconds { (parts::duration(age)) " ago" } }

@@ -204,7 +204,9 @@ fn body(method: &str, path: &str) -> Option<Value> {
             "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
             "sweep": {"departure_date": ["2030-01-01"]}
         }),
-        "/v1/monitors" | "/v1/monitors/preview" => crate::monitors::monitor(),
+        "/v1/monitors" | "/v1/monitors/preview" | "/v1/monitors/backtest" => {
+            crate::monitors::monitor()
+        }
         _ if path.ends_with("/retry") => json!({"search_status": ["degraded"]}),
         _ if path.contains("/rotate-key") => json!({"new_key": "of-no-use-0123456789"}),
         _ => json!({}),

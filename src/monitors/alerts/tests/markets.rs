@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::snapshot;
 use super::{RunSnapshot, TableRow, TestMonitor, rule, searched, table_of};
 use crate::contract::Endpoint;
 use crate::scans::cells::{ScanCell, ScanCells};
@@ -21,7 +22,8 @@ fn markets(text: &str, number: usize) -> RunSnapshot {
             items: items.collect(),
         }
     });
-    RunSnapshot::new(ScanCells {
+    snapshot(ScanCells {
+        created_at: jiff::Timestamp::UNIX_EPOCH,
         endpoint: Endpoint::HotelsRooms,
         request: Map::new(),
         all: cells.collect(),

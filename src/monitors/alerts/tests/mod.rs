@@ -1,4 +1,4 @@
-//! Rules over the runs of a monitor: as tables (`tables`, `markets`) and as properties of any runs
+//! Rules over the runs of a monitor: as tables (`tables`, `markets`, `past`) and as properties of any runs
 //! (`properties`).
 //!
 //! A run is written as text with a cell for each date: `250 | 199+201 | degraded` are three cells,
@@ -8,12 +8,15 @@
 
 mod alert_builder;
 mod markets;
+mod past;
 mod properties;
 mod tables;
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
 use serde_json::{Map, Value, json};
 
 use super::alert_builder::Firing;
@@ -21,9 +24,11 @@ use super::evaluation::{self, Evaluation, WHOLE_SCAN};
 use super::rule_key::{self, RuleKey};
 use super::run_snapshot::RunSnapshot;
 use super::state::{ScopeState, ScopeStates};
+use crate::contract::history_verdict::{HistoryVerdict, PriceClass};
 use crate::contract::monitors::Rule;
 use crate::contract::scans::ItemState;
 use crate::contract::{Endpoint, FieldValue as _, SearchStatus, Verdict};
+use crate::history::past_prices::{LastAnswer, PastOfPrice};
 use crate::ids::ItemId;
 use crate::scans::cells::{BestOffer, CellItem, ItemObservation, ScanCell, ScanCells};
 
@@ -145,10 +150,62 @@ fn run(text: &str, number: usize) -> RunSnapshot {
         }
     });
     let request = json!({"from_airport": "TLV", "to_airport": "LHR", "currency": "usd"});
-    RunSnapshot::new(ScanCells {
+    snapshot(ScanCells {
+        created_at: Timestamp::UNIX_EPOCH,
         endpoint: Endpoint::FlightsOneway,
         request: request.as_object().unwrap().clone(),
         all: cells.collect(),
+    })
+}
+
+/// A run whose prices have a past that follows from them: the percentile is the price less 150,
+/// and the lowest of 30 days was 200; above 1,000 nothing is known. The last complete answer before
+/// a price of 300 was empty, before 301 it was not, and before 302 it was empty before all runs.
+fn snapshot(cells: ScanCells) -> RunSnapshot {
+    let mut run = RunSnapshot::new(cells);
+    let items = run.cells.all.iter().flat_map(|cell| &cell.items);
+    let past: Vec<_> = items
+        .filter_map(|item| {
+            let (price, currency) = item.observation.price.as_ref()?;
+            let known = currency == "USD" && *price < Decimal::ONE_THOUSAND;
+            let past = known.then(|| past_of(*price, item.observed_at?)).flatten();
+            Some((item.observation.item, past.unwrap_or_default()))
+        })
+        .collect();
+    run.set_past(past);
+    run
+}
+
+fn past_of(price: Decimal, seen_at: Timestamp) -> Option<PastOfPrice> {
+    let percentile = (price - Decimal::from(150)).clamp(Decimal::ZERO, Decimal::ONE_HUNDRED);
+    let class = match percentile {
+        percentile if percentile <= Decimal::from(20) => PriceClass::Low,
+        percentile if percentile <= Decimal::from(40) => PriceClass::Below,
+        percentile if percentile <= Decimal::from(60) => PriceClass::Typical,
+        _ => PriceClass::High,
+    };
+    let verdict = HistoryVerdict {
+        class,
+        percentile: percentile.to_f64(),
+        n: 100,
+        lower: 0,
+        higher: 0,
+        bin: None,
+        since: None,
+        sentence: String::new(),
+        became_cheaper: None,
+    };
+    let hours = |hours| SignedDuration::from_hours(hours);
+    let last_answer = match price.to_i64()? {
+        300 => Some((seen_at - hours(12), true)),
+        301 => Some((seen_at - hours(12), false)),
+        302 => Some((at(0) - hours(12), true)),
+        _ => None,
+    };
+    Some(PastOfPrice {
+        verdict: Some(verdict),
+        lowest: [(30, (Decimal::from(200), at(0)))].into(),
+        last_answer: last_answer.map(|(at, is_empty)| LastAnswer { at, is_empty }),
     })
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::super::rule_traits::{RuleSubject, RuleTraits};
 use super::super::run_snapshot::RunSnapshot;
 use super::super::store::{decode_states, encode_states};
-use super::{TestMonitor, cell_name, rule, run};
+use super::{TestMonitor, cell_name, rule, run, snapshot};
 use crate::contract::Endpoint;
 use crate::contract::monitors::{Rule, RuleType};
 use crate::scans::cells::{ScanCell, ScanCells};
@@ -34,9 +34,15 @@ fn rules_of_type(rule_type: RuleType) -> BoxedStrategy<Value> {
             scoped((1..8_u32, 1..5_u32).prop_map(rule).boxed())
         }
         RuleType::NewLow => {
-            let rule = |rearm| json!({"type": "new_low", "rearm_percent": rearm});
-            scoped((0..5_u32).prop_map(rule).boxed())
+            let rule = |(rearm, days): (u32, Option<u32>)| json!({"type": "new_low", "rearm_percent": rearm, "days": days});
+            scoped((0..5_u32, prop::option::of(Just(30))).prop_map(rule).boxed())
         }
+        RuleType::PercentileAtMost => {
+            let rule = |(percentile, rearm): (u32, u32)| json!({"type": "percentile_at_most", "percentile": percentile, "rearm_percent": rearm});
+            scoped((40..60_u32, 0..8_u32).prop_map(rule).boxed())
+        }
+        RuleType::BelowTypical => scoped(Just(json!({"type": "below_typical"})).boxed()),
+        RuleType::BackInStock => scoped(Just(json!({"type": "back_in_stock"})).boxed()),
         RuleType::Verdict => scoped(Just(json!({"type": "verdict"})).boxed()),
         RuleType::Available => scoped(Just(json!({"type": "available"})).boxed()),
         RuleType::SoldOut => scoped(Just(json!({"type": "sold_out"})).boxed()),
@@ -54,7 +60,13 @@ fn any_rule() -> impl Strategy<Value = Value> {
 /// Random rules whose alerts are about a price and whose states only prices change.
 fn any_rule_about_prices() -> impl Strategy<Value = Value> {
     let is_about_prices = |rule_type: &RuleType| match rule_type {
-        RuleType::PriceBelow | RuleType::DropPercent | RuleType::Verdict | RuleType::NewLow => true,
+        RuleType::PriceBelow
+        | RuleType::DropPercent
+        | RuleType::Verdict
+        | RuleType::NewLow
+        | RuleType::PercentileAtMost
+        | RuleType::BelowTypical
+        | RuleType::BackInStock => true,
         // The first three also depend on missing prices; markets are compared in any shared
         // currency.
         RuleType::Available | RuleType::SoldOut | RuleType::Stale | RuleType::ParityGapPercent => {
@@ -151,7 +163,8 @@ fn snapshot_for(of: &Rule, text: &str, number: usize) -> RunSnapshot {
                 }
             };
             let all = run.cells.all.iter().map(market).collect();
-            RunSnapshot::new(ScanCells {
+            snapshot(ScanCells {
+                created_at: jiff::Timestamp::UNIX_EPOCH,
                 all,
                 request: run.cells.request.clone(),
                 endpoint: Endpoint::HotelsRooms,
@@ -242,7 +255,8 @@ proptest! {
         nothing in cell(without_price()),
     ) {
         let of = rule(of);
-        let between = |run: &RunSnapshot| RunSnapshot::new(ScanCells {
+        let between = |run: &RunSnapshot| snapshot(ScanCells {
+        created_at: jiff::Timestamp::UNIX_EPOCH,
             all: run.cells.all.iter().map(|cell| {
                 let mut cell = cell.clone();
                 cell.items = super::run(&nothing, 0).cells.all[0].items.clone();
@@ -284,7 +298,8 @@ proptest! {
             let turn = usize::try_from(seed).unwrap_or(7) % cells.len();
             cells.rotate_left(turn);
             cells.reverse();
-            let turned = RunSnapshot::new(ScanCells { all: cells, request: run.cells.request.clone(), endpoint: run.cells.endpoint });
+            let turned = snapshot(ScanCells {
+        created_at: jiff::Timestamp::UNIX_EPOCH, all: cells, request: run.cells.request.clone(), endpoint: run.cells.endpoint });
             let fired_by = |monitor: &mut TestMonitor, run: &RunSnapshot| -> Vec<_> {
                 let fired = monitor.run(run);
                 fired.into_iter().map(|firing| (firing.key, firing.fired.strength, firing.price.map(|price| price.amount))).collect()
@@ -367,6 +382,9 @@ fn step_percent(rule: &Rule) -> Option<u32> {
         Rule::DropPercent(rule) => rule.percent.get(),
         Rule::PriceBelow(_)
         | Rule::Verdict(_)
+        | Rule::PercentileAtMost(_)
+        | Rule::BelowTypical(_)
+        | Rule::BackInStock(_)
         | Rule::Available(_)
         | Rule::SoldOut(_)
         | Rule::ParityGapPercent(_)

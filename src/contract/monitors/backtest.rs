@@ -1,0 +1,122 @@
+//! Backtests of a monitor (monitors.md, rules 80 to 83).
+
+use super::rule::{Rule, RuleScope, RuleType};
+use crate::contract::history_verdict::HistoryVerdict;
+use crate::contract::monitors::PriceMark;
+use crate::contract::primitives::bounded_integer;
+use crate::contract::query_string::query_string;
+use crate::contract::request_body::request_body;
+use crate::contract::scans::{CellValues, RequestRange};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+bounded_integer! {
+    /// The days of a backtest.
+    pub struct BacktestDays(u16): 1..=366;
+}
+
+impl BacktestDays {
+    /// The documented default.
+    pub const NINETY: Self = Self(90);
+}
+
+request_body! {
+    /// The query of `POST /v1/monitors/backtest`.
+    pub struct BacktestQuery for "the query of a backtest" {
+        required {}
+        optional {
+            /// How many days back the replay begins.
+            days: BacktestDays = BacktestDays::NINETY => days_or_default;
+        }
+        example { "days": 365 }
+    }
+}
+
+query_string!(BacktestQuery);
+
+/// What a monitor would have done in the past days, by the caller's own stored prices. It is
+/// replayed by days: a run of a day sees the lowest price that a complete search found on that day
+/// of UTC, and of several slots of a day only the first is evaluated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Backtest {
+    /// Where the replay begins.
+    pub since: Timestamp,
+    /// Where it ends: now.
+    pub until: Timestamp,
+    /// Slots of the schedule in that time.
+    pub slots: u32,
+    /// Days with a slot.
+    pub days: u32,
+    /// Of these days, those with a stored price.
+    pub days_with_prices: u32,
+    /// Searches of the evaluated runs.
+    pub searches: u32,
+    /// Of these searches, those with a stored price of their day.
+    pub searches_with_prices: u32,
+    /// The requests that all slots would have cost, `max_requests_per_month` aside. Two phases and
+    /// retries make `least` and `most` differ.
+    pub requests: RequestRange,
+    /// The requests that the backtest cost.
+    pub billed_requests: u32,
+    /// How many times rules would have fired.
+    pub fired: u32,
+    /// The alerts that would have been sent, oldest first, at most a thousand.
+    pub alerts: Vec<BacktestAlert>,
+    /// Rules that the stored prices cannot replay, and why.
+    pub not_replayed: Vec<NotReplayed>,
+}
+
+/// An alert that would have been sent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BacktestAlert {
+    /// The slot of the run.
+    pub slot: Timestamp,
+    /// The rule's type.
+    #[serde(rename = "type")]
+    pub rule_type: RuleType,
+    /// The rule.
+    pub rule: Rule,
+    /// What the rule evaluates.
+    pub scope: RuleScope,
+    /// The swept values of the search; empty without a sweep.
+    #[schema(value_type = CellValues)]
+    pub cell: Map<String, Value>,
+    /// Departure or check-in.
+    #[schema(value_type = String, format = Date)]
+    pub first_date: Date,
+    /// Return or check-out, if any.
+    #[schema(value_type = Option<String>, format = Date)]
+    pub last_date: Option<Date>,
+    /// The price, in major units.
+    #[serde(serialize_with = "crate::contract::money::price")]
+    #[schema(value_type = f64)]
+    pub price: Decimal,
+    /// Its currency.
+    pub currency: String,
+    /// The compared value, as in an alert.
+    #[serde(serialize_with = "crate::contract::money::price_if_any")]
+    #[schema(value_type = Option<f64>)]
+    pub threshold: Option<Decimal>,
+    /// The price from which the threshold follows; its time is the begin of its day, or of its run.
+    pub reference: Option<PriceMark>,
+    /// The verdict that `percentile_at_most` and `below_typical` rest on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub history_verdict: Option<HistoryVerdict>,
+}
+
+/// A rule that was not replayed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NotReplayed {
+    /// Its index in `alerts`.
+    pub index: u32,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub rule_type: RuleType,
+    /// What the stored prices lack.
+    pub reason: String,
+}

@@ -1,0 +1,187 @@
+//! Replays rules on the prices of past days (monitors.md, rules 80 to 83). Pure: the same code
+//! evaluates a run of a backtest and one that was searched.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+
+use super::alert_builder::{Firing, price_mark};
+use super::evaluation::Evaluation;
+use super::rule_traits::{PastNeed, RuleTraits};
+use super::run_snapshot::RunSnapshot;
+use super::state::ScopeStates;
+use crate::contract::SearchStatus;
+use crate::contract::monitors::{BacktestAlert, NotReplayed, Rule, RuleScope};
+use crate::contract::scans::ItemState;
+use crate::history::past_prices::{PastOfPrice, PastQuestion};
+use crate::history::replay::{ReplayedPrice, add_sentence};
+use crate::ids::ItemId;
+use crate::scans::cells::{CellItem, ItemObservation, PlannedCells, ScanCell, ScanCells};
+
+/// The most alerts of a backtest.
+const MAX_ALERTS: usize = 1_000;
+
+/// Rules that the stored prices can replay, and their states.
+pub(in crate::monitors) struct RuleReplay {
+    rules: Vec<(Rule, ScopeStates)>,
+    pub(in crate::monitors) not_replayed: Vec<NotReplayed>,
+    pub(in crate::monitors) fired: usize,
+    /// Oldest first.
+    pub(in crate::monitors) alerts: Vec<BacktestAlert>,
+}
+
+impl RuleReplay {
+    pub(in crate::monitors) fn new(rules: Vec<Rule>) -> Self {
+        let mut replay = Self {
+            rules: Vec::new(),
+            not_replayed: Vec::new(),
+            fired: 0,
+            alerts: Vec::new(),
+        };
+        for (index, rule) in (0..).zip(rules) {
+            match missing(&rule) {
+                Some(reason) => replay.not_replayed.push(NotReplayed {
+                    index,
+                    rule_type: rule.rule_type(),
+                    reason: reason.to_owned(),
+                }),
+                None => replay.rules.push((rule, ScopeStates::new())),
+            }
+        }
+        replay
+    }
+
+    /// What the rules ask about past prices.
+    pub(in crate::monitors) fn question(&self) -> PastQuestion {
+        let mut question = PastQuestion::default();
+        for (rule, _) in &self.rules {
+            match RuleTraits::of(rule).past {
+                Some(PastNeed::Verdict) => question.verdicts = true,
+                Some(PastNeed::LowestOfDays(days)) => question.lowest_of_days.push(days),
+                Some(PastNeed::LastAnswer) | None => {}
+            }
+        }
+        question
+    }
+
+    /// Evaluates the run of a slot; `prices` are those of its searches.
+    pub(in crate::monitors) fn evaluate(
+        &mut self,
+        slot: Timestamp,
+        planned: &PlannedCells,
+        prices: Vec<ReplayedPrice>,
+    ) {
+        let (run, searches) = snapshot(slot, planned, prices);
+        for (rule, states) in &mut self.rules {
+            let mut evaluation = Evaluation::default();
+            *states = evaluation.evaluate_rule(0, rule, std::mem::take(states), Some(&run));
+            self.fired += evaluation.fired.count;
+            for firing in evaluation.fired.in_order() {
+                if self.alerts.len() < MAX_ALERTS {
+                    let search = |item| searches.get(&item).map(|index| &planned.searches[*index]);
+                    let alert = alert(slot, rule, &run, firing, search);
+                    self.alerts.extend(alert);
+                }
+            }
+        }
+    }
+}
+
+/// What the stored daily prices lack for a rule.
+fn missing(rule: &Rule) -> Option<&'static str> {
+    match rule {
+        Rule::PriceBelow(_)
+        | Rule::DropPercent(_)
+        | Rule::NewLow(_)
+        | Rule::PercentileAtMost(_)
+        | Rule::BelowTypical(_) => None,
+        Rule::Verdict(_) => Some("stored days have prices, not the provider's verdicts"),
+        Rule::Available(_) | Rule::SoldOut(_) | Rule::BackInStock(_) => {
+            Some("stored days have prices, not whether a day without one was sold out")
+        }
+        Rule::ParityGapPercent(_) => Some("it needs several samples of each market in one run"),
+        Rule::Stale(_) => Some("it is about searches, not about prices"),
+    }
+}
+
+/// The run of a slot, and the search of each of its items. A search without a stored price counts
+/// as one that did not complete: it says nothing, and arms no rule.
+fn snapshot(
+    slot: Timestamp,
+    planned: &PlannedCells,
+    prices: Vec<ReplayedPrice>,
+) -> (RunSnapshot, HashMap<ItemId, usize>) {
+    let cell = |(key, values): &(String, serde_json::Map<String, serde_json::Value>)| ScanCell {
+        key: key.clone(),
+        values: values.clone(),
+        items: Vec::new(),
+    };
+    let mut all: Vec<_> = planned.cells.iter().map(cell).collect();
+    let (mut past, mut searches) = (Vec::<(ItemId, PastOfPrice)>::new(), HashMap::new());
+    for (index, ((cell, subject), found)) in planned.searches.iter().zip(prices).enumerate() {
+        let item = ItemId::new();
+        searches.insert(item, index);
+        let status = if found.price.is_some() {
+            SearchStatus::Ok
+        } else {
+            SearchStatus::Degraded
+        };
+        let currency = || subject.series.currency.clone();
+        all[*cell].items.push(CellItem {
+            position: i32::try_from(index).unwrap_or(i32::MAX),
+            observed_at: Some(slot),
+            observation: ItemObservation {
+                item,
+                state: ItemState::Done,
+                search_status: Some(status),
+                reason: None,
+                price: found.price.map(|price| (price, currency())),
+                offer: None,
+            },
+        });
+        past.push((item, found.past));
+    }
+    let mut run = RunSnapshot::new(ScanCells {
+        endpoint: planned.endpoint,
+        request: planned.request.clone(),
+        all,
+        created_at: slot,
+    });
+    run.set_past(past);
+    (run, searches)
+}
+
+fn alert<'a>(
+    slot: Timestamp,
+    rule: &Rule,
+    run: &RunSnapshot,
+    firing: Firing,
+    search: impl Fn(ItemId) -> Option<&'a (usize, crate::history::Subject)>,
+) -> Option<BacktestAlert> {
+    let price = firing.price?;
+    let (cell, subject) = search(run.item_of(&price))?;
+    let past = firing.fired.past.as_deref();
+    let past = past.filter(|_| RuleTraits::of(rule).past == Some(PastNeed::Verdict));
+    let mut verdict = past.and_then(|past| past.verdict.clone());
+    if let Some(verdict) = &mut verdict {
+        add_sentence(verdict, run.cells.endpoint.api());
+    }
+    Some(BacktestAlert {
+        slot,
+        rule_type: rule.rule_type(),
+        rule: rule.clone(),
+        scope: if firing.key.is_empty() {
+            RuleScope::Scan
+        } else {
+            RuleScope::Cell
+        },
+        cell: run.cells.all[*cell].values.clone(),
+        first_date: subject.first_date,
+        last_date: subject.last_date,
+        price: price.amount,
+        currency: price.currency,
+        threshold: firing.fired.threshold.map(|value| value.normalize()),
+        reference: price_mark(firing.fired.reference.as_ref()),
+        history_verdict: verdict,
+    })
+}

@@ -1,0 +1,248 @@
+//! Backtests (monitors.md, rules 80 to 83): a monitor replayed on the caller's own stored prices, at
+//! no cost.
+
+use farescan::contract::SearchStatus;
+use farescan::history::Observation;
+use farescan::history::daily_pack::pack_past_days;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, ToSpan as _};
+use serde_json::{Value, json};
+
+use crate::history::fixture::HistoryFixture;
+use crate::support::app::{KEY, ring, tenant};
+use crate::support::array;
+
+fn today(fixture: &HistoryFixture) -> Date {
+    fixture.now.to_zoned(TimeZone::UTC).date()
+}
+
+/// A fare of a departure, seen at noon some days ago.
+fn seen(fixture: &HistoryFixture, departure: Date, ago: i64, price: i64) -> Observation {
+    let midnight = today(fixture).to_zoned(TimeZone::UTC).unwrap().timestamp();
+    Observation {
+        observed_at: midnight - SignedDuration::from_hours(24 * ago - 12),
+        ..fixture.fare(&departure.to_string(), 0, Some(price))
+    }
+}
+
+/// A monitor of fixed departures, each day at 13:00 UTC.
+fn monitor(dates: &[Date], rules: &Value) -> Value {
+    json!({
+        "name": "replayed", "schedule": {"cron": "0 13 * * *", "timezone": "UTC"},
+        "scan": {"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
+                 "sweep": {"departure_date": dates}},
+        "alerts": rules
+    })
+}
+
+async fn backtest(fixture: &HistoryFixture, days: u16, body: &Value) -> Value {
+    let path = format!("/v1/monitors/backtest?days={days}");
+    fixture
+        .app
+        .ask("POST", &path, Some(body))
+        .await
+        .expect(200)
+        .json()
+}
+
+async fn with_partitions(fixture: &HistoryFixture, days: i32) {
+    execute!(
+        fixture.pool(),
+        "select create_partitions(now() - make_interval(days => $1), 2 + $1 / 28)",
+        days
+    );
+}
+
+#[tokio::test]
+async fn a_backtest_says_which_alerts_a_monitor_would_have_sent() {
+    let fixture = HistoryFixture::open().await;
+    with_partitions(&fixture, 60).await;
+    let date = today(&fixture).saturating_add(60.days());
+    // Days ago and prices; nothing was searched on the others.
+    let prices = [
+        (10, 210),
+        (9, 199),
+        (8, 205),
+        (7, 150),
+        (5, 260),
+        (4, 190),
+        (3, 120),
+    ];
+    let own: Vec<_> = prices
+        .iter()
+        .map(|(ago, price)| seen(&fixture, date, *ago, *price))
+        .collect();
+    fixture.insert(&own).await;
+    // Neither a partial answer nor another caller counts.
+    let partial = Observation {
+        status: SearchStatus::Partial,
+        ..seen(&fixture, date, 2, 10)
+    };
+    let others = Observation {
+        tenant: tenant(fixture.pool(), &ring(), "another-key-0123456789").await,
+        ..seen(&fixture, date, 2, 10)
+    };
+    fixture.insert(&[partial, others]).await;
+    pack_past_days(fixture.pool(), fixture.now).await.unwrap();
+    let rules = json!([
+        {"type": "price_below", "amount": 200, "rearm_percent": 2}, {"type": "sold_out"},
+        {"type": "new_low", "days": 30}, {"type": "below_typical"}
+    ]);
+    let calls = fixture.upstream.count();
+    let answer = backtest(&fixture, 30, &monitor(&[date], &rules)).await;
+    let alerts: Vec<_> = array(&answer["alerts"])
+        .iter()
+        .map(|alert| {
+            let slot: jiff::Timestamp = alert["slot"].as_str().unwrap().parse().unwrap();
+            let ago = slot
+                .to_zoned(TimeZone::UTC)
+                .date()
+                .until(today(&fixture))
+                .unwrap();
+            (
+                ago.get_days(),
+                alert["type"].as_str().unwrap(),
+                alert["price"].as_i64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        alerts,
+        [
+            (9, "price_below", 199),
+            (9, "new_low", 199),
+            (7, "price_below", 150),
+            (7, "new_low", 150),
+            (4, "price_below", 190),
+            (3, "new_low", 120),
+        ],
+        "{answer:#}"
+    );
+    let first = &answer["alerts"][1];
+    assert_eq!(
+        (
+            &first["reference"]["price"],
+            &first["first_date"],
+            &first["rule"]
+        ),
+        (&json!(210), &json!(date), &rules[2])
+    );
+    assert_eq!(
+        [
+            &answer["slots"],
+            &answer["days"],
+            &answer["days_with_prices"],
+            &answer["searches_with_prices"],
+            &answer["requests"]["least"],
+            &answer["billed_requests"],
+            &answer["fired"]
+        ],
+        [30, 30, 7, 7, 30, 0, 6]
+            .map(|number| json!(number))
+            .each_ref()
+    );
+    assert_eq!(answer["not_replayed"][0]["index"], 1, "{answer:#}");
+    assert_eq!(array(&answer["not_replayed"]).len(), 1);
+    assert_eq!(fixture.upstream.count(), calls, "no call");
+    // Another caller replays other prices: none.
+    let path = "/v1/monitors/backtest?days=30";
+    let body = monitor(&[date], &rules);
+    let asked = fixture
+        .app
+        .ask_as("unknown-key-0123456789", "POST", path, Some(&body))
+        .await;
+    assert_eq!(asked.expect(200).json()["days_with_prices"], 0);
+    let kept = fixture
+        .app
+        .get_as(KEY, "/v1/monitors")
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(kept["data"], json!([]), "nothing is stored");
+}
+
+#[tokio::test]
+async fn a_backtest_has_limits_and_the_faults_of_a_monitor() {
+    let fixture = HistoryFixture::open().await;
+    let dates: Vec<_> = (1..=300)
+        .map(|days| today(&fixture).saturating_add(days.days()))
+        .collect();
+    let path = "/v1/monitors/backtest?days=366";
+    let refused = fixture
+        .app
+        .ask("POST", path, Some(&monitor(&dates, &json!([]))))
+        .await;
+    assert_eq!(refused.kind(), "400 invalid_request");
+    assert_eq!(
+        refused.message(),
+        "`days`: found 366; expected at most 333 with 300 searches a run; a backtest replays 100000 searches"
+    );
+    let wrong = monitor(
+        &dates[..1],
+        &json!([{"type": "percentile_at_most", "percentile": 91}]),
+    );
+    let refused = fixture.app.ask("POST", path, Some(&wrong)).await;
+    assert!(
+        refused.message().contains("from 0 to 90"),
+        "{}",
+        refused.message()
+    );
+    let refused = fixture
+        .app
+        .ask(
+            "POST",
+            "/v1/monitors/backtest?days=367",
+            Some(&monitor(&dates[..1], &json!([]))),
+        )
+        .await;
+    assert!(
+        refused.message().starts_with("`days`: found 367"),
+        "{}",
+        refused.message()
+    );
+}
+
+/// A year of 200 dates, each seen every day, with the rules that read most.
+#[tokio::test]
+async fn a_year_of_two_hundred_series_is_replayed_in_bounded_time() {
+    let fixture = HistoryFixture::open().await;
+    with_partitions(&fixture, 400).await;
+    let series: Vec<u8> = fixture
+        .fare("2030-01-01", 0, None)
+        .subject
+        .series
+        .key
+        .0
+        .to_vec();
+    fixture
+        .insert(&[fixture.fare(&today(&fixture).to_string(), 0, Some(1))])
+        .await;
+    execute!(
+        fixture.pool(),
+        "insert into observations (tenant_id, series, first_date, observed_at, price, search_status, item_id, number)
+         select $1, $2, current_date + d, date_trunc('day', now(), 'UTC') - make_interval(days => t) + interval '12 hours',
+                200 + (t * 7 + d * 13) % 97, 'ok', gen_random_uuid(), 1
+         from generate_series(0, 365) t, generate_series(1, 200) d",
+        fixture.tenant.uuid(),
+        series
+    );
+    pack_past_days(fixture.pool(), fixture.now).await.unwrap();
+    let dates: Vec<_> = (1..=200)
+        .map(|days| today(&fixture).saturating_add(days.days()))
+        .collect();
+    let rules = json!([
+        {"type": "percentile_at_most", "percentile": 5, "scope": "cell"},
+        {"type": "new_low", "days": 30, "scope": "cell"}, {"type": "price_below", "amount": 150}
+    ]);
+    let began = std::time::Instant::now();
+    let answer = backtest(&fixture, 365, &monitor(&dates, &rules)).await;
+    let took = began.elapsed();
+    println!(
+        "365 days of 200 dates: {took:?}, {} alerts",
+        answer["fired"]
+    );
+    assert_eq!(answer["searches_with_prices"], 73_000, "{}", answer["days"]);
+    assert_eq!(answer["alerts"].as_array().unwrap().len(), 1_000);
+    assert!(took < std::time::Duration::from_secs(20), "{took:?}");
+}
