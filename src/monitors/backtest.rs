@@ -83,6 +83,7 @@ pub async fn backtest(
         slots,
         requests: RequestRange {
             least: all(per_run.least),
+            expected: None,
             most: all(per_run.most),
         },
         ..evaluated
@@ -207,7 +208,11 @@ fn evaluate(mut replay: RuleReplay, days: &[ReplayedDay], prices: Vec<ReplayedPr
         days_with_prices: count(days_with_prices),
         searches: count(searches),
         searches_with_prices: count(searches_with_prices),
-        requests: RequestRange { least: 0, most: 0 },
+        requests: RequestRange {
+            least: 0,
+            expected: None,
+            most: 0,
+        },
         billed_requests: 0,
         fired: count(replay.fired),
         alerts: replay.alerts,

@@ -13,7 +13,7 @@ use sqlx::{PgConnection, PgPool};
 use super::respond_async;
 use super::searches::Searches;
 use super::sequence::Sequence;
-use super::store::{ensure_lane, insert_items, insert_scan};
+use super::store::{NewItems, ensure_lane, insert_items, insert_scan};
 use crate::commands::CommandError;
 use crate::config::PaceConfig;
 use crate::contract::Request;
@@ -59,7 +59,11 @@ pub async fn insert_call(
     let scan = ScanId::new();
     insert_scan(conn, tenant, scan, None, &plan, None, started_at).await?;
     let sequence = Sequence::new(0, plan.scan_request.priority_or_default());
-    insert_items(conn, tenant, scan, &plan, 0..1, &sequence, started_at).await?;
+    let items = NewItems {
+        positions: 0..1,
+        accepted: true,
+    };
+    insert_items(conn, tenant, scan, &plan, items, &sequence, started_at).await?;
     let attempt = AttemptId::new();
     let item = store::begin_call(conn, tenant, scan, attempt, started_at, billed).await?;
     Ok(RecordedCall {
