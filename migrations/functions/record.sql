@@ -112,7 +112,7 @@ begin
         cross join lateral (select i.*, i.ctid as row_id,
                                    -- A call whose begin was lost in a failover may find its item as it was before.
                                    i.state = 'calling' and i.attempt = c.number
-                                       or c.was_lost and i.state in ('pending', 'claimed') and c.ending <> 'returned' as is_live
+                                       or c.was_lost and i.state in ('pending', 'claimed', 'deferred') and c.ending <> 'returned' as is_live
                             from scan_items i
                             where i.tenant_id = c.tenant_id and i.item_id between c.item_id and c.item_id
                             order by i.item_id limit 1) i
@@ -136,6 +136,12 @@ begin
                     when s.state in ('pending', 'claimed', 'delayed', 'held') and not s.may_retry then s.ending
                end as next_state
         from seen s
+    ), undeferred as (
+        -- A failover has lost the decision that chose them, too: the next one must not wait for them.
+        update scan_strategies t set deferred = t.deferred - d.items
+        from (select d.tenant_id, d.scan_id, count(*) as items from decided d
+              where d.state = 'deferred' and d.next_state in ('done', 'failed') group by 1, 2) d
+        where t.tenant_id = d.tenant_id and t.scan_id = d.scan_id
     ), ended_attempts as (
         update attempts a
         set ended_at = d.ended_at, http_status = d.http_status, search_status = d.search_status, reason = d.reason,

@@ -299,7 +299,8 @@ impl AskedProduct {
 
     /// Takes a sample; they come in the order of their times.
     fn take(&mut self, sample: &Sample) {
-        if self.verdicts {
+        // Packed days are read whole; what came after the run began is its own.
+        if self.verdicts && sample.at < self.until.as_microsecond() {
             self.daily.add(sample);
         }
         let Some(price) = sample.price else { return };

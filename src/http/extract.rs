@@ -49,6 +49,13 @@ pub(super) struct SubmissionBody {
     _permits: Vec<Permit>,
 }
 
+impl SubmissionBody {
+    /// The body, for a request that submits nothing: its permits are returned.
+    pub(super) fn into_body(self) -> Map<String, Value> {
+        self.body
+    }
+}
+
 impl FromRequest<AppState> for SubmissionBody {
     type Rejection = ApiError;
 

@@ -96,8 +96,10 @@ pub(super) async fn backtest(
     State(app): State<AppState>,
     caller: ApiKey,
     pairs: QueryPairs,
-    SubmissionBody { body, .. }: SubmissionBody,
+    submission: SubmissionBody,
 ) -> Result<Json<Backtest>, ApiError> {
+    // Its permits are for submissions; a backtest submits nothing.
+    let body = submission.into_body();
     let context = request_context(&app, &caller)?;
     let query = BacktestQuery::from_query(pairs.iter())?;
     let _permits = app.concurrency.heavy(&caller.key).await?;

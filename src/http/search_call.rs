@@ -13,7 +13,7 @@ use super::stored_answer;
 use crate::charges::CallUsage;
 use crate::contract::SearchStatus;
 use crate::contract::scans::MaxAgeSeconds;
-use crate::scans::recorded_search::EarlierAnswer;
+use crate::scans::recorded_search::AgedOutcome;
 use crate::search::disposition::{self, ItemDisposition};
 use crate::search::{CallerKey, Outcome, Search};
 use crate::tenants::acceptance::{means_accepted, means_refused};
@@ -83,7 +83,7 @@ impl AdmittedCall {
     }
 
     /// The stored answer that the search may take. Where the look-up fails it takes none.
-    pub(super) async fn find_stored(&self, oldest: MaxAgeSeconds) -> Option<EarlierAnswer> {
+    pub(super) async fn find_stored(&self, oldest: MaxAgeSeconds) -> Option<AgedOutcome> {
         let SearchCall {
             app, key, search, ..
         } = &self.call;

@@ -8,7 +8,7 @@ use super::AppState;
 use super::error::ApiError;
 use crate::contract::ErrorType;
 use crate::contract::scans::MaxAgeSeconds;
-use crate::scans::recorded_search::{self, EarlierAnswer};
+use crate::scans::recorded_search::{self, AgedOutcome};
 use crate::search::{CallerKey, Search};
 use crate::tenants;
 
@@ -24,7 +24,7 @@ pub(super) async fn find(
     key: &CallerKey,
     search: &Search,
     oldest: MaxAgeSeconds,
-) -> Result<Option<EarlierAnswer>, ApiError> {
+) -> Result<Option<AgedOutcome>, ApiError> {
     let (ring, pool, now) = (&app.custody()?.ring, &app.pools()?.reads, app.now()?);
     // A look-up is a query of this caller like any other; a search is not.
     app.check_rate_limit(key)?;

@@ -118,7 +118,7 @@ fn replayed_days(
     if firsts.len().saturating_mul(plan.items.len()) > MAX_SEARCHES {
         return Err(MAX_SEARCHES / plan.items.len());
     }
-    let mut days = Vec::<ReplayedDay>::new();
+    let (mut days, mut searches) = (Vec::<ReplayedDay>::new(), 0_usize);
     for (slot, day) in firsts {
         let is_fixed = days.last().is_some_and(|last| {
             let dates = |slot| resolve_dates(scan, schedule.date(slot));
@@ -132,6 +132,11 @@ fn replayed_days(
                 None => continue,
             },
         };
+        // A range with one fixed end has more dates on an earlier day.
+        searches += planned.searches.len();
+        if searches > MAX_SEARCHES {
+            return Err(days.len());
+        }
         days.push(ReplayedDay { slot, day, planned });
     }
     Ok((slots, days))

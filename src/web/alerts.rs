@@ -7,12 +7,13 @@ use axum::routing::get;
 use maud::{Markup, html};
 use rust_decimal::{Decimal, RoundingStrategy};
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::failure::PageFailure;
 use super::form::FormFields;
 use super::layout::{NavItem, page};
 use super::links;
-use super::parts::{self, BadgeTone};
+use super::parts::{self, BadgeTone, VERDICT_TIMEOUT};
 use super::rule_text;
 use super::session::Session;
 use crate::contract::monitors::{Alert, AlertPage, AlertsQuery, PriceMark, RuleState, RuleType};
@@ -196,11 +197,14 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
         .await?
         .ok_or_else(unknown)?;
     let json = serde_json::to_string_pretty(&stored).unwrap_or_default();
-    {
+    // Without the history the page shows no verdict.
+    let judged = async {
         let _permits = session.heavy_read_permits().await?;
         let (history, alerts) = (session.history_pool()?, std::slice::from_mut(&mut stored));
         read::judge(session.pool()?, history, tenant, alerts).await?;
-    }
+        Ok::<_, PageFailure>(())
+    };
+    drop(timeout(VERDICT_TIMEOUT, judged).await);
     let alert: Option<Alert> = serde_json::from_value(stored).ok();
     let title = alert.as_ref().map_or_else(|| "Alert".to_owned(), sentence);
     let body = html! {

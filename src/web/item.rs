@@ -8,10 +8,11 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use maud::{Markup, html};
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::failure::PageFailure;
 use super::layout::{NavItem, page};
-use super::parts::{self, counted};
+use super::parts::{self, VERDICT_TIMEOUT, counted};
 use super::scans::{self as scan_pages, search_title};
 use super::session::Session;
 use crate::contract::scans::{Attempt, Expand, Item, ItemState, Scan};
@@ -60,9 +61,14 @@ async fn show(session: Session, Path(id): Path<String>) -> Result<Response, Page
         .ok_or_else(no_such_item)?;
     let mut item = item;
     if item.best_price.is_some() {
-        let _permits = session.heavy_read_permits().await?;
-        let (history, items) = (session.history_pool()?, std::slice::from_mut(&mut item));
-        scans::read::judge_items(pool, history, tenant, scan.id, items).await?;
+        // Without the history the page shows no verdict.
+        let judged = async {
+            let _permits = session.heavy_read_permits().await?;
+            let (history, items) = (session.history_pool()?, std::slice::from_mut(&mut item));
+            scans::read::judge_items(pool, history, tenant, scan.id, items).await?;
+            Ok::<_, PageFailure>(())
+        };
+        drop(timeout(VERDICT_TIMEOUT, judged).await);
     }
     let attempts = scans::read::attempts(pool, tenant, item.id)
         .await?

@@ -1,5 +1,7 @@
 //! Small parts of pages: times, prices, counts, states, and buttons that ask before they act.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
@@ -10,6 +12,9 @@ use super::session::Session;
 use crate::contract::history_verdict::{HistoryVerdict, PriceClass};
 use crate::contract::{ScanStatus, SearchStatus};
 use crate::ids::{ItemId, ScanId};
+
+/// How long a page waits for verdicts on its prices; then it shows none.
+pub(super) const VERDICT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A time with its zone: UTC, which the script replaces with the viewer's zone.
 pub(super) fn time(at: Timestamp) -> Markup {

@@ -25,7 +25,9 @@ pub(super) fn sentence(rule: &Rule, currency: Option<&str>) -> String {
         ),
         RuleType::Verdict => "The provider calls the price low".to_owned(),
         RuleType::NewLow => match fields.get("days").map(plain) {
-            Some(days) => format!("Lower than every price of the last {days} days"),
+            Some(days) => {
+                format!("Lower than every price of the same dates in the last {days} days")
+            }
             None => "Lower than in every run before".to_owned(),
         },
         RuleType::PercentileAtMost => format!(
@@ -109,7 +111,7 @@ mod tests {
             (json!({"type": "stale"}), "No answer for 7 runs"),
             (
                 json!({"type": "new_low", "days": 30}),
-                "Lower than every price of the last 30 days",
+                "Lower than every price of the same dates in the last 30 days",
             ),
             (
                 json!({"type": "percentile_at_most", "percentile": 12.5}),

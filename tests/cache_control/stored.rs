@@ -290,6 +290,7 @@ async fn the_answer_of_a_search_that_became_a_scan_is_reused() {
 #[tokio::test]
 async fn a_stored_search_can_be_asked_again() {
     let service = TestService::start().await;
+    let worker = service.start_worker(1);
     service.accept_key().await;
     service
         .upstream
@@ -302,7 +303,6 @@ async fn a_stored_search_can_be_asked_again() {
     let id = array(&scans["data"]).iter().find(of_search).unwrap()["id"]
         .as_str()
         .unwrap();
-    let worker = service.start_worker(1);
     service.upstream.answer_fares(120);
     let retry = json!({"search_status": ["degraded"]});
     service

@@ -32,9 +32,9 @@ pub struct RecordedCall {
     pub attempt: AttemptId,
 }
 
-/// An answer that was stored for an earlier equal search.
+/// The outcome of an earlier equal search, with its answer.
 #[derive(Debug)]
-pub struct EarlierAnswer {
+pub struct AgedOutcome {
     pub outcome: Outcome,
     /// How old the answer is.
     pub age: SignedDuration,
@@ -84,7 +84,7 @@ pub async fn find_answer(
     request: &Request,
     max_age: MaxAgeSeconds,
     now: Timestamp,
-) -> sqlx::Result<Option<EarlierAnswer>> {
+) -> sqlx::Result<Option<AgedOutcome>> {
     let (_, searches) = Searches::of(std::iter::once(((), request)));
     store::find_answer(pool, tenant, request.endpoint(), &searches, max_age, now).await
 }

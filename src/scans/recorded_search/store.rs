@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
 use sqlx::{PgConnection, PgPool};
 
-use super::{CALL_NUMBER, EarlierAnswer};
+use super::{AgedOutcome, CALL_NUMBER};
 use crate::contract::Endpoint;
 use crate::contract::scans::MaxAgeSeconds;
 use crate::ids::{AttemptId, ItemId, ScanId, TenantId};
@@ -55,7 +55,7 @@ pub(super) async fn find_answer(
     searches: &Searches,
     max_age: MaxAgeSeconds,
     now: Timestamp,
-) -> sqlx::Result<Option<EarlierAnswer>> {
+) -> sqlx::Result<Option<AgedOutcome>> {
     let [first_dates, last_dates] = searches.sql_dates();
     let row = sqlx::query!(
         r#"select r.observed_at as "observed_at!: jiff_sqlx::Timestamp", o.outcome, a.body as "body?"
@@ -77,7 +77,7 @@ pub(super) async fn find_answer(
     let outcome: Outcome = decompress_json(&row.outcome)?;
     let body = row.body.as_deref().map(decompress_bytes).transpose()?;
     let outcome = outcome.with_body(body.map(AnswerBody::from_checked));
-    Ok(outcome.map(|outcome| EarlierAnswer {
+    Ok(outcome.map(|outcome| AgedOutcome {
         outcome,
         age: now.duration_since(row.observed_at.to_jiff()),
     }))

@@ -265,7 +265,7 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
                     (text("price_below", "Price below", "An amount", "amount"))
                     (text("drop_percent", "Drop by percent", "Below the lowest of the last 7 runs", "percent"))
                     (text("percentile_at_most", "Among the cheapest percent", "Of your own past prices, such as 20", "percentile"))
-                    (text("new_low_days", "Lowest of days", "A number of days, from any scan", "days"))
+                    (text("new_low_days", "Lowest of days", "Of the same dates, from any scan; not for one date such as +30d", "days"))
                     (text("stale", "Runs without an answer", "A number of runs", "runs"))
                     (select("scope", "Judged", &[("scan", "The best price of a run"), ("cell", "Each date or market alone")], fields.text("scope")))
                 }
