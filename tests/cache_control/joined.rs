@@ -57,7 +57,14 @@ async fn a_search_that_does_not_complete_is_not_repeated_by_those_that_joined() 
     let incomplete = Reply::search_incomplete("no_response").gated_by(&gate);
     service.upstream.on(ONEWAY).reply(incomplete);
     let body = body(ONEWAY);
-    let equal = (0..4).map(|_| search(&service, "max-age=3600", ONEWAY, &body));
+    // A probe below may hold the last permit for a moment.
+    let admitted = async || loop {
+        let response = search(&service, "max-age=3600", ONEWAY, &body).await;
+        if response.status != 503 {
+            return response;
+        }
+    };
+    let equal = (0..4).map(|_| admitted());
     let opened = async {
         wait_for_no_permit(&service).await;
         gate.open();
