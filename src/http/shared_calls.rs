@@ -67,11 +67,11 @@ pub(super) enum Joined {
 }
 
 /// What became of a request for a call.
-enum Place {
+enum CallEntry {
     Started(Ending),
     /// An equal call is in flight, or its answer is young enough. The request keeps its permit: who
     /// waits counts as a search in flight.
-    Joined(Ending, AdmittedCall),
+    Joined(Ending, Box<AdmittedCall>),
 }
 
 /// The calls in flight that others may join. Cheap to clone.
@@ -95,14 +95,14 @@ impl SharedCalls {
     ) -> Result<Joined, ApiError> {
         let key = CallKey::new(call.key(), call.search());
         let own = match self.join_or_spawn(key, call.admit().await?, oldest) {
-            Place::Started(own) => own,
-            Place::Joined(other, admitted) => {
+            CallEntry::Started(own) => own,
+            CallEntry::Joined(other, admitted) => {
                 let ended = wait_for(other).await?;
                 // It may have taken a stored answer that is too old here.
                 if ended.stored_age.is_none() || ended.is_within(oldest) {
                     return Ok(Joined::Other(Outcome::clone(&ended.outcome), ended.age()));
                 }
-                self.spawn(admitted, None, None)
+                self.spawn(*admitted, None, None)
             }
         };
         let ended = wait_for(own).await?;
@@ -122,20 +122,20 @@ impl SharedCalls {
         Ok(Outcome::clone(&ended.outcome))
     }
 
-    fn join_or_spawn(&self, key: CallKey, call: AdmittedCall, oldest: MaxAgeSeconds) -> Place {
+    fn join_or_spawn(&self, key: CallKey, call: AdmittedCall, oldest: MaxAgeSeconds) -> CallEntry {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         match calls.entry(key) {
             Entry::Vacant(free) => {
                 let listed = Unlist(self.clone(), key);
                 let own = self.spawn(call, Some(oldest), Some(listed));
-                Place::Started(free.insert(own).clone())
+                CallEntry::Started(free.insert(own).clone())
             }
             Entry::Occupied(other) => {
                 let is_too_old = |ended: &Ended| !ended.is_within(oldest);
                 if other.get().borrow().as_ref().is_some_and(is_too_old) {
-                    return Place::Started(self.spawn(call, None, None));
+                    return CallEntry::Started(self.spawn(call, None, None));
                 }
-                Place::Joined(other.get().clone(), call)
+                CallEntry::Joined(other.get().clone(), Box::new(call))
             }
         }
     }
