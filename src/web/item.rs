@@ -79,7 +79,7 @@ async fn show(session: Session, Path(id): Path<String>) -> Result<Response, Page
             div {
                 p class="sub" {
                     a href=(scan_pages::path(scan.id)) { (scan_pages::title(scan.endpoint, &scan.request, &scan.sweep)) }
-                    " · search " (item.position + 1) " of " (scan.items.total)
+                    " · search " (item.position + 1) @if scan.strategy.is_none() { " of " (scan.items.total) }
                 }
                 h1 { (title) " " (scan_pages::item_state(&item)) }
                 p class="sub mono" { (item.id) }
