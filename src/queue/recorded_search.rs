@@ -1,6 +1,8 @@
 //! Stores a synchronous search after its call (gateway.md, rule 57): in one transaction, as if the
 //! queue had made it.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use sqlx::{PgConnection, PgPool};
 
@@ -17,6 +19,10 @@ use crate::search::{Outcome, PlanQuota, Search};
 use crate::tenants::Fingerprint;
 use crate::tenants::acceptance::means_accepted;
 use crate::tenants::store::{acceptance, find_by_fingerprints, find_or_create_by_fingerprints};
+
+/// How long a record waits for a lock. Another record of the same caller may hold it, and nothing
+/// repeats a record; its connection is one of a few.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
 
 /// A synchronous search and what it came to.
 #[derive(Debug)]
@@ -49,7 +55,7 @@ pub async fn record_search(
         ended_at,
         ..
     } = finished;
-    let mut tx = db::begin_with_lock_timeout(pool, db::BRIEF_LOCK_WAIT).await?;
+    let mut tx = db::begin_with_lock_timeout(pool, LOCK_WAIT).await?;
     let Some(tenant) = find_accepted(&mut tx, finished).await? else {
         return Ok(false);
     };
