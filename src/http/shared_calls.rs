@@ -102,7 +102,7 @@ impl SharedCalls {
                 if ended.stored_age.is_none() || ended.is_within(oldest) {
                     return Ok(Joined::Other(Outcome::clone(&ended.outcome), ended.age()));
                 }
-                self.spawn(*admitted, None, None)
+                self.spawn(*admitted)
             }
         };
         let ended = wait_for(own).await?;
@@ -118,7 +118,7 @@ impl SharedCalls {
     /// # Errors
     /// When the call is not admitted, or its task failed.
     pub(super) async fn start_alone(&self, call: SearchCall) -> Result<Outcome, ApiError> {
-        let ended = wait_for(self.spawn(call.admit().await?, None, None)).await?;
+        let ended = wait_for(self.spawn(call.admit().await?)).await?;
         Ok(Outcome::clone(&ended.outcome))
     }
 
@@ -126,30 +126,42 @@ impl SharedCalls {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         match calls.entry(key) {
             Entry::Vacant(free) => {
+                let (sender, own) = watch::channel(None);
+                free.insert(own.clone());
+                // A runtime that shuts down drops a task where it is spawned, which takes it off the
+                // list.
+                drop(calls);
                 let listed = Unlist(self.clone(), key);
-                let own = self.spawn(call, Some(oldest), Some(listed));
-                CallEntry::Started(free.insert(own).clone())
+                self.spawn_with(sender, call, Some(oldest), Some(listed));
+                CallEntry::Started(own)
             }
             Entry::Occupied(other) => {
                 let is_too_old = |ended: &Ended| !ended.is_within(oldest);
                 if other.get().borrow().as_ref().is_some_and(is_too_old) {
-                    return CallEntry::Started(self.spawn(call, None, None));
+                    return CallEntry::Started(self.spawn(call));
                 }
                 CallEntry::Joined(other.get().clone(), Box::new(call))
             }
         }
     }
 
+    /// Starts a task for a call that nobody joins.
+    fn spawn(&self, call: AdmittedCall) -> Ending {
+        let (sender, ending) = watch::channel(None);
+        self.spawn_with(sender, call, None, None);
+        ending
+    }
+
     /// Starts a task for the call. With `oldest` it looks once more for a stored answer: that of an
     /// equal search may have been stored and taken off the list since this one looked. It stays on
     /// the list until its answer is stored, so that others find it either there or here.
-    fn spawn(
+    fn spawn_with(
         &self,
+        sender: watch::Sender<Option<Ended>>,
         call: AdmittedCall,
         oldest: Option<MaxAgeSeconds>,
         listed: Option<Unlist>,
-    ) -> Ending {
-        let (sender, ending) = watch::channel(None);
+    ) {
         let search = call.search().clone();
         self.tasks.spawn(async move {
             let stored = match oldest {
@@ -175,7 +187,6 @@ impl SharedCalls {
             }
             drop(listed);
         });
-        ending
     }
 
     /// Waits until all calls have ended. None may start any more.
