@@ -241,6 +241,25 @@ async fn the_limit_counts_the_dates_of_a_range_with_one_fixed_end() {
     );
 }
 
+/// Equal rules fire together: one is replayed, as one is evaluated after a run.
+#[tokio::test]
+async fn equal_rules_count_once() {
+    let fixture = HistoryFixture::open().await;
+    with_partitions(&fixture, 30).await;
+    let date = today(&fixture).saturating_add(60.days());
+    fixture.insert(&[seen(&fixture, date, 3, 150)]).await;
+    pack_past_days(fixture.pool(), fixture.now).await.unwrap();
+    let rules = json!([
+        {"type": "price_below", "amount": 200}, {"type": "sold_out"},
+        {"type": "price_below", "amount": 2e2, "rearm_percent": 2}, {"type": "price_below", "amount": 190}
+    ]);
+    let answer = backtest(&fixture, 10, &monitor(&[date], &rules)).await;
+    let fired = array(&answer["alerts"]).iter().map(|alert| &alert["rule"]);
+    assert_eq!(fired.collect::<Vec<_>>(), [&rules[0], &rules[3]]);
+    assert_eq!(answer["fired"], 2);
+    assert_eq!(answer["not_replayed"][0]["index"], 1);
+}
+
 /// A year of 200 dates, each seen every day, with the rules that read most.
 #[tokio::test]
 async fn a_year_of_two_hundred_series_is_replayed() {
