@@ -1,6 +1,8 @@
 //! Commands on a scan that finds the cheapest, its limits, and what dies between two decisions.
 
-use farescan::scans::phases;
+use std::time::Duration;
+
+use farescan::scans::phases::{self, DecisionTurn};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -9,12 +11,10 @@ use super::{
 };
 use crate::support::reply::Reply;
 use crate::support::service::{TestService, with};
-use crate::support::steps::SearchOutcome;
+use crate::support::steps::{SearchOutcome, decide_all};
 
 async fn decide(service: &TestService) -> usize {
-    phases::decide_due(service.pool(), Timestamp::now())
-        .await
-        .unwrap()
+    decide_all(service.pool()).await.unwrap()
 }
 
 /// Completes the searches of a decision at the prices.
@@ -35,9 +35,7 @@ async fn sweepers_at_once_decide_once() {
         "nothing is searched before a decision"
     );
     for expected in 1..=3 {
-        let all = futures::future::join_all(
-            (0..8).map(|_| phases::decide_due(service.pool(), Timestamp::now())),
-        );
+        let all = futures::future::join_all((0..8).map(|_| decide_all(service.pool())));
         assert!(all.await.iter().all(Result::is_ok));
         let scan = service.scan(&id).await;
         assert_eq!(scan["strategy"]["decisions"], expected);
@@ -121,6 +119,34 @@ async fn a_spent_budget_pauses_in_a_decision_and_ends_between_two() {
     );
     check_sum(&service, &scan).await;
     service.check_ledger().await;
+}
+
+/// One turn makes a part of the decisions that are due; the next one goes on after it, also if the
+/// first of them fail.
+#[tokio::test(flavor = "multi_thread")]
+async fn decisions_are_made_in_turns() {
+    let service = with_calendar(&ladder(60), 7).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(service.submit(&finding(60)).await);
+    }
+    let locked: farescan::ids::ScanId = ids[0].parse().unwrap();
+    let mut lock = crate::support::db::begin_holding(service.pool()).await;
+    execute!(
+        &mut *lock,
+        "select from scans where scan_id = $1 for update",
+        locked.uuid()
+    );
+    let mut turn = DecisionTurn::default();
+    let mut decided = Vec::new();
+    for _ in 0..4 {
+        let now = Timestamp::now();
+        let made = phases::decide_due(service.pool(), &mut turn, Duration::ZERO, now).await;
+        decided.push(made.unwrap());
+    }
+    lock.rollback().await.unwrap();
+    assert_eq!(decided, [0, 1, 1, 0], "then it begins again");
+    assert_eq!(decide(&service).await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
