@@ -121,6 +121,44 @@ async fn a_spent_budget_pauses_in_a_decision_and_ends_between_two() {
     service.check_ledger().await;
 }
 
+/// Its decision ends it at the limit, and searches nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn paused_between_decisions_with_a_spent_budget_it_is_resumed_without_more() {
+    let prices = ladder(60);
+    let service = with_calendar(&prices, 7).await;
+    let body = with(finding(60), &json!({"max_requests": 2}));
+    let id = service.submit(&body).await;
+    decide(&service).await;
+    complete(&service, &prices).await;
+    service.command(&id, "pause", &json!({})).await;
+    let resumed = service.command(&id, "resume", &json!({})).await;
+    assert_eq!(
+        (&resumed["status"], &resumed["requests"]["spent"]),
+        (&json!("running"), &json!(2))
+    );
+    assert_eq!(decide(&service).await, 1);
+    let scan = service.scan(&id).await;
+    assert_eq!(
+        (&scan["status"], &scan["strategy"]["ended_by"]),
+        (&json!("completed"), &json!("limit_reached"))
+    );
+    check_sum(&service, &scan).await;
+
+    // A search that waits for its call still needs a request.
+    let id = service.submit(&body).await;
+    decide(&service).await;
+    let first = service.claim().await.remove(0);
+    service.begin(&first).await;
+    service.finish(&first, SearchOutcome::Ok(60)).await;
+    service.command(&id, "pause", &json!({})).await;
+    let lower = format!("/v1/scans/{id}/resume");
+    let refused = service.post(&lower, &json!({"max_requests": 1})).await;
+    assert_eq!(
+        refused.message(),
+        "`max_requests`: found 1; expected at least 2: 1 requests are spent"
+    );
+}
+
 /// One turn makes a part of the decisions that are due; the next one goes on after it, also if the
 /// first of them fail.
 #[tokio::test(flavor = "multi_thread")]
