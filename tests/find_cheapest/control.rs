@@ -5,10 +5,12 @@ use std::time::Duration;
 use farescan::scans::phases::{self, DecisionTurn};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use sqlx::postgres::PgListener;
 
 use super::{
     check_sum, column, decisions, finding, ladder, run, sell, wait_until_decided, with_calendar,
 };
+use crate::support::WAIT_LIMIT;
 use crate::support::reply::Reply;
 use crate::support::service::{TestService, with};
 use crate::support::steps::{SearchOutcome, decide_all};
@@ -219,7 +221,21 @@ async fn an_item_without_an_answer_stays_a_risk_until_its_retry() {
     assert_eq!(retried["scan"]["strategy"]["risk_of_cheaper"], Value::Null);
     assert_eq!(decide(&service).await, 0, "its search has not ended");
     service.complete_all(|_| SearchOutcome::Ok(50)).await;
+    // The scan has ended; who reads its events learns of the decision.
+    let events = "select sum(event_count)::bigint from scans";
+    let (numbered, mut listener) = (
+        service.count(events).await,
+        PgListener::connect_with(service.pool()).await.unwrap(),
+    );
+    listener.listen("farescan_scan").await.unwrap();
     assert_eq!(decide(&service).await, 1);
+    assert_eq!(service.count(events).await, numbered + 1);
+    let notified = tokio::time::timeout(WAIT_LIMIT, listener.recv()).await;
+    let scan_id: farescan::ids::ScanId = id.parse().unwrap();
+    assert_eq!(
+        notified.unwrap().unwrap().payload(),
+        scan_id.uuid().to_string()
+    );
     let after = service.scan(&id).await;
     assert_eq!(after["strategy"]["best"]["price"], 50);
     let risk = |scan: &Value| scan["strategy"]["risk_of_cheaper"].as_f64().unwrap();

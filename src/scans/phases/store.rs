@@ -246,7 +246,8 @@ pub(super) async fn search(lock: &mut LockedScan<'_>, items: &[Uuid]) -> sqlx::R
 }
 
 /// Ends a strategy: the rest of its items is left out and removed from the scan's total. The scan
-/// ends here if nothing `is_searched` any more.
+/// ends here if nothing `is_searched` any more. If it has ended before, nothing else would show its
+/// readers what was decided.
 pub(super) async fn skip(
     lock: &mut LockedScan<'_>,
     rest: &[Uuid],
@@ -276,6 +277,17 @@ pub(super) async fn skip(
     )
     .execute(lock.conn())
     .await?;
+    if lock.row.finished {
+        sqlx::query!(
+            "with numbered as (
+                 update scans set event_count = event_count + 1 where tenant_id = $1 and scan_id = $2 returning scan_id)
+             select pg_notify('farescan_scan', n.scan_id::text) from numbered n",
+            tenant.uuid(),
+            scan.uuid(),
+        )
+        .execute(lock.conn())
+        .await?;
+    }
     if !is_searched {
         sqlx::query!(
             "select from count_ended($1, $2, $3, 0, 0, 0, 0, 0, 0, 0)",
