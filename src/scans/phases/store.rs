@@ -263,6 +263,14 @@ pub(super) async fn skip(
     )
     .execute(lock.conn())
     .await?;
+    // Nobody can wait for a search that is not made.
+    sqlx::query!(
+        "delete from shared_searches where tenant_id = $1 and item_id = any ($2)",
+        tenant.uuid(),
+        rest,
+    )
+    .execute(lock.conn())
+    .await?;
     let skipped = number(rest.len());
     sqlx::query!(
         "with strategy as (
