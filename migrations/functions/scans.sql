@@ -16,8 +16,17 @@ select s.tenant_id, s.scan_id, s.endpoint, s.request, s.sweep, s.label, s.tags,
        s.created_at, s.started_at, s.finished_at, s.monitor_id, extract(epoch from s.max_age)::integer as max_age_seconds, s.reused, s.joined,
        (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped, 'find', t.find, 'max_risk', t.max_risk,
                                  'currency', t.currency, 'known', t.known, 'pairs', t.pairs, 'decisions', t.decisions, 'risk', t.risk, 'ended_by', t.ended_by,
-                                 'best_date', (select i.first_date from scan_items i
-                                               where t.find is not null and i.tenant_id = s.tenant_id and i.item_id = s.best_item_id))
+                                 -- The scan's best price has the currency of its first answer, which may be another than was asked for.
+                                 'best', (select json_build_object('item', i.item_id, 'date', i.first_date, 'price', i.best_price)
+                                          from scan_items i
+                                          where t.find is not null and i.tenant_id = s.tenant_id
+                                            and i.item_id = case when s.best_currency = t.currency then s.best_item_id
+                                                                 when s.best_currency is not null then
+                                                                     (select o.item_id from scan_items o
+                                                                      where o.tenant_id = s.tenant_id and o.scan_id = s.scan_id and o.state = 'done'
+                                                                        and o.best_price is not null and o.currency = t.currency
+                                                                      order by o.best_price, o.position limit 1)
+                                                            end))
         from scan_strategies t where t.tenant_id = s.tenant_id and t.scan_id = s.scan_id) as strategy
 from scans s
 left join lanes l on l.tenant_id = s.tenant_id and l.api = s.api

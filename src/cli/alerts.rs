@@ -156,10 +156,10 @@ async fn show_one(args: AlertShowArgs) -> Result<(), Failure> {
     }
     // Every other field that has a value, as the API has it: nothing of the evidence is left out.
     let fields: serde_json::Map<String, Value> = answer.read()?;
-    let told = ["id", "type", "rule", "fired_at"];
+    let shown = ["id", "type", "rule", "fired_at", "history_verdict"];
     let others = fields
         .iter()
-        .filter(|(name, value)| !told.contains(&name.as_str()) && !value.is_null());
+        .filter(|(name, value)| !shown.contains(&name.as_str()) && !value.is_null());
     for (name, value) in others {
         writeln!(out, "{name}  {}", plain(value))?;
     }

@@ -22,7 +22,7 @@ const SLOW_REFRESH: Duration = Duration::from_secs(1);
 const SOON_SECONDS: u64 = 30;
 /// How long each read waits for the end where nothing is shown.
 const WAIT_SECONDS: u32 = 30;
-/// How long the service may be away: a restart.
+/// How long the service may be unavailable: a restart.
 const PATIENCE: Duration = Duration::from_secs(120);
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Larger grids are only shown at the end.
@@ -54,7 +54,7 @@ impl View {
 /// Reads a scan until it has ended, or waits for its caller.
 ///
 /// # Errors
-/// The service refuses the request, or is away for longer than [`PATIENCE`].
+/// The service refuses the request, or is unavailable for longer than [`PATIENCE`].
 pub async fn follow(client: &ApiClient, id: ScanId, view: View) -> Result<Scan, ClientError> {
     let bar = match view {
         View::Silent => ProgressBar::hidden(),

@@ -122,7 +122,7 @@ pub struct Delivery {
 }
 
 /// A page of deliveries.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DeliveryPage {
     /// The deliveries, newest first.
     pub data: Vec<Delivery>,

@@ -33,6 +33,11 @@ pub fn is_locked(error: &sqlx::Error) -> bool {
     has_sqlstate(error, "55P03") // lock_not_available
 }
 
+/// Whether the statement exceeded its time limit.
+pub fn is_cancelled(error: &sqlx::Error) -> bool {
+    has_sqlstate(error, "57014") // query_canceled
+}
+
 /// Whether the transaction was rolled back because of a concurrent one (deadlock, serialization
 /// failure). Nothing is stored, and the database is available.
 pub fn is_conflict(error: &sqlx::Error) -> bool {

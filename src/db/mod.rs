@@ -15,7 +15,7 @@ mod session_check;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use sqlx::pool::PoolConnection;
@@ -29,8 +29,8 @@ use self::error_kind::is_refused;
 
 pub use connect::server_address;
 pub use error_kind::{
-    has_sqlstate, is_conflict, is_disconnected, is_library_error, is_locked, is_transient,
-    is_unavailable,
+    has_sqlstate, is_cancelled, is_conflict, is_disconnected, is_library_error, is_locked,
+    is_transient, is_unavailable,
 };
 pub use listen::{ListenEvent, listen};
 pub use session_check::{SessionCheck, SessionHealth};
@@ -293,6 +293,28 @@ pub async fn begin_with_lock_timeout(
     #[expect(clippy::disallowed_methods, reason = "this is the place for it")]
     let begun = tokio::spawn(async move { pool.begin_with(AssertSqlSafe(begin)).await });
     begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
+}
+
+/// Begins a part of a transaction whose statements may take until `until`, and then fail. It must be
+/// rolled back, which ends that limit and leaves the transaction usable.
+pub async fn begin_reading(
+    conn: &mut PgConnection,
+    until: Instant,
+) -> sqlx::Result<Transaction<'_, Postgres>> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "nested: the outer transaction ends it"
+    )]
+    let mut part = conn.begin().await?;
+    let left = until.saturating_duration_since(Instant::now());
+    // 0 would be no limit.
+    sqlx::query_scalar!(
+        "select set_config('statement_timeout', $1, true)",
+        left.as_millis().max(1).to_string()
+    )
+    .fetch_one(&mut *part)
+    .await?;
+    Ok(part)
 }
 
 /// Begins a read-only transaction with a consistent snapshot, for answers that need several

@@ -51,10 +51,7 @@ pub(super) async fn list(
             .await?
         }
         None if query.monitor_id.is_some() => return Err(no_such_monitor()),
-        None => AlertPage {
-            data: Vec::new(),
-            next_cursor: None,
-        },
+        None => AlertPage::default(),
     };
     Ok((
         next_page_link("/v1/alerts", &pairs, page.next_cursor.as_deref()),

@@ -53,10 +53,7 @@ pub(super) async fn list(
             .await?
             .ok_or_else(no_such_monitor)?,
         None if query.monitor_id.is_some() => return Err(no_such_monitor()),
-        None => DeliveryPage {
-            data: Vec::new(),
-            next_cursor: None,
-        },
+        None => DeliveryPage::default(),
     };
     Ok((
         next_page_link("/v1/deliveries", &pairs, page.next_cursor.as_deref()),

@@ -129,10 +129,7 @@ pub(super) async fn list(
             query_monitors::monitors(context.pool, context.ring, tenant, &query, context.now)
                 .await?
         }
-        None => MonitorPage {
-            data: Vec::new(),
-            next_cursor: None,
-        },
+        None => MonitorPage::default(),
     };
     Ok((
         next_page_link("/v1/monitors", &pairs, page.next_cursor.as_deref()),

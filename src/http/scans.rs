@@ -167,10 +167,7 @@ pub(super) async fn list(
     let query = ScansQuery::from_query(pairs.iter())?;
     let page = match find_tenant(context).await? {
         Some(tenant) => scans::read::scans(context.pool, tenant, &query).await?,
-        None => ScanPage {
-            data: Vec::new(),
-            next_cursor: None,
-        },
+        None => ScanPage::default(),
     };
     Ok((
         next_page_link("/v1/scans", &pairs, page.next_cursor.as_deref()),

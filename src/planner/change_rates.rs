@@ -54,7 +54,7 @@ pub const PRIOR_CHANGES: f64 = 50.0;
 const ANY_BY_CHANGE: f64 = 0.01;
 /// The share of prices that say nothing however new they are: errors.
 const ANY_AT_ONCE: f64 = 0.002;
-/// Fares come back. With each fare step by which a price is away from the one that was seen, the
+/// Fares come back. With each fare step between a price and the one that was seen, the
 /// odds grow by this factor that the next change leads back and not further away. Why, and with
 /// which figures: docs/decisions/0041.
 const BACK: f64 = 2.5;

@@ -16,9 +16,9 @@ use crate::db;
 use crate::ids::TenantId;
 use crate::scans::recorded_search::{self, CALL_NUMBER};
 use crate::search::{Outcome, PlanQuota, Search};
-use crate::tenants::Fingerprint;
 use crate::tenants::acceptance::means_accepted;
 use crate::tenants::store::{acceptance, find_by_fingerprints, find_or_create_by_fingerprints};
+use crate::tenants::{Fingerprint, rotate};
 
 /// How long a record waits for a lock. Another record of the same caller may hold it, and nothing
 /// repeats a record; its connection is one of a few.
@@ -97,7 +97,8 @@ pub async fn record_search(
 }
 
 /// The caller, if the marketplace has accepted its key: others cannot store anything without
-/// bounds. An answer shows that it does, so its caller is created.
+/// bounds. An answer shows that it does, so its caller is created. A search that began before its key
+/// was rotated belongs to the caller with the new key, as the calls of scans do.
 async fn find_accepted(
     tx: &mut PgConnection,
     finished: &FinishedSearch,
@@ -105,15 +106,24 @@ async fn find_accepted(
     let FinishedSearch {
         caller,
         outcome,
+        started_at,
         ended_at,
         ..
     } = finished;
+    let known = find_by_fingerprints(tx, caller, *ended_at).await?;
+    // After the look-up, which waits for a rotation under way.
+    let tenant = rotate::rotated_since(tx, caller, *started_at)
+        .await?
+        .or(known);
     if outcome.http_status.is_some_and(means_accepted) {
-        let tenant = find_or_create_by_fingerprints(tx, caller, *ended_at).await?;
+        let tenant = match tenant {
+            Some(tenant) => tenant,
+            None => find_or_create_by_fingerprints(tx, caller, *ended_at).await?,
+        };
         acceptance::record_accepted(tx, &[tenant], *ended_at).await?;
         return Ok(Some(tenant));
     }
-    let Some(tenant) = find_by_fingerprints(tx, caller, *ended_at).await? else {
+    let Some(tenant) = tenant else {
         return Ok(None);
     };
     Ok(acceptance::is_accepted(tx, tenant).await?.then_some(tenant))

@@ -19,7 +19,8 @@ use crate::db::clock::DatabaseTime;
 use crate::queue::Lease;
 use crate::queue::abandon::abandon_with_lock_timeout;
 use crate::queue::store::{self, LockedLanes};
-use crate::scans::{after_acceptance, phases};
+use crate::scans::after_acceptance;
+use crate::scans::phases::{self, DecisionTurn};
 
 /// The time between two sweeps.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -30,6 +31,8 @@ const CHECKS_PER_LEASE: u32 = 6;
 const ANALYZE_INTERVAL: Duration = Duration::from_secs(2);
 /// How often expired rows are deleted; at once again if some are left.
 const DELETION_INTERVAL: Duration = Duration::from_secs(60);
+/// How long a sweep makes decisions of strategies, while dead workers and retries wait.
+const MAX_DECIDING: Duration = Duration::from_secs(1);
 /// The most items of one round, and the most rounds of one step.
 const MAX_ITEMS: i32 = 1000;
 const MAX_ROUNDS: usize = 10;
@@ -56,6 +59,7 @@ pub struct Sweeper {
     last_analyze: Option<Instant>,
     last_worker_check: Option<Instant>,
     last_deletion: Option<Instant>,
+    decisions: DecisionTurn,
 }
 
 impl Sweeper {
@@ -68,6 +72,7 @@ impl Sweeper {
             last_analyze: None,
             last_worker_check: None,
             last_deletion: None,
+            decisions: DecisionTurn::default(),
         }
     }
 
@@ -101,7 +106,9 @@ impl Sweeper {
         log_error("retries", self.release_retries(now).await);
         log_error(
             "phases",
-            phases::decide_due(&self.pool, now).await.map(drop),
+            phases::decide_due(&self.pool, &mut self.decisions, MAX_DECIDING, now)
+                .await
+                .map(drop),
         );
         log_error(
             "scans of accepted callers",

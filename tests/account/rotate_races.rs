@@ -8,6 +8,8 @@ use serde_json::json;
 
 use super::rotate::{NEW_KEY, rotate_to, stored_keys};
 use crate::support::app::KEY;
+use crate::support::reply::{Gate, Reply};
+use crate::support::upstream::fare;
 use crate::support::{SearchOutcome, TestService, airport_code, array, departing_from, fares};
 
 /// Submissions and resumes with the old key during its rotation: the new key owns the earlier ones,
@@ -170,4 +172,40 @@ async fn a_first_scan_with_the_new_key_adds_no_tenant() {
             other => panic!("{other}: {}", rotated.text()),
         }
     }
+}
+
+/// A single search that began before the rotation belongs to the new key, as the calls of scans do.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_single_search_in_flight_during_a_rotation_stays_with_its_caller() {
+    let service = TestService::start().await;
+    service
+        .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(9))
+        .await;
+    let gate = Gate::closed();
+    let gate_of_search = gate.clone();
+    service
+        .upstream
+        .answer(move |call| match call.key.as_str() {
+            KEY => Reply::json(json!([fare(120, &call.body)])).gated_by(&gate_of_search),
+            _ => Reply::json(json!([])),
+        });
+    let body = json!({"from_airport": "TLV", "to_airport": "CDG", "departure_date": "2030-01-01"});
+    let search = service
+        .app
+        .request("POST", "/v1/flights/oneway")
+        .header("x-api-key", KEY)
+        .header("cache-control", "max-age=60")
+        .json(&body);
+    let rotating = async {
+        service.upstream.wait_for_in_flight(1).await;
+        rotate_to(&service, KEY, NEW_KEY).await.expect(200);
+        gate.open();
+    };
+    let (answer, ()) = join(service.app.send(search), rotating).await;
+    assert_eq!(answer.status, 200);
+    let stored = "select count(*) from scan_items where state = 'done'";
+    service.wait_for_count(stored, 2).await;
+    let scans = service.get_as(NEW_KEY, "/v1/scans").await.json();
+    assert_eq!(array(&scans["data"]).len(), 2);
+    assert_eq!(service.count("select count(*) from tenants").await, 1);
 }

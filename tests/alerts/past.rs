@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use serde_json::{Value, json};
 
-use super::{AlertTest, fares, monitor};
+use super::{AlertTest, MOMENT, fares, monitor};
 use crate::support::app::{KEY, ring, tenant};
 
 const OTHER: &str = "another-key-0123456789";
@@ -317,6 +317,40 @@ async fn other_alerts_have_a_verdict_only_for_callers_who_ask() {
             .starts_with("`history_verdict`: found true"),
         "{}",
         refused.message()
+    );
+    test.close().await;
+}
+
+/// Reading the history takes longer than its share of the time; the database ends the statement.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_history_that_cannot_be_read_in_time_blocks_no_other_rule() {
+    let test = AlertTest::open().await;
+    let rules = json!([{"type": "below_typical"}, {"type": "price_below", "amount": 200}]);
+    let id = test.monitor(&monitor(1, &rules)).await;
+    test.respond_with(|asked| fares(&[150], asked));
+    let slot = test.next_slot(&id).await;
+    let started = crate::monitors::ticker(test.pool());
+    started.decide_due_slots(|| slot).await.unwrap();
+    test.all_ended().await;
+    let patient = test.db.connect_options().options([("lock_timeout", "0")]);
+    let pool = sqlx::PgPool::connect_with(patient).await.unwrap();
+    let ticker = farescan::monitors::tick::Ticker {
+        evaluation_timeout: std::time::Duration::from_secs(10),
+        ..crate::monitors::ticker(&pool)
+    };
+    let mut lock = crate::support::db::begin_holding(test.pool()).await;
+    execute!(
+        &mut *lock,
+        "lock table observed_days in access exclusive mode"
+    );
+    let pass = ticker.evaluate_ended_runs(|| slot + MOMENT).await.unwrap();
+    lock.rollback().await.unwrap();
+    assert_eq!((pass.evaluated, pass.failed), (1, 0));
+    let slots = test.slots(&id).await;
+    assert_eq!(slots[0]["judged"]["fired"], 1, "{slots:#?}");
+    assert_eq!(
+        slots[0]["reason"],
+        "`alerts[0]` was not evaluated: the price history could not be read in time"
     );
     test.close().await;
 }

@@ -1,14 +1,12 @@
 //! Where nothing can be stored the search is made, unless only a stored answer is wanted.
 
-use std::time::Duration;
-
 use farescan::contract::Endpoint;
 use serde_json::json;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use super::search;
 use crate::gateway::endpoints::body;
 use crate::support::app::TestApp;
+use crate::support::db::unreachable_database;
 use crate::support::service::with;
 
 const ONEWAY: Endpoint = Endpoint::FlightsOneway;
@@ -27,13 +25,7 @@ async fn without_key_custody_the_search_is_made() {
 
 #[tokio::test]
 async fn without_the_database_the_search_is_made() {
-    let nowhere = PgConnectOptions::new()
-        .host("127.0.0.1")
-        .port(1)
-        .username("nobody");
-    let pool = PgPoolOptions::new()
-        .acquire_timeout(Duration::from_millis(200))
-        .connect_lazy_with(nowhere.clone());
+    let (pool, nowhere) = unreachable_database();
     let app = TestApp::builder().scan_api(pool, nowhere).start().await;
     for calls in 1..3 {
         // One that ended a moment ago could be joined: it is kept until its record has failed.

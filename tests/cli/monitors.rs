@@ -134,6 +134,11 @@ async fn alerts_and_deliveries_have_their_evidence() {
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
+    let judged = out(&test, &["alerts", "show", "@last", "--verdict"]);
+    assert!(
+        judged.contains("past      insufficient") && !judged.contains("history_verdict"),
+        "the verdict is shown once: {judged}"
+    );
     assert!(
         out(&test, &["monitors", "show", &id]).contains("has fired and waits"),
         "its rule"

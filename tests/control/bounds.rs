@@ -1,7 +1,6 @@
 //! `PUT` and `PATCH /v1/quota/{api}`: the caller's own limits, and synchronous calls counted against a lane.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use farescan::charges::ChargeRecorder;
 use farescan::config::PaceConfig;
@@ -9,11 +8,10 @@ use farescan::http::Custody;
 use farescan::scans::watch::{ScanWatch, WatchSettings};
 use farescan::search_recorder::SearchRecorder;
 use serde_json::{Value, json};
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::app::{KEY, TestApp, ring};
-use crate::support::db::TestDb;
+use crate::support::db::{TestDb, unreachable_database};
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 use crate::support::{TestService, fares};
@@ -306,13 +304,7 @@ async fn synchronous_calls_use_the_lanes_pace_and_update_its_quota() {
 
 #[tokio::test]
 async fn synchronous_calls_work_without_the_database() {
-    let nowhere = PgConnectOptions::new()
-        .host("127.0.0.1")
-        .port(1)
-        .username("nobody");
-    let pool = PgPoolOptions::new()
-        .acquire_timeout(Duration::from_millis(200))
-        .connect_lazy_with(nowhere.clone());
+    let (pool, nowhere) = unreachable_database();
     let (stop, ring) = (CancellationToken::new(), Arc::new(ring()));
     let charges = ChargeRecorder::start(pool.clone(), Arc::clone(&ring), &stop);
     let recorder = SearchRecorder::new(pool.clone(), Arc::clone(&ring), USUAL);

@@ -18,7 +18,7 @@ use crate::worker::fixture::WorkerFixture;
 const CALLS: u16 = 4;
 
 /// Restarts the server as a standby and promotes it.
-async fn promote(server: &mut PrivatePg, fixture: &WorkerFixture) {
+pub(super) async fn promote(server: &mut PrivatePg, fixture: &WorkerFixture) {
     server.stop_fast().await;
     let signal = server.data_dir().join("standby.signal");
     File::create(&signal).unwrap();
@@ -38,7 +38,7 @@ async fn promote(server: &mut PrivatePg, fixture: &WorkerFixture) {
 }
 
 /// Deletes the rows of calls that the standby had not received.
-async fn delete_calls(fixture: &WorkerFixture) {
+pub(super) async fn delete_calls(fixture: &WorkerFixture) {
     execute!(fixture.pool(), "delete from attempts;
          update scan_items set state = 'pending', attempt = 0, calls = 0, counted_calls = 0, requests_spent = 0, worker_id = null;
          update scans set requests_spent = 0, status = 'queued', started_at = null;

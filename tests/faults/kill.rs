@@ -24,7 +24,7 @@ async fn in_flight(fixture: &WorkerFixture) -> (i64, i64) {
 
 /// Waits until a process newer than `previous` has this many calls in flight; returns its worker
 /// id.
-async fn newest_with_calls(fixture: &WorkerFixture, previous: i64, calls: i64) -> i64 {
+pub(super) async fn newest_with_calls(fixture: &WorkerFixture, previous: i64, calls: i64) -> i64 {
     for _ in 0..10_000 {
         let (worker, in_flight) = in_flight(fixture).await;
         if worker > previous && in_flight >= calls {

@@ -18,6 +18,7 @@ mod marketplace;
 mod pace;
 mod postgres;
 pub mod process;
+mod savings;
 mod shutdown;
 mod soak;
 pub mod spool_files;

@@ -93,6 +93,12 @@ impl Soak {
             let mut body = retry;
             body["sweep"] = sweep;
             body["request"] = json!({"from_airport": "TLV", "currency": "USD"});
+            if self.rng.random_bool(0.4) {
+                body["max_age_seconds"] = json!(self.rng.random_range(1..60));
+            }
+            if self.rng.random_bool(0.3) {
+                body["strategy"] = json!({"find": "cheapest"});
+            }
             live.push(self.fixture.submit(40, &body).await);
             self.submitted += 1;
         }
@@ -176,7 +182,7 @@ impl Soak {
             .map(|(what, times)| format!("{times} × {what}"))
             .collect();
         let lost = "select count(*) from scan_items i join scans s using (tenant_id, scan_id)
-                    where s.status = 'completed' and (i.state <> 'done' or i.search_status not in ('ok', 'empty'))";
+                    where s.status = 'completed' and (i.state not in ('done', 'skipped') or i.search_status not in ('ok', 'empty'))";
         assert_eq!(self.fixture.count(lost).await, 0);
         (
             LedgerCheck::run(&self.fixture).await,

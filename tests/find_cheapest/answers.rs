@@ -4,9 +4,14 @@ use farescan::planner::{Candidate, TwoPhase, play};
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
-use super::{check_sum, column, day_of, decisions, finding, ladder, run, sell, with_calendar};
+use super::{
+    check_sum, column, day_of, decisions, finding, ladder, run, sell, wait_until_decided,
+    with_calendar,
+};
 use crate::support::db::require_key_acceptance;
+use crate::support::reply::Reply;
 use crate::support::service::{Rng, TestService, day, fares_with, with};
+use crate::support::upstream::fare;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stored_calendar_needs_few_searches() {
@@ -245,6 +250,38 @@ async fn an_empty_answer_is_known_and_a_fare_in_another_currency_is_no_answer() 
     let scan = run(&service, &finding(12)).await;
     assert_eq!(scan["strategy"]["stored_prices"], 11);
     assert_eq!(scan["strategy"]["best"]["price"], 60);
+}
+
+/// The scan's best price is in the currency of its first answer, the question's in its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_answer_in_another_currency_hides_no_best() {
+    let service = TestService::start().await;
+    let mut calls = 0;
+    service.upstream.answer(move |call| {
+        calls += 1;
+        let mut found = fare(100 + u64::try_from(day_of(&call.body)).unwrap(), &call.body);
+        if calls == 1 {
+            found["buy_link"] = json!("https://flights.example/?tfs=x&curr=EUR");
+        }
+        Reply::json(json!([found]))
+    });
+    let worker = service.start_worker(1);
+    let id = service.submit(&finding(12)).await;
+    let scan = wait_until_decided(&service, &id).await;
+    worker.stop().await;
+    let items = service.items(&id).await;
+    let in_dollars = items.iter().filter(|item| item["currency"] == "USD");
+    let cheapest = in_dollars
+        .min_by_key(|item| item["best_price"].as_u64())
+        .unwrap();
+    let best = &scan["strategy"]["best"];
+    assert_eq!(scan["best"]["currency"], "EUR", "{scan:#}");
+    assert_eq!(
+        (&best["item"], &best["currency"], &best["date"]),
+        (&cheapest["id"], &json!("USD"), &json!(day(2))),
+        "{scan:#}"
+    );
+    check_sum(&service, &scan).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,20 +1,22 @@
 //! Commands on a scan that finds the cheapest, its limits, and what dies between two decisions.
 
-use farescan::scans::phases;
+use std::time::Duration;
+
+use farescan::scans::phases::{self, DecisionTurn};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use sqlx::postgres::PgListener;
 
 use super::{
     check_sum, column, decisions, finding, ladder, run, sell, wait_until_decided, with_calendar,
 };
+use crate::support::WAIT_LIMIT;
 use crate::support::reply::Reply;
 use crate::support::service::{TestService, with};
-use crate::support::steps::SearchOutcome;
+use crate::support::steps::{SearchOutcome, decide_all};
 
 async fn decide(service: &TestService) -> usize {
-    phases::decide_due(service.pool(), Timestamp::now())
-        .await
-        .unwrap()
+    decide_all(service.pool()).await.unwrap()
 }
 
 /// Completes the searches of a decision at the prices.
@@ -35,9 +37,7 @@ async fn sweepers_at_once_decide_once() {
         "nothing is searched before a decision"
     );
     for expected in 1..=3 {
-        let all = futures::future::join_all(
-            (0..8).map(|_| phases::decide_due(service.pool(), Timestamp::now())),
-        );
+        let all = futures::future::join_all((0..8).map(|_| decide_all(service.pool())));
         assert!(all.await.iter().all(Result::is_ok));
         let scan = service.scan(&id).await;
         assert_eq!(scan["strategy"]["decisions"], expected);
@@ -123,6 +123,72 @@ async fn a_spent_budget_pauses_in_a_decision_and_ends_between_two() {
     service.check_ledger().await;
 }
 
+/// Its decision ends it at the limit, and searches nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn paused_between_decisions_with_a_spent_budget_it_is_resumed_without_more() {
+    let prices = ladder(60);
+    let service = with_calendar(&prices, 7).await;
+    let body = with(finding(60), &json!({"max_requests": 2}));
+    let id = service.submit(&body).await;
+    decide(&service).await;
+    complete(&service, &prices).await;
+    service.command(&id, "pause", &json!({})).await;
+    let resumed = service.command(&id, "resume", &json!({})).await;
+    assert_eq!(
+        (&resumed["status"], &resumed["requests"]["spent"]),
+        (&json!("running"), &json!(2))
+    );
+    assert_eq!(decide(&service).await, 1);
+    let scan = service.scan(&id).await;
+    assert_eq!(
+        (&scan["status"], &scan["strategy"]["ended_by"]),
+        (&json!("completed"), &json!("limit_reached"))
+    );
+    check_sum(&service, &scan).await;
+
+    // A search that waits for its call still needs a request.
+    let id = service.submit(&body).await;
+    decide(&service).await;
+    let first = service.claim().await.remove(0);
+    service.begin(&first).await;
+    service.finish(&first, SearchOutcome::Ok(60)).await;
+    service.command(&id, "pause", &json!({})).await;
+    let lower = format!("/v1/scans/{id}/resume");
+    let refused = service.post(&lower, &json!({"max_requests": 1})).await;
+    assert_eq!(
+        refused.message(),
+        "`max_requests`: found 1; expected at least 2: 1 requests are spent"
+    );
+}
+
+/// One turn makes a part of the decisions that are due; the next one goes on after it, also if the
+/// first of them fail.
+#[tokio::test(flavor = "multi_thread")]
+async fn decisions_are_made_in_turns() {
+    let service = with_calendar(&ladder(60), 7).await;
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(service.submit(&finding(60)).await);
+    }
+    let locked: farescan::ids::ScanId = ids[0].parse().unwrap();
+    let mut lock = crate::support::db::begin_holding(service.pool()).await;
+    execute!(
+        &mut *lock,
+        "select from scans where scan_id = $1 for update",
+        locked.uuid()
+    );
+    let mut turn = DecisionTurn::default();
+    let mut decided = Vec::new();
+    for _ in 0..4 {
+        let now = Timestamp::now();
+        let made = phases::decide_due(service.pool(), &mut turn, Duration::ZERO, now).await;
+        decided.push(made.unwrap());
+    }
+    lock.rollback().await.unwrap();
+    assert_eq!(decided, [0, 1, 1, 0], "then it begins again");
+    assert_eq!(decide(&service).await, 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_item_without_an_answer_stays_a_risk_until_its_retry() {
     let prices = ladder(60);
@@ -155,7 +221,21 @@ async fn an_item_without_an_answer_stays_a_risk_until_its_retry() {
     assert_eq!(retried["scan"]["strategy"]["risk_of_cheaper"], Value::Null);
     assert_eq!(decide(&service).await, 0, "its search has not ended");
     service.complete_all(|_| SearchOutcome::Ok(50)).await;
+    // The scan has ended; who reads its events learns of the decision.
+    let events = "select sum(event_count)::bigint from scans";
+    let (numbered, mut listener) = (
+        service.count(events).await,
+        PgListener::connect_with(service.pool()).await.unwrap(),
+    );
+    listener.listen("farescan_scan").await.unwrap();
     assert_eq!(decide(&service).await, 1);
+    assert_eq!(service.count(events).await, numbered + 1);
+    let notified = tokio::time::timeout(WAIT_LIMIT, listener.recv()).await;
+    let scan_id: farescan::ids::ScanId = id.parse().unwrap();
+    assert_eq!(
+        notified.unwrap().unwrap().payload(),
+        scan_id.uuid().to_string()
+    );
     let after = service.scan(&id).await;
     assert_eq!(after["strategy"]["best"]["price"], 50);
     let risk = |scan: &Value| scan["strategy"]["risk_of_cheaper"].as_f64().unwrap();

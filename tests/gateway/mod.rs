@@ -9,6 +9,7 @@ mod errors;
 pub mod keys;
 mod outcomes;
 mod raw_requests;
+mod recorded;
 mod requests;
 mod secrets;
 mod upstream_calls;

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::endpoints::{bodies, body, with};
 use crate::support::app::{KEY, TestApp};
 use crate::support::array;
+use crate::support::db::unreachable_database;
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
 use farescan::contract::Endpoint;
@@ -327,15 +328,7 @@ async fn concurrent_callers_get_their_own_answers() {
 
 #[tokio::test]
 async fn the_gateway_works_while_the_database_is_down() {
-    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let pool = sqlx::postgres::PgPoolOptions::new().acquire_timeout(Duration::from_secs(1));
-    let pool = pool
-        .connect_lazy(&format!("postgres://nobody@{nobody}/nowhere"))
-        .unwrap();
+    let (pool, _) = unreachable_database();
     let app = TestApp::builder().pool(pool).start().await;
     for (endpoint, _, body) in bodies() {
         assert_eq!(

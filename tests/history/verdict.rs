@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use farescan::contract::SearchStatus;
 use farescan::history::Observation;
 use farescan::history::daily_pack::pack_past_days;
+use farescan::history::past_prices::{KnownPrice, PastQuestion, past_of_prices};
 use farescan::ids::ItemId;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -430,4 +431,52 @@ async fn the_statement_of_the_guide_gives_the_services_verdicts() {
     assert!(compared >= 1_000, "{compared} of {} rows", rows.len());
     assert_eq!(classes.len(), 6, "{classes:?}");
     assert!(frequencies >= 100, "{frequencies}");
+}
+
+/// A search from before midnight whose run began still earlier is packed before the run is judged.
+#[tokio::test]
+async fn a_run_over_midnight_is_not_judged_by_its_own_packed_prices() {
+    let fixture = HistoryFixture::open().await;
+    with_past(&fixture, 10).await;
+    let departure = |days: i32| oneway(today(&fixture).saturating_add(days.days()));
+    let at = |days: i32, ago, price| {
+        fare(
+            &fixture,
+            &departure(days),
+            [ago, 12],
+            price,
+            SearchStatus::Ok,
+        )
+    };
+    // The run began an hour after the first of yesterday's prices and an hour before the second.
+    let earlier = at(40, 1, 200);
+    let own = Observation {
+        observed_at: earlier.observed_at + SignedDuration::from_hours(2),
+        ..at(41, 1, 100)
+    };
+    let same_dates = Observation {
+        observed_at: own.observed_at,
+        ..at(42, 1, 90)
+    };
+    let before = earlier.observed_at + SignedDuration::from_hours(1);
+    let judged = KnownPrice {
+        subject: at(42, 0, 120).subject,
+        price: 120.into(),
+        seen_at: fixture.now,
+        before,
+    };
+    fixture.insert(&[earlier, own, same_dates]).await;
+    pack_past_days(fixture.pool(), fixture.now).await.unwrap();
+    let question = PastQuestion {
+        verdicts: true,
+        lowest_of_days: vec![30],
+        last_answer: false,
+    };
+    let mut conn = fixture.pool().acquire().await.unwrap();
+    let past = past_of_prices(&mut conn, fixture.tenant, &question, &[judged], None)
+        .await
+        .unwrap();
+    let verdict = past[0].verdict.as_ref().unwrap();
+    assert_eq!((verdict.n, verdict.lower, verdict.higher), (1, 0, 1));
+    assert!(past[0].lowest.is_empty(), "{:?}", past[0].lowest);
 }

@@ -203,6 +203,63 @@ async fn a_backtest_has_limits_and_the_faults_of_a_monitor() {
     );
 }
 
+/// A range with one fixed end has more dates on an earlier day: the number of days that the refusal
+/// names counts them.
+#[tokio::test]
+async fn the_limit_counts_the_dates_of_a_range_with_one_fixed_end() {
+    let fixture = HistoryFixture::open().await;
+    let last = today(&fixture).saturating_add(272.days());
+    let mut body = monitor(&[], &json!([]));
+    body["schedule"]["cron"] = json!("0 0 * * *");
+    body["scan"]["sweep"] = json!({"departure_date": {"from": "+1d", "to": last}});
+    // The next run has 271 dates, so 366 equal ones were few enough; today's had 272, the first one 637.
+    let mut searches = 0;
+    let most = (0..366)
+        .take_while(|days| {
+            searches += 272 + 365 - days;
+            searches <= 100_000
+        })
+        .count();
+    let refused = fixture
+        .app
+        .ask("POST", "/v1/monitors/backtest?days=366", Some(&body))
+        .await;
+    assert_eq!(
+        (refused.kind().as_str(), refused.message()),
+        (
+            "400 invalid_request",
+            format!(
+                "`days`: found 366; expected at most {most} with 271 searches a run; a backtest replays 100000 searches"
+            )
+        )
+    );
+    let answer = backtest(&fixture, u16::try_from(most).unwrap(), &body).await;
+    let first = 272 + most - 1;
+    assert_eq!(
+        (&answer["slots"], &answer["searches"]),
+        (&json!(most), &json!((272 + first) * most / 2))
+    );
+}
+
+/// Equal rules fire together: one is replayed, as one is evaluated after a run.
+#[tokio::test]
+async fn equal_rules_count_once() {
+    let fixture = HistoryFixture::open().await;
+    with_partitions(&fixture, 30).await;
+    let date = today(&fixture).saturating_add(60.days());
+    fixture.insert(&[seen(&fixture, date, 3, 150)]).await;
+    pack_past_days(fixture.pool(), fixture.now).await.unwrap();
+    let rules = json!([
+        {"type": "price_below", "amount": 200}, {"type": "sold_out"},
+        {"type": "price_below", "amount": 2e2, "rearm_percent": 2}, {"type": "price_below", "amount": 190}
+    ]);
+    let answer = backtest(&fixture, 10, &monitor(&[date], &rules)).await;
+    let fired = array(&answer["alerts"]).iter().map(|alert| &alert["rule"]);
+    assert_eq!(fired.collect::<Vec<_>>(), [&rules[0], &rules[3]]);
+    assert_eq!(answer["fired"], 2);
+    assert_eq!(answer["not_replayed"][0]["index"], 1);
+}
+
 /// A year of 200 dates, each seen every day, with the rules that read most.
 #[tokio::test]
 async fn a_year_of_two_hundred_series_is_replayed() {

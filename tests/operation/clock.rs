@@ -108,6 +108,7 @@ impl ServiceInstance {
             .http
             .post(format!("{}{path}", self.api))
             .header("x-api-key", KEY)
+            .header("cache-control", "max-age=60")
             .json(body)
             .send()
             .await
@@ -213,6 +214,9 @@ async fn a_process_with_a_wrong_clock_makes_no_decisions() {
             "{refused}"
         );
     }
+    search(&ahead, 2).await;
+    search(&behind, 3).await;
+    search(&right, 4).await;
     assert_eq!(right.ready().await.0, 200);
     // Work for the right one; meanwhile the others have time for upkeep, sweeps and ticks.
     for _ in 0..5 {
@@ -221,7 +225,12 @@ async fn a_process_with_a_wrong_clock_makes_no_decisions() {
     }
     let after = stored_state(db.pool()).await;
     println!("after: {after:#?}");
-    assert_eq!(after.answers, before.answers + 25);
+    // Those of the scans, and of the right one's single search.
+    wait_until("the single search is stored", async || {
+        stored_state(db.pool()).await.answers >= before.answers + 26
+    })
+    .await;
+    assert_eq!(stored_state(db.pool()).await.answers, before.answers + 26);
     assert_eq!(
         StoredState {
             answers: before.answers,
@@ -246,8 +255,25 @@ async fn a_process_with_a_wrong_clock_makes_no_decisions() {
         value!(db.pool(), leases, => i64) == 0
     })
     .await;
+    // An ended process has stored or dropped all searches.
     ahead.end().await;
     behind.end().await;
+    let recorded =
+        "select body ->> 'departure_date' from scan_items where body ->> 'from_airport' = 'HFA'";
+    let recorded = values!(db.pool(), recorded, => String);
+    assert_eq!(
+        recorded,
+        ["2030-01-04"],
+        "who is not right stores no single search"
+    );
+}
+
+/// One search, made and billed, of this day.
+async fn search(machine: &ServiceInstance, day: u32) {
+    let date = format!("2030-01-{day:02}");
+    let body = json!({"from_airport": "HFA", "to_airport": "LHR", "departure_date": date});
+    let (status, answer) = machine.post("/v1/flights/oneway", &body).await;
+    assert_eq!(status, 200, "{answer}");
 }
 
 /// The monotonic clock advances it.

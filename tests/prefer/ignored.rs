@@ -2,17 +2,15 @@
 //! once.
 
 use std::num::NonZeroU32;
-use std::time::Duration;
 
 use farescan::config::RateLimitConfig;
 use farescan::contract::Endpoint;
 use serde_json::json;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 use super::answers::prefer;
 use crate::gateway::endpoints::{bodies, body};
 use crate::support::app::{HttpResponse, KEY, TestApp};
-use crate::support::db::TestDb;
+use crate::support::db::{TestDb, unreachable_database};
 use crate::support::{TestService, fares};
 
 const ONEWAY: Endpoint = Endpoint::FlightsOneway;
@@ -71,17 +69,7 @@ async fn without_key_custody_the_search_is_synchronous() {
 
 #[tokio::test]
 async fn without_the_database_only_keyless_searches_are_sent() {
-    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0")
-        .await
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let options: PgConnectOptions = format!("postgres://nobody@{nobody}/nowhere")
-        .parse()
-        .unwrap();
-    let pool = PgPoolOptions::new()
-        .acquire_timeout(Duration::from_secs(1))
-        .connect_lazy_with(options.clone());
+    let (pool, options) = unreachable_database();
     let app = TestApp::builder().scan_api(pool, options).start().await;
     let answer = send_with_preference(&app, "/v1/flights/oneway", &body(ONEWAY), None).await;
     assert_eq!(

@@ -429,3 +429,15 @@ pub async fn begin_holding(pool: &PgPool) -> sqlx::Transaction<'static, sqlx::Po
     );
     tx
 }
+
+/// A pool whose database cannot be reached, and its address.
+pub fn unreachable_database() -> (PgPool, PgConnectOptions) {
+    let options = PgConnectOptions::new()
+        .host("127.0.0.1")
+        .port(1)
+        .username("nobody");
+    let pool = PgPoolOptions::new()
+        .acquire_timeout(Duration::from_millis(200))
+        .connect_lazy_with(options.clone());
+    (pool, options)
+}

@@ -4,9 +4,12 @@ use farescan::contract::SearchStatus;
 use farescan::ids::AttemptId;
 use farescan::queue::WorkerId;
 use farescan::queue::store::{self, BeginVerdict, CallEnding, CallRecord, ClaimResult, ClaimRow};
+use farescan::scans::phases::{self, DecisionTurn};
 use jiff::Timestamp;
 use serde_json::Value;
+use sqlx::PgPool;
 
+use super::WAIT_LIMIT;
 use super::service::{TestService, fares};
 
 /// The outcome of a search.
@@ -20,6 +23,17 @@ pub enum SearchOutcome {
     Failed,
     /// The call stays on record as sent.
     InFlight,
+}
+
+/// Makes all decisions of strategies that are due; returns their number.
+pub async fn decide_all(pool: &PgPool) -> sqlx::Result<usize> {
+    phases::decide_due(
+        pool,
+        &mut DecisionTurn::default(),
+        WAIT_LIMIT,
+        Timestamp::now(),
+    )
+    .await
 }
 
 impl TestService {

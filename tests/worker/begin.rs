@@ -234,6 +234,59 @@ async fn calls_whose_rows_are_lost_are_not_repeated() {
     println!("{}", LedgerCheck::run(&fixture).await.without_losses());
 }
 
+/// The failover has lost the decision, too, that chose the searches in flight.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_a_lost_decision_are_not_repeated() {
+    let fixture = WorkerFixture::new().await;
+    let gate = fixture.upstream.answer_fares_after_gate();
+    let question = json!({"strategy": {"find": "cheapest"}});
+    let scan = fixture.submit(31, &question).await;
+    let worker = fixture.start_worker();
+    fixture
+        .wait_for_count("select count(*) from scan_decisions", 1)
+        .await;
+    let chosen = fixture
+        .count("select cardinality(searches)::bigint from scan_decisions")
+        .await;
+    fixture
+        .upstream
+        .wait_for_in_flight(usize::try_from(chosen).unwrap())
+        .await;
+    // No decision is made until the answers are stored.
+    let mut sweep = crate::support::db::begin_holding(fixture.pool()).await;
+    execute!(
+        &mut *sweep,
+        "select pg_advisory_xact_lock(hashtextextended('farescan.sweep', 0))"
+    );
+    execute!(
+        fixture.pool(),
+        "delete from attempts;
+         delete from scan_decisions;
+         update scan_items set calls = 0, counted_calls = 0, requests_spent = 0, attempt = 0, worker_id = null,
+                               state = 'deferred';
+         update scan_strategies set deferred = 31, decisions = 0, known = null, rates = null, pairs = null;
+         update scans set requests_spent = 0, status = 'queued', started_at = null"
+    );
+    gate.open();
+    let stored = "select count(*) from attempts where ended_at is not null";
+    fixture.wait_for_count(stored, chosen).await;
+    assert_eq!(items_that(&fixture, scan, "state = 'done'").await, chosen);
+    sweep.rollback().await.unwrap();
+    let seen = fixture.wait_until_ended(scan).await;
+    worker.stop().await;
+    let calls = fixture.upstream.calls();
+    let dates: std::collections::BTreeSet<_> = calls
+        .iter()
+        .map(|call| call.body["departure_date"].to_string())
+        .collect();
+    assert_eq!(
+        (dates.len(), usize::try_from(seen.requests.spent).unwrap()),
+        (calls.len(), calls.len()),
+        "no date is bought twice"
+    );
+    println!("{}", LedgerCheck::run(&fixture).await.without_losses());
+}
+
 /// Ends the calls of two scans while another transaction locks one scan's row. Returns how many
 /// calls of that scan are not recorded.
 async fn end_calls_beside_a_locked_scan(fixture: &WorkerFixture, gate: &Gate) -> i64 {

@@ -7,8 +7,8 @@ use farescan::contract::{Endpoint, scans::ScanStatus};
 use farescan::ids::ItemId;
 use farescan::planner::TwoPhase;
 use farescan::sandbox::{SandboxOptions, serve};
+use farescan::scans;
 use farescan::scans::plan::{earliest_today, plan};
-use farescan::scans::{self, phases};
 use farescan::search::{CallerKey, Finding, ItemSummary, Search};
 use farescan::upstream::{Client, UpstreamConfig};
 use jiff::Timestamp;
@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::fixture::{WorkerFixture, fares};
 use crate::support::reply::Reply;
+use crate::support::steps::decide_all;
 use crate::support::upstream::fare;
 
 fn strategy() -> Value {
@@ -158,9 +159,7 @@ async fn concurrent_starts_begin_the_second_phase_once() {
     let fixture = WorkerFixture::new().await;
     let scan = fixture.submit(31, &strategy()).await;
     assert_eq!(
-        phases::decide_due(fixture.pool(), Timestamp::now())
-            .await
-            .unwrap(),
+        decide_all(fixture.pool()).await.unwrap(),
         0,
         "nothing has been searched"
     );
@@ -169,10 +168,7 @@ async fn concurrent_starts_begin_the_second_phase_once() {
         update scan_items set state = 'done', search_status = 'ok', best_price = position + 1, currency = 'USD' where state = 'pending' returning 1
     ) update scans set status = 'running', ok = (select count(*) from ended), best_price = 1, best_currency = 'USD'";
     execute!(fixture.pool(), ended);
-    let begun = futures::future::join_all(
-        (0..8).map(|_| phases::decide_due(fixture.pool(), Timestamp::now())),
-    )
-    .await;
+    let begun = futures::future::join_all((0..8).map(|_| decide_all(fixture.pool()))).await;
     assert!(begun.iter().all(Result::is_ok));
     for (sql, count) in [
         ("select count(*) from scan_items where state = 'pending'", 3),
@@ -190,12 +186,7 @@ async fn concurrent_starts_begin_the_second_phase_once() {
         assert_eq!(fixture.count(sql).await, count, "{sql}");
     }
     assert_eq!(fixture.scan(scan).await.items.pending, 3);
-    assert_eq!(
-        phases::decide_due(fixture.pool(), Timestamp::now())
-            .await
-            .unwrap(),
-        0
-    );
+    assert_eq!(decide_all(fixture.pool()).await.unwrap(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -213,18 +204,11 @@ async fn a_scan_cancelled_in_its_first_phase_has_no_second() {
         (ScanStatus::Cancelled, 31, true)
     );
     assert_eq!(
-        phases::decide_due(fixture.pool(), Timestamp::now())
-            .await
-            .unwrap(),
+        decide_all(fixture.pool()).await.unwrap(),
         1,
         "it is removed from the due scans"
     );
-    assert_eq!(
-        phases::decide_due(fixture.pool(), Timestamp::now())
-            .await
-            .unwrap(),
-        0
-    );
+    assert_eq!(decide_all(fixture.pool()).await.unwrap(), 0);
     assert_eq!(fixture.scan(scan).await, seen, "nothing else of it changes");
 }
 

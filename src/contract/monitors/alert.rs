@@ -332,7 +332,7 @@ pub struct RuleStanding {
 }
 
 /// A page of alerts, newest first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AlertPage {
     /// The alerts as recorded; within one run the strongest first.
     #[schema(value_type = Vec<Alert>)]

@@ -163,7 +163,7 @@ pub struct MonitorForecast {
 }
 
 /// A page of monitors, newest first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MonitorPage {
     /// The monitors.
     pub data: Vec<Monitor>,

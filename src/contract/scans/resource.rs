@@ -150,7 +150,7 @@ pub struct KeyCustody {
 }
 
 /// A page of scans, newest first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ScanPage {
     /// The scans.
     pub data: Vec<Scan>,

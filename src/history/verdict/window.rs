@@ -25,6 +25,9 @@ pub(super) struct PriceWindow {
     settled: usize,
     /// … and up to here they have left it.
     left: usize,
+    /// The day of the window, and what the prices of each bin say on it, once it was asked.
+    day: i32,
+    on_day: [Option<BinOnDay>; BINS.len()],
 }
 
 /// A price of the window.
@@ -50,6 +53,18 @@ struct BinCounts {
     followed: Vec<u32>,
     /// … and those of them that became cheaper.
     cheaper: Vec<u32>,
+}
+
+/// What verdicts on all prices of a bin and a day share.
+#[derive(Clone)]
+struct BinOnDay {
+    /// Whether one price alone holds the middle of the bin, so that a cent more or less would change
+    /// the class.
+    is_flat: bool,
+    /// The frequency of each class; `None` if there are too few prices.
+    became_cheaper: [Option<BecameCheaper>; PriceClass::ALL.len()],
+    /// The first day in the window with a price of the bin.
+    since: Option<i32>,
 }
 
 /// The standings that make a percentile: in the bin, in it and the bins beside it, and in all.
@@ -114,6 +129,8 @@ impl PriceWindow {
             entered: 0,
             settled: 0,
             left: 0,
+            day: i32::MIN,
+            on_day: Default::default(),
         }
     }
 
@@ -126,7 +143,8 @@ impl PriceWindow {
         };
         let standings = self.standings(bin, judged.price);
         let Standing { lower, total, .. } = standings.own;
-        let is_judged = total >= MIN_PRICES && !self.is_flat(bin);
+        let on_day = self.bin_on_day(bin);
+        let is_judged = total >= MIN_PRICES && !on_day.is_flat;
         let percentile = is_judged.then(|| standings.percentile());
         let class = percentile.map_or(PriceClass::Insufficient, formula::class);
         HistoryVerdict {
@@ -136,13 +154,18 @@ impl PriceWindow {
             lower,
             higher: standings.own.higher(),
             bin: Some(bin_bounds(bin)),
-            since: self.first_day(bin).map(date_of),
+            since: on_day.since.map(date_of),
             sentence: String::new(),
-            became_cheaper: is_judged.then(|| self.frequency(bin, class)).flatten(),
+            became_cheaper: on_day.became_cheaper[class as usize].filter(|_| is_judged),
         }
     }
 
     fn move_to(&mut self, day: i32) {
+        if day == self.day {
+            return;
+        }
+        self.day = day;
+        self.on_day = Default::default();
         while let Some(price) = self
             .prices
             .get(self.entered)
@@ -211,25 +234,31 @@ impl PriceWindow {
         }
     }
 
-    /// Whether one price alone holds the middle of the bin, so that a cent more or less would
-    /// change the class.
-    fn is_flat(&self, bin: usize) -> bool {
-        let mut is_flat = false;
-        self.for_each_rank(bin, |_, at| is_flat |= at.own.holds_the_middle());
-        is_flat
+    /// What the prices of the bin say on the day of the window.
+    fn bin_on_day(&mut self, bin: usize) -> &BinOnDay {
+        let known = self.on_day[bin].take();
+        let known = known.unwrap_or_else(|| self.read_bin(bin));
+        self.on_day[bin].insert(known)
     }
 
-    /// The frequency of a class; `None` if there are too few prices.
-    fn frequency(&self, bin: usize, class: PriceClass) -> Option<BecameCheaper> {
+    fn read_bin(&self, bin: usize) -> BinOnDay {
         let counts = &self.bins[bin];
-        let (mut n, mut count) = (0, 0);
+        let mut is_flat = false;
+        let mut followed = [(0, 0); PriceClass::ALL.len()];
         self.for_each_rank(bin, |rank, at| {
-            if counts.followed[rank] > 0 && formula::class(at.percentile()) == class {
-                n += counts.followed[rank];
-                count += counts.cheaper[rank];
+            is_flat |= at.own.holds_the_middle();
+            if counts.followed[rank] > 0 {
+                let (n, count) = &mut followed[formula::class(at.percentile()) as usize];
+                *n += counts.followed[rank];
+                *count += counts.cheaper[rank];
             }
         });
-        (n >= MIN_PRICES).then(|| formula::became_cheaper(count, n))
+        let frequency = |(n, count)| (n >= MIN_PRICES).then(|| formula::became_cheaper(count, n));
+        BinOnDay {
+            is_flat,
+            became_cheaper: followed.map(frequency),
+            since: self.first_day(bin),
+        }
     }
 
     /// The first day in the window with a price of the bin.

@@ -11,6 +11,7 @@ use super::rule_key::RuleKey;
 use super::rule_traits::{PastNeed, RuleTraits};
 use super::run_snapshot::{LowestPrice, RunSnapshot};
 use crate::contract::monitors::Rule;
+use crate::db;
 use crate::history::past_prices::{KnownPrice, PastError, PastQuestion, past_of_prices};
 use crate::ids::ScanId;
 use crate::monitors::store::UnevaluatedSlot;
@@ -69,15 +70,22 @@ pub(super) async fn look_up(
     let (items, asked): (Vec<_>, Vec<_>) = asked
         .filter_map(|(price, item)| Some((item, known(price, item)?)))
         .unzip();
-    match past_of_prices(conn, slot.tenant, &question, &asked, Some(until)).await {
+    let mut reading = db::begin_reading(conn, until).await?;
+    let past = past_of_prices(&mut reading, slot.tenant, &question, &asked, Some(until)).await;
+    reading.rollback().await?;
+    match past {
         Ok(past) => run.set_past(items.into_iter().zip(past)),
-        Err(PastError::Database(error)) if !matches!(error, sqlx::Error::Decode(_)) => {
-            return Err(error);
-        }
+        Err(PastError::Database(error)) if !is_unreadable(&error) => return Err(error),
         Err(error) => {
             tracing::error!(monitor = %slot.monitor, %error, "reading the past of prices failed");
             run.set_past_unread();
         }
     }
     Ok(())
+}
+
+/// Whether a later attempt would fail in the same way: what is stored cannot be decoded, or takes too
+/// long to read.
+fn is_unreadable(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Decode(_)) || db::is_cancelled(error)
 }

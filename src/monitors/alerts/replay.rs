@@ -1,12 +1,13 @@
 //! Replays rules on the prices of past days (monitors.md, rules 80 to 83). Pure: the same code
 //! evaluates a run of a backtest and one that was searched.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 
 use super::alert_builder::{Firing, price_mark};
 use super::evaluation::Evaluation;
+use super::rule_key::rule_key;
 use super::rule_traits::{PastNeed, RuleTraits};
 use super::run_snapshot::RunSnapshot;
 use super::state::ScopeStates;
@@ -38,7 +39,12 @@ impl RuleReplay {
             fired: 0,
             alerts: Vec::new(),
         };
+        let mut keys = HashSet::new();
         for (index, rule) in (0..).zip(rules) {
+            // Equal rules would always fire together; a run evaluates one of them, too.
+            if !keys.insert(rule_key(&rule)) {
+                continue;
+            }
             match missing(&rule) {
                 Some(reason) => replay.not_replayed.push(NotReplayed {
                     index,

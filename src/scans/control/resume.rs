@@ -58,7 +58,7 @@ fn check_max_requests(
     status: ScanStatus,
 ) -> Result<(), CommandError> {
     let spent = i64::from(scan.row.requests_spent);
-    let least = spent + i64::from(scan.locked_items > 0);
+    let least = spent + i64::from(scan.needs_requests);
     let expected = format!("at least {least}: {spent} requests are spent");
     let fault = match request.max_requests {
         Some(max) if i64::from(max.get()) < least => {

@@ -12,6 +12,7 @@ pub(super) mod store;
 mod view;
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use sqlx::PgPool;
@@ -22,39 +23,54 @@ use super::reuse;
 use super::store::lock::LockedScan;
 use crate::contract::scans::{DecisionReason, ScanStatus};
 use crate::db;
+use crate::ids::{ScanId, TenantId};
 use crate::planner::{Candidate, ChangeRates, ExplainedDecision, PlannerDecision};
 
 pub(super) use self::view::{Asked, EarlierAnswer, Question, candidates};
 
-/// The most scans of one query, and the most queries of one pass.
+/// The most scans of one query.
 const BATCH_SIZE: i64 = 100;
-const MAX_BATCHES: usize = 10;
 
-/// Makes the decisions that are due. Returns their number.
+/// Where the next turn goes on: scans that failed, or more decisions than one turn has time for, do
+/// not delay those behind them.
+#[derive(Debug, Default)]
+pub struct DecisionTurn {
+    last: Option<(TenantId, ScanId)>,
+}
+
+/// Makes decisions that are due, at least one and as many as begin within `max_time`. Returns their
+/// number. After the last one that is due, the next turn begins again.
 ///
 /// # Errors
-/// When the database does not answer; the next pass makes the rest.
-pub async fn decide_due(pool: &PgPool, now: Timestamp) -> sqlx::Result<usize> {
+/// When the database does not answer; a later turn makes the rest.
+pub async fn decide_due(
+    pool: &PgPool,
+    turn: &mut DecisionTurn,
+    max_time: Duration,
+    now: Timestamp,
+) -> sqlx::Result<usize> {
+    let began = Instant::now();
     let mut decided = 0;
-    let mut last = None;
-    for _ in 0..MAX_BATCHES {
-        let due = store::find_due(pool, last, BATCH_SIZE).await?;
+    loop {
+        let due = store::find_due(pool, turn.last, BATCH_SIZE).await?;
         for scan in &due {
+            turn.last = Some((scan.tenant, scan.scan));
             match decide(pool, scan, now).await {
                 Ok(()) => decided += 1,
                 Err(error) if db::is_disconnected(&error) => return Err(error),
                 Err(error) => {
-                    tracing::warn!(scan = %scan.scan, %error, "failed to decide the next phase of a scan; retrying in the next pass");
+                    tracing::warn!(scan = %scan.scan, %error, "failed to decide the next phase of a scan; a later turn retries");
                 }
             }
+            if began.elapsed() >= max_time {
+                return Ok(decided);
+            }
         }
-        // Scans that failed do not block the next batch.
-        last = due.last().map(|scan| (scan.tenant, scan.scan));
-        if last.is_none() {
-            break;
+        if due.is_empty() {
+            turn.last = None;
+            return Ok(decided);
         }
     }
-    Ok(decided)
 }
 
 async fn decide(pool: &PgPool, due: &store::DueScan, now: Timestamp) -> sqlx::Result<()> {

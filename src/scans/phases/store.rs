@@ -246,7 +246,8 @@ pub(super) async fn search(lock: &mut LockedScan<'_>, items: &[Uuid]) -> sqlx::R
 }
 
 /// Ends a strategy: the rest of its items is left out and removed from the scan's total. The scan
-/// ends here if nothing `is_searched` any more.
+/// ends here if nothing `is_searched` any more. If it has ended before, nothing else would show its
+/// readers what was decided.
 pub(super) async fn skip(
     lock: &mut LockedScan<'_>,
     rest: &[Uuid],
@@ -257,6 +258,14 @@ pub(super) async fn skip(
     let (tenant, scan) = (lock.tenant(), lock.id());
     sqlx::query!(
         "update scan_items set state = 'skipped' where tenant_id = $1 and item_id = any ($2)",
+        tenant.uuid(),
+        rest,
+    )
+    .execute(lock.conn())
+    .await?;
+    // Nobody can wait for a search that is not made.
+    sqlx::query!(
+        "delete from shared_searches where tenant_id = $1 and item_id = any ($2)",
         tenant.uuid(),
         rest,
     )
@@ -276,6 +285,17 @@ pub(super) async fn skip(
     )
     .execute(lock.conn())
     .await?;
+    if lock.row.finished {
+        sqlx::query!(
+            "with numbered as (
+                 update scans set event_count = event_count + 1 where tenant_id = $1 and scan_id = $2 returning scan_id)
+             select pg_notify('farescan_scan', n.scan_id::text) from numbered n",
+            tenant.uuid(),
+            scan.uuid(),
+        )
+        .execute(lock.conn())
+        .await?;
+    }
     if !is_searched {
         sqlx::query!(
             "select from count_ended($1, $2, $3, 0, 0, 0, 0, 0, 0, 0)",

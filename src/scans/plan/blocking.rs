@@ -22,14 +22,24 @@ pub(crate) async fn plan_blocking(
     body: Map<String, Value>,
     now: Timestamp,
 ) -> Result<ScanPlan, CommandError> {
+    Ok(with_permit(move || plan(&body, earliest_today(now))).await??)
+}
+
+/// Runs work of many items on a blocking thread under a planning permit.
+///
+/// # Errors
+/// `Busy` when no permit is free in time.
+pub(in crate::scans) async fn with_permit<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, CommandError> {
     let permit = plan_permit().await?;
-    let planning = move || {
+    let working = move || {
         // Owned by the work, which continues when the client has disconnected.
         let _permit = permit;
-        plan(&body, earliest_today(now))
+        work()
     };
-    match tokio::task::spawn_blocking(planning).await {
-        Ok(planned) => Ok(planned?),
+    match tokio::task::spawn_blocking(working).await {
+        Ok(done) => Ok(done),
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     }
 }

@@ -16,6 +16,7 @@ mod strategy;
 mod tests;
 
 pub(crate) use blocking::plan_blocking;
+pub(in crate::scans) use blocking::with_permit;
 pub use strategy::{FindPlan, PlannedStrategy};
 
 use std::collections::HashSet;

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
 use self::forecast::{QuestionForecast, StoredPrices, forecast, stored_prices};
-use super::plan::{ScanPlan, earliest_today, plan_blocking};
+use super::plan::{ScanPlan, earliest_today, plan_blocking, with_permit};
 use super::reuse;
 use super::store as scans_store;
 use super::submit::{exceeded_limit, request_bytes};
@@ -87,12 +87,8 @@ pub async fn preview(
     let reused = reused.or(plan.scan_request.max_age_seconds.map(|_| BTreeSet::new()));
     let free = reused.as_ref().map_or(0, BTreeSet::len);
     let free = u32::try_from(free).unwrap_or(u32::MAX);
-    let requests = match forecast(
-        &plan,
-        &stored,
-        &reused.clone().unwrap_or_default(),
-        context.now,
-    ) {
+    let (plan, forecast) = forecast_blocking(plan, stored, reused.as_ref(), context.now).await?;
+    let requests = match forecast {
         None => requests_without(&plan, free),
         Some(QuestionForecast { least, expected }) => RequestRange {
             least,
@@ -107,6 +103,24 @@ pub async fn preview(
         refusal,
     };
     Ok(build_preview(&plan, &lane, cost, context.now))
+}
+
+/// The forecast of a question, on a blocking thread: it makes dozens of decisions.
+async fn forecast_blocking(
+    plan: ScanPlan,
+    stored: StoredPrices,
+    reused: Option<&BTreeSet<usize>>,
+    now: Timestamp,
+) -> Result<(ScanPlan, Option<QuestionForecast>), CommandError> {
+    if plan.find().is_none() {
+        return Ok((plan, None));
+    }
+    let free = reused.cloned().unwrap_or_default();
+    let forecasting = move || {
+        let forecast = forecast(&plan, &stored, &free, now);
+        (plan, forecast)
+    };
+    with_permit(forecasting).await
 }
 
 /// What a scan costs.

@@ -77,7 +77,15 @@ pub(super) struct StrategyRow {
     decisions: u32,
     risk: Option<f64>,
     ended_by: Option<DecisionReason>,
-    best_date: Option<Date>,
+    best: Option<BestOfQuestion>,
+}
+
+/// The cheapest item of a question, in its currency.
+#[derive(Debug, Clone, Deserialize)]
+struct BestOfQuestion {
+    item: Uuid,
+    date: Date,
+    price: Decimal,
 }
 
 /// A row of `scan_items` with its scan's endpoint; deserialised from JSON if it is part of another
@@ -151,7 +159,7 @@ impl From<ScanRow> for Scan {
         let taken = count(row.reused) + count(row.joined);
         let strategy = row
             .strategy
-            .map(|strategy| strategy_progress(strategy.0, &items, taken, best.as_ref()));
+            .map(|strategy| strategy_progress(strategy.0, &items, taken));
         let is_question = matches!(strategy, Some(StrategyProgress::Find(_)));
         Self {
             id: row.scan_id.into(),
@@ -209,27 +217,22 @@ impl ScanRow {
 }
 
 /// Items that were cancelled before their call do not count as searched.
-fn strategy_progress(
-    row: StrategyRow,
-    items: &ItemCounts,
-    taken: u32,
-    best: Option<&BestPrice>,
-) -> StrategyProgress {
+fn strategy_progress(row: StrategyRow, items: &ItemCounts, taken: u32) -> StrategyProgress {
     let skipped = row.skipped.unwrap_or_default();
     let ended = items.ok + items.empty + items.partial + items.degraded + items.failed;
     if let Some(find) = row.find {
-        let best = best
-            .filter(|best| Some(&best.currency) == row.currency.as_ref())
-            .zip(row.best_date);
         return StrategyProgress::Find(FindProgress {
             find,
             max_risk: row.max_risk.unwrap_or_default(),
-            best: best.map(|(best, date)| FoundBest {
-                item: best.item,
-                date,
-                price: best.price,
-                currency: best.currency.clone(),
-            }),
+            best: row
+                .best
+                .zip(row.currency)
+                .map(|(best, currency)| FoundBest {
+                    item: best.item.into(),
+                    date: best.date,
+                    price: best.price.normalize(),
+                    currency,
+                }),
             risk_of_cheaper: row.risk.map(rounded),
             stored_prices: row.known,
             counted_changes: row.pairs,

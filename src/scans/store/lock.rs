@@ -29,8 +29,9 @@ pub(in crate::scans) struct LockedScan<'t> {
     tenant: TenantId,
     id: ScanId,
     sequence_start: i64,
-    /// The number of its locked items.
-    pub(in crate::scans) locked_items: u64,
+    /// Some of its locked items need a request. Not those that wait for the decision of a question,
+    /// which may end it.
+    pub(in crate::scans) needs_requests: bool,
     pub(in crate::scans) row: LockedScanRow,
 }
 
@@ -63,13 +64,13 @@ impl<'t> LockedScan<'t> {
         let Some(sequence_start) = wake_lane_of(conn, tenant, id).await? else {
             return Ok(None);
         };
-        let locked_items = lock_open_items(conn, tenant, id).await?;
+        let needs_requests = lock_open_items(conn, tenant, id).await?;
         Ok(lock_row(conn, tenant, id).await?.map(|row| Self {
             conn,
             tenant,
             id,
             sequence_start,
-            locked_items,
+            needs_requests,
             row,
         }))
     }
@@ -90,7 +91,7 @@ impl<'t> LockedScan<'t> {
             tenant,
             id,
             sequence_start,
-            locked_items: items.len() as u64,
+            needs_requests: !items.is_empty(),
             row,
         });
         Ok(locked.map(|scan| (scan, items)))
@@ -203,22 +204,23 @@ async fn lock_row(
     .await
 }
 
-/// Returns the number of the items.
+/// Returns whether some of the items need a request.
 async fn lock_open_items(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: ScanId,
-) -> sqlx::Result<u64> {
-    let locked = sqlx::query!(
-        "select from scan_items
-         where tenant_id = $1 and scan_id = $2 and state in ('pending', 'claimed', 'delayed', 'held', 'deferred')
-         order by item_id for no key update",
+) -> sqlx::Result<bool> {
+    let needs_requests = sqlx::query_scalar!(
+        r#"with locked as materialized (
+               select state from scan_items
+               where tenant_id = $1 and scan_id = $2 and state in ('pending', 'claimed', 'delayed', 'held', 'deferred')
+               order by item_id for no key update)
+           select coalesce(bool_or(l.state <> 'deferred' or t.find is null), false) as "needs!"
+           from locked l left join scan_strategies t on t.tenant_id = $1 and t.scan_id = $2"#,
         tenant.uuid(),
         id.uuid(),
-    )
-    .execute(conn)
-    .await?;
-    Ok(locked.rows_affected())
+    );
+    needs_requests.fetch_one(conn).await
 }
 
 async fn lock_ended_items(

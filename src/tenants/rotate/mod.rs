@@ -155,6 +155,20 @@ async fn rotation_state(
     }
 }
 
+/// The tenant that was rotated away from this key since a time, within [`REPLAY_WINDOW`]: what began
+/// with the key before is the tenant's.
+///
+/// # Errors
+/// When the database does not answer.
+pub(crate) async fn rotated_since(
+    conn: &mut sqlx::PgConnection,
+    fingerprints: &[Fingerprint],
+    since: Timestamp,
+) -> sqlx::Result<Option<TenantId>> {
+    let rotation = store::find_rotation(conn, fingerprints, since).await?;
+    Ok(rotation.map(|(tenant, _)| tenant))
+}
+
 fn replay_window_start(now: Timestamp) -> Timestamp {
     now.checked_sub(REPLAY_WINDOW).unwrap_or(Timestamp::MIN)
 }

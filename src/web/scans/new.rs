@@ -245,34 +245,28 @@ fn options(fields: &FormFields) -> Markup {
     }
 }
 
-/// Whether to search only what can still be the cheapest; a scan like this one may have another risk.
+/// Whether to search only what can still be the cheapest.
 fn risks(fields: &FormFields) -> Markup {
-    let given = fields.text("max_risk").unwrap_or_default();
+    let texts = [
+        "Find only the cheapest",
+        "starts from the prices that you have; an estimate",
+    ];
     let known = [
         ("", "search all"),
         ("0.02", "miss it in 2 of 100"),
         ("0.05", "miss it in 5 of 100"),
         ("0.2", "miss it in 20 of 100"),
     ];
-    html! {
-        div class="field" {
-            label for="max_risk" { "Find only the cheapest" }
-            select id="max_risk" name="max_risk" aria-describedby="max_risk-hint" {
-                @for (value, text) in known {
-                    option value=(value) selected[given == value] { (text) }
-                }
-                @if !known.iter().any(|(value, _)| *value == given) {
-                    option value=(given) selected { "risk " (given) }
-                }
-            }
-            span id="max_risk-hint" class="hint" { "starts from the prices that you have; an estimate" }
-        }
-    }
+    let other = |risk: &str| format!("risk {risk}");
+    choice(fields, "max_risk", texts, &known, other)
 }
 
-/// How old an answer may be that is not bought again; a scan like this one may have another age.
+/// How old an answer may be that is not bought again.
 fn ages(fields: &FormFields) -> Markup {
-    let given = fields.text("max_age_seconds").unwrap_or_default();
+    let texts = [
+        "Reuse answers up to",
+        "what you have paid for is not bought again",
+    ];
     let known = [
         ("", "no age: search all"),
         ("3600", "an hour old"),
@@ -281,18 +275,31 @@ fn ages(fields: &FormFields) -> Markup {
         ("259200", "3 days old"),
         ("604800", "7 days old"),
     ];
+    let other = |age: &str| format!("{age} seconds old");
+    choice(fields, "max_age_seconds", texts, &known, other)
+}
+
+/// A choice of known values; a scan like this one may have another.
+fn choice(
+    fields: &FormFields,
+    name: &str,
+    [label, hint]: [&str; 2],
+    known: &[(&str, &str)],
+    other: impl Fn(&str) -> String,
+) -> Markup {
+    let given = fields.text(name).unwrap_or_default();
     html! {
         div class="field" {
-            label for="max_age_seconds" { "Reuse answers up to" }
-            select id="max_age_seconds" name="max_age_seconds" aria-describedby="max_age_seconds-hint" {
+            label for=(name) { (label) }
+            select id=(name) name=(name) aria-describedby={ (name) "-hint" } {
                 @for (value, text) in known {
-                    option value=(value) selected[given == value] { (text) }
+                    option value=(value) selected[given == *value] { (text) }
                 }
                 @if known.iter().all(|(value, _)| *value != given) {
-                    option value=(given) selected { (given) " seconds old" }
+                    option value=(given) selected { (other(given)) }
                 }
             }
-            span class="hint" id="max_age_seconds-hint" { "what you have paid for is not bought again" }
+            span class="hint" id={ (name) "-hint" } { (hint) }
         }
     }
 }

@@ -156,6 +156,9 @@ impl RandomCaller {
             if rng.random_bool(0.4) {
                 body["max_age_seconds"] = json!(rng.random_range(1..4));
             }
+            if rng.random_bool(0.3) {
+                body["strategy"] = json!({"find": "cheapest"});
+            }
             self.scans.push(
                 submit(context(fixture, &self.key), &fixture.pace, &body)
                     .await

@@ -122,7 +122,7 @@ impl ChaosRun {
         loop {
             self.callers.resume_all(&self.fixture).await;
             let open =
-                self.fixture.count("select count(*) from scan_items where state not in ('done', 'failed', 'cancelled')").await;
+                self.fixture.count("select count(*) from scan_items where state not in ('done', 'failed', 'cancelled', 'skipped')").await;
             let live = self
                 .fixture
                 .count("select count(*) from scans where finished_at is null")
