@@ -76,6 +76,29 @@ fn unchanged_winners_are_enough() {
 }
 
 #[test]
+fn with_few_stored_prices_it_searches_as_two_phases_and_declares_no_risk() {
+    let (rates, prices) = (ChangeRates::default(), fares(90));
+    let stored = |count: usize| {
+        let mut candidates = calendar(1, &prices);
+        for candidate in &mut candidates[count..] {
+            candidate.stored = None;
+        }
+        candidates
+    };
+    let planner = verify(0.05, &rates, 90);
+    let two_phase = play(&phases(90), &mut stored(0), |position| {
+        prices[position].map(Decimal::from)
+    });
+    for few in [0, 1, 44] {
+        let played = played(&planner, &stored(few), &prices);
+        assert_eq!(played.searched, two_phase.searched, "{few} stored");
+        assert_eq!(played.best.risk, None);
+    }
+    let half = played(&planner, &stored(45), &prices);
+    assert!(half.best.risk.unwrap() <= 0.05, "{half:?}");
+}
+
+#[test]
 fn an_older_calendar_needs_more_searches() {
     let (rates, prices) = (ChangeRates::default(), fares(90));
     let searches = |days| {
