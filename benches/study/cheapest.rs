@@ -39,6 +39,9 @@ const VERIFIED: [(u8, Option<i64>); 6] = [
     (20, Some(7)),
     (5, None),
 ];
+/// Verifications of a calendar of 7 days of which so many in a hundred dates, drawn at random, are
+/// stored.
+const PARTLY_STORED: [usize; 4] = [20, 40, 60, 80];
 /// Verifications of a calendar of 7 days that count own changes: every so many days there was a
 /// calendar, from 14 days ago to 7.
 const OWN_RATES: [(&str, i64); 2] = [("own rates daily", 1), ("own rates weekly", 7)];
@@ -193,6 +196,7 @@ impl Question {
         }
         answers.extend(self.verify(rates));
         answers.extend(self.verify_with_own_rates(rates));
+        answers.extend(self.verify_partly_stored(rates));
         let genuine = |position: &usize| Some((self.fare(*position, 0)?.genuine, *position));
         let cheapest = (0..self.dates.len())
             .filter_map(|date| genuine(&date))
@@ -219,14 +223,7 @@ impl Question {
         VERIFIED
             .into_iter()
             .map(|(percent, age)| {
-                let planner = VerifyWinners {
-                    max_risk: f64::from(percent) / 100.0,
-                    ceiling: self.dates.len() * CEILING / 10,
-                    batch: BATCH,
-                    today: self.today,
-                    rates,
-                    otherwise: self.phases(PHASES[0]),
-                };
+                let planner = self.verification(percent, rates);
                 let from = age.map_or("from nothing".to_owned(), |age| format!("{age} d"));
                 self.answer(
                     &format!("{VERIFY}, risk {percent} %, {from}"),
@@ -257,22 +254,55 @@ impl Question {
                     }
                 }
                 let rates = prior.clone().with(&changes);
-                let planner = VerifyWinners {
-                    max_risk: f64::from(percent) / 100.0,
-                    ceiling: self.dates.len() * CEILING / 10,
-                    batch: BATCH,
-                    today: self.today,
-                    rates: &rates,
-                    otherwise: self.phases(PHASES[0]),
-                };
+                let planner = self.verification(percent, &rates);
                 let name = format!("{name}, risk {percent} %, {age} d");
                 self.answer(&name, &planner, Some(age))
             })
             .collect()
     }
 
+    /// Plays verifications of calendars that have only some of the dates.
+    fn verify_partly_stored(&self, rates: &ChangeRates) -> Vec<Answer> {
+        let mut dates: Vec<_> = (0..self.dates.len()).collect();
+        dates.shuffle(&mut StdRng::seed_from_u64(self.seed));
+        let (percent, age) = (5, 7);
+        PARTLY_STORED
+            .into_iter()
+            .map(|share| {
+                let planner = self.verification(percent, rates);
+                let stored = &dates[..dates.len() * share / 100];
+                self.answer_from(
+                    &format!("{share} % stored, risk {percent} %, {age} d"),
+                    &planner,
+                    |position| stored.contains(&position).then_some(age),
+                )
+            })
+            .collect()
+    }
+
+    fn verification<'a>(&self, percent: u8, rates: &'a ChangeRates) -> VerifyWinners<'a> {
+        VerifyWinners {
+            max_risk: f64::from(percent) / 100.0,
+            ceiling: self.dates.len() * CEILING / 10,
+            batch: BATCH,
+            today: self.today,
+            rates,
+            otherwise: self.phases(PHASES[0]),
+        }
+    }
+
     /// Plays one strategy, with a stored calendar of this age if there is one.
     fn answer(&self, strategy: &str, planner: &dyn SearchPlanner, age: Option<i64>) -> Answer {
+        self.answer_from(strategy, planner, |_| age)
+    }
+
+    /// Plays one strategy, with stored prices of the ages of their positions.
+    fn answer_from(
+        &self,
+        strategy: &str,
+        planner: &dyn SearchPlanner,
+        age: impl Fn(usize) -> Option<i64>,
+    ) -> Answer {
         let shown = |position: usize, age: i64| {
             self.fare(position, age)
                 .and_then(ScenarioFare::found)
@@ -283,7 +313,7 @@ impl Question {
             .iter()
             .enumerate()
             .map(|(position, date)| Candidate {
-                stored: age.map(|age| StoredPrice {
+                stored: age(position).map(|age| StoredPrice {
                     price: shown(position, age),
                     age: SignedDuration::from_hours(24 * age),
                 }),

@@ -42,7 +42,7 @@ begin
                         else 'done' end as next_state
             from unnest(p_items, p_numbers) as x (item_id, number)
             join scan_items i on i.tenant_id = p_tenant and i.item_id = x.item_id and i.attempt = x.number
-                             and i.api = p_api and i.state in ('claimed', 'calling')
+                             and i.api = p_api and i.worker_id is not null
             join scans s on s.tenant_id = p_tenant and s.scan_id = i.scan_id
         ), lost as (
             update attempts a set ended_at = p_now, search_status = 'degraded', reason = 'worker_lost'
@@ -101,7 +101,7 @@ returns table (tenant_id uuid, api text, items uuid[], numbers integer[])
 language sql as $$
     select i.tenant_id, i.api, array_agg(i.item_id), array_agg(i.attempt)
     from scan_items i
-    where i.worker_id = p_worker and i.state in ('claimed', 'calling') and i.claimed_at < clock_timestamp() - p_grace
+    where i.worker_id = p_worker and i.claimed_at < clock_timestamp() - p_grace
       and not exists (select from unnest(p_items, p_numbers) as held (item_id, number)
                       where held.item_id = i.item_id and held.number = i.attempt)
     group by i.tenant_id, i.api
@@ -116,7 +116,7 @@ language sql as $$
     from (select i.tenant_id, i.api, i.item_id, i.attempt
           from scan_items i
           left join workers w on w.worker_id = i.worker_id
-          where i.state in ('claimed', 'calling') and (w.dead or w.worker_id is null)
+          where i.worker_id is not null and (w.dead or w.worker_id is null)
             and not exists (select from unnest(p_except_tenants, p_except_apis) x (tenant_id, api)
                             where x.tenant_id = i.tenant_id and x.api = i.api)
           limit p_limit) o

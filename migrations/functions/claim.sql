@@ -69,7 +69,7 @@ begin
         lane.arrival := least(greatest(lane.arrival, t), t + lane.burst * lane.emission + interval '1 minute');
         select count(*) into in_use
         from (select from scan_items i
-              where i.tenant_id = lane.tenant_id and i.api = lane.api and i.state in ('claimed', 'calling')
+              where i.tenant_id = lane.tenant_id and i.api = lane.api and i.worker_id is not null
               limit lane.max_in_flight) busy;
         left_of := calls_within_plan(lane, in_use, t);
         may := least(calls_within_pace(lane, t), lane.max_in_flight - in_use, left_of, share);
@@ -82,9 +82,9 @@ begin
             with moved as (
                 update scan_items i
                 set state = 'claimed', attempt = i.attempt + 1, worker_id = p_worker, claimed_at = t
-                where i.state = 'pending' and i.ctid = any (array(
+                where i.is_pending and i.ctid = any (array(
                     select p.ctid from scan_items p
-                    where p.tenant_id = lane.tenant_id and p.api = lane.api and p.state = 'pending' and p.turn >= look
+                    where p.tenant_id = lane.tenant_id and p.api = lane.api and p.is_pending and p.turn >= look
                     order by p.turn, p.item_id limit wanted - got))
                 returning i.item_id, i.turn
             )
@@ -117,7 +117,7 @@ begin
         lane.full_up := in_use >= lane.max_in_flight or coalesce(left_of - got <= 0, false) and in_use > 0;
         -- Fewer than wanted: the lane is empty, unless a late answer has just changed some of its items, which this claim then passed over.
         if got < wanted and exists (select from scan_items p
-                                    where p.tenant_id = lane.tenant_id and p.api = lane.api and p.state = 'pending') then
+                                    where p.tenant_id = lane.tenant_id and p.api = lane.api and p.is_pending) then
             lane.next_at := t;
         elsif got < wanted then
             lane.next_at := null;
@@ -157,7 +157,7 @@ returns table (tenant_id uuid, api text)
 language sql as $$
     select distinct d.tenant_id, d.api
     from (select i.tenant_id, i.api from scan_items i
-          where i.state = 'delayed' and i.not_before <= clock_timestamp()
+          where i.is_delayed and i.not_before <= clock_timestamp()
             and not exists (select from unnest(p_except_tenants, p_except_apis) x (tenant_id, api)
                             where x.tenant_id = i.tenant_id and x.api = i.api)
           order by i.not_before limit p_limit) d
@@ -177,7 +177,7 @@ begin
     for work in
         with due as (
             select i.item_id, i.scan_id, i.position from scan_items i
-            where i.tenant_id = p_tenant and i.api = p_api and i.state = 'delayed' and i.not_before <= clock_timestamp()
+            where i.tenant_id = p_tenant and i.api = p_api and i.is_delayed and i.not_before <= clock_timestamp()
             order by i.item_id limit p_limit
             for no key update
         ), placed as (

@@ -42,7 +42,7 @@ cross join lateral (
     select count(*) as running
     from scan_items i
     where s.finished_at is null and i.tenant_id = s.tenant_id and i.api = s.api and i.scan_id = s.scan_id
-      and i.state in ('claimed', 'calling') and i.state = 'calling'
+      and i.worker_id is not null and i.state = 'calling'
 ) busy;
 
 -- Pauses a live scan and holds its items that were not sent; calls in flight complete. What a worker has seen may be outdated, so it is

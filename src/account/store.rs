@@ -156,7 +156,7 @@ pub(super) async fn lanes(
                   p.burst as "burst!", p.max_in_flight as "max_in_flight!",
                   -- By the index of what is in flight; what was only claimed has not been sent.
                   (select count(*) from scan_items i
-                   where i.tenant_id = l.tenant_id and i.api = l.api and i.state in ('claimed', 'calling') and i.state = 'calling')
+                   where i.tenant_id = l.tenant_id and i.api = l.api and i.worker_id is not null and i.state = 'calling')
                       as "in_flight!",
                   l.plan_limit, l.plan_remaining, l.plan_reset_at as "plan_reset_at: Timestamp", l.plan_seen_at as "plan_seen_at: Timestamp",
                   case when l.paused_until > clock_timestamp() then l.pause_reason end as "paused: PauseReason",

@@ -23,8 +23,9 @@ use crate::contract::scans::DecisionReason;
 /// If the searched prices show that the stored ones say nothing, it searches on up to `ceiling` and
 /// declares what is then true: each candidate is as likely as another to be the cheapest.
 ///
-/// Without any stored price it does what `otherwise` does, up to `ceiling`, whatever `max_risk`, and
-/// declares no risk: rates of change say nothing about prices that were never seen.
+/// With few stored answers it does what `otherwise` does, up to `ceiling`, whatever `max_risk`, and
+/// declares no risk: rates of change say nothing about prices that were never seen. To search each of
+/// those costs more than two phases, and some of them in no order find less.
 #[derive(Debug, Clone, Copy)]
 pub struct VerifyWinners<'a> {
     /// The highest acceptable risk, from 0 to 1. With 0 it searches all.
@@ -38,13 +39,28 @@ pub struct VerifyWinners<'a> {
     pub today: Date,
     /// How often prices change.
     pub rates: &'a ChangeRates,
-    /// What is done without stored prices.
+    /// What is done with few stored prices.
     pub otherwise: TwoPhase,
 }
 
 impl VerifyWinners<'_> {
+    /// Whether there is a stored price, and half of the candidates have a stored answer: fewer are
+    /// enough where `otherwise` searches all. The same for all decisions of a question, because its
+    /// stored answers are those of the first one.
+    fn has_enough_stored(&self, view: &SearchView<'_>) -> bool {
+        let stored = || {
+            view.candidates
+                .iter()
+                .filter_map(|candidate| candidate.stored)
+        };
+        let mut positions = 0..view.candidates.len();
+        let searches_all = positions.all(|position| self.otherwise.is_coarse(position));
+        stored().any(|stored| stored.price.is_some())
+            && (searches_all || 2 * stored().count() >= view.candidates.len())
+    }
+
     /// `otherwise`, up to the ceiling.
-    fn without_stored_prices(&self, view: &SearchView<'_>, left: usize) -> ExplainedDecision {
+    fn with_few_stored_prices(&self, view: &SearchView<'_>, left: usize) -> ExplainedDecision {
         let mut explained = self.otherwise.explain(view);
         match &mut explained.decision {
             PlannerDecision::Search(batch) if left > 0 => batch.truncate(left),
@@ -71,12 +87,8 @@ impl ExplainedPlanner for VerifyWinners<'_> {
     fn explain(&self, view: &SearchView<'_>) -> ExplainedDecision {
         let searched = view.candidates.len() - view.unsearched().count();
         let left = self.ceiling.saturating_sub(searched);
-        let mut stored = view
-            .candidates
-            .iter()
-            .filter_map(|candidate| candidate.stored);
-        if stored.all(|stored| stored.price.is_none()) {
-            return self.without_stored_prices(view, left);
+        if !self.has_enough_stored(view) {
+            return self.with_few_stored_prices(view, left);
         }
         let estimate = Estimate::of(view, self.rates, self.today);
         let risk = Some(estimate.risk());

@@ -153,7 +153,7 @@ fn delete_dead_workers(
             "delete from workers where worker_id = any (array(
                  select w.worker_id from workers w
                  where w.dead and w.lease_until < $1
-                   and not exists (select from scan_items i where i.worker_id = w.worker_id and i.state in ('claimed', 'calling'))
+                   and not exists (select from scan_items i where i.worker_id = w.worker_id and i.worker_id is not null)
                  limit $2 for update skip locked))",
             (now - DEAD_WORKERS_KEPT).to_sqlx() as _,
             MAX_ROWS,

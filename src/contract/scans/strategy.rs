@@ -263,7 +263,7 @@ pub struct FindProgress {
     /// The cheapest that a search returned so far, in the currency of the request.
     pub best: Option<FoundBest>,
     /// The estimated probability that an item without an answer is cheaper than `best` by more than
-    /// 1 %. Null until the last decision, and if nothing can be said: without stored prices rates of
+    /// 1 %. Null until the last decision, and if nothing can be said: with few stored prices rates of
     /// change say nothing.
     #[schema(minimum = 0, maximum = 1)]
     pub risk_of_cheaper: Option<f64>,

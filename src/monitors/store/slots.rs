@@ -140,7 +140,7 @@ pub(in crate::monitors) async fn active_runs(
     let rows = sqlx::query!(
         r#"select c.scan_id, v.status as "status!", v.status_reason,
                   exists (select from scan_items i left join workers w on w.worker_id = i.worker_id
-                          where i.tenant_id = c.tenant_id and i.api = c.api and i.scan_id = c.scan_id and i.state in ('claimed', 'calling')
+                          where i.tenant_id = c.tenant_id and i.api = c.api and i.scan_id = c.scan_id and i.worker_id is not null
                             and (w.worker_id is null or w.dead or w.lease_until < clock_timestamp())) as "is_abandoned!"
            from scans c join shown_scans v on v.tenant_id = c.tenant_id and v.scan_id = c.scan_id
            where c.tenant_id = $1 and c.monitor_id = $2 and c.finished_at is null"#,

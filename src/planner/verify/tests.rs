@@ -76,6 +76,29 @@ fn unchanged_winners_are_enough() {
 }
 
 #[test]
+fn with_few_stored_prices_it_searches_as_two_phases_and_declares_no_risk() {
+    let (rates, prices) = (ChangeRates::default(), fares(90));
+    let stored = |count: usize| {
+        let mut candidates = calendar(1, &prices);
+        for candidate in &mut candidates[count..] {
+            candidate.stored = None;
+        }
+        candidates
+    };
+    let planner = verify(0.05, &rates, 90);
+    let two_phase = play(&phases(90), &mut stored(0), |position| {
+        prices[position].map(Decimal::from)
+    });
+    for few in [0, 1, 44] {
+        let played = played(&planner, &stored(few), &prices);
+        assert_eq!(played.searched, two_phase.searched, "{few} stored");
+        assert_eq!(played.best.risk, None);
+    }
+    let half = played(&planner, &stored(45), &prices);
+    assert!(half.best.risk.unwrap() <= 0.05, "{half:?}");
+}
+
+#[test]
 fn an_older_calendar_needs_more_searches() {
     let (rates, prices) = (ChangeRates::default(), fares(90));
     let searches = |days| {
@@ -220,8 +243,12 @@ proptest! {
         positions.dedup();
         prop_assert_eq!(positions.len(), careful.searched.len(), "never twice");
         prop_assert!(positions.len() <= ceiling);
-        let has_stored = candidates.iter().any(|candidate| candidate.stored.is_some_and(|stored| stored.price.is_some()));
-        prop_assert_eq!(careful.best.risk.is_some(), has_stored);
+        let stored: Vec<_> = candidates.iter().filter_map(|candidate| candidate.stored).collect();
+        let otherwise = phases(candidates.len());
+        let is_enough = 2 * stored.len() >= candidates.len()
+            || (0..candidates.len()).all(|position| otherwise.is_coarse(position));
+        let verifies = is_enough && stored.iter().any(|stored| stored.price.is_some());
+        prop_assert_eq!(careful.best.risk.is_some(), verifies);
         if let Some(risk) = careful.best.risk {
             prop_assert!((0.0..=1.0).contains(&risk));
             let is_all = positions.len() == candidates.len();

@@ -81,7 +81,7 @@ pub(super) async fn pause(pool: &PgPool, tenant: TenantId) -> sqlx::Result<()> {
 /// Counts calls in flight, unrecorded answers and running deliveries.
 pub(super) async fn in_flight(conn: impl PgExecutor<'_>, tenant: TenantId) -> sqlx::Result<i64> {
     let counted = sqlx::query_scalar!(
-        r#"select (select count(*) from scan_items where tenant_id = $1 and state in ('claimed', 'calling'))
+        r#"select (select count(*) from scan_items where tenant_id = $1 and worker_id is not null)
                 + (select count(*) from attempts a join scans s on s.tenant_id = $1 and s.scan_id = a.scan_id
                    where a.tenant_id = $1 and s.finished_at is null and a.ended_at is null)
                 + (select count(*) from webhook_endpoints where tenant_id = $1 and taken_until > clock_timestamp()) as "count!""#,

@@ -186,7 +186,7 @@ async fn removable_tenants(
                where s.tenant_id = t.tenant_id and s.finished_at is null and s.status in ('queued', 'running')
                  and coalesce(l.pause_reason, '') not in ('key_rejected', 'not_subscribed'))
            and not exists (
-               select from scan_items i where i.tenant_id = t.tenant_id and i.state in ('claimed', 'calling'))
+               select from scan_items i where i.tenant_id = t.tenant_id and i.worker_id is not null)
          order by t.created_at limit $3",
         only,
         before.to_sqlx() as _,
