@@ -15,7 +15,7 @@ const MAX_FIND_ITEMS: usize = 1_000;
 /// The decisions of a question with stored prices are about so many at most. With 90 items two are
 /// searched at a time, as in the studies of docs/laboratory.md.
 const DECISIONS: usize = 45;
-/// What is done without stored prices: the phases of the studies.
+/// What is done with few stored prices: the phases of the studies.
 const COARSE_STEP: usize = 4;
 const REFINE: usize = 4;
 
@@ -37,13 +37,13 @@ pub struct FindPlan {
     pub batch: usize,
     /// The one currency of all items.
     pub currency: String,
-    /// What is done without stored prices: two phases, or without exactly one date range a search
+    /// What is done with few stored prices: two phases, or without exactly one date range a search
     /// of all.
     pub otherwise: TwoPhase,
 }
 
 impl PlannedStrategy {
-    /// The phases: those that were asked for, or those of a question without stored prices.
+    /// The phases: those that were asked for, or those of a question with few stored prices.
     #[must_use]
     pub fn phases(&self) -> &TwoPhase {
         match self {
