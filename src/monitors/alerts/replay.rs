@@ -138,6 +138,7 @@ fn snapshot(
                 price: found.price.map(|price| (price, currency())),
                 offer: None,
             },
+            is_implausible: false,
         });
         past.push((item, found.past));
     }
