@@ -1,6 +1,6 @@
 //! `script/study implausible`: which prices are marked implausible, if one in twenty is wrong?
 
-use farescan::history::plausibility::{PlausibilityCheck, SeenPrice};
+use farescan::history::plausibility::{PlausibilityCheck, PriceOfDay};
 use jiff::ToSpan as _;
 use jiff::civil::time;
 use rand::rngs::StdRng;
@@ -144,7 +144,7 @@ fn watch(fares: &[Vec<Option<i64>>], world: u64, step: usize, dates: usize) -> C
             let error = random.random_bool(ERRORS).then(|| drawn_error(&mut random));
             #[expect(clippy::cast_precision_loss, reason = "prices of a study are small")]
             let price = error.map_or(fare, |factor| to_price(1, fare as f64 / 1000.0 * factor));
-            seen.push(SeenPrice {
+            seen.push(PriceOfDay {
                 dates: (i32::try_from(date).unwrap(), None),
                 price,
                 is_complete: true,

@@ -279,7 +279,8 @@ impl AskedProduct {
             self.since = self.since.min(verdict::compared_since(price.seen_at));
         }
         if let Some(days) = question.lowest_of_days.iter().max() {
-            self.since = self.since.min(begin(*days));
+            let since = verdict::plausible_since(begin(*days));
+            self.since = self.since.min(since);
         }
         self.until = self.until.max(price.before);
         if question.plausibility {
@@ -310,32 +311,17 @@ impl AskedProduct {
     /// Takes a sample; they come in the order of their times.
     fn take(&mut self, sample: &Sample) {
         // Packed days are read whole; what came after the run began is its own.
-        let counts = self.verdicts || self.plausibility;
-        if counts && sample.at < self.until.as_microsecond() {
-            self.daily.add(sample);
-        }
-        let Some(price) = sample.price else { return };
-        let Some(places) = self.by_dates.get(&sample.dates()) else {
-            return;
-        };
-        for place in places {
-            let asked = &mut self.prices[*place];
-            if sample.at >= asked.before {
-                continue;
-            }
-            for of_days in &mut asked.lowest {
-                let is_lower = of_days.lowest.is_none_or(|(known, _)| price < known);
-                if sample.at >= of_days.since && is_lower {
-                    of_days.lowest = Some((price, sample.at));
-                }
-            }
+        if sample.at < self.until.as_microsecond() {
+            let plausible = |sample: &Sample| lower(&self.by_dates, &mut self.prices, sample);
+            self.daily.add_with(sample, plausible);
         }
     }
 
     /// The past of each price with its place.
-    fn finish(self) -> Vec<(usize, PastOfPrice)> {
+    fn finish(mut self) -> Vec<(usize, PastOfPrice)> {
         let judged: Vec<_> = self.prices.iter().map(|price| price.judged).collect();
-        let prices = self.daily.finish();
+        let plausible = |sample: &Sample| lower(&self.by_dates, &mut self.prices, sample);
+        let prices = self.daily.finish_with(plausible);
         let verdicts = if self.verdicts {
             verdict::verdicts(self.api, &prices, &judged)
         } else {
@@ -361,6 +347,27 @@ impl AskedProduct {
             (asked.place, past)
         });
         past.collect()
+    }
+}
+
+/// Makes a plausible price the lowest of its dates, where it is.
+fn lower(
+    by_dates: &HashMap<(i32, Option<i32>), Vec<usize>>,
+    prices: &mut [AskedPrice],
+    sample: &Sample,
+) {
+    let Some(price) = sample.price else { return };
+    for place in by_dates.get(&sample.dates()).into_iter().flatten() {
+        let asked = &mut prices[*place];
+        if sample.at >= asked.before {
+            continue;
+        }
+        for of_days in &mut asked.lowest {
+            let is_lower = of_days.lowest.is_none_or(|(known, _)| price < known);
+            if sample.at >= of_days.since && is_lower {
+                of_days.lowest = Some((price, sample.at));
+            }
+        }
     }
 }
 

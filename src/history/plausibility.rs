@@ -18,13 +18,13 @@ const MOVED_DATES: usize = 3;
 const ONE_IN: usize = 10;
 
 /// Departure or check-in, and return or check-out if any, in days since 1970.
-pub type Dates = (i32, Option<i32>);
+pub type DatePair = (i32, Option<i32>);
 
 /// A price of a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SeenPrice {
+pub struct PriceOfDay {
     /// Its departure or stay.
-    pub dates: Dates,
+    pub dates: DatePair,
     /// In thousandths, more than 0.
     pub price: i64,
     /// Whether the search was complete. A partial answer may lack the lowest offer, so its price
@@ -47,13 +47,13 @@ type LastPrices = [Option<(i32, i64)>; DAYS];
 /// The newest prices of one product, by which those of the next day are judged.
 #[derive(Debug, Clone, Default)]
 pub struct PlausibilityCheck {
-    newest: HashMap<Dates, LastPrices>,
+    newest: HashMap<DatePair, LastPrices>,
 }
 
 impl PlausibilityCheck {
     /// For each price of a day, in the order of their times, the usual price if it is implausible.
     /// Days must ascend, and all prices of a day are given together.
-    pub fn check_day(&mut self, day: i32, prices: &[SeenPrice]) -> Vec<Option<MedianPrice>> {
+    pub fn check_day(&mut self, day: i32, prices: &[PriceOfDay]) -> Vec<Option<MedianPrice>> {
         let usual: Vec<_> = prices
             .iter()
             .map(|seen| self.usual_price(day, seen.dates))
@@ -85,7 +85,7 @@ impl PlausibilityCheck {
     }
 
     /// `None` if there are too few prices.
-    fn usual_price(&self, day: i32, dates: Dates) -> Option<MedianPrice> {
+    fn usual_price(&self, day: i32, dates: DatePair) -> Option<MedianPrice> {
         let newest = self.newest.get(&dates)?;
         let (since, _) = newest[0]?;
         if day.saturating_sub(since) > MAX_AGE_DAYS {
@@ -111,7 +111,7 @@ fn is_far(ratio: f64) -> bool {
 }
 
 /// The dates that can be compared, with the ratio of their last price of the day to the usual one.
-fn moves_of(last: &HashMap<Dates, (i64, Option<MedianPrice>)>) -> Vec<(Dates, f64)> {
+fn moves_of(last: &HashMap<DatePair, (i64, Option<MedianPrice>)>) -> Vec<(DatePair, f64)> {
     let moves = last.iter().filter_map(|(dates, (price, usual))| {
         let usual = (*usual)?;
         Some((*dates, ratio(*price, usual)))
@@ -120,7 +120,7 @@ fn moves_of(last: &HashMap<Dates, (i64, Option<MedianPrice>)>) -> Vec<(Dates, f6
 }
 
 /// Whether enough other dates moved the same way, at least half as far: by the root of the ratio.
-fn is_common(moves: &[(Dates, f64)], dates: Dates, ratio: f64) -> bool {
+fn is_common(moves: &[(DatePair, f64)], dates: DatePair, ratio: f64) -> bool {
     let (mut others, mut moved) = (0, 0);
     for (_, other) in moves.iter().filter(|(other, _)| *other != dates) {
         others += 1;
@@ -138,8 +138,8 @@ fn is_common(moves: &[(Dates, f64)], dates: Dates, ratio: f64) -> bool {
 mod tests {
     use super::*;
 
-    fn seen(date: i32, price: i64) -> SeenPrice {
-        SeenPrice {
+    fn seen(date: i32, price: i64) -> PriceOfDay {
+        PriceOfDay {
             dates: (date, None),
             price: 1_000 * price,
             is_complete: true,
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn of_a_day_the_last_complete_price_counts() {
         let mut check = after(1, &[100, 100]);
-        let partial = SeenPrice {
+        let partial = PriceOfDay {
             is_complete: false,
             ..seen(0, 10)
         };

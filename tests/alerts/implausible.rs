@@ -106,12 +106,30 @@ async fn an_implausible_price_is_stored_and_marked_and_fires_nothing() {
     let newest = series["data"].as_array().unwrap().last().unwrap();
     assert_eq!(newest["history_verdict"]["class"], "implausible");
 
-    // The others follow: a sale. What was marked is not, now that its day has more prices.
+    // The others follow: a sale. What was marked is not, now that its day has more prices. The best
+    // price is that of the first date, which was seen before, so it is no low of 30 days.
     test.respond_with(|asked| fares(&[60], asked));
     let slot = test.run(&id).await;
-    assert_eq!(judged(&slot), [&json!(7), &json!(0)], "{slot}");
+    assert_eq!(judged(&slot), [&json!(6), &json!(0)], "{slot}");
     let latest = test.get(&path).await["data"][0].clone();
     assert_eq!(latest["history_verdict"]["class"], "insufficient");
+    test.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_implausible_price_of_an_earlier_day_is_no_low_of_days() {
+    let test = AlertTest::open().await;
+    let own = tenant(test.pool(), &ring(), KEY).await;
+    let date = today().saturating_add(60.days());
+    let seen = [(5, 200), (4, 200), (3, 200), (2, 60), (1, 190)];
+    let seen = seen.map(|(ago, price)| Seen(date, ago, SearchStatus::Ok, Some(price)));
+    test.insert_past(own, &seen).await;
+    let rules = json!([{"type": "new_low", "days": 30}]);
+    let id = test.monitor(&of_dates(&[date], &rules)).await;
+    test.respond_with(|asked| fares(&[170], asked));
+    let slot = test.run(&id).await;
+    assert_eq!(judged(&slot), [&json!(1), &json!(0)], "{slot}");
+    assert_eq!(test.alerts(&id).await[0]["reference"]["price"], 190);
     test.close().await;
 }
 

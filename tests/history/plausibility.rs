@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use farescan::history::plausibility::{PlausibilityCheck, SeenPrice};
+use farescan::history::plausibility::{PlausibilityCheck, PriceOfDay};
 use farescan::sandbox::scenarios::{FareRoute, PriceProcess, Scenario};
 use jiff::ToSpan as _;
 use jiff::civil::{Date, date, time};
@@ -83,7 +83,7 @@ fn watch(fares: &[Vec<Option<i64>>], random: &mut Rng, counts: &mut Counts) {
             let Some(fare) = fares[day] else { continue };
             let is_on_sale = is_sale_day && random.below(5) == 0;
             let (price, kind) = seen_price(fare, is_on_sale, random);
-            seen.push(SeenPrice {
+            seen.push(PriceOfDay {
                 dates: (i32::try_from(number).unwrap(), None),
                 price,
                 is_complete: true,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rust_decimal::Decimal;
 
 use super::JudgedPrice;
-use crate::history::plausibility::{MedianPrice, PlausibilityCheck, SeenPrice};
+use crate::history::plausibility::{MedianPrice, PlausibilityCheck, PriceOfDay};
 use crate::history::sample::{Sample, SampleStatus};
 
 /// The lowest price of a departure or stay on one day. The order of the fields is the order of
@@ -35,8 +35,9 @@ impl DailyPrice {
 pub(in crate::history) struct DailyPrices {
     /// The last day …
     day: i32,
-    /// … and its prices.
-    seen: Vec<SeenPrice>,
+    /// … and its prices, with their samples.
+    seen: Vec<PriceOfDay>,
+    samples: Vec<Sample>,
     check: PlausibilityCheck,
     prices: PlausiblePrices,
 }
@@ -53,6 +54,12 @@ pub(in crate::history) struct PlausiblePrices {
 impl DailyPrices {
     /// Adds the price of a sample, if its departure or check-in had not passed.
     pub(in crate::history) fn add(&mut self, sample: &Sample) {
+        self.add_with(sample, |_| {});
+    }
+
+    /// As [`Self::add`]. Calls `visit` with the samples of the day before, once it is over, that have
+    /// a plausible price.
+    pub(in crate::history) fn add_with(&mut self, sample: &Sample, visit: impl FnMut(&Sample)) {
         let Some(price) = sample.price.and_then(|price| price.thousandths()) else {
             return;
         };
@@ -61,43 +68,52 @@ impl DailyPrices {
             return;
         }
         if self.day != day {
-            self.close_day();
+            self.close_day(visit);
             self.day = day;
         }
-        self.seen.push(SeenPrice {
+        self.seen.push(PriceOfDay {
             dates: sample.dates(),
             price,
             is_complete: sample.status == SampleStatus::Complete,
         });
+        self.samples.push(*sample);
     }
 
-    fn close_day(&mut self) {
+    fn close_day(&mut self, mut visit: impl FnMut(&Sample)) {
         let usual = self.check.check_day(self.day, &self.seen);
         let mut lowest = Vec::with_capacity(self.seen.len());
-        for (seen, usual) in self.seen.drain(..).zip(usual) {
-            let (first_date, last_date) = seen.dates;
+        let seen = self.seen.drain(..).zip(self.samples.drain(..));
+        for ((seen, sample), usual) in seen.zip(usual) {
+            let (first_date, _) = seen.dates;
             let price = DailyPrice {
-                nights: last_date.map(|last| last - first_date),
+                nights: sample.nights(),
                 day: self.day,
                 first_date,
                 price: seen.price,
             };
-            match usual {
-                Some(usual) => {
-                    let judged = JudgedPrice::of_daily(&price);
-                    self.prices.implausible.insert(judged, usual);
-                }
-                // A partial answer may lack the lowest price.
-                None if seen.is_complete => lowest.push(price),
-                None => {}
+            if let Some(usual) = usual {
+                let judged = JudgedPrice::of_daily(&price);
+                self.prices.implausible.insert(judged, usual);
+                continue;
+            }
+            visit(&sample);
+            // A partial answer may lack the lowest price.
+            if seen.is_complete {
+                lowest.push(price);
             }
         }
         keep_lowest(&mut lowest);
         self.prices.daily.append(&mut lowest);
     }
 
-    pub(in crate::history) fn finish(mut self) -> PlausiblePrices {
-        self.close_day();
+    pub(in crate::history) fn finish(self) -> PlausiblePrices {
+        self.finish_with(|_| {})
+    }
+
+    /// As [`Self::finish`]. Calls `visit` with the samples of the last day that have a plausible
+    /// price.
+    pub(in crate::history) fn finish_with(mut self, visit: impl FnMut(&Sample)) -> PlausiblePrices {
+        self.close_day(visit);
         keep_lowest(&mut self.prices.daily);
         self.prices
     }

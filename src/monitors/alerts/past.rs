@@ -21,8 +21,12 @@ use crate::ids::{ItemId, ScanId};
 use crate::monitors::store::UnevaluatedSlot;
 use crate::scans::cells;
 
+/// Prices of a run that are compared with their history together: their requests are in memory at a
+/// time, and may be long.
+const PRICES_AT_A_TIME: usize = 500;
+
 /// A price that an item found, with its currency and time.
-type FoundPrice = (ItemId, Decimal, String, Timestamp);
+type ItemPrice = (ItemId, Decimal, String, Timestamp);
 
 /// Marks the prices of a run that are implausible, if a rule is about prices. If there is no time,
 /// or the history cannot be decoded, the run notes it, and its rules see all prices: a missed alert
@@ -46,17 +50,19 @@ pub(super) async fn mark_implausible(
         plausibility: true,
         ..PastQuestion::default()
     };
-    let prices = run.found_prices();
-    match read_past(conn, slot, scan, run, &question, &prices, until).await? {
-        Some(past) => {
-            let implausible = past
-                .into_iter()
-                .filter(|(_, past)| past.implausible.is_some());
-            let items: HashSet<_> = implausible.map(|(item, _)| item).collect();
-            run.set_implausible(&items);
-        }
-        None => run.set_plausibility_unread(),
+    let mut marked = HashSet::new();
+    for prices in run.found_prices().chunks(PRICES_AT_A_TIME) {
+        let past = read_past(conn, slot, scan, run, &question, prices, until).await?;
+        let Some(past) = past else {
+            run.set_plausibility_unread();
+            return Ok(());
+        };
+        let implausible = past
+            .into_iter()
+            .filter(|(_, past)| past.implausible.is_some());
+        marked.extend(implausible.map(|(item, _)| item));
     }
+    run.set_implausible(&marked);
     Ok(())
 }
 
@@ -109,7 +115,7 @@ async fn read_past(
     scan: ScanId,
     run: &RunSnapshot,
     question: &PastQuestion,
-    prices: &[FoundPrice],
+    prices: &[ItemPrice],
     until: Instant,
 ) -> sqlx::Result<Option<Vec<(ItemId, PastOfPrice)>>> {
     if prices.is_empty() {
