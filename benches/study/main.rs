@@ -15,6 +15,7 @@
 mod cheapest;
 mod comparators;
 mod families;
+mod implausible;
 mod monitors;
 mod statistics;
 mod table;
@@ -36,6 +37,8 @@ enum StudyName {
     Monitors,
     /// Both
     All,
+    /// Which prices are marked implausible, if one in twenty is wrong
+    Implausible,
 }
 
 /// Plays search strategies against price processes.
@@ -96,7 +99,15 @@ fn run(args: &StudyArgs) -> Result<(), Box<dyn std::error::Error>> {
         starts: args.starts.into(),
     };
     let mut results = Vec::new();
-    if args.study != StudyName::Monitors {
+    if args.study == StudyName::Implausible {
+        let rows = implausible::run(&families, &worlds);
+        if args.json {
+            add_rows(&mut results, &rows)?;
+        } else {
+            implausible::print(&rows);
+        }
+    }
+    if matches!(args.study, StudyName::Cheapest | StudyName::All) {
         let begun = Instant::now();
         let rows = cheapest::run(&families, &worlds)?;
         if args.json {
@@ -106,7 +117,7 @@ fn run(args: &StudyArgs) -> Result<(), Box<dyn std::error::Error>> {
             println!("played in {:.0?}\n", begun.elapsed());
         }
     }
-    if args.study != StudyName::Cheapest {
+    if matches!(args.study, StudyName::Monitors | StudyName::All) {
         let begun = Instant::now();
         let rows = monitors::run(&families, &worlds, args.days.into())?;
         if args.json {

@@ -3,6 +3,7 @@
 //! (`history::verdict`).
 
 use jiff::civil::Date;
+use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -24,6 +25,8 @@ string_enum! {
         High = "high",
         /// There are fewer than 20 prices to compare with, or most of them are the same price.
         Insufficient = "insufficient",
+        /// So far off the usual price of its departure or stay that it is taken for an error.
+        Implausible = "implausible",
     }
 }
 
@@ -40,7 +43,7 @@ pub struct HistoryVerdict {
     /// Low, typical, high …
     pub class: PriceClass,
     /// From 0, the cheapest, to 100, to one decimal. Where there are few prices, prices of other
-    /// numbers of days ahead also count. Null with `insufficient`.
+    /// numbers of days ahead also count. Null with `insufficient` and `implausible`.
     pub percentile: Option<f64>,
     /// Number of prices that it is compared with: one for each departure or stay and day.
     pub n: u32,
@@ -60,6 +63,22 @@ pub struct HistoryVerdict {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub became_cheaper: Option<BecameCheaper>,
+    /// What the departure or stay cost lately; absent unless the price is `implausible`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub usual: Option<UsualPrice>,
+}
+
+/// The median of the last prices of three earlier days of a departure or stay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UsualPrice {
+    /// In the currency of the surrounding object.
+    #[serde(serialize_with = "crate::contract::money::price")]
+    #[schema(value_type = f64)]
+    pub price: Decimal,
+    /// The first of these days, in UTC.
+    #[schema(value_type = String, format = Date)]
+    pub since: Date,
 }
 
 /// A range of days before departure or check-in, both ends included.

@@ -220,7 +220,7 @@ async fn judged_buckets(
         tenant,
         product.stored(),
         since,
-        spec.until,
+        verdict::end_of_day(spec.until),
         |sample| {
             buckets.add(sample);
             prices.add(sample);
@@ -230,7 +230,7 @@ async fn judged_buckets(
     let buckets = buckets.finish();
     let lowest = |stats: &BucketStats| JudgedPrice::of(stats.lowest.as_ref()?);
     let judged: Vec<_> = buckets.iter().map(lowest).collect();
-    let verdicts = verdict::verdicts(product.endpoint.api(), prices, &judged);
+    let verdicts = verdict::verdicts(product.endpoint.api(), &prices.finish(), &judged);
     Ok(buckets.into_iter().zip(verdicts).collect())
 }
 

@@ -11,7 +11,6 @@ use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, Postgres};
 
 use super::buckets::{MAX_PRODUCTS, StoredSeries, for_each_sample};
-use super::daily_pack::midnight;
 use super::latest::{MAX_ROWS, rows};
 use super::presenter::ProductPresenter;
 use super::product::Product;
@@ -75,13 +74,17 @@ async fn judge(
         unpacked_since: row.unpacked_since.map(|since| since.to_jiff()),
     };
     let mut prices = DailyPrices::default();
-    let (since, until) = (verdict::compared_since(first), midnight(last));
+    let (since, until) = (verdict::compared_since(first), verdict::end_of_day(last));
     for_each_sample(conn, tenant, stored, since, until, |sample| {
         prices.add(sample);
     })
     .await?;
     let judged: Vec<_> = rows.iter().map(|row| judged_price(row)).collect();
-    Ok(verdict::verdicts(row.endpoint.api(), prices, &judged))
+    Ok(verdict::verdicts(
+        row.endpoint.api(),
+        &prices.finish(),
+        &judged,
+    ))
 }
 
 fn judged_price(row: &LatestRow) -> Option<JudgedPrice> {

@@ -25,6 +25,7 @@ pub mod lead_times;
 mod observation;
 pub mod past_prices;
 pub mod places;
+pub mod plausibility;
 mod presenter;
 mod price;
 mod product;

@@ -21,7 +21,7 @@ use super::series::Subject;
 use super::store::past_prices::{self as store, SeriesRange};
 use super::verdict::{self, DailyPrices, JudgedPrice};
 use crate::contract::Api;
-use crate::contract::history_verdict::HistoryVerdict;
+use crate::contract::history_verdict::{HistoryVerdict, UsualPrice};
 use crate::db;
 use crate::ids::TenantId;
 
@@ -75,6 +75,8 @@ pub struct PastQuestion {
     pub lowest_of_days: Vec<u16>,
     /// The last complete answer.
     pub last_answer: bool,
+    /// Whether each price is plausible. A verdict says so too if both are asked.
+    pub plausibility: bool,
 }
 
 /// The past of a price.
@@ -86,6 +88,8 @@ pub struct PastOfPrice {
     pub lowest: BTreeMap<u16, (Decimal, Timestamp)>,
     /// The last complete answer before.
     pub last_answer: Option<LastAnswer>,
+    /// What is usual, if the price is implausible.
+    pub implausible: Option<UsualPrice>,
 }
 
 /// The last complete answer of a product and its dates.
@@ -136,6 +140,7 @@ pub async fn verdicts(
     let mut snapshot = db::snapshot(conn).await?;
     let question = PastQuestion {
         verdicts: true,
+        plausibility: true,
         ..PastQuestion::default()
     };
     let past = past_of_prices(&mut snapshot, tenant, &question, &asked, None).await;
@@ -161,7 +166,7 @@ pub async fn past_of_prices(
     until: Option<Instant>,
 ) -> Result<Vec<PastOfPrice>, PastError> {
     let mut past = vec![PastOfPrice::default(); prices.len()];
-    if question.verdicts || !question.lowest_of_days.is_empty() {
+    if question.verdicts || question.plausibility || !question.lowest_of_days.is_empty() {
         let mut by_series = BTreeMap::<_, Vec<_>>::new();
         for (place, price) in prices.iter().enumerate() {
             let series = price.subject.series.key;
@@ -208,6 +213,7 @@ struct AskedProduct {
     key: Vec<u8>,
     api: Api,
     verdicts: bool,
+    plausibility: bool,
     since: Timestamp,
     until: Timestamp,
     prices: Vec<AskedPrice>,
@@ -240,6 +246,7 @@ impl AskedProduct {
             key: subject.series.key.0.to_vec(),
             api: subject.series.endpoint.api(),
             verdicts: question.verdicts,
+            plausibility: question.plausibility,
             since: Timestamp::MAX,
             until: Timestamp::MIN,
             prices: Vec::new(),
@@ -259,8 +266,7 @@ impl AskedProduct {
         };
         let (first, last) = (price.subject.first_date, price.subject.last_date);
         let seen_on = price.seen_at.to_zoned(TimeZone::UTC).date();
-        let judged = question
-            .verdicts
+        let judged = (question.verdicts || question.plausibility)
             .then(|| JudgedPrice::of_dates(seen_on, first, last, price.price))
             .flatten();
         let lowest = question.lowest_of_days.iter();
@@ -273,9 +279,14 @@ impl AskedProduct {
             self.since = self.since.min(verdict::compared_since(price.seen_at));
         }
         if let Some(days) = question.lowest_of_days.iter().max() {
-            self.since = self.since.min(begin(*days));
+            let since = verdict::plausible_since(begin(*days));
+            self.since = self.since.min(since);
         }
         self.until = self.until.max(price.before);
+        if question.plausibility {
+            self.since = self.since.min(verdict::plausible_since(price.seen_at));
+            self.until = self.until.max(verdict::end_of_day(price.seen_at));
+        }
         let dates = (day(first), last.map(day));
         self.by_dates
             .entry(dates)
@@ -300,33 +311,26 @@ impl AskedProduct {
     /// Takes a sample; they come in the order of their times.
     fn take(&mut self, sample: &Sample) {
         // Packed days are read whole; what came after the run began is its own.
-        if self.verdicts && sample.at < self.until.as_microsecond() {
-            self.daily.add(sample);
-        }
-        let Some(price) = sample.price else { return };
-        let Some(places) = self.by_dates.get(&sample.dates()) else {
-            return;
-        };
-        for place in places {
-            let asked = &mut self.prices[*place];
-            if sample.at >= asked.before {
-                continue;
-            }
-            for of_days in &mut asked.lowest {
-                let is_lower = of_days.lowest.is_none_or(|(known, _)| price < known);
-                if sample.at >= of_days.since && is_lower {
-                    of_days.lowest = Some((price, sample.at));
-                }
-            }
+        if sample.at < self.until.as_microsecond() {
+            let plausible = |sample: &Sample| lower(&self.by_dates, &mut self.prices, sample);
+            self.daily.add_with(sample, plausible);
         }
     }
 
     /// The past of each price with its place.
-    fn finish(self) -> Vec<(usize, PastOfPrice)> {
+    fn finish(mut self) -> Vec<(usize, PastOfPrice)> {
         let judged: Vec<_> = self.prices.iter().map(|price| price.judged).collect();
-        let verdicts = verdict::verdicts(self.api, self.daily, &judged);
+        let plausible = |sample: &Sample| lower(&self.by_dates, &mut self.prices, sample);
+        let prices = self.daily.finish_with(plausible);
+        let verdicts = if self.verdicts {
+            verdict::verdicts(self.api, &prices, &judged)
+        } else {
+            vec![None; judged.len()]
+        };
         let past = self.prices.into_iter().zip(verdicts);
         let past = past.map(|(asked, verdict)| {
+            let judged = asked.judged.as_ref().filter(|_| self.plausibility);
+            let implausible = judged.and_then(|judged| prices.implausible.get(judged));
             let lowest = asked.lowest.into_iter().filter_map(|of_days| {
                 let (price, at) = of_days.lowest?;
                 Some((
@@ -338,10 +342,32 @@ impl AskedProduct {
                 verdict,
                 lowest: lowest.collect(),
                 last_answer: None,
+                implausible: implausible.copied().map(verdict::usual_price),
             };
             (asked.place, past)
         });
         past.collect()
+    }
+}
+
+/// Makes a plausible price the lowest of its dates, where it is.
+fn lower(
+    by_dates: &HashMap<(i32, Option<i32>), Vec<usize>>,
+    prices: &mut [AskedPrice],
+    sample: &Sample,
+) {
+    let Some(price) = sample.price else { return };
+    for place in by_dates.get(&sample.dates()).into_iter().flatten() {
+        let asked = &mut prices[*place];
+        if sample.at >= asked.before {
+            continue;
+        }
+        for of_days in &mut asked.lowest {
+            let is_lower = of_days.lowest.is_none_or(|(known, _)| price < known);
+            if sample.at >= of_days.since && is_lower {
+                of_days.lowest = Some((price, sample.at));
+            }
+        }
     }
 }
 

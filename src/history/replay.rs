@@ -110,7 +110,7 @@ fn range(
     };
     let (first, last) = (begin(days_of().min()), begin(days_of().max()));
     let age = SignedDuration::from_hours(24 * i64::from(days));
-    let mut since = first.checked_sub(age).unwrap_or(first);
+    let mut since = verdict::plausible_since(first.checked_sub(age).unwrap_or(first));
     if is_judged {
         since = since.min(verdict::compared_since(first));
     }
@@ -129,7 +129,7 @@ fn replay_product(
 ) -> Vec<ReplayedPrice> {
     let prices = daily.finish();
     let mut by_dates = HashMap::<_, Vec<DailyPrice>>::new();
-    for price in &prices {
+    for price in &prices.daily {
         // Sorted by day, since they are within one length of trip.
         let dates = (price.nights, price.first_date);
         by_dates.entry(dates).or_default().push(*price);
@@ -172,6 +172,7 @@ fn replay_product(
                     verdict,
                     lowest: lowest.collect(),
                     last_answer: None,
+                    implausible: None,
                 },
             }
         })

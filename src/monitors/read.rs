@@ -324,6 +324,7 @@ impl From<LastSlot> for MonitorSlot {
                 fired: slot.fired.unsigned_abs(),
                 alerts: slot.alerts.unsigned_abs(),
                 not_comparable: slot.not_comparable.unsigned_abs(),
+                implausible: slot.implausible.unsigned_abs(),
             }),
         }
     }
@@ -342,6 +343,7 @@ impl From<SlotRow> for MonitorSlot {
             fired,
             alerts,
             not_comparable,
+            implausible,
         } = row;
         let (slot, decided_at, evaluated_at) = (
             slot.to_jiff(),
@@ -359,6 +361,7 @@ impl From<SlotRow> for MonitorSlot {
             fired,
             alerts,
             not_comparable,
+            implausible,
         }
         .into()
     }

@@ -128,6 +128,7 @@ pub(super) fn price_class(class: PriceClass) -> Markup {
         PriceClass::Typical => (BadgeTone::Plain, "typical"),
         PriceClass::Above => (BadgeTone::Warn, "above typical"),
         PriceClass::High => (BadgeTone::Warn, "high"),
+        PriceClass::Implausible => (BadgeTone::Warn, "implausible"),
         PriceClass::Insufficient => (BadgeTone::Plain, "too few past prices"),
     };
     chip(tone, word)

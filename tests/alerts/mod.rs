@@ -2,6 +2,7 @@
 //! times of slots.
 
 mod exactly_once;
+mod implausible;
 mod kill;
 mod lists;
 mod past;

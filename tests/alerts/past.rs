@@ -13,17 +13,17 @@ use serde_json::{Value, json};
 use super::{AlertTest, MOMENT, fares, monitor};
 use crate::support::app::{KEY, ring, tenant};
 
-const OTHER: &str = "another-key-0123456789";
+pub const OTHER: &str = "another-key-0123456789";
 
-fn today() -> Date {
+pub fn today() -> Date {
     Timestamp::now().to_zoned(TimeZone::UTC).date()
 }
 
 /// A past search of a departure: how many days ago, and what it found.
-struct Seen(Date, i64, SearchStatus, Option<i64>);
+pub struct Seen(pub Date, pub i64, pub SearchStatus, pub Option<i64>);
 
 impl AlertTest {
-    async fn insert_past(&self, tenant: TenantId, seen: &[Seen]) {
+    pub async fn insert_past(&self, tenant: TenantId, seen: &[Seen]) {
         execute!(
             self.pool(),
             "select create_partitions(now() - interval '150 days', 8)"
@@ -77,7 +77,7 @@ fn weeks_ahead(rules: &Value) -> Value {
 }
 
 /// A monitor of fixed departures.
-fn of_dates(dates: &[Date], rules: &Value) -> Value {
+pub fn of_dates(dates: &[Date], rules: &Value) -> Value {
     let mut body = monitor(2, rules);
     body["scan"]["sweep"] = json!({"departure_date": dates});
     body

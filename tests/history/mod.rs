@@ -3,6 +3,7 @@
 mod days;
 pub mod fixture;
 mod grid;
+mod plausibility;
 mod property;
 mod retention;
 pub mod seed;

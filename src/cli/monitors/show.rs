@@ -175,8 +175,16 @@ fn slot_table(slots: &[MonitorSlot]) -> ListTable {
                 .map(|id| id.to_string())
                 .unwrap_or_default()
                 .into(),
-            slot.reason.clone().unwrap_or_default().into(),
+            why(slot).into(),
         ]);
     }
     table
+}
+
+/// The reason of a slot, and how many prices its rules left out.
+fn why(slot: &MonitorSlot) -> String {
+    let implausible = slot.judged.map_or(0, |judged| judged.implausible);
+    let left_out = (implausible > 0).then(|| format!("{implausible} implausible"));
+    let reason = slot.reason.clone().into_iter().chain(left_out);
+    reason.collect::<Vec<_>>().join("; ")
 }

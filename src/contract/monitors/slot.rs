@@ -41,6 +41,8 @@ pub struct SlotJudgement {
     /// in the scan's grid with a `baseline`), or with other rooms, boards or currencies than the
     /// baseline (`not_comparable` there).
     pub not_comparable: u32,
+    /// Number of prices that the rules left out, because they are far off their own history.
+    pub implausible: u32,
 }
 
 string_enum! {

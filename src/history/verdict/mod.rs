@@ -1,8 +1,8 @@
 //! The verdict on a price: its percentile among the caller's own past prices of the same product,
 //! seen the same number of days before departure or check-in (history.md, rules 33 to 40). Pure.
 //!
-//! [`DailyPrices`] reduces samples to one price for each departure or stay and day;
-//! [`verdicts`] judges prices by those of the days before. The statement in
+//! [`DailyPrices`] reduces samples to one price for each departure or stay and day, without those
+//! that are implausible; [`verdicts`] judges prices by those of the days before. The statement in
 //! docs/guides/is-that-a-good-price.md computes the same from an exported file: whoever changes a
 //! formula changes both.
 
@@ -16,17 +16,18 @@ mod tests;
 
 use std::ops::Range;
 
-use jiff::civil::Date;
-use jiff::{SignedDuration, Timestamp};
+use jiff::civil::{Date, date};
+use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use rust_decimal::Decimal;
 
-pub(super) use self::daily_price::{DailyPrice, DailyPrices};
+pub(super) use self::daily_price::{DailyPrice, DailyPrices, PlausiblePrices};
 use self::window::PriceWindow;
 use super::daily_pack::midnight;
+use super::plausibility::{self, MedianPrice};
 use super::price::CompactPrice;
 use super::sample::{Sample, day};
 use crate::contract::Api;
-use crate::contract::history_verdict::{HistoryVerdict, LeadBin};
+use crate::contract::history_verdict::{HistoryVerdict, LeadBin, PriceClass, UsualPrice};
 
 /// How far back prices are compared, in days.
 const WINDOW_DAYS: i32 = 180;
@@ -39,7 +40,7 @@ const CHEAPER_WITHIN_DAYS: i32 = 14;
 const BINS: [i32; 8] = [0, 4, 8, 15, 31, 61, 91, 121];
 
 /// A price to be judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct JudgedPrice {
     /// The day in UTC on which it was seen, in days since 1970.
     day: i32,
@@ -91,11 +92,27 @@ impl JudgedPrice {
     }
 }
 
-/// The begin of the first day with which a price that was seen at `time` is compared.
+/// The begin of the first day that says something about a price that was seen at `time`: of those
+/// with which it is compared, and of those before, which say whether these are plausible.
 pub(super) fn compared_since(time: Timestamp) -> Timestamp {
+    days_before(time, WINDOW_DAYS + plausibility::MAX_AGE_DAYS)
+}
+
+/// The begin of the first day that says whether a price that was seen at `time` is plausible.
+pub(super) fn plausible_since(time: Timestamp) -> Timestamp {
+    days_before(time, plausibility::MAX_AGE_DAYS)
+}
+
+fn days_before(time: Timestamp, days: i32) -> Timestamp {
     midnight(time)
-        .checked_sub(SignedDuration::from_hours(24 * i64::from(WINDOW_DAYS)))
+        .checked_sub(SignedDuration::from_hours(24 * i64::from(days)))
         .unwrap_or(Timestamp::MIN)
+}
+
+/// The end of the day on which a price was seen: until then other prices of that day may say that
+/// it is plausible after all.
+pub(super) fn end_of_day(time: Timestamp) -> Timestamp {
+    days_before(time, -1)
 }
 
 /// The bin of a number of days before departure or check-in; `None` after it.
@@ -114,10 +131,10 @@ fn bin_bounds(bin: usize) -> LeadBin {
 /// before each. Without a price there is no verdict.
 pub(super) fn verdicts(
     api: Api,
-    prices: DailyPrices,
+    prices: &PlausiblePrices,
     judged: &[Option<JudgedPrice>],
 ) -> Vec<Option<HistoryVerdict>> {
-    let mut verdicts = verdicts_without_sentences(&prices.finish(), judged);
+    let mut verdicts = verdicts_without_sentences(prices, judged);
     for verdict in verdicts.iter_mut().flatten() {
         add_sentence(verdict, api);
     }
@@ -129,10 +146,17 @@ pub(super) fn add_sentence(verdict: &mut HistoryVerdict, api: Api) {
     verdict.sentence = sentence::sentence(verdict, api);
 }
 
-/// As [`verdicts`], for many prices of which few are shown. `prices` are those of
-/// [`DailyPrices::finish`].
+/// The usual price in major units, and the oldest of its days.
+pub(super) fn usual_price(median: MedianPrice) -> UsualPrice {
+    UsualPrice {
+        price: Decimal::new(median.price, 3).normalize(),
+        since: date_of(median.since),
+    }
+}
+
+/// As [`verdicts`], for many prices of which few are shown.
 pub(super) fn verdicts_without_sentences(
-    prices: &[DailyPrice],
+    prices: &PlausiblePrices,
     judged: &[Option<JudgedPrice>],
 ) -> Vec<Option<HistoryVerdict>> {
     let mut verdicts = vec![None; judged.len()];
@@ -143,9 +167,19 @@ pub(super) fn verdicts_without_sentences(
     known.sort_by_key(|(judged, _)| (judged.nights, judged.day));
     for of_one_length in known.chunk_by_mut(|one, other| one.0.nights == other.0.nights) {
         let nights = of_one_length[0].0.nights;
-        let mut window = PriceWindow::new(&prices[range_of(prices, nights)]);
+        let mut window = PriceWindow::new(&prices.daily[range_of(&prices.daily, nights)]);
         for (judged, verdict) in of_one_length {
-            **verdict = Some(window.verdict(judged));
+            let compared = window.verdict(judged);
+            **verdict = Some(match prices.implausible.get(judged) {
+                None => compared,
+                Some(median) => HistoryVerdict {
+                    class: PriceClass::Implausible,
+                    percentile: None,
+                    became_cheaper: None,
+                    usual: Some(usual_price(*median)),
+                    ..compared
+                },
+            });
         }
     }
     verdicts
@@ -156,4 +190,8 @@ fn range_of(prices: &[DailyPrice], nights: Option<i32>) -> Range<usize> {
     let begin = prices.partition_point(|price| price.nights < nights);
     let end = prices.partition_point(|price| price.nights <= nights);
     begin..end
+}
+
+fn date_of(day: i32) -> Date {
+    date(1970, 1, 1).saturating_add(day.days())
 }

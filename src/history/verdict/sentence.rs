@@ -13,6 +13,13 @@ pub(super) fn sentence(verdict: &HistoryVerdict, api: Api) -> String {
     let Some(bin) = verdict.bin else {
         return format!("seen after {start}: there is nothing to compare with");
     };
+    if let Some(usual) = &verdict.usual {
+        let since = usual.since.strftime("%-d %B %Y");
+        return format!(
+            "implausible: the usual price since {since} was {}",
+            usual.price
+        );
+    }
     let days = format!("{} days before {start}", days(bin));
     let Some(since) = verdict.since else {
         return format!("no other price was seen {days} in the last {WINDOW_DAYS} days");

@@ -55,13 +55,25 @@ fn judged(seen: Seen) -> JudgedPrice {
     JudgedPrice::new(seen.day(), seen.first_date(), seen.nights, price).unwrap()
 }
 
+/// Searches in the order of their times, with the hour of each.
+fn in_time(history: &[Seen]) -> Vec<(i64, Seen)> {
+    let hour = |index| i64::try_from(index).unwrap() % 24;
+    let mut history: Vec<_> = history.iter().enumerate().collect();
+    history.sort_by_key(|(index, seen)| (seen.day(), hour(*index)));
+    history
+        .into_iter()
+        .map(|(index, seen)| (hour(index), *seen))
+        .collect()
+}
+
 fn judge(api: Api, history: &[Seen], prices: &[Seen]) -> Vec<HistoryVerdict> {
     let mut all = DailyPrices::default();
-    for (index, seen) in history.iter().enumerate() {
-        all.add(&seen.sample(i64::try_from(index).unwrap() % 24));
+    for (hour, seen) in in_time(history) {
+        all.add(&seen.sample(hour));
     }
+    let all = all.finish();
     let prices: Vec<_> = prices.iter().copied().map(judged).map(Some).collect();
-    let verdicts = verdicts(api, all, &prices).into_iter();
+    let verdicts = verdicts(api, &all, &prices).into_iter();
     verdicts.map(Option::unwrap).collect()
 }
 
@@ -73,11 +85,59 @@ mod oracle {
 
     type Price = (i32, i32, Option<i32>);
 
+    /// The last price of each day, date and length.
+    fn last_prices(history: &[Seen]) -> BTreeMap<Price, i32> {
+        let counts = |seen: &Seen| seen.status == SearchStatus::Ok && seen.lead >= 0;
+        let history = in_time(history).into_iter().map(|(_, seen)| seen);
+        let priced = history
+            .filter(counts)
+            .map(|seen| ((seen.day(), seen.first_date(), seen.nights), seen.price));
+        priced.collect()
+    }
+
+    /// The median of the three newest of 30 days.
+    fn usual(last: &BTreeMap<Price, i32>, (day, first, nights): Price) -> Option<i32> {
+        let earlier = (1..=30).filter_map(|ago| last.get(&(day - ago, first, nights)));
+        let mut newest: Vec<_> = earlier.take(3).collect();
+        newest.sort();
+        (newest.len() == 3).then(|| *newest[1])
+    }
+
+    /// Whether a price is 2.25 times the usual one or more, or as much less, and no three other
+    /// dates, one in ten, moved by the root of that.
+    fn is_implausible(last: &BTreeMap<Price, i32>, judged: Seen) -> bool {
+        let own = (judged.day(), judged.first_date(), judged.nights);
+        let Some(own_usual) = usual(last, own) else {
+            return false;
+        };
+        if 4 * judged.price < 9 * own_usual && 9 * judged.price > 4 * own_usual {
+            return false;
+        }
+        let others: Vec<_> = last
+            .iter()
+            .filter(|(price, _)| price.0 == own.0 && **price != own)
+            .filter_map(|(price, last_price)| Some((*last_price, usual(last, *price)?)))
+            .collect();
+        let (price, own_usual) = (i64::from(judged.price), i64::from(own_usual));
+        let moved = others.iter().filter(|(other, other_usual)| {
+            let (other, other_usual) = (i64::from(*other), i64::from(*other_usual));
+            let (half, whole) = (other * other * own_usual, price * other_usual * other_usual);
+            if price > own_usual {
+                half >= whole
+            } else {
+                half <= whole
+            }
+        });
+        let moved = moved.count();
+        moved < 3 || 10 * moved < others.len()
+    }
+
     /// One price for each day, date and length.
-    fn daily(history: &[Seen]) -> BTreeMap<Price, i32> {
+    fn daily(history: &[Seen], last: &BTreeMap<Price, i32>) -> BTreeMap<Price, i32> {
         let mut daily = BTreeMap::new();
         for seen in history {
-            if seen.status == SearchStatus::Ok && seen.lead >= 0 {
+            let is_counted = seen.status == SearchStatus::Ok && seen.lead >= 0;
+            if is_counted && !is_implausible(last, *seen) {
                 let lowest = daily
                     .entry((seen.day(), seen.first_date(), seen.nights))
                     .or_insert(seen.price);
@@ -155,7 +215,8 @@ mod oracle {
         if judged.lead < 0 {
             return Some((PriceClass::Insufficient, None, [0; 3], None, None));
         }
-        let daily = daily(history);
+        let last = last_prices(history);
+        let daily = daily(history, &last);
         let past: Vec<_> = daily
             .iter()
             .map(|(&(day, first, nights), price)| (day, first, nights, *price))
@@ -193,6 +254,13 @@ mod oracle {
             5 * outside(std::cmp::Ordering::Less) < own.len()
                 && 5 * outside(std::cmp::Ordering::Greater) < own.len()
         });
+        let is_seen = history.iter().any(|seen| {
+            let of = |seen: &Seen| (seen.day(), seen.first_date(), seen.nights, seen.price);
+            of(seen) == of(&judged) && seen.status != SearchStatus::Degraded
+        });
+        if is_seen && is_implausible(&last, judged) {
+            return Some((PriceClass::Implausible, None, counts, since, None));
+        }
         if own.len() < 20 || is_flat {
             return Some((PriceClass::Insufficient, None, counts, since, None));
         }
@@ -233,7 +301,7 @@ fn seen() -> impl Strategy<Value = Seen> {
         1 => Just(SearchStatus::Degraded),
     ];
     let nights = prop_oneof![6 => Just(None), 1 => (1..3_i32).prop_map(Some)];
-    (-20..220_i32, -2..40_i32, nights, 0..60_i32, status).prop_map(
+    (-20..220_i32, -2..40_i32, nights, 1..60_i32, status).prop_map(
         |(ago, lead, nights, price, status)| Seen {
             ago,
             lead,
@@ -264,15 +332,29 @@ fn followed() -> impl Strategy<Value = Vec<Seen>> {
     })
 }
 
+/// The same with errors; on every seventh day all prices fall together.
+fn with_errors(history: Vec<Seen>) -> Vec<Seen> {
+    let wrong = |seen: Seen| Seen {
+        price: match (seen.ago % 7, seen.price % 10) {
+            (0, _) | (_, 1) => seen.price / 3,
+            (_, 0) => seen.price * 3,
+            _ => seen.price,
+        },
+        ..seen
+    };
+    history.into_iter().map(wrong).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn a_verdict_is_what_the_rules_say(
         scattered in prop::collection::vec(seen(), 0..250),
-        followed in followed(),
+        followed in followed().prop_map(with_errors),
         judged in prop::collection::vec(seen(), 1..12),
     ) {
+        let judged: Vec<_> = judged.into_iter().chain(followed.iter().step_by(5).copied()).collect();
         let history = [scattered, followed].concat();
         let found = judge(Api::Flights, &history, &judged);
         prop_assert_eq!(found.len(), judged.len());
@@ -283,7 +365,7 @@ proptest! {
         }
     }
 
-    /// What was seen on the price's own day or later, or more than 180 days before, changes
+    /// What was seen on the price's own day or later, or more than 210 days before, changes
     /// nothing.
     #[test]
     fn a_verdict_does_not_know_the_future(
@@ -292,13 +374,15 @@ proptest! {
         judged in seen(),
     ) {
         let alone = judge(Api::Flights, &history, &[judged]);
+        // Of the 30 days before, prices say which of the compared ones are plausible.
+        let days = judged.day() - 210..judged.day();
         let other_days = later.into_iter().filter(|seen| {
-            !(judged.day() - 180..judged.day()).contains(&seen.day())
+            !days.contains(&seen.day()) && seen.first_date() != judged.first_date()
         });
         let with_later: Vec<_> = history
             .iter()
             .copied()
-            .filter(|seen| (judged.day() - 180..judged.day()).contains(&seen.day()))
+            .filter(|seen| days.contains(&seen.day()))
             .chain(other_days)
             .collect();
         prop_assert_eq!(judge(Api::Flights, &with_later, &[judged]), alone);
@@ -448,6 +532,44 @@ fn sentences_say_what_was_counted() {
     ] {
         assert_eq!(judge(api, &history, &[price])[0].sentence, sentence);
     }
+}
+
+#[test]
+fn an_implausible_price_has_a_class_of_its_own_and_does_not_count() {
+    let departure = |ago, price| Seen {
+        ago,
+        lead: 40 + ago,
+        nights: None,
+        price,
+        status: SearchStatus::Ok,
+    };
+    let mut history = ladder(100);
+    history.extend([(4, 130), (3, 140), (1, 150)].map(|(ago, price)| departure(ago, price)));
+    let without = judge(Api::Flights, &history, &[at(116)]);
+    history.extend([departure(0, 40), departure(0, 130)]);
+    let found = judge(
+        Api::Flights,
+        &history,
+        &[departure(0, 40), at(116), departure(0, 130)],
+    );
+    assert_eq!(
+        (found[0].class, found[0].percentile, found[0].became_cheaper),
+        (PriceClass::Implausible, None, None)
+    );
+    assert_eq!(
+        found[0].sentence,
+        "implausible: the usual price since 16 November 2026 was 140"
+    );
+    assert_eq!(found[1], without[0]);
+    assert_eq!(found[2].usual, None);
+    // Later prices are not compared with it either.
+    let tomorrow = [Seen { ago: -1, ..at(116) }];
+    let mut plain = history.clone();
+    plain.retain(|seen| seen.price != 40);
+    assert_eq!(
+        judge(Api::Flights, &history, &tomorrow),
+        judge(Api::Flights, &plain, &tomorrow)
+    );
 }
 
 #[test]

@@ -3,12 +3,11 @@
 //! Prices are counted by bin and by their rank among the distinct prices, so that the window moves
 //! by single counts, and a verdict is one pass over the ranks.
 
-use jiff::ToSpan as _;
-use jiff::civil::{Date, date};
-
 use super::daily_price::DailyPrice;
 use super::formula::{self, Standing};
-use super::{BINS, CHEAPER_WITHIN_DAYS, JudgedPrice, MIN_PRICES, WINDOW_DAYS, bin_bounds, bin_of};
+use super::{
+    BINS, CHEAPER_WITHIN_DAYS, JudgedPrice, MIN_PRICES, WINDOW_DAYS, bin_bounds, bin_of, date_of,
+};
 use crate::contract::history_verdict::{BecameCheaper, HistoryVerdict, PriceClass};
 
 /// The prices before a day. The day only moves forward.
@@ -157,6 +156,7 @@ impl PriceWindow {
             since: on_day.since.map(date_of),
             sentence: String::new(),
             became_cheaper: on_day.became_cheaper[class as usize].filter(|_| is_judged),
+            usual: None,
         }
     }
 
@@ -311,9 +311,6 @@ fn without_comparison() -> HistoryVerdict {
         since: None,
         sentence: String::new(),
         became_cheaper: None,
+        usual: None,
     }
-}
-
-fn date_of(day: i32) -> Date {
-    date(1970, 1, 1).saturating_add(day.days())
 }

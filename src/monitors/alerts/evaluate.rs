@@ -78,6 +78,8 @@ pub(in crate::monitors) async fn evaluate_slot(
         None => None,
         Some((scan, mut run)) => {
             // The rules that ask nothing keep half of the time.
+            let until = began + max_time / 4;
+            past::mark_implausible(lock.conn(), slot, scan, &rules, &mut run, until).await?;
             let until = began + max_time / 2;
             past::look_up(lock.conn(), slot, scan, &rules, &mut run, until).await?;
             Some(run)
@@ -161,6 +163,12 @@ impl EvaluatedRun {
         let mut stored: HashMap<_, _> = stored.into_iter().collect();
         let (mut states, mut evaluation, mut failures) =
             (Vec::new(), Evaluation::default(), Vec::new());
+        if run.is_some_and(RunSnapshot::is_plausibility_unread) {
+            failures.push(
+                "implausible prices were not left out: the price history could not be read in time"
+                    .to_owned(),
+            );
+        }
         for (index, (key, rule)) in rules.iter().enumerate() {
             let state = stored.remove(key);
             if Instant::now() >= until {
@@ -204,6 +212,7 @@ impl EvaluatedRun {
             fired: all,
             stored: alerts.len(),
             not_comparable,
+            implausible: run.map_or(0, RunSnapshot::count_implausible),
             failure,
         };
         Ok(Self {

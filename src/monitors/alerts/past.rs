@@ -1,21 +1,71 @@
-//! Looks up what the stored history says about the prices of a run, for the rules that ask
-//! (monitors.md, rules 74 to 78): all prices of all rules together, each once.
+//! Looks up what the stored history says about the prices of a run: which are implausible
+//! (monitors.md, rule 84), and for the rules that ask (rules 74 to 78) the past of the prices that
+//! they evaluate: all prices of all rules together, each once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Instant;
 
+use jiff::Timestamp;
+use rust_decimal::Decimal;
 use sqlx::PgConnection;
 
 use super::evaluation::rule_scope;
 use super::rule_key::RuleKey;
-use super::rule_traits::{PastNeed, RuleTraits};
-use super::run_snapshot::{LowestPrice, RunSnapshot};
+use super::rule_traits::{PastNeed, RuleSubject, RuleTraits};
+use super::run_snapshot::RunSnapshot;
 use crate::contract::monitors::Rule;
 use crate::db;
-use crate::history::past_prices::{KnownPrice, PastError, PastQuestion, past_of_prices};
-use crate::ids::ScanId;
+use crate::history::past_prices::{
+    KnownPrice, PastError, PastOfPrice, PastQuestion, past_of_prices,
+};
+use crate::ids::{ItemId, ScanId};
 use crate::monitors::store::UnevaluatedSlot;
 use crate::scans::cells;
+
+/// Prices of a run that are compared with their history together: their requests are in memory at a
+/// time, and may be long.
+const PRICES_AT_A_TIME: usize = 500;
+
+/// A price that an item found, with its currency and time.
+type ItemPrice = (ItemId, Decimal, String, Timestamp);
+
+/// Marks the prices of a run that are implausible, if a rule is about prices. If there is no time,
+/// or the history cannot be decoded, the run notes it, and its rules see all prices: a missed alert
+/// would be worse than one about an error.
+///
+/// # Errors
+/// When the database fails.
+pub(super) async fn mark_implausible(
+    conn: &mut PgConnection,
+    slot: &UnevaluatedSlot,
+    scan: ScanId,
+    rules: &[(RuleKey, Rule)],
+    run: &mut RunSnapshot,
+    until: Instant,
+) -> sqlx::Result<()> {
+    let is_about_prices = |rule: &Rule| RuleTraits::of(rule).subject != RuleSubject::Answers;
+    if !rules.iter().any(|(_, rule)| is_about_prices(rule)) {
+        return Ok(());
+    }
+    let question = PastQuestion {
+        plausibility: true,
+        ..PastQuestion::default()
+    };
+    let mut marked = HashSet::new();
+    for prices in run.found_prices().chunks(PRICES_AT_A_TIME) {
+        let past = read_past(conn, slot, scan, run, &question, prices, until).await?;
+        let Some(past) = past else {
+            run.set_plausibility_unread();
+            return Ok(());
+        };
+        let implausible = past
+            .into_iter()
+            .filter(|(_, past)| past.implausible.is_some());
+        marked.extend(implausible.map(|(item, _)| item));
+    }
+    run.set_implausible(&marked);
+    Ok(())
+}
 
 /// Reads the past of the prices that the rules evaluate, as it was before the run. Rules that do
 /// not ask cost nothing. If there is no time, or the history cannot be decoded, the run notes it:
@@ -47,41 +97,54 @@ pub(super) async fn look_up(
         .flat_map(|scope| run.evaluated_prices(scope))
         .map(|price| (price.location, price))
         .collect();
-    let prices: Vec<_> = prices.into_values().collect();
-    if prices.is_empty() {
-        return Ok(());
+    let found = prices.into_values().map(|price| {
+        let item = run.item_of(&price);
+        (item, price.amount, price.currency, price.at)
+    });
+    let found: Vec<_> = found.collect();
+    match read_past(conn, slot, scan, run, &question, &found, until).await? {
+        Some(past) => run.set_past(past),
+        None => run.set_past_unread(),
     }
-    let items: Vec<_> = prices.iter().map(|price| run.item_of(price)).collect();
+    Ok(())
+}
+
+/// The past of some prices of a run; `None` if it could not be read in time or not be decoded.
+async fn read_past(
+    conn: &mut PgConnection,
+    slot: &UnevaluatedSlot,
+    scan: ScanId,
+    run: &RunSnapshot,
+    question: &PastQuestion,
+    prices: &[ItemPrice],
+    until: Instant,
+) -> sqlx::Result<Option<Vec<(ItemId, PastOfPrice)>>> {
+    if prices.is_empty() {
+        return Ok(Some(Vec::new()));
+    }
+    let items: Vec<_> = prices.iter().map(|(item, ..)| *item).collect();
     let endpoint = run.cells.endpoint;
     let mut subjects = cells::subjects(conn, slot.tenant, scan, endpoint, &items).await?;
     let began = run.cells.created_at;
-    let mut known = |price: &LowestPrice, item| {
-        let subject = subjects.remove(&item)?;
-        // The history of a product has prices in its currency only.
-        (subject.series.currency == price.currency).then(|| KnownPrice {
-            subject,
-            price: price.amount,
-            seen_at: price.at,
-            // An answer that was reused is older than the run.
-            before: began.min(price.at),
-        })
-    };
-    let asked = prices.iter().zip(items);
-    let (items, asked): (Vec<_>, Vec<_>) = asked
-        .filter_map(|(price, item)| Some((item, known(price, item)?)))
-        .unzip();
+    let known = prices.iter().filter_map(|(item, price, currency, at)| {
+        let subject = subjects.remove(item)?;
+        let known = KnownPrice::of(subject, *price, currency, *at)?;
+        // An answer that was reused is older than the run.
+        let before = began.min(*at);
+        Some((*item, KnownPrice { before, ..known }))
+    });
+    let (items, asked): (Vec<_>, Vec<_>) = known.unzip();
     let mut reading = db::begin_reading(conn, until).await?;
-    let past = past_of_prices(&mut reading, slot.tenant, &question, &asked, Some(until)).await;
+    let past = past_of_prices(&mut reading, slot.tenant, question, &asked, Some(until)).await;
     reading.rollback().await?;
     match past {
-        Ok(past) => run.set_past(items.into_iter().zip(past)),
-        Err(PastError::Database(error)) if !is_unreadable(&error) => return Err(error),
+        Ok(past) => Ok(Some(items.into_iter().zip(past).collect())),
+        Err(PastError::Database(error)) if !is_unreadable(&error) => Err(error),
         Err(error) => {
             tracing::error!(monitor = %slot.monitor, %error, "reading the past of prices failed");
-            run.set_past_unread();
+            Ok(None)
         }
     }
-    Ok(())
 }
 
 /// Whether a later attempt would fail in the same way: what is stored cannot be decoded, or takes too

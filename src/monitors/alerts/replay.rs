@@ -144,6 +144,7 @@ fn snapshot(
                 price: found.price.map(|price| (price, currency())),
                 offer: None,
             },
+            is_implausible: false,
         });
         past.push((item, found.past));
     }

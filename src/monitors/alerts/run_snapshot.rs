@@ -1,7 +1,7 @@
 //! The view of an ended run for rules: of the whole scan, of a cell, of a market against its
 //! baseline. Pure.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -91,6 +91,7 @@ pub(super) struct RunSnapshot {
     indexes: HashMap<String, usize>,
     past: HashMap<ItemId, Arc<PastOfPrice>>,
     is_past_unread: bool,
+    is_plausibility_unread: bool,
 }
 
 /// A market and its baseline for the same stay.
@@ -116,6 +117,7 @@ impl RunSnapshot {
             indexes,
             past: HashMap::new(),
             is_past_unread: false,
+            is_plausibility_unread: false,
         }
     }
 
@@ -127,6 +129,40 @@ impl RunSnapshot {
     /// Whether a rule cannot be evaluated because the stored history could not be read.
     pub(super) fn lacks_past_of(&self, rule: &Rule) -> bool {
         self.is_past_unread && RuleTraits::of(rule).past.is_some()
+    }
+
+    /// Notes that the stored history could not be read, so that no price is known as implausible.
+    pub(super) fn set_plausibility_unread(&mut self) {
+        self.is_plausibility_unread = true;
+    }
+
+    pub(super) fn is_plausibility_unread(&self) -> bool {
+        self.is_plausibility_unread
+    }
+
+    /// Marks the prices of some items as implausible: no rule sees them.
+    pub(super) fn set_implausible(&mut self, items: &HashSet<ItemId>) {
+        let all = self.cells.all.iter_mut();
+        for searched in all.flat_map(|cell| &mut cell.items) {
+            searched.is_implausible = items.contains(&searched.observation.item);
+        }
+    }
+
+    /// The number of implausible prices.
+    pub(super) fn count_implausible(&self) -> usize {
+        let items = self.cells.all.iter().flat_map(|cell| &cell.items);
+        items.filter(|searched| searched.is_implausible).count()
+    }
+
+    /// The items that have a price, with it and the time when it was found.
+    pub(super) fn found_prices(&self) -> Vec<(ItemId, Decimal, String, Timestamp)> {
+        let items = self.cells.all.iter().flat_map(|cell| &cell.items);
+        let found = items.filter_map(|searched| {
+            let (price, currency) = price_of(searched)?;
+            let item = searched.observation.item;
+            Some((item, *price, currency.clone(), searched.observed_at?))
+        });
+        found.collect()
     }
 
     /// Sets the past of the prices of some items.
@@ -255,9 +291,11 @@ impl RunSnapshot {
 }
 
 /// The complete results of a cell: a partial one may lack the cheapest room, which looks like a
-/// gap.
+/// gap, and so does an implausible price.
 fn complete_results(cell: &ScanCell) -> Vec<ItemObservation> {
-    let whole = |searched: &&CellItem| searched.observation.search_status == Some(SearchStatus::Ok);
+    let whole = |searched: &&CellItem| {
+        searched.observation.search_status == Some(SearchStatus::Ok) && !searched.is_implausible
+    };
     cell.items
         .iter()
         .filter(whole)
@@ -272,13 +310,17 @@ pub(super) fn has_searches(cell: &ScanCell) -> bool {
         .any(|searched| searched.observation.state != ItemState::Skipped)
 }
 
-/// Whether every search is complete, with a price in this currency or none.
+/// Whether every search is complete, with a plausible price in this currency or none.
 fn is_complete(cell: &ScanCell, currency: &str) -> bool {
     let wanted = cell
         .items
         .iter()
         .filter(|searched| searched.observation.state != ItemState::Skipped);
     wanted.clone().next().is_some()
+        && wanted.clone().all(|searched| !searched.is_implausible)
+        && wanted
+            .clone()
+            .all(|searched| !is_unreadable(&searched.observation))
         && wanted.map(|searched| &searched.observation).all(|seen| {
             let complete = matches!(
                 seen.search_status,
@@ -291,6 +333,12 @@ fn is_complete(cell: &ScanCell, currency: &str) -> bool {
                     .as_ref()
                     .is_none_or(|(_, other)| other == currency)
         })
+}
+
+/// Whether a search found offers of which none has a readable price, such as 0: something may be
+/// on offer at any price.
+fn is_unreadable(seen: &ItemObservation) -> bool {
+    seen.search_status == Some(SearchStatus::Ok) && seen.price.is_none() && seen.reason.is_none()
 }
 
 /// The combined view of some cells, with unconfirmed prices.
@@ -306,8 +354,8 @@ fn view_of_cells<'a>(cells: impl Iterator<Item = (usize, &'a ScanCell)>) -> Scop
             }
             wanted = true;
             nothing &= is_empty_result(seen);
-            answered = answered.max(was_answered(seen));
-            let Some((amount, currency)) = price_of(seen) else {
+            answered = answered.max(was_answered(searched));
+            let Some((amount, currency)) = price_of(searched) else {
                 continue;
             };
             // The position breaks ties, so the order of the cells does not matter.
@@ -344,15 +392,16 @@ fn view_of_cells<'a>(cells: impl Iterator<Item = (usize, &'a ScanCell)>) -> Scop
     }
 }
 
-/// The price of a search; a degraded search has none.
-fn price_of(seen: &ItemObservation) -> Option<&(Decimal, String)> {
+/// The price of a search; a degraded search has none, and an implausible price is none.
+fn price_of(searched: &CellItem) -> Option<&(Decimal, String)> {
+    let seen = &searched.observation;
     let has_answer = matches!(
         seen.search_status,
         Some(SearchStatus::Ok | SearchStatus::Partial)
     );
     seen.price
         .as_ref()
-        .filter(|_| seen.state == ItemState::Done && has_answer)
+        .filter(|_| seen.state == ItemState::Done && has_answer && !searched.is_implausible)
 }
 
 /// Whether a search found no offers. Rows removed by the caller's filter, or a name that matches no
@@ -364,10 +413,11 @@ fn is_empty_result(seen: &ItemObservation) -> bool {
 }
 
 /// Whether a search got an answer, complete or with a price; `None` if it was not made.
-fn was_answered(seen: &ItemObservation) -> Option<bool> {
+fn was_answered(searched: &CellItem) -> Option<bool> {
+    let seen = &searched.observation;
     match (seen.state, seen.search_status) {
         (ItemState::Done, Some(SearchStatus::Ok | SearchStatus::Empty)) => Some(true),
-        (ItemState::Done, _) => Some(price_of(seen).is_some()),
+        (ItemState::Done, _) => Some(searched.is_implausible || price_of(searched).is_some()),
         (ItemState::Failed, _) => Some(false),
         _ => None,
     }

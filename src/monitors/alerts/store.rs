@@ -206,6 +206,8 @@ pub(super) struct EvaluationRecord {
     pub(super) fired: usize,
     pub(super) stored: usize,
     pub(super) not_comparable: usize,
+    /// The number of prices that no rule saw.
+    pub(super) implausible: usize,
     /// What was not evaluated, and why.
     pub(super) failure: Option<String>,
 }
@@ -229,7 +231,7 @@ pub(super) async fn record_evaluation(
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     sqlx::query!(
         "update monitor_slots set evaluated_at = $5, fired = $6, alerts = $7, not_comparable = $8,
-                                  reason = nullif(concat_ws('; ', reason, $9::text), '')
+                                  implausible = $9, reason = nullif(concat_ws('; ', reason, $10::text), '')
          where tenant_id = $1 and monitor_id = $2 and slot = $3 and kind = $4",
         slot.tenant.uuid(),
         slot.monitor.uuid(),
@@ -239,6 +241,7 @@ pub(super) async fn record_evaluation(
         count(record.fired),
         count(record.stored),
         count(record.not_comparable),
+        count(record.implausible),
         record.failure.as_deref(),
     )
     .execute(conn)

@@ -49,6 +49,8 @@ pub(crate) struct CellItem {
     pub(crate) position: i32,
     pub(crate) observed_at: Option<Timestamp>,
     pub(crate) observation: ItemObservation,
+    /// Whether its price is far off its own history, as far as that was looked up.
+    pub(crate) is_implausible: bool,
 }
 
 /// Loads a scan's cells in the transaction on `conn`; `None`: there is no such scan, or it has not

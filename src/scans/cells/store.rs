@@ -115,6 +115,7 @@ pub(super) async fn items(
                 position: row.position,
                 observed_at: row.observed_at.map(SqlTimestamp::to_jiff),
                 observation,
+                is_implausible: false,
             },
         )
     });

@@ -102,6 +102,9 @@ fn row(monitor: &Monitor, slot: &MonitorSlot) -> Markup {
                     @if judged.not_comparable > 0 {
                         " " span class="muted" { (parts::counted(judged.not_comparable.into(), "rule")) " could not compare" }
                     }
+                    @if judged.implausible > 0 {
+                        " " span class="muted" { (parts::counted(judged.implausible.into(), "implausible price")) " left out" }
+                    }
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! The last known prices as months: the number first, its colour second, and how old it is.
 
+use std::collections::HashMap;
+
 use jiff::ToSpan as _;
 use jiff::civil::Date;
 use maud::{Markup, html};
@@ -7,6 +9,8 @@ use rust_decimal::Decimal;
 
 use crate::contract::SearchStatus;
 use crate::contract::history_grid::HistoryCell;
+use crate::contract::history_verdict::{HistoryVerdict, PriceClass};
+use crate::ids::ItemId;
 use crate::web::parts;
 
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -16,6 +20,8 @@ pub(super) struct PriceCalendar<'a> {
     pub(super) currency: &'a str,
     /// One cell for each date at most, in order.
     pub(super) cells: &'a [(Date, &'a HistoryCell)],
+    /// The verdicts on the prices, by the items that found them.
+    pub(super) verdicts: &'a HashMap<ItemId, HistoryVerdict>,
     /// The date that the page shows more of.
     pub(super) chosen: Option<Date>,
     /// Where a date leads.
@@ -128,10 +134,17 @@ impl PriceCalendar<'_> {
         (below * 5 / all.max(1)).min(4)
     }
 
-    /// The lowest price and its earliest date.
+    /// Whether the price of a cell is known as an error.
+    fn is_implausible(&self, cell: &HistoryCell) -> bool {
+        let verdict = cell.item_id.and_then(|item| self.verdicts.get(&item));
+        verdict.is_some_and(|verdict| verdict.class == PriceClass::Implausible)
+    }
+
+    /// The lowest plausible price and its earliest date.
     pub(super) fn cheapest(&self) -> Option<(Date, Decimal)> {
         self.cells
             .iter()
+            .filter(|(_, cell)| !self.is_implausible(cell))
             .filter_map(|(date, cell)| Some((*date, cell.price?)))
             .min_by_key(|(_, price)| *price)
     }
@@ -151,7 +164,12 @@ impl PriceCalendar<'_> {
             Some(SearchStatus::Degraded) => "; the last search did not complete",
             _ => "",
         };
-        format!("{day}: {price}{last}")
+        let mark = if self.is_implausible(cell) {
+            "; implausible"
+        } else {
+            ""
+        };
+        format!("{day}: {price}{last}{mark}")
     }
 }
 
@@ -192,6 +210,7 @@ mod tests {
         let calendar = PriceCalendar {
             currency: "USD",
             cells: &days,
+            verdicts: &HashMap::new(),
             chosen: Some(date(2027, 1, 1)),
             link: &|date| format!("?date={date}"),
         };
@@ -208,6 +227,34 @@ mod tests {
         ] {
             assert!(page.contains(expected), "{expected}\n{page}");
         }
+    }
+
+    #[test]
+    fn an_implausible_price_is_not_the_cheapest() {
+        let item = ItemId::new();
+        let cells = [
+            cell(Some(300), SearchStatus::Ok, 60),
+            HistoryCell {
+                item_id: Some(item),
+                ..cell(Some(100), SearchStatus::Ok, 60)
+            },
+        ];
+        let days: Vec<_> = (1..).map(|day| date(2027, 1, day)).zip(&cells).collect();
+        let verdict = serde_json::from_value(serde_json::json!({
+            "class": "implausible", "percentile": null, "n": 0, "lower": 0, "higher": 0, "bin": null, "since": null,
+            "sentence": "", "usual": {"price": 310, "since": "2026-11-28"}
+        }));
+        let calendar = PriceCalendar {
+            currency: "USD",
+            cells: &days,
+            verdicts: &HashMap::from([(item, verdict.unwrap())]),
+            chosen: None,
+            link: &|_| String::new(),
+        };
+        assert_eq!(calendar.cheapest(), Some((date(2027, 1, 1), 300.into())));
+        let page = calendar.markup().into_string();
+        let expected = "Sat 2 Jan 2027: 100 USD, found 1 min ago; implausible";
+        assert!(page.contains(expected), "{page}");
     }
 
     #[test]

@@ -321,6 +321,7 @@ impl ShownProduct<'_> {
         PriceCalendar {
             currency: &self.product.currency,
             cells: &self.cells,
+            verdicts: &self.verdicts,
             chosen: self.choice.date,
             link: &|_| String::new(),
         }

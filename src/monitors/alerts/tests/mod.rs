@@ -3,7 +3,8 @@
 //!
 //! A run is written as text with a cell for each date: `250 | 199+201 | degraded` are three cells,
 //! the second with two samples. The result of a search is a price (`199`, `199 EUR`, `199 low`,
-//! `199 partial`), `empty` (with a reason: `empty sold_out`), `filtered`, `degraded`, `failed`,
+//! `199 partial`, `199 implausible`), `empty` (with a reason: `empty sold_out`), `filtered`, `degraded`, `unpriced` (offers
+//! without a price), `failed`,
 //! `cancelled` or `skipped`. `-` means that the scan lacks the cell.
 
 mod alert_builder;
@@ -82,6 +83,7 @@ fn searched(text: &str, position: usize, number: usize) -> CellItem {
         ),
         "partial" => done(SearchStatus::Partial),
         "degraded" => done(SearchStatus::Degraded),
+        "unpriced" => done(SearchStatus::Ok),
         "failed" => (
             ItemState::Failed,
             None,
@@ -128,6 +130,7 @@ fn searched(text: &str, position: usize, number: usize) -> CellItem {
         position: position.try_into().unwrap(),
         observed_at: Some(at(number)),
         observation,
+        is_implausible: second == Some("implausible"),
     }
 }
 
@@ -194,6 +197,7 @@ fn past_of(price: Decimal, seen_at: Timestamp) -> Option<PastOfPrice> {
         since: None,
         sentence: String::new(),
         became_cheaper: None,
+        usual: None,
     };
     let hours = |hours| SignedDuration::from_hours(hours);
     let last_answer = match price.to_i64()? {
@@ -206,6 +210,7 @@ fn past_of(price: Decimal, seen_at: Timestamp) -> Option<PastOfPrice> {
         verdict: Some(verdict),
         lowest: [(30, (Decimal::from(200), at(0)))].into(),
         last_answer: last_answer.map(|(at, is_empty)| LastAnswer { at, is_empty }),
+        implausible: None,
     })
 }
 

@@ -527,3 +527,73 @@ fn an_overflowing_price_does_not_panic() {
         }
     }
 }
+
+/// An error neither fires a rule nor arms it, nor is it what later prices are compared with
+/// (monitors.md, rule 84).
+#[test]
+fn no_rule_sees_an_implausible_price() {
+    let below = json!({"type": "price_below", "amount": 200, "rearm_percent": 5});
+    table(
+        "price_below",
+        below.clone(),
+        &[
+            ("60 implausible", "", "yes"),
+            ("190", "fires", "no"),
+            ("900 implausible", "", "no"),
+            ("189", "", "no"),
+            ("250", "", "yes"),
+        ],
+    );
+    // The next price is the lowest, but it is not known that nothing cheaper was there.
+    table(
+        "price_below, best of a scan",
+        below,
+        &[
+            ("60 implausible | 250", "", "yes"),
+            ("60 implausible | 190", "fires", "no"),
+            ("60 implausible | 250", "", "yes"),
+            ("180 | 190", "fires", "no"),
+            ("900 implausible | 250", "", "no"),
+            ("unpriced | 250", "", "no"),
+            ("250 | 260", "", "yes"),
+        ],
+    );
+    table(
+        "new_low",
+        json!({"type": "new_low", "rearm_percent": 0}),
+        &[
+            ("200", "", "yes"),
+            ("60 implausible", "", "yes"),
+            ("190", "fires", "no"),
+        ],
+    );
+    table(
+        "drop_percent",
+        json!({"type": "drop_percent", "percent": 30, "runs": 3}),
+        &[
+            ("200", "", "yes"),
+            ("60 implausible", "", "yes"),
+            ("195", "", "yes"),
+            ("130", "fires", "no"),
+        ],
+    );
+    // It is an answer, but not known to be an offer.
+    table(
+        "available",
+        json!({"type": "available"}),
+        &[
+            ("empty", "", "yes"),
+            ("60 implausible", "", "yes"),
+            ("190", "fires", "no"),
+        ],
+    );
+    table(
+        "stale",
+        json!({"type": "stale", "runs": 2}),
+        &[
+            ("degraded", "", "yes"),
+            ("60 implausible", "", "yes"),
+            ("degraded", "", "yes"),
+        ],
+    );
+}
