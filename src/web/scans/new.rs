@@ -274,7 +274,8 @@ fn risks(fields: &FormFields) -> Markup {
 fn ages(fields: &FormFields) -> Markup {
     let given = fields.text("max_age_seconds").unwrap_or_default();
     let known = [
-        ("", "no age: search all"),
+        ("", "the age of your account, if you have set one"),
+        ("0", "no age: search all"),
         ("3600", "an hour old"),
         ("21600", "6 hours old"),
         ("86400", "a day old"),
