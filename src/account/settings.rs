@@ -39,7 +39,7 @@ pub async fn replace(
         max_age_seconds: update
             .max_age_seconds
             .and_then(MaxAgeSeconds::nonzero)
-            .map(|age| age.get()),
+            .map(MaxAgeSeconds::get),
     };
     let mut tx = db::begin(context.pool).await?;
     let tenant = find_accepted(&mut tx, context.ring, context.key, context.now)
