@@ -120,7 +120,10 @@ async fn the_default_holds_for_scans_that_name_no_age() {
         (given(json!(0)), &Value::Null),
         // Samples are equal searches, so no age is possible.
         (
-            fares_with(1, &json!({"sweep": {"samples": 2}})),
+            fares_with(
+                1,
+                &json!({"sweep": {"departure_date": ["2030-01-01"], "samples": 2}}),
+            ),
             &Value::Null,
         ),
     ] {
@@ -185,7 +188,7 @@ async fn a_monitor_states_its_own_age() {
     });
     let monitor = service.create_monitor(&monitor).await;
     let run = service
-        .post(&format!("/v1/monitors/{monitor}/run"), &json!({}))
+        .ask("POST", &format!("/v1/monitors/{monitor}/run"), None)
         .await
         .expect(202)
         .json();
