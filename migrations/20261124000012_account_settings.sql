@@ -1,4 +1,4 @@
--- What a caller has set for all of its work (scans.md, rules 89 to 91). No row: nothing is set.
+-- What a caller has set for all of its work (scans.md, rules 89 and 90). No row: nothing is set.
 create table account_settings (
     tenant_id       uuid        primary key references tenants,
     -- Complete answers of synchronous searches are stored.

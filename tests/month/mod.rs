@@ -48,20 +48,23 @@ impl Compared {
     }
 
     fn print(&self) {
-        #[expect(clippy::cast_precision_loss, reason = "thousands at most")]
-        let percent = |part: f64, whole: f64| format!("{:.1} %", 100.0 * part / whole.max(1.0));
-        #[expect(clippy::cast_precision_loss, reason = "thousands at most")]
-        let shares = [
-            percent(self.thrifty as f64, self.plain as f64),
-            percent(self.equal as f64, self.answers as f64),
-            percent(self.within_a_percent as f64, self.answers as f64),
-        ];
-        let [of_plain, equal, within] = shares;
+        let answers = self.answers as u64;
         println!(
-            "| {} | {} | {} | {} | {of_plain} | {equal} | {within} |",
-            self.name, self.answers, self.plain, self.thrifty
+            "| {} | {} | {} | {} | {} | {} | {} |",
+            self.name,
+            self.answers,
+            self.plain,
+            self.thrifty,
+            percent(self.thrifty, self.plain),
+            percent(self.equal as u64, answers),
+            percent(self.within_a_percent as u64, answers)
         );
     }
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    let tenths = part * 1_000 / whole.max(1);
+    format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
 fn is_within_a_percent(plain: Option<Decimal>, thrifty: Option<Decimal>) -> bool {
@@ -82,15 +85,15 @@ fn compare(plain: &Month, thrifty: &Month) -> Vec<Compared> {
     };
     assert_eq!(kinds(plain), kinds(thrifty), "both ask the same");
     let pairs: Vec<_> = plain.answers.iter().zip(&thrifty.answers).collect();
-    let mut rows: Vec<_> = (0..)
-        .zip(Kind::ALL)
+    let mut rows: Vec<_> = Kind::ALL
+        .into_iter()
+        .enumerate()
         .map(|(place, kind)| {
             let of_kind: Vec<_> = pairs
                 .iter()
                 .filter(|(plain, _)| plain.0 == kind)
                 .copied()
                 .collect();
-            let place: usize = place;
             let requests = [plain.by_kind[place], thrifty.by_kind[place]];
             Compared::of(kind.name(), requests, &of_kind)
         })
