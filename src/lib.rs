@@ -27,7 +27,8 @@
 //! [`upstream::Client::search`] makes it, at most twice and within 180 seconds, and returns a
 //! [`search::Outcome`]. Only there is a search status decided. `http` maps the outcome to a status,
 //! headers and a body. No step needs the database, so the gateway works while it is down. Only with
-//! `Cache-Control: max-age` a stored answer is looked for, and [`search_recorder`] stores the new one.
+//! `Cache-Control: max-age` a stored answer is looked for, and [`search_recorder`] stores the new one;
+//! it also stores those of callers who want that of all their searches.
 //!
 //! # A scan
 //!

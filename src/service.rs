@@ -315,6 +315,12 @@ fn app_state(
             Arc::clone(ring),
             settings.pace.clone(),
         );
+        let options = database.connect_options().clone();
+        let following = recorder.clone().follow_settings(options, stop.clone());
+        parts.spawn(async move {
+            following.await;
+            Ok(())
+        });
         app = app.with_custody(Custody {
             ring: Arc::clone(ring),
             pace: settings.pace.clone(),

@@ -32,6 +32,7 @@ mod import_circles;
 mod isolation;
 mod links;
 mod monitors;
+mod month;
 mod operation;
 mod prefer;
 mod queue;

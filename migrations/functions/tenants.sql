@@ -23,3 +23,16 @@ begin
     end if;
     return owner;
 end $$;
+
+-- Processes keep in memory whose searches are stored (gateway.md, rule 60). The payload is the caller.
+create or replace function notify_account_settings() returns trigger
+language plpgsql as $$
+begin
+    if case tg_op when 'INSERT' then new.record_searches when 'DELETE' then old.record_searches
+                  else new.record_searches <> old.record_searches end then
+        perform pg_notify('farescan_account', coalesce(new.tenant_id, old.tenant_id)::text);
+    end if;
+    return null;
+end $$;
+create or replace trigger notify_account_settings after insert or update or delete on account_settings
+    for each row execute function notify_account_settings();

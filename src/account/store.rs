@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use crate::config::PaceConfig;
 use crate::contract::Api;
+use crate::contract::account_settings::AccountSettings;
 use crate::contract::plans::MarketplacePlan;
 use crate::contract::quota::{LaneBounds, PaceSource};
 use crate::contract::scans::PauseReason;
@@ -211,6 +212,43 @@ pub(super) async fn set_lane_bounds(
         bounds
             .keep_in_reserve
             .map(|reserve| i64::try_from(reserve.get()).unwrap_or(i64::MAX)),
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The caller's settings, if it has set any.
+pub(super) async fn settings(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+) -> sqlx::Result<Option<AccountSettings>> {
+    let row = sqlx::query!(
+        "select record_searches, max_age_seconds from account_settings where tenant_id = $1",
+        tenant.uuid()
+    );
+    Ok(row.fetch_optional(conn).await?.map(|row| AccountSettings {
+        record_searches: row.record_searches,
+        max_age_seconds: row.max_age_seconds.and_then(|age| u32::try_from(age).ok()),
+    }))
+}
+
+/// Replaces the caller's settings.
+pub(super) async fn replace_settings(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    settings: AccountSettings,
+    now: jiff::Timestamp,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "insert into account_settings (tenant_id, record_searches, max_age_seconds, changed_at) values ($1, $2, $3, $4)
+         on conflict (tenant_id) do update
+         set record_searches = excluded.record_searches, max_age_seconds = excluded.max_age_seconds,
+             changed_at = excluded.changed_at",
+        tenant.uuid(),
+        settings.record_searches,
+        settings.max_age_seconds.and_then(|age| i32::try_from(age).ok()),
+        now.to_sqlx() as _,
     )
     .execute(conn)
     .await?;

@@ -3,7 +3,7 @@
 use super::Failure;
 use super::{
     alerts, compare, completions, control, deliveries, export, history, login, man, monitors,
-    openapi, quota, retry, rotate_key, scan, scans, search, usage, verify, watch, why,
+    openapi, quota, retry, rotate_key, scan, scans, search, settings, usage, verify, watch, why,
 };
 
 /// A command as a client.
@@ -89,6 +89,9 @@ pub enum ClientCommand {
         after_help = "Examples:\n  farescan quota\n  farescan quota set flights --keep-in-reserve 200"
     )]
     Quota(quota::QuotaArgs),
+    /// Show what holds for all of your work, or set it: the age of answers, stored searches
+    #[command(after_help = "Examples:\n  farescan settings\n  farescan settings set --max-age 6h")]
+    Settings(settings::SettingsArgs),
     /// Show what scans and monitors have spent this month, or since a day
     #[command(
         after_help = "Examples:\n  farescan usage\n  farescan usage --by monitor --since 2027-01-01"
@@ -148,6 +151,7 @@ impl ClientCommand {
             Self::Man(args) => man::run(&args),
             Self::Openapi => openapi::run(),
             Self::Quota(args) => quota::run(args).await,
+            Self::Settings(args) => settings::run(args).await,
             Self::Usage(args) => usage::run(args).await,
             Self::Verify(args) => verify::run(args).await,
             Self::Login(args) => login::run(&args),

@@ -1,6 +1,7 @@
 //! The command line: one file per command. A command reads its settings, calls the module that does
 //! the work and prints the result.
 
+mod age;
 mod alerts;
 mod client;
 mod commands;
@@ -43,6 +44,7 @@ mod scan;
 mod scans;
 mod search;
 mod serve;
+mod settings;
 mod tenants;
 mod terminal;
 mod usage;

@@ -10,6 +10,7 @@
 //!
 //! `request_body!` declares each body once; its field types are in [`primitives`].
 
+pub mod account_settings;
 mod alias;
 mod body_schema;
 mod endpoint;

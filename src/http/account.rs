@@ -1,5 +1,5 @@
-//! `/v1/usage` and `/v1/account`: billed requests (scans.md, rule 71) and key rotation
-//! (security.md, rule 10).
+//! `/v1/usage` and `/v1/account`: billed requests (scans.md, rule 71), settings (scans.md, rule 89) and
+//! key rotation (security.md, rule 10).
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -8,13 +8,14 @@ use axum::response::{IntoResponse, Response};
 use super::AppState;
 use super::auth::ApiKey;
 use super::error::ApiError;
-use super::extract::{QueryPairs, SEARCH_BODY, read_bytes};
+use super::extract::{JsonObject, QueryPairs, SEARCH_BODY, read_bytes};
 use super::key_guessing::KeyVerdict;
-use super::openapi::{ListErrors, RotationErrors};
+use super::openapi::{AccountErrors, AccountSettingsErrors, ListErrors, RotationErrors};
 use super::request_id::{current_request_id, request_id};
-use super::scans::{find_tenant, next_page_link, replayed_header, request_context};
+use super::scans::{find_tenant, next_page_link, replayed_header, request_context, submit_context};
 use super::verify::{self, KeyVerification};
-use crate::account::usage;
+use crate::account::{settings, usage};
+use crate::contract::account_settings::{AccountSettings, AccountSettingsUpdate};
 use crate::contract::key_rotation::{KeyRotation, NewKey, RotateKeyRequest};
 use crate::contract::usage::{Usage, UsageQuery};
 use crate::contract::{Api, FieldValue as _, ValidationError};
@@ -48,6 +49,40 @@ pub(super) async fn usage(
         Json(usage),
     )
         .into_response())
+}
+
+/// Read the account's settings
+///
+/// What holds for all of your work.
+#[utoipa::path(
+    get, path = "/v1/account/settings", operation_id = "get_account_settings", tag = "Account",
+    responses((status = 200, description = "The settings", body = AccountSettings), AccountErrors)
+)]
+pub(super) async fn settings(
+    State(app): State<AppState>,
+    caller: ApiKey,
+) -> Result<Json<AccountSettings>, ApiError> {
+    Ok(Json(settings::read(request_context(&app, &caller)?).await?))
+}
+
+/// Set the account's settings
+///
+/// All settings are replaced: an absent or null one gets its default. They hold from the next search
+/// and submission on; another process of the service may store searches only seconds later.
+#[utoipa::path(
+    put, path = "/v1/account/settings", operation_id = "set_account_settings", tag = "Account", request_body = AccountSettingsUpdate,
+    responses((status = 200, description = "The new settings", body = AccountSettings), AccountSettingsErrors)
+)]
+pub(super) async fn set_settings(
+    State(app): State<AppState>,
+    caller: ApiKey,
+    JsonObject(body): JsonObject<SEARCH_BODY>,
+) -> Result<Json<AccountSettings>, ApiError> {
+    let context = submit_context(&app, &caller).await?;
+    let update = AccountSettingsUpdate::from_body(&body)?;
+    let (tenant, settings) = settings::replace(context, &update).await?;
+    app.custody()?.recorder.refresh(tenant).await;
+    Ok(Json(settings))
 }
 
 /// Move the account to a new key

@@ -41,13 +41,13 @@ struct CacheControl {
 }
 
 impl CacheControl {
-    /// The directives that concern this service; `None` if none asks for it. Unknown directives are
-    /// ignored (RFC 9111, 5.2.3); the first of a repeated one counts.
+    /// The directives that concern this service. Unknown directives are ignored (RFC 9111, 5.2.3);
+    /// the first of a repeated one counts.
     ///
     /// # Errors
     /// When `max-age` or `min-fresh` is no number of seconds: the caller would pay for an answer that
     /// it wanted to reuse.
-    fn of(headers: &HeaderMap) -> Result<Option<Self>, ValidationError> {
+    fn of(headers: &HeaderMap) -> Result<Self, ValidationError> {
         let mut known = Self::default();
         for value in headers
             .get_all(CACHE_CONTROL)
@@ -72,7 +72,12 @@ impl CacheControl {
                 }
             }
         }
-        Ok(Some(known).filter(|known| known.max_age.is_some() || known.only_if_cached))
+        Ok(known)
+    }
+
+    /// Whether a stored answer may be taken, or the search is to be stored.
+    const fn concerns_stored(self) -> bool {
+        self.max_age.is_some() || self.only_if_cached
     }
 
     /// The oldest answer that may be reused; `None`: none may. Without `max-age`, `only-if-cached`
@@ -83,7 +88,7 @@ impl CacheControl {
         }
         let age = self.max_age.unwrap_or(u32::MAX);
         let age = age.saturating_sub(self.min_fresh.unwrap_or(0));
-        MaxAgeSeconds::new(age.min(MaxAgeSeconds::MAX))
+        MaxAgeSeconds::new(age.min(MaxAgeSeconds::MAX)).and_then(MaxAgeSeconds::nonzero)
     }
 }
 
@@ -116,9 +121,10 @@ pub(super) async fn respond(
     {
         return Ok(None);
     }
-    let Some(control) = CacheControl::of(&parts.headers)? else {
+    let control = CacheControl::of(&parts.headers)?;
+    if !control.concerns_stored() {
         return Ok(None);
-    };
+    }
     // Boxed: a search without the header would keep the memory of this step while it waits.
     Box::pin(find_or_search(
         app,
@@ -130,6 +136,12 @@ pub(super) async fn respond(
     ))
     .await
     .map(Some)
+}
+
+/// Whether the request wants its search not to be stored.
+pub(super) fn forbids_storing(parts: &Parts) -> bool {
+    parts.headers.contains_key(CACHE_CONTROL)
+        && CacheControl::of(&parts.headers).is_ok_and(|control| control.no_store)
 }
 
 /// A stored answer, a scan if the request prefers one, the answer of an equal search in flight, or
@@ -202,7 +214,8 @@ mod tests {
             .iter()
             .map(|value| (CACHE_CONTROL, HeaderValue::from_static(value)))
             .collect();
-        CacheControl::of(&headers).map_err(|error| error.found.unwrap())
+        let control = CacheControl::of(&headers).map_err(|error| error.found.unwrap())?;
+        Ok(Some(control).filter(|control| control.concerns_stored()))
     }
 
     fn oldest(values: &[&'static str]) -> Option<u32> {

@@ -67,7 +67,11 @@ async fn respond(
     }
     let permit = app.admit_search(&caller.key).await?;
     let id = request_id(&parts.extensions);
-    let outcome = search_call::send(app, &search, &caller.key, id, permit).await;
+    let outcome = if cached_search::forbids_storing(parts) {
+        search_call::send(app, &search, &caller.key, id, permit).await
+    } else {
+        search_call::send_and_store_if_set(app, &search, &caller.key, id, permit).await
+    };
     Ok(outcome_response(&search, outcome, map_finding))
 }
 

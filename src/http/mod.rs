@@ -439,6 +439,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(account::usage))
         .routes(routes!(quota::read))
         .routes(routes!(account::rotate_key))
+        .routes(routes!(account::settings, account::set_settings))
         .routes(routes!(quota::set_lane_bounds, quota::update_lane_bounds))
         // The service itself, without a key.
         .routes(routes!(openapi::openapi_json))

@@ -11,8 +11,9 @@ use super::key_guessing::KeyVerdict;
 use super::request_id::request_id;
 use super::stored_answer;
 use crate::charges::CallUsage;
-use crate::contract::SearchStatus;
 use crate::contract::scans::MaxAgeSeconds;
+use crate::contract::{Endpoint, SearchStatus};
+use crate::queue::recorded_search::WantedBy;
 use crate::scans::recorded_search::AgedOutcome;
 use crate::search::disposition::{self, ItemDisposition};
 use crate::search::{CallerKey, Outcome, Search};
@@ -32,6 +33,34 @@ pub(super) async fn send(
         .await;
     permit.record_verdict(key_verdict(outcome.http_status));
     app.charge(key, CallUsage::from_search(search, &outcome));
+    outcome
+}
+
+/// Sends a search whose request says nothing about storing it. A complete answer is stored if its
+/// caller has all of them stored (gateway.md, rule 59).
+pub(super) async fn send_and_store_if_set(
+    app: &AppState,
+    search: &Search,
+    key: &CallerKey,
+    request_id: &str,
+    permit: SearchPermit,
+) -> Outcome {
+    let recorder = app.custody.as_ref().map(|custody| &custody.recorder);
+    let stored = recorder.filter(|recorder| {
+        Endpoint::SEARCHES.contains(&search.endpoint()) && recorder.stores_all_of(key)
+    });
+    let Some(recorder) = stored else {
+        return send(app, search, key, request_id, permit).await;
+    };
+    // While this process's clock is wrong nothing is stored.
+    let started_at = app.now();
+    let outcome = send(app, search, key, request_id, permit).await;
+    if is_complete(search, &outcome)
+        && let (Ok(started_at), Ok(ended_at)) = (started_at, app.now())
+    {
+        let times = (started_at, ended_at);
+        recorder.record(key, search, &outcome, WantedBy::Setting, times);
+    }
     outcome
 }
 
@@ -111,7 +140,8 @@ impl AdmittedCall {
         let outcome = send(&app, &search, &key, &request_id, permit).await;
         let record = || {
             let recorder = &app.custody.as_ref()?.recorder;
-            recorder.record(&key, &search, &outcome, (started_at.ok()?, app.now().ok()?))
+            let times = (started_at.ok()?, app.now().ok()?);
+            recorder.record(&key, &search, &outcome, WantedBy::Request, times)
         };
         let recorded = stores.then(record).flatten();
         (outcome, recorded)

@@ -1,5 +1,5 @@
-//! Stores a synchronous search after its call (gateway.md, rule 57): in one transaction, as if the
-//! queue had made it.
+//! Stores a synchronous search after its call (gateway.md, rules 57 and 59): in one transaction, as
+//! if the queue had made it.
 
 use std::time::Duration;
 
@@ -24,9 +24,29 @@ use crate::tenants::{Fingerprint, rotate};
 /// repeats a record; its connection is one of a few.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
+/// Who wants a search stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WantedBy {
+    /// Its request.
+    Request,
+    /// The setting of its caller, if it still holds when the search is stored.
+    Setting,
+}
+
+/// What became of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    Stored,
+    /// No marketplace has accepted the caller's key.
+    NotAccepted,
+    /// The caller's setting does not hold any more.
+    Unwanted,
+}
+
 /// A synchronous search and what it came to.
 #[derive(Debug)]
 pub struct FinishedSearch {
+    pub wanted_by: WantedBy,
     pub caller: Vec<Fingerprint>,
     pub search: Search,
     pub outcome: Outcome,
@@ -36,9 +56,8 @@ pub struct FinishedSearch {
     pub ended_at: Timestamp,
 }
 
-/// Stores the search as a scan that has ended, with its answer and its observation. Returns whether
-/// it did: not for a caller that no marketplace has accepted. A refusal does not pause the lane: the
-/// call was not the lane's.
+/// Stores the search as a scan that has ended, with its answer and its observation. A refusal does
+/// not pause the lane: the call was not the lane's.
 ///
 /// # Errors
 /// When the database does not answer; nothing is stored then.
@@ -46,7 +65,7 @@ pub async fn record_search(
     pool: &PgPool,
     pace: &PaceConfig,
     finished: &FinishedSearch,
-) -> Result<bool, CommandError> {
+) -> Result<Recorded, CommandError> {
     let FinishedSearch {
         search,
         outcome,
@@ -56,8 +75,9 @@ pub async fn record_search(
         ..
     } = finished;
     let mut tx = db::begin_with_lock_timeout(pool, LOCK_WAIT).await?;
-    let Some(tenant) = find_accepted(&mut tx, finished).await? else {
-        return Ok(false);
+    let tenant = match find_caller(&mut tx, finished).await? {
+        Ok(tenant) => tenant,
+        Err(not_stored) => return Ok(not_stored),
     };
     let call = recorded_search::insert_call(
         &mut tx,
@@ -93,7 +113,28 @@ pub async fn record_search(
     completed.plan = PlanQuota::default();
     record::store_on(&mut tx, &[&completed]).await?;
     tx.commit().await?;
-    Ok(true)
+    Ok(Recorded::Stored)
+}
+
+/// The caller, if the search is to be stored; else why it is not.
+async fn find_caller(
+    tx: &mut PgConnection,
+    finished: &FinishedSearch,
+) -> sqlx::Result<Result<TenantId, Recorded>> {
+    if finished.wanted_by == WantedBy::Request {
+        let accepted = find_accepted(tx, finished).await?;
+        return Ok(accepted.ok_or(Recorded::NotAccepted));
+    }
+    // Only an accepted caller has settings. Its key may be another one's by now.
+    let Some(tenant) = find_by_fingerprints(tx, &finished.caller, finished.ended_at).await? else {
+        return Ok(Err(Recorded::Unwanted));
+    };
+    let wanted = sqlx::query_scalar!(
+        "select record_searches from account_settings where tenant_id = $1 for share",
+        tenant.uuid()
+    );
+    let wanted = wanted.fetch_optional(tx).await?.unwrap_or(false);
+    Ok(wanted.then_some(tenant).ok_or(Recorded::Unwanted))
 }
 
 /// The caller, if the marketplace has accepted its key: others cannot store anything without

@@ -21,6 +21,7 @@ pub mod cancel;
 pub(crate) mod cells;
 pub mod compare;
 pub mod control;
+mod default_age;
 pub mod grid;
 mod item_state;
 pub mod phases;

@@ -438,3 +438,15 @@ pub(super) async fn requeue_items(
     .await?;
     Ok(())
 }
+
+/// The age that a caller has set for submissions that name none.
+pub(super) async fn default_max_age(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+) -> sqlx::Result<Option<i32>> {
+    let age = sqlx::query_scalar!(
+        "select max_age_seconds from account_settings where tenant_id = $1",
+        tenant.uuid()
+    );
+    Ok(age.fetch_optional(conn).await?.flatten())
+}

@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
+use super::default_age::with_default_age;
 use super::plan::{ScanPlan, plan_blocking};
 use super::{after_acceptance, phases, read, reuse, store};
 use crate::commands::{
@@ -55,7 +56,8 @@ pub async fn submit(
         // An equal request may have been stored since the first query.
         return idempotent.find_response(context).await?.ok_or(refused);
     }
-    let plan = plan_blocking(body.clone(), context.now).await?;
+    let body = with_default_age(context, body).await?.into_owned();
+    let plan = plan_blocking(body, context.now).await?;
     let mut tx = db::begin(context.pool).await?;
     let tenant =
         tenants::store::find_or_create(&mut tx, context.ring, context.key, context.now).await?;
@@ -207,7 +209,7 @@ fn check_reused(reused: i64) -> Result<(), CommandError> {
     }
     Err(CommandError::LimitExceeded {
         message: format!(
-            "this caller's items took {reused} answers within an hour and may take at most {MAX_REUSED_ITEMS}: wait, or submit without `max_age_seconds`"
+            "this caller's items took {reused} answers within an hour and may take at most {MAX_REUSED_ITEMS}: wait, or submit with `max_age_seconds` 0"
         ),
         retry_after: LIMIT_RETRY_AFTER,
     })

@@ -4,4 +4,5 @@ mod quota;
 mod restore;
 pub mod rotate;
 mod rotate_races;
+mod settings;
 mod usage;

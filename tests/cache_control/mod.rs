@@ -1,6 +1,7 @@
 //! `Cache-Control` on the five searches: an answer that its caller has paid for may answer again
 //! (gateway.md, rules 53 to 58).
 
+mod by_setting;
 mod joined;
 mod stored;
 mod unavailable;

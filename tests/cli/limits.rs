@@ -9,6 +9,30 @@ use crate::alerts::AlertTest;
 use crate::operation::process::run;
 
 #[tokio::test(flavor = "multi_thread")]
+async fn settings_stay_unless_they_are_named() {
+    let client = Client::start().await;
+    let shown = client.out(&["settings"]);
+    assert!(shown.contains("search everything"), "{shown}");
+    let set = client.out(&["settings", "set", "--max-age", "6h"]);
+    assert!(set.contains("up to 21600 seconds"), "{set}");
+    let set = ["settings", "set", "--record-searches", "true", "--json"];
+    let both = json!({"record_searches": true, "max_age_seconds": 21_600});
+    let set: Value = serde_json::from_str(&client.out(&set)).unwrap();
+    assert_eq!(set, both);
+    client.out(&["settings", "set", "--max-age", "0s"]);
+    let shown: Value = serde_json::from_str(&client.out(&["settings", "--json"])).unwrap();
+    assert_eq!(
+        shown,
+        json!({"record_searches": true, "max_age_seconds": null})
+    );
+    let nothing = client.run(&["settings", "set"]);
+    assert!(
+        nothing.code == Some(2) && nothing.err.contains("no setting is named"),
+        "{nothing:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn own_limits_stay_unless_they_are_named() {
     let client = Client::start().await;
     let limits =

@@ -73,6 +73,13 @@ pub async fn send_all(run: &mut Recorder) -> Context {
         Ask::body(&json!({"keep_in_reserve": 100})).at("api", "flights"),
     )
     .await;
+    let settings = json!({"record_searches": true, "max_age_seconds": 21_600});
+    run.success("set_account_settings", 200, Ask::body(&settings))
+        .await;
+    run.success("get_account_settings", 200, Ask::default())
+        .await;
+    run.prepare("set_account_settings", Ask::body(&json!({})))
+        .await;
     run.success("get_usage", 200, Ask::query(&[("group", "endpoint")]))
         .await;
     Context {

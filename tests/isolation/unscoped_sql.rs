@@ -51,6 +51,16 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "stores the rest of scans whose callers were accepted, or of some callers",
     ),
     (
+        "select s.tenant_id, k.key_id, k.fingerprint from account_settings",
+        "account_settings",
+        "whose synchronous searches are stored, for the memory of a process",
+    ),
+    (
+        "select s.tenant_id, k.key_id, k.fingerprint from account_settings",
+        "tenant_keys",
+        "whose synchronous searches are stored, for the memory of a process",
+    ),
+    (
         "update installation set marketplace = $1",
         "tenants",
         "whether there is any caller at all, before a sandbox takes a database",

@@ -109,9 +109,14 @@ impl TestAppBuilder {
             max_in_flight: 1_000,
         };
         let (stop, ring) = (CancellationToken::new(), Arc::new(ring()));
-        let watch = ScanWatch::start(pool.clone(), options, self.watch, &stop);
+        let watch = ScanWatch::start(pool.clone(), options.clone(), self.watch, &stop);
         let charges = ChargeRecorder::start(pool.clone(), Arc::clone(&ring), &stop);
         let recorder = SearchRecorder::new(pool.clone(), Arc::clone(&ring), pace.clone());
+        tokio::spawn(
+            recorder
+                .clone()
+                .follow_settings(options.clone(), stop.clone()),
+        );
         Self {
             pool: Some(pool),
             custody: Some(Custody {

@@ -1,7 +1,6 @@
 //! `farescan scan`: many searches as one request: its cost first, then its progress, then a calendar
 //! or a table.
 
-mod age;
 pub mod cost;
 pub mod follow;
 pub mod results;
@@ -87,8 +86,9 @@ struct SubmitArgs {
     /// Most attempts of a search that does not complete [default: 1]
     #[arg(long, value_name = "NUMBER")]
     attempts: Option<u8>,
-    /// Take answers that you have already paid for and that are at most this old: 90min, 6h, 3d
-    #[arg(long, value_name = "AGE", value_parser = age::seconds)]
+    /// Take answers that you have already paid for and that are at most this old: 90min, 6h, 3d; 0s
+    /// for none [default: the age of your account, if you have set one]
+    #[arg(long, value_name = "AGE", value_parser = crate::cli::age::seconds)]
     max_age: Option<u32>,
     /// Search every n-th date first, then around the cheapest
     #[arg(long, value_name = "DAYS")]

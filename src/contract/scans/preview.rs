@@ -32,6 +32,11 @@ pub struct ScanPreview {
     pub items: u32,
     /// Their billed requests.
     pub requests: RequestRange,
+    /// The age of answers that its searches would take: that of the body, else the account's; only if
+    /// there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub max_age_seconds: Option<u32>,
     /// Searches that would take an earlier answer now, and are not in `requests`; only with
     /// `max_age_seconds`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

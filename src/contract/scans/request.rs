@@ -40,7 +40,8 @@ request_body! {
             /// Search in two phases, or only what can still be the cheapest, with fewer requests.
             strategy: Strategy;
             /// Take a complete answer to an equal search that is at most this old, instead of buying
-            /// it again, and buy equal searches in flight once.
+            /// it again, and buy equal searches in flight once. Without it a submitted scan has the
+            /// account's `max_age_seconds`, unless it has samples; 0 reuses nothing.
             max_age_seconds: MaxAgeSeconds;
             /// The priority of its searches.
             priority: Priority = Priority::Interactive => priority_or_default;
@@ -234,8 +235,16 @@ impl DelaySeconds {
 }
 
 bounded_integer! {
-    /// The age of an answer that may be reused; up to 31 days.
-    pub struct MaxAgeSeconds(u32): 1..=2_678_400;
+    /// The age of an answer that may be reused; up to 31 days. 0: no answer may.
+    pub struct MaxAgeSeconds(u32): 0..=2_678_400;
+}
+
+impl MaxAgeSeconds {
+    /// `None` for 0.
+    #[must_use]
+    pub fn nonzero(self) -> Option<Self> {
+        (self.0 > 0).then_some(self)
+    }
 }
 
 bounded_integer! {

@@ -1,5 +1,6 @@
 //! The OpenAPI schemas match the checks (gateway.md, rule 21).
 
+use crate::contract::account_settings::AccountSettingsUpdate;
 use crate::contract::flights::{OnewayRequest, RoundtripRequest};
 use crate::contract::history::{FlightHistoryQuery, HotelHistoryQuery};
 use crate::contract::hotels::{
@@ -199,6 +200,7 @@ fn each_body_schema_matches_its_field_table() {
         RotateKeyRequest,
         LaneBounds,
         LaneBoundsPatch,
+        AccountSettingsUpdate,
         AlertQuery,
         AlertsQuery,
         MonitorAlertsQuery,
@@ -304,8 +306,8 @@ fn the_response_examples_deserialize() {
         } )+ };
     }
     use crate::contract::{
-        flights, history, history_grid, hotels, key_rotation, monitors, quota, scans, series,
-        usage, verify,
+        account_settings, flights, history, history_grid, hotels, key_rotation, monitors, quota,
+        scans, series, usage, verify,
     };
     answers!(
         flights::OnewayFlight,
@@ -317,6 +319,7 @@ fn the_response_examples_deserialize() {
         verify::VerifyResponse,
         quota::Quota,
         key_rotation::KeyRotation,
+        account_settings::AccountSettings,
         usage::Usage,
         crate::contract::ErrorBody,
         scans::Scan,

@@ -40,6 +40,8 @@ pub(in crate::http) struct ListErrors;
 pub(in crate::http) struct RotationErrors;
 /// Error responses of setting a lane's limits.
 pub(in crate::http) struct LaneBoundsErrors;
+/// Error responses of setting the account's settings.
+pub(in crate::http) struct AccountSettingsErrors;
 /// Error responses of sending to a webhook.
 pub(in crate::http) struct WebhookErrors;
 /// Error responses of account routes without parameters.
@@ -260,6 +262,23 @@ impl IntoResponses for LaneBoundsErrors {
             INVALID_REQUEST,
             BAD_KEY,
             no_lane,
+            not_accepted,
+            TOO_LARGE,
+            INTERNAL,
+            UNAVAILABLE,
+        ])
+    }
+}
+
+impl IntoResponses for AccountSettingsErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let not_accepted = (
+            ErrorType::InvalidState,
+            "The marketplace has not accepted this key yet",
+        );
+        error_responses(&[
+            INVALID_REQUEST,
+            BAD_KEY,
             not_accepted,
             TOO_LARGE,
             INTERNAL,

@@ -27,7 +27,7 @@ use jiff::civil::Date;
 use jiff::tz::{Offset, offset};
 use serde_json::{Map, Value};
 
-use crate::contract::scans::{MaxRequests, ScanEndpoint, ScanRequest, Sweep};
+use crate::contract::scans::{MaxAgeSeconds, MaxRequests, ScanEndpoint, ScanRequest, Sweep};
 use crate::contract::{
     Api, Endpoint, FieldKind, FieldValue as _, Request, ValidationError, ValidationErrors,
 };
@@ -118,9 +118,12 @@ fn searches(
 /// the top of the body.
 pub fn plan(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, ValidationErrors> {
     let mut faults = ValidationErrors::default();
-    let scan_request = ScanRequest::from_body(body)
+    let mut scan_request = ScanRequest::from_body(body)
         .map_err(|wrong| faults.merge(wrong))
         .ok();
+    if let Some(request) = &mut scan_request {
+        request.max_age_seconds = request.max_age_seconds.and_then(MaxAgeSeconds::nonzero);
+    }
     let endpoint = body
         .get("endpoint")
         .and_then(|value| ScanEndpoint::read(value).ok());

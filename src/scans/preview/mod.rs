@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
 use self::forecast::{QuestionForecast, StoredPrices, forecast, stored_prices};
+use super::default_age::with_default_age;
 use super::plan::{ScanPlan, earliest_today, plan_blocking, with_permit};
 use super::reuse;
 use super::store as scans_store;
@@ -23,7 +24,7 @@ use super::{per_minute, seconds_at};
 use crate::commands::{CommandError, RequestContext};
 use crate::config::PaceConfig;
 use crate::contract::scans::{
-    MaxAttempts, PauseReason, PlanCost, RequestRange, RetryPolicy, ScanPreview,
+    MaxAgeSeconds, MaxAttempts, PauseReason, PlanCost, RequestRange, RetryPolicy, ScanPreview,
 };
 use crate::contract::{Api, Request};
 use crate::db;
@@ -60,7 +61,8 @@ pub async fn preview(
     pace: &PaceConfig,
     body: &Map<String, Value>,
 ) -> Result<ScanPreview, CommandError> {
-    let plan = plan_blocking(body.clone(), context.now).await?;
+    let body = with_default_age(context, body).await?.into_owned();
+    let plan = plan_blocking(body, context.now).await?;
     let api = plan.scan_request.endpoint.get().api();
     // Rolled back: finding a caller may update its fingerprint, and a preview stores nothing.
     let mut tx = db::begin(context.pool).await?;
@@ -150,6 +152,7 @@ fn build_preview(plan: &ScanPlan, lane: &LaneState, cost: ScanCost, now: Timesta
         endpoint,
         items,
         requests,
+        max_age_seconds: plan.scan_request.max_age_seconds.map(MaxAgeSeconds::get),
         reused: cost.may_reuse.then_some(free),
         first: body(plan.items.first()),
         last: body(plan.items.last()),

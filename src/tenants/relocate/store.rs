@@ -31,6 +31,7 @@ pub const TABLES: &[&str] = &[
     "latest_prices",
     "deleted_usage",
     "saved_views",
+    "account_settings",
     "monitors",
     "monitor_slots",
     "webhook_endpoints",

@@ -160,10 +160,25 @@ pub(super) async fn find_rotation(
 pub(super) async fn owns_anything(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<bool> {
     let owns_anything = sqlx::query_scalar!(
         r#"select exists (select from lanes where tenant_id = $1) or exists (select from scans where tenant_id = $1)
-               or exists (select from monitors where tenant_id = $1) as "owns!""#,
+               or exists (select from monitors where tenant_id = $1)
+               or exists (select from account_settings where tenant_id = $1) as "owns!""#,
         tenant.uuid(),
     );
     owns_anything.fetch_one(conn).await
+}
+
+/// Processes know by their fingerprints whose searches are stored (gateway.md, rule 60).
+pub(super) async fn notify_account_settings(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "select pg_notify('farescan_account', $1::uuid::text) from account_settings where tenant_id = $1 and record_searches",
+        tenant.uuid()
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Locks a tenant's fingerprints, so that submissions wait.

@@ -268,7 +268,8 @@ fn ages(fields: &FormFields) -> Markup {
         "what you have paid for is not bought again",
     ];
     let known = [
-        ("", "no age: search all"),
+        ("", "the age of your account, if you have set one"),
+        ("0", "no age: search all"),
         ("3600", "an hour old"),
         ("21600", "6 hours old"),
         ("86400", "a day old"),

@@ -1,25 +1,33 @@
-//! Stores synchronous searches after their response was sent (gateway.md, rule 57).
+//! Stores synchronous searches after their response was sent (gateway.md, rules 57 and 59).
 //!
 //! A search waits for nothing here: its record is a task of its own. A record is dropped, and counted,
 //! if too many wait or the database does not store it within seconds. Only history and later answers
 //! miss it then: the caller has its answer. The key is reduced to fingerprints at once.
 
+mod recorded_callers;
+mod store;
+
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use sqlx::PgPool;
+use sqlx::postgres::PgConnectOptions;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::PaceConfig;
 use crate::db::truncate_to_micros;
+use crate::ids::TenantId;
 use crate::metrics;
 use crate::queue::TRANSACTION_TIMEOUT;
-use crate::queue::recorded_search::{FinishedSearch, record_search};
+use crate::queue::recorded_search::{FinishedSearch, Recorded, WantedBy, record_search};
 use crate::search::{CallerKey, Finding, Outcome, Search};
 use crate::tenants::{Fingerprint, Keyring};
+
+use recorded_callers::RecordedCallers;
 
 /// The most records that wait or are being written.
 const MAX_WAITING: usize = 1_000;
@@ -39,6 +47,7 @@ pub struct SearchRecorder {
     waiting_bytes: Arc<Semaphore>,
     writers: Arc<Semaphore>,
     tasks: TaskTracker,
+    callers: RecordedCallers,
 }
 
 impl SearchRecorder {
@@ -46,6 +55,7 @@ impl SearchRecorder {
     #[must_use]
     pub fn new(pool: PgPool, ring: Arc<Keyring>, pace: PaceConfig) -> Self {
         Self {
+            callers: RecordedCallers::new(pool.clone()),
             pool,
             ring,
             pace,
@@ -56,6 +66,23 @@ impl SearchRecorder {
         }
     }
 
+    /// Whether this caller has all its searches stored, as far as this process knows.
+    #[must_use]
+    pub fn stores_all_of(&self, key: &CallerKey) -> bool {
+        self.callers.contains(&self.ring, key)
+    }
+
+    /// Reads again whether this caller has all its searches stored.
+    pub async fn refresh(&self, caller: TenantId) {
+        self.callers.refresh(Some(caller)).await;
+    }
+
+    /// Learns until `stop` which callers have all their searches stored. Returns once its connection
+    /// is closed.
+    pub async fn follow_settings(self, options: PgConnectOptions, stop: CancellationToken) {
+        self.callers.follow(options, &stop).await;
+    }
+
     /// Stores a search that began and ended at these times. Never waits and never fails.
     /// The task ends when it is stored or dropped; `None` if nothing is to be stored.
     pub fn record(
@@ -63,6 +90,7 @@ impl SearchRecorder {
         key: &CallerKey,
         search: &Search,
         outcome: &Outcome,
+        wanted_by: WantedBy,
         (started_at, ended_at): (Timestamp, Timestamp),
     ) -> Option<JoinHandle<()>> {
         if !searched(outcome) {
@@ -73,6 +101,7 @@ impl SearchRecorder {
             return None;
         };
         let finished = FinishedSearch {
+            wanted_by,
             caller: Fingerprint::all(&self.ring, key),
             search: search.clone(),
             outcome: outcome.clone(),
@@ -114,8 +143,9 @@ impl SearchRecorder {
             record_search(&self.pool, &self.pace, finished).await
         };
         match timeout(TRANSACTION_TIMEOUT, written).await {
-            Ok(Ok(true)) => metrics::search_recorded(),
-            Ok(Ok(false)) => metrics::search_record_dropped(),
+            Ok(Ok(Recorded::Stored)) => metrics::search_recorded(),
+            Ok(Ok(Recorded::NotAccepted)) => metrics::search_record_dropped(),
+            Ok(Ok(Recorded::Unwanted)) => {}
             Ok(Err(error)) => {
                 metrics::search_record_dropped();
                 tracing::debug!(%error, "a synchronous search was not stored");

@@ -3,7 +3,7 @@
 use jiff::{Span, SpanRelativeTo, Unit};
 
 /// Reads an age as whole seconds; a day has 24 hours. The service checks its bounds.
-pub(super) fn seconds(text: &str) -> Result<u32, String> {
+pub fn seconds(text: &str) -> Result<u32, String> {
     let expected = || format!("{text:?} is not an age such as 90min, 6h or 3d");
     let age: Span = text.parse().map_err(|_| expected())?;
     let seconds = age

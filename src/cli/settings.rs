@@ -1,0 +1,95 @@
+//! `farescan settings`: what holds for all of the caller's work.
+
+use std::io::Write as _;
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::Failure;
+use super::client::ClientArgs;
+use super::exit::CommandEnd;
+use crate::contract::account_settings::AccountSettings;
+
+/// The API's path.
+const PATH: &str = "/v1/account/settings";
+
+/// Shows the settings, or sets some.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct SettingsArgs {
+    #[command(subcommand)]
+    command: Option<SettingsCommand>,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// The subcommands.
+#[derive(Debug, clap::Subcommand)]
+enum SettingsCommand {
+    /// Set what is named; the rest stays
+    #[command(
+        after_help = "Examples:\n  farescan settings set --max-age 6h\n  farescan settings set --max-age 0s --record-searches true"
+    )]
+    Set(SetArgs),
+}
+
+/// New settings.
+#[derive(Debug, clap::Args)]
+struct SetArgs {
+    /// Age of answers that scans take which name none: 90min, 6h, 3d; 0s for none
+    #[arg(long, value_name = "AGE", value_parser = super::age::seconds)]
+    max_age: Option<u32>,
+    /// Store every complete answer of your single searches: `true` or `false`
+    #[arg(long, value_name = "BOOL")]
+    record_searches: Option<bool>,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// Runs the command.
+pub async fn run(args: SettingsArgs) -> Result<(), Failure> {
+    let Some(SettingsCommand::Set(args)) = args.command else {
+        let session = args.client.open()?;
+        let answer = session.client.ask(PATH).await?;
+        return print(session.json, &answer.text, answer.read()?);
+    };
+    if args.max_age.is_none() && args.record_searches.is_none() {
+        return Err(CommandEnd::usage(
+            "no setting is named; nothing was changed\n  next: `farescan settings set --max-age 6h`, or see `farescan settings set --help`",
+        )
+        .into());
+    }
+    let session = args.client.open()?;
+    let before: AccountSettings = session.client.get(PATH).await?;
+    let body = json!({
+        "record_searches": args.record_searches.unwrap_or(before.record_searches),
+        "max_age_seconds": args.max_age.or(before.max_age_seconds),
+    });
+    let answer = session
+        .client
+        .send(Method::PUT, PATH, Some(&body), None)
+        .await?;
+    print(session.json, &answer.text, answer.read()?)
+}
+
+fn print(is_json: bool, text: &str, settings: AccountSettings) -> Result<(), Failure> {
+    let mut out = anstream::stdout();
+    if is_json {
+        writeln!(out, "{}", text.trim_end())?;
+        return Ok(());
+    }
+    match settings.max_age_seconds {
+        Some(age) => writeln!(
+            out,
+            "Scans that name no age take answers of up to {age} seconds."
+        )?,
+        None => writeln!(out, "Scans that name no age search everything.")?,
+    }
+    let stored = if settings.record_searches {
+        "Complete answers of single searches are stored."
+    } else {
+        "Single searches are stored only if they say so."
+    };
+    writeln!(out, "{stored}")?;
+    Ok(())
+}
