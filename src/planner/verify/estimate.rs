@@ -340,7 +340,7 @@ fn count(count: usize) -> f64 {
 }
 
 /// An unsearched candidate whose stored price may not be true any more.
-pub(in crate::planner) struct Stale {
+pub(in crate::planner) struct OldPrice {
     pub(in crate::planner) position: usize,
     /// It was searched in vain, and is not searched again.
     pub(in crate::planner) unanswered: bool,
@@ -359,7 +359,7 @@ pub(in crate::planner) fn stale(
     view: &SearchView<'_>,
     rates: &ChangeRates,
     today: Date,
-) -> Vec<Stale> {
+) -> Vec<OldPrice> {
     let group = group_factor(&verified(view, rates, today));
     let one = |(position, candidate): (usize, &Candidate)| {
         let expected = expected(candidate, rates, today).map(|expected| expected * group);
@@ -373,7 +373,7 @@ pub(in crate::planner) fn stale(
                 let rate = (expected / age.max(f64::MIN_POSITIVE)).max(f64::MIN_POSITIVE);
                 (1.0 - same, (1.0 - same) / rate - age * same)
             });
-        Stale {
+        OldPrice {
             position,
             unanswered: candidate.unanswered,
             changed,
