@@ -27,6 +27,7 @@ use std::time::Instant;
 use clap::{Parser, ValueEnum};
 
 use families::StudyFamily;
+use monitors::Compared;
 
 /// What is played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -35,7 +36,9 @@ enum StudyName {
     Cheapest,
     /// The cheapest of 90 dates, asked on each of 150 days
     Monitors,
-    /// Both
+    /// Watch budgets: a share of the 90 dates, searched on each of 150 days
+    Watch,
+    /// All of them
     All,
     /// Which prices are marked implausible, if one in twenty is wrong
     Implausible,
@@ -117,15 +120,25 @@ fn run(args: &StudyArgs) -> Result<(), Box<dyn std::error::Error>> {
             println!("played in {:.0?}\n", begun.elapsed());
         }
     }
-    if matches!(args.study, StudyName::Monitors | StudyName::All) {
+    let both = [
+        (StudyName::Monitors, Compared::Monitors),
+        (StudyName::Watch, Compared::Watches),
+    ];
+    for (study, compared) in both {
+        if args.study != study && args.study != StudyName::All {
+            continue;
+        }
         let begun = Instant::now();
-        let rows = monitors::run(&families, &worlds, args.days.into())?;
+        let rows = monitors::run(&families, &worlds, args.days.into(), compared)?;
         if args.json {
             add_rows(&mut results, &rows)?;
-        } else {
-            monitors::print(&rows, args.days);
-            println!("played in {:.0?}", begun.elapsed());
+            continue;
         }
+        match compared {
+            Compared::Monitors => monitors::print(&rows, args.days),
+            Compared::Watches => monitors::print_watches(&rows, args.days),
+        }
+        println!("played in {:.0?}\n", begun.elapsed());
     }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&results)?);

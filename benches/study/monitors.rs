@@ -1,7 +1,9 @@
-//! `script/study monitors`: which of 90 dates is the cheapest now, on each of 150 days?
+//! `script/study monitors` and `script/study watch`: which of 90 dates is the cheapest now, on each of
+//! 150 days?
 
 use farescan::planner::{
-    BestCandidate, Candidate, FullSearch, Played, SearchPlanner, StoredCalendar, StoredPrice, play,
+    BestCandidate, Candidate, ChangeRates, FullSearch, Played, SearchPlanner, StoredCalendar,
+    StoredPrice, Watch, WatchQuestion, play, trusted,
 };
 use farescan::sandbox::scenarios::ScenarioFare;
 use jiff::civil::{Date, time};
@@ -12,7 +14,7 @@ use serde::Serialize;
 use crate::cheapest::{DATES, TOLERANCE, above};
 use crate::comparators::Rotation;
 use crate::families::{StudyFamily, World, Worlds, in_parallel};
-use crate::statistics::{mean, percentile, ratio};
+use crate::statistics::{RiskBin, mean, percentile, ratio, risk_bins};
 use crate::table;
 
 /// A drop of the cheapest price, as a share of the day before.
@@ -20,12 +22,31 @@ const DROP: f64 = 0.9;
 /// A drop counts as seen within so many days after it.
 const SEEN_WITHIN: usize = 2;
 
+/// The question `below` asks for a price that the cheapest one undercuts on so many percent of the
+/// days.
+const BELOW_PERCENTILE: usize = 25;
+
 /// A watched route: the fares of each date on each day.
-struct Watch {
+struct WatchedRoute {
     dates: Vec<Date>,
     fares: Vec<Vec<Option<ScenarioFare>>>,
     days: usize,
+    /// The price of the question `below`.
+    below: Decimal,
+    rates: ChangeRates,
 }
+
+/// How a strategy is played.
+struct MonitorStrategy {
+    name: &'static str,
+    /// Whether its first day is a full scan.
+    begins_full: bool,
+    /// Whether it goes by `trusted` prices, as the service does for a watch.
+    doubts: bool,
+    planner: PlannerOfDay,
+}
+
+type PlannerOfDay = for<'a> fn(&'a WatchedRoute, Date) -> Box<dyn SearchPlanner + 'a>;
 
 /// What a monitor shows on a day.
 struct Shown {
@@ -33,6 +54,10 @@ struct Shown {
     price: Option<Decimal>,
     /// The cheapest price that was searched on this day.
     searched: Option<Decimal>,
+    /// The declared risk.
+    risk: Option<f64>,
+    /// The dates whose newest known price is that of the day, within 1 %.
+    right_dates: f64,
     requests: usize,
 }
 
@@ -40,8 +65,12 @@ struct Shown {
 struct WatchResult {
     strategy: &'static str,
     requests: usize,
+    most_requests: usize,
     searches_of_full: usize,
     right: Vec<f64>,
+    right_below: Vec<f64>,
+    right_dates: Vec<f64>,
+    risks: Vec<(f64, bool)>,
     wrong_price: Vec<f64>,
     regrets: Vec<f64>,
     drops: usize,
@@ -58,15 +87,32 @@ pub struct MonitorRow {
     days: usize,
     requests_per_day: f64,
     share_of_full: f64,
+    /// The most requests of a day, the first one aside.
+    most_requests: usize,
     /// The share of days on which the named date is within 1 % of the cheapest.
     right: f64,
     /// The share of days on which the price that is shown for it is off by more than 1 %.
     wrong_price: f64,
+    /// The share of days on which it is right whether the cheapest price is below a given one.
+    right_below: f64,
+    /// The share of dates and days on which the newest known price is that of the day.
+    right_dates: f64,
     regret_p90: f64,
     regret_worst: f64,
     /// Falls of the cheapest price by 10 % or more in a day.
     drops: usize,
     drops_seen: f64,
+    /// Declared risks, the first day aside, with how often another date was cheaper.
+    risks: Vec<RiskBin>,
+}
+
+/// The strategies that are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compared {
+    /// Simple ones.
+    Monitors,
+    /// Watch budgets, beside a full scan, rotation and the cheapest known.
+    Watches,
 }
 
 /// Plays all strategies in all worlds of the families, for so many days. The watched dates begin on
@@ -75,15 +121,19 @@ pub fn run(
     families: &[StudyFamily],
     worlds: &Worlds,
     days: usize,
+    compared: Compared,
 ) -> Result<Vec<MonitorRow>, Box<dyn std::error::Error>> {
+    let strategies = strategies(compared);
+    let study = match compared {
+        Compared::Monitors => "monitors",
+        Compared::Watches => "watch",
+    };
     let mut rows = Vec::new();
     for family in families {
         let results = in_parallel(&family.worlds(worlds), |world| {
-            let watch = Watch::new(world, days);
-            strategies()
-                .into_iter()
-                .map(|(name, planner)| watch.play(name, planner.as_ref()))
-                .collect()
+            let route = WatchedRoute::new(world, days);
+            let all = strategies.iter();
+            all.map(|strategy| route.play(strategy)).collect()
         });
         if results.iter().all(|result| result.regrets.is_empty()) {
             let name = &family.name;
@@ -92,39 +142,76 @@ pub fn run(
             )
             .into());
         }
-        for (strategy, _) in strategies() {
+        for strategy in &strategies {
             let of_it: Vec<_> = results
                 .iter()
-                .filter(|result: &&WatchResult| result.strategy == strategy)
+                .filter(|result: &&WatchResult| result.strategy == strategy.name)
                 .collect();
-            rows.push(summarize(&family.name, strategy, &of_it));
+            rows.push(summarize(study, &family.name, strategy.name, &of_it));
         }
     }
     Ok(rows)
 }
 
-fn strategies() -> Vec<(&'static str, Box<dyn SearchPlanner>)> {
-    let (tenth, fifth) = (DATES / 10, DATES / 5);
-    vec![
-        ("full scan, daily", Box::new(FullSearch)),
-        ("rotation, a fifth", Box::new(Rotation { searches: fifth })),
-        ("rotation, a tenth", Box::new(Rotation { searches: tenth })),
-        (
-            "cheapest known, a fifth",
-            Box::new(StoredCalendar { searches: fifth }),
-        ),
-        (
-            "cheapest known, a tenth",
-            Box::new(StoredCalendar { searches: tenth }),
-        ),
-        (
-            "the same date again",
-            Box::new(StoredCalendar { searches: 1 }),
-        ),
-    ]
+const TENTH: usize = DATES / 10;
+const FIFTH: usize = DATES / 5;
+
+fn strategies(compared: Compared) -> Vec<MonitorStrategy> {
+    let simple = |name, planner: PlannerOfDay| MonitorStrategy {
+        name,
+        begins_full: true,
+        doubts: false,
+        planner,
+    };
+    let watch = |name, planner: PlannerOfDay| MonitorStrategy {
+        doubts: true,
+        ..simple(name, planner)
+    };
+    let mut all = vec![
+        simple("full scan, daily", |_, _| Box::new(FullSearch)),
+        simple("rotation, a fifth", |_, _| {
+            Box::new(Rotation { searches: FIFTH })
+        }),
+        simple("rotation, a tenth", |_, _| {
+            Box::new(Rotation { searches: TENTH })
+        }),
+        simple("cheapest known, a fifth", |_, _| {
+            Box::new(StoredCalendar { searches: FIFTH })
+        }),
+        simple("cheapest known, a tenth", |_, _| {
+            Box::new(StoredCalendar { searches: TENTH })
+        }),
+    ];
+    let others = match compared {
+        Compared::Monitors => vec![simple("the same date again", |_, _| {
+            Box::new(StoredCalendar { searches: 1 })
+        })],
+        Compared::Watches => vec![
+            watch("watch cheapest, a fifth", |route, today| {
+                route.watch(WatchQuestion::Cheapest, FIFTH, today)
+            }),
+            watch("watch cheapest, a tenth", |route, today| {
+                route.watch(WatchQuestion::Cheapest, TENTH, today)
+            }),
+            MonitorStrategy {
+                begins_full: false,
+                ..watch("the same, from nothing", |route, today| {
+                    route.watch(WatchQuestion::Cheapest, TENTH, today)
+                })
+            },
+            watch("watch below, a tenth", |route, today| {
+                route.watch(WatchQuestion::Below(route.below), TENTH, today)
+            }),
+            watch("watch every date, a fifth", |route, today| {
+                route.watch(WatchQuestion::EveryDate, FIFTH, today)
+            }),
+        ],
+    };
+    all.extend(others);
+    all
 }
 
-impl Watch {
+impl WatchedRoute {
     /// A recorded route may have fewer days.
     fn new(world: &World, days: usize) -> Self {
         let first_day = *world.days.start();
@@ -141,7 +228,39 @@ impl Watch {
                     .oneway_by_day(&world.route, *date, days, time(12, 0, 0, 0))
             })
             .collect();
-        Self { dates, fares, days }
+        let mut route = Self {
+            dates,
+            fares,
+            days,
+            below: Decimal::ZERO,
+            rates: ChangeRates::default(),
+        };
+        let mut cheapest: Vec<_> = (0..days).filter_map(|day| route.cheapest(day)).collect();
+        cheapest.sort_unstable();
+        let nth = cheapest.len() * BELOW_PERCENTILE / 100;
+        route.below = cheapest.get(nth).copied().unwrap_or_default().into();
+        route
+    }
+
+    fn watch(
+        &self,
+        question: WatchQuestion,
+        budget: usize,
+        today: Date,
+    ) -> Box<dyn SearchPlanner + '_> {
+        Box::new(Watch {
+            question,
+            budget,
+            ceiling: budget,
+            today,
+            rates: &self.rates,
+        })
+    }
+
+    /// The days are those before the first date.
+    fn today(&self, day: usize) -> Date {
+        let before = i64::try_from(self.days - day).unwrap_or(0);
+        self.dates[0].saturating_sub(before.days())
     }
 
     fn fare(&self, position: usize, day: usize) -> Option<ScenarioFare> {
@@ -154,32 +273,67 @@ impl Watch {
             .min()
     }
 
-    /// The first day is a full scan for every strategy.
-    fn play(&self, strategy: &'static str, planner: &dyn SearchPlanner) -> WatchResult {
+    fn play(&self, strategy: &MonitorStrategy) -> WatchResult {
         let mut known: Vec<Candidate> =
             self.dates.iter().copied().map(Candidate::unknown).collect();
+        let mut answers = vec![[None; 2]; known.len()];
         let shown: Vec<_> = (0..self.days)
             .map(|day| {
-                let planner = if day == 0 { &FullSearch } else { planner };
+                let of_day = (strategy.planner)(self, self.today(day));
+                let is_full = day == 0 && strategy.begins_full;
+                let planner = if is_full {
+                    &FullSearch
+                } else {
+                    of_day.as_ref()
+                };
                 let Played { searched, best } = play(planner, &mut known, |position| {
                     self.fare(position, day)
                         .and_then(ScenarioFare::found)
                         .map(Decimal::from)
                 });
-                let shown = show(&known, best, searched.len());
-                age(&mut known);
+                for position in &searched {
+                    if let Some(price) = known[*position].searched {
+                        answers[*position] = [Some((price, day)), answers[*position][0]];
+                    }
+                }
+                let right_dates = self.right_dates(&answers, day);
+                let shown = show(&known, best, searched.len(), right_dates);
+                pass_night(&mut known, &answers, day + 1, strategy.doubts);
                 shown
             })
             .collect();
-        self.score(strategy, &shown)
+        self.score(strategy.name, &shown)
+    }
+
+    /// The share of dates whose newest answer is the price of the day.
+    fn right_dates(&self, answers: &[[Answer; 2]], day: usize) -> f64 {
+        let is_right = |(position, newest): (usize, Answer)| {
+            let fare = self.fare(position, day);
+            match (newest.and_then(|(price, _)| price), fare) {
+                (Some(price), Some(fare)) => !is_off(price, Decimal::from(fare.genuine)),
+                (price, fare) => newest.is_some() && price.is_none() == fare.is_none(),
+            }
+        };
+        let newest = answers.iter().map(|answers| answers[0]);
+        let right = newest.enumerate().filter(|one| is_right(*one)).count();
+        ratio(right, answers.len())
     }
 
     fn score(&self, strategy: &'static str, shown: &[Shown]) -> WatchResult {
         let mut result = WatchResult {
             strategy,
             requests: shown.iter().map(|day| day.requests).sum(),
+            most_requests: shown
+                .iter()
+                .skip(1)
+                .map(|day| day.requests)
+                .max()
+                .unwrap_or(0),
             searches_of_full: self.days * self.dates.len(),
             right: Vec::new(),
+            right_below: Vec::new(),
+            right_dates: Vec::new(),
+            risks: Vec::new(),
             wrong_price: Vec::new(),
             regrets: Vec::new(),
             drops: 0,
@@ -198,6 +352,13 @@ impl Watch {
             let share = |is: bool| f64::from(u8::from(is));
             result.right.push(share(regret <= TOLERANCE - 1.0));
             result.wrong_price.push(share(is_wrong));
+            let says_below = seen.price.is_some_and(|price| price < self.below);
+            let is_below = Decimal::from(cheapest) < self.below;
+            result.right_below.push(share(says_below == is_below));
+            result.right_dates.push(seen.right_dates);
+            if let Some(risk) = seen.risk.filter(|_| day > 0) {
+                result.risks.push((risk, regret > TOLERANCE - 1.0));
+            }
             result.regrets.push(regret);
             let before = day.checked_sub(1).and_then(|day| self.cheapest(day));
             if before.is_some_and(|before| above(cheapest, before) <= DROP - 1.0) {
@@ -219,7 +380,10 @@ fn is_off(price: Decimal, other: Decimal) -> bool {
     (price - other).abs() * Decimal::ONE_HUNDRED > other
 }
 
-fn show(known: &[Candidate], best: BestCandidate, requests: usize) -> Shown {
+/// An answer, and its day.
+type Answer = Option<(Option<Decimal>, usize)>;
+
+fn show(known: &[Candidate], best: BestCandidate, requests: usize, right_dates: f64) -> Shown {
     Shown {
         position: best.position,
         price: best
@@ -229,25 +393,37 @@ fn show(known: &[Candidate], best: BestCandidate, requests: usize) -> Shown {
             .iter()
             .filter_map(|candidate| candidate.searched?)
             .min(),
+        risk: best.risk,
+        right_dates,
         requests,
     }
 }
 
-/// A night passes: what was searched is stored, and everything stored is a day older.
-fn age(known: &mut [Candidate]) {
-    let day = SignedDuration::from_hours(24);
-    for candidate in known {
-        candidate.stored = match candidate.searched.take() {
-            Some(price) => Some(StoredPrice { price, age: day }),
-            None => candidate.stored.map(|stored| StoredPrice {
-                age: stored.age + day,
-                ..stored
-            }),
+/// What was searched is stored, and everything stored is a day older.
+fn pass_night(known: &mut [Candidate], answers: &[[Answer; 2]], today: usize, doubts: bool) {
+    for (candidate, answers) in known.iter_mut().zip(answers) {
+        candidate.searched = None;
+        let ago =
+            |day: usize| SignedDuration::from_hours(24 * i64::try_from(today - day).unwrap_or(0));
+        let goes_by = if doubts {
+            trusted(*answers)
+        } else {
+            answers[0]
         };
+        candidate.stored = goes_by.map(|(price, day)| StoredPrice {
+            price,
+            age: ago(day),
+        });
+        candidate.tried = answers[0].map(|(_, day)| ago(day));
     }
 }
 
-fn summarize(family: &str, strategy: &'static str, results: &[&WatchResult]) -> MonitorRow {
+fn summarize(
+    study: &'static str,
+    family: &str,
+    strategy: &'static str,
+    results: &[&WatchResult],
+) -> MonitorRow {
     let all = |values: fn(&WatchResult) -> &Vec<f64>| {
         results
             .iter()
@@ -261,20 +437,32 @@ fn summarize(family: &str, strategy: &'static str, results: &[&WatchResult]) -> 
         sum(|result| result.searches_of_full),
     );
     let drops = sum(|result| result.drops);
+    let risks: Vec<_> = results
+        .iter()
+        .flat_map(|result| result.risks.iter().copied())
+        .collect();
     MonitorRow {
-        study: "monitors",
+        study,
         family: family.to_owned(),
         strategy,
         monitors: results.len(),
         days: regrets.len(),
         requests_per_day: ratio(requests * DATES, of_full),
         share_of_full: ratio(requests, of_full),
+        most_requests: results
+            .iter()
+            .map(|result| result.most_requests)
+            .max()
+            .unwrap_or(0),
         right: mean(&all(|result| &result.right)),
         wrong_price: mean(&all(|result| &result.wrong_price)),
+        right_below: mean(&all(|result| &result.right_below)),
+        right_dates: mean(&all(|result| &result.right_dates)),
         regret_p90: percentile(&regrets, 90),
         regret_worst: percentile(&regrets, 100),
         drops,
         drops_seen: ratio(sum(|result| result.seen_drops), drops),
+        risks: risk_bins(&risks),
     }
 }
 
@@ -312,6 +500,74 @@ pub fn print(rows: &[MonitorRow], days: u16) {
             "worst",
             "drops",
             "seen",
+        ],
+        &lines,
+    );
+}
+
+/// Prints the figures of watch budgets.
+pub fn print_watches(rows: &[MonitorRow], days: u16) {
+    let lines: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            vec![
+                row.family.clone(),
+                row.strategy.to_owned(),
+                table::percent(row.share_of_full),
+                row.most_requests.to_string(),
+                table::percent(row.right),
+                table::percent(row.wrong_price),
+                row.drops.to_string(),
+                table::percent(row.drops_seen),
+                table::percent(row.right_below),
+                table::percent(row.right_dates),
+            ]
+        })
+        .collect();
+    println!("{DATES} dates, watched on {days} days\n");
+    table::print(
+        &[
+            "family",
+            "strategy",
+            "of full",
+            "most",
+            "right",
+            "wrong price",
+            "drops",
+            "seen",
+            "right below",
+            "right dates",
+        ],
+        &lines,
+    );
+    println!(
+        "\nDeclared risk of a miss, and how often another date was cheaper by more than 1 %\n"
+    );
+    let lines: Vec<_> = rows
+        .iter()
+        .filter(|row| row.strategy.starts_with("watch cheapest"))
+        .map(|row| {
+            let bins = row.risks.iter().map(|bin| match bin.answers {
+                0 => "-".to_owned(),
+                answers => format!(
+                    "{:.1}; {:.1} ({answers})",
+                    bin.declared * 100.0,
+                    bin.real * 100.0
+                ),
+            });
+            let names = [row.family.clone(), row.strategy.to_owned()];
+            names.into_iter().chain(bins).collect()
+        })
+        .collect();
+    table::print(
+        &[
+            "family",
+            "strategy",
+            "to 2 %",
+            "2 to 5 %",
+            "5 to 10 %",
+            "10 to 25 %",
+            "more",
         ],
         &lines,
     );

@@ -17,6 +17,7 @@ mod tests;
 mod two_phase;
 mod verify;
 mod view;
+mod watch;
 
 pub use calendar::StoredCalendar;
 pub use change_rates::{ChangeRates, PriceChange};
@@ -27,6 +28,7 @@ pub use verify::VerifyWinners;
 pub use view::{
     BestCandidate, Candidate, ExplainedDecision, PlannerDecision, SearchView, StoredPrice,
 };
+pub use watch::{Watch, WatchQuestion, explored, trusted};
 
 /// A way to choose searches.
 pub trait SearchPlanner {

@@ -1,12 +1,12 @@
 //! Verify the winners: search what can still be the cheapest, until the rest hardly can.
 
-mod estimate;
+pub(super) mod estimate;
 #[cfg(test)]
 mod tests;
 
 use jiff::civil::Date;
 
-use self::estimate::Estimate;
+use self::estimate::{Estimate, Target};
 use super::{
     BestCandidate, ChangeRates, ExplainedDecision, ExplainedPlanner, PlannerDecision,
     SearchPlanner, SearchView, TwoPhase,
@@ -90,7 +90,7 @@ impl ExplainedPlanner for VerifyWinners<'_> {
         if !self.has_enough_stored(view) {
             return self.with_few_stored_prices(view, left);
         }
-        let estimate = Estimate::of(view, self.rates, self.today);
+        let estimate = Estimate::of(view, self.rates, self.today, Target::Best);
         let risk = Some(estimate.risk());
         let reason = if searched == view.candidates.len() {
             DecisionReason::NothingLeft

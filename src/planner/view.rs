@@ -20,6 +20,9 @@ pub struct Candidate {
     pub date: Date,
     /// The latest answer from before this question.
     pub stored: Option<StoredPrice>,
+    /// The time since a search of before this question that did not complete, if that is newer than
+    /// the answer. Only a watch goes by it.
+    pub tried: Option<SignedDuration>,
     /// The answer of this question's own search, if it was searched: `Some(None)` is an answer
     /// without an offer. Prices of all candidates are in one currency.
     pub searched: Option<Option<Decimal>>,
@@ -74,6 +77,7 @@ impl Candidate {
         Self {
             date,
             stored: None,
+            tried: None,
             searched: None,
             unanswered: false,
         }

@@ -167,15 +167,15 @@ pub(crate) async fn store_plan(
             .map(|strategy| strategy.to_value());
         after_acceptance::insert(conn, tenant, id, strategy.as_ref()).await?;
     }
-    if let Some(strategy) = &plan.strategy {
+    if plan.strategy.is_some() {
         // Of a question of a caller that is not accepted yet, the first item does not wait; how many
         // others do is known when they are stored.
-        let waits = |position: &usize| match plan.find() {
+        let waits = |position: &usize| match plan.question() {
             Some(_) => load.accepted || *position > 0,
             None => plan.is_deferred(*position, load.accepted),
         };
         let deferred = (0..plan.items.len()).filter(waits).count();
-        phases::store::insert(conn, tenant, id, strategy, deferred).await?;
+        phases::store::insert(conn, tenant, id, plan, deferred).await?;
     }
     reload(conn, tenant, id).await
 }

@@ -1,9 +1,10 @@
-//! Scans that find the cheapest: what they search, what they say, and the ledger beside it
-//! (scans.md, rules 80 to 86).
+//! Scans that find the cheapest, and watches: what they search, what they say, and the ledger beside
+//! it (scans.md, rules 80 to 88, and 91 to 98).
 
 mod answers;
 mod control;
 mod replay;
+mod watch;
 
 use serde_json::{Value, json};
 

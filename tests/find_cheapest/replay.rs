@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use farescan::planner::{
-    Candidate, ChangeRates, PlannerDecision, SearchPlanner as _, SearchView, StoredPrice, TwoPhase,
-    VerifyWinners, play,
+    Candidate, ChangeRates, PlannerDecision, SearchPlanner, SearchView, StoredPrice, TwoPhase,
+    VerifyWinners, Watch, WatchQuestion, play,
 };
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
@@ -23,12 +23,13 @@ use crate::worker::fixture::{WorkerFixture, fares};
 const DATES: usize = 60;
 
 /// A stored decision of the only scan with any.
-struct StoredDecision {
+pub(super) struct StoredDecision {
     now: Timestamp,
     searches: Vec<usize>,
     stored: Vec<(usize, Option<Decimal>, Timestamp)>,
     found: Vec<(usize, Option<Decimal>)>,
     unanswered: Vec<usize>,
+    may_search: Option<usize>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -41,6 +42,7 @@ struct DecisionRow {
     found_positions: Vec<i32>,
     found_prices: Vec<Option<Decimal>>,
     unanswered: Vec<i32>,
+    may_search: Option<i32>,
 }
 
 fn indices(positions: Vec<i32>) -> Vec<usize> {
@@ -68,11 +70,12 @@ impl From<DecisionRow> for StoredDecision {
                 .zip(row.found_prices)
                 .collect(),
             unanswered: indices(row.unanswered),
+            may_search: row.may_search.map(|most| usize::try_from(most).unwrap()),
         }
     }
 }
 
-async fn stored_decisions(pool: &PgPool) -> Vec<StoredDecision> {
+pub(super) async fn stored_decisions(pool: &PgPool) -> Vec<StoredDecision> {
     let rows: Vec<DecisionRow> = rows!(pool, "select * from scan_decisions order by number");
     rows.into_iter().map(StoredDecision::from).collect()
 }
@@ -108,8 +111,29 @@ fn first_candidates(first: Date, decision: &StoredDecision) -> Vec<Candidate> {
     candidates
 }
 
+/// The planner of a decision.
+type PlannerOf = for<'r> fn(&'r ChangeRates, &StoredDecision) -> Box<dyn SearchPlanner + 'r>;
+
+fn finds<'r>(rates: &'r ChangeRates, decision: &StoredDecision) -> Box<dyn SearchPlanner + 'r> {
+    Box::new(planner(rates, decision.now))
+}
+
+/// A watch with 20 requests.
+pub(super) fn watches<'r>(
+    rates: &'r ChangeRates,
+    decision: &StoredDecision,
+) -> Box<dyn SearchPlanner + 'r> {
+    Box::new(Watch {
+        question: WatchQuestion::Cheapest,
+        budget: 20,
+        ceiling: decision.may_search.unwrap(),
+        today: jiff::tz::TimeZone::UTC.to_datetime(decision.now).date(),
+        rates,
+    })
+}
+
 /// Makes each decision again from its row and those before it.
-fn assert_replayed(first: Date, stored: &[StoredDecision]) {
+pub(super) fn assert_replayed(first: Date, stored: &[StoredDecision], planner: PlannerOf) {
     let rates = ChangeRates::default();
     let mut candidates = first_candidates(first, &stored[0]);
     for decision in stored {
@@ -121,6 +145,7 @@ fn assert_replayed(first: Date, stored: &[StoredDecision]) {
                 stored: stored[0].stored.clone(),
                 found: Vec::new(),
                 unanswered: Vec::new(),
+                may_search: None,
             },
         );
         for (candidate, aged) in candidates.iter_mut().zip(aged) {
@@ -135,7 +160,7 @@ fn assert_replayed(first: Date, stored: &[StoredDecision]) {
         let view = SearchView {
             candidates: &candidates,
         };
-        let again = match planner(&rates, decision.now).decide(&view) {
+        let again = match planner(&rates, decision).decide(&view) {
             PlannerDecision::Search(searches) => searches,
             PlannerDecision::Stop(_) => Vec::new(),
         };
@@ -172,11 +197,23 @@ async fn each_decision_is_that_of_the_direct_play() {
         (risk - played.best.risk.unwrap()).abs() < 1e-3,
         "{risk}, {played:?}"
     );
-    assert_replayed(first, &stored);
+    assert_replayed(first, &stored, finds);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_between_and_in_decisions_it_searches_nothing_twice() {
+    killed(&json!({"strategy": {"find": "cheapest"}}), finds).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_watch_makes_the_same_choices_within_its_budget() {
+    let watch = json!({"strategy": {"watch": "cheapest"}, "max_requests": 20});
+    let spent = killed(&watch, watches).await;
+    assert!(spent <= 20, "{spent}");
+}
+
+/// Kills a scan of all dates three times; returns its calls.
+async fn killed(body: &serde_json::Value, planner: PlannerOf) -> usize {
     let fixture = WorkerFixture::new().await;
     let dates = i64::try_from(DATES).unwrap();
     let first: Date = fares(1)["sweep"]["departure_date"]["from"]
@@ -200,9 +237,7 @@ async fn killed_between_and_in_decisions_it_searches_nothing_twice() {
     fixture.upstream.answer(move |call| {
         Reply::json(json!([fare(150, &call.body)])).delay(Duration::from_millis(100))
     });
-    let scan = fixture
-        .submit(dates, &json!({"strategy": {"find": "cheapest"}}))
-        .await;
+    let scan = fixture.submit(dates, body).await;
     let decided = "select count(*) from scan_decisions";
     for kill in 1..=3 {
         let before = fixture.count(decided).await;
@@ -228,7 +263,7 @@ async fn killed_between_and_in_decisions_it_searches_nothing_twice() {
     service.kill();
     let stored = stored_decisions(fixture.pool()).await;
     assert!(stored.len() > 4, "{seen:#?}");
-    assert_replayed(first, &stored);
+    assert_replayed(first, &stored, planner);
     let mut calls = BTreeMap::new();
     for call in &fixture.upstream.calls()[DATES..] {
         *calls
@@ -239,4 +274,5 @@ async fn killed_between_and_in_decisions_it_searches_nothing_twice() {
     let searched: usize = stored.iter().map(|decision| decision.searches.len()).sum();
     assert_eq!(seen.items.total, u32::try_from(searched).unwrap());
     println!("{}", LedgerCheck::run(&fixture).await);
+    calls.values().sum()
 }

@@ -9,7 +9,7 @@ use crate::cli::export;
 use crate::cli::format::{count, counted, price};
 use crate::cli::layout::{Layout, cell_text};
 use crate::cli::progress::summary;
-use crate::contract::scans::{FindProgress, PauseReason, StrategyProgress};
+use crate::contract::scans::{FindProgress, PauseReason, StrategyProgress, WatchProgress};
 use crate::contract::{Item, Scan, ScanStatus, offers};
 
 /// The form of the results.
@@ -43,8 +43,10 @@ pub async fn print(session: &ServiceSession, scan: &Scan, form: Form) -> Result<
             if let Some(cheapest) = cheapest(session, scan).await? {
                 writeln!(out, "{cheapest}")?;
             }
-            if let Some(StrategyProgress::Find(find)) = &scan.strategy {
-                writeln!(out, "{}", found(find))?;
+            match &scan.strategy {
+                Some(StrategyProgress::Find(find)) => writeln!(out, "{}", found(find))?,
+                Some(StrategyProgress::Watch(watch)) => writeln!(out, "{}", watched(watch))?,
+                Some(StrategyProgress::TwoPhase(_)) | None => {}
             }
         }
         Form::Lines | Form::Csv => {
@@ -88,6 +90,18 @@ fn found(find: &FindProgress) -> String {
         count(find.reused),
         count(find.unsearched),
         counted(find.decisions, "decision"),
+    )
+}
+
+/// What a run of a watch says, and how it came to it.
+fn watched(watch: &WatchProgress) -> String {
+    format!(
+        "{} {} searched, {} reused, {} not searched in this run, in {}",
+        watch.risk_in_words(),
+        count(watch.searched),
+        count(watch.reused),
+        count(watch.unsearched),
+        counted(watch.decisions, "decision"),
     )
 }
 

@@ -6,26 +6,28 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Number, Value};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
 
 use crate::contract::body_schema::impl_to_schema;
-use crate::contract::field::{Components, FieldKind, FieldValue, invalid_value};
+use crate::contract::field::{Components, FieldKind, FieldSpec, FieldValue, invalid_value};
 use crate::contract::primitives::bounded_integer;
 use crate::contract::request_body::request_body;
 use crate::contract::string_enum::string_enum;
 use crate::contract::validation::ValidationErrors;
 use crate::ids::ItemId;
 
-/// The strategy of a scan: two phases, or a question.
+/// The strategy of a scan: two phases, a question, or a watch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Strategy {
     /// Every n-th date first.
     TwoPhase(TwoPhaseStrategy),
     /// What can still be the answer.
     Find(FindStrategy),
+    /// Where the answer may have changed since the runs before, within `max_requests`.
+    Watch(WatchStrategy),
 }
 
 request_body! {
@@ -63,6 +65,23 @@ request_body! {
     }
 }
 
+request_body! {
+    /// Watch many searches with few requests: spend `max_requests` where the answer may have changed
+    /// since they were last searched. For the runs of a monitor, or a scan that is repeated. Needs
+    /// the scan's `max_requests`.
+    pub struct WatchStrategy for "strategy" {
+        required {
+            /// What to know on each run.
+            watch: WatchGoal;
+        }
+        optional {
+            /// With `watch` `below`: the price, in the currency of the request.
+            below: PriceLimit;
+        }
+        example { "watch": "below", "below": 150 }
+    }
+}
+
 bounded_integer! {
     /// The step between dates of the first phase.
     pub struct CoarseStep(u16): 2..=90;
@@ -78,6 +97,75 @@ string_enum! {
     pub enum FindGoal {
         /// The lowest price.
         Cheapest = "cheapest",
+    }
+}
+
+string_enum! {
+    /// What a watch wants to know.
+    pub enum WatchGoal {
+        /// Which is the cheapest.
+        Cheapest = "cheapest",
+        /// Whether one is below a price, and which is the cheapest of those.
+        Below = "below",
+        /// What each costs.
+        EveryDate = "every_date",
+    }
+}
+
+/// The largest price limit: larger numbers are not exact in JSON.
+const MAX_PRICE: f64 = 9_007_199_254_740_991.0;
+
+/// A price that a watch compares with, kept as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PriceLimit(Number);
+
+impl PriceLimit {
+    /// The price; one that is too small for `Decimal` counts as 0.
+    #[must_use]
+    pub fn get(&self) -> Decimal {
+        let text = self.0.to_string();
+        text.parse()
+            .or_else(|_| Decimal::from_scientific(&text))
+            .unwrap_or_default()
+    }
+}
+
+impl Serialize for PriceLimit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for PriceLimit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Number::deserialize(deserializer).map(Self)
+    }
+}
+
+impl FieldValue for PriceLimit {
+    fn expected() -> Cow<'static, str> {
+        "a number above 0, at most 9007199254740991".into()
+    }
+
+    fn read(value: &Value) -> Result<Self, ValidationErrors> {
+        let is_price = |price: f64| price > 0.0 && price <= MAX_PRICE;
+        value
+            .as_number()
+            .filter(|number| number.as_f64().is_some_and(is_price))
+            .map(|number| Self(number.clone()))
+            .ok_or_else(|| invalid_value::<Self>(value))
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Number(self.0.clone())
+    }
+
+    fn schema() -> Schema {
+        ObjectBuilder::new()
+            .schema_type(Type::Number)
+            .exclusive_minimum(Some(0_u8))
+            .maximum(Some(MAX_PRICE))
+            .into()
     }
 }
 
@@ -128,9 +216,10 @@ impl FieldValue for Strategy {
 
     fn expected() -> Cow<'static, str> {
         format!(
-            "{}, or {}",
+            "{}, or {}, or {}",
             TwoPhaseStrategy::expected(),
-            FindStrategy::expected()
+            FindStrategy::expected(),
+            WatchStrategy::expected()
         )
         .into()
     }
@@ -139,11 +228,12 @@ impl FieldValue for Strategy {
         let fields = value
             .as_object()
             .ok_or_else(|| invalid_value::<Self>(value))?;
-        // Fields of both are a fault of the question, which names those that it does not have.
-        if FindStrategy::FIELDS
-            .iter()
-            .any(|field| fields.contains_key(field.name))
-        {
+        let has_any = |of: &[FieldSpec]| of.iter().any(|field| fields.contains_key(field.name));
+        // Fields of several are a fault of the first of these, which names those that it does not
+        // have.
+        if has_any(WatchStrategy::FIELDS) {
+            WatchStrategy::from_body(fields).map(Self::Watch)
+        } else if has_any(FindStrategy::FIELDS) {
             FindStrategy::from_body(fields).map(Self::Find)
         } else {
             TwoPhaseStrategy::from_body(fields).map(Self::TwoPhase)
@@ -154,6 +244,7 @@ impl FieldValue for Strategy {
         match self {
             Self::TwoPhase(strategy) => strategy.to_value(),
             Self::Find(strategy) => strategy.to_value(),
+            Self::Watch(strategy) => strategy.to_value(),
         }
     }
 
@@ -162,12 +253,14 @@ impl FieldValue for Strategy {
             .description(Some("Which of a scan's searches are made."))
             .item(TwoPhaseStrategy::schema_ref())
             .item(FindStrategy::schema_ref())
+            .item(WatchStrategy::schema_ref())
             .into()
     }
 
     fn nested_components(components: &mut Components) {
         TwoPhaseStrategy::components(components);
         FindStrategy::components(components);
+        WatchStrategy::components(components);
     }
 }
 
@@ -181,6 +274,8 @@ pub enum StrategyProgress {
     TwoPhase(TwoPhaseProgress),
     /// Of a question.
     Find(FindProgress),
+    /// Of a watch.
+    Watch(WatchProgress),
 }
 
 impl StrategyProgress {
@@ -190,6 +285,7 @@ impl StrategyProgress {
         match self {
             Self::TwoPhase(progress) => progress.not_searched,
             Self::Find(progress) => progress.unsearched,
+            Self::Watch(progress) => progress.unsearched,
         }
     }
 
@@ -198,7 +294,7 @@ impl StrategyProgress {
     pub const fn two_phase(&self) -> Option<&TwoPhaseProgress> {
         match self {
             Self::TwoPhase(progress) => Some(progress),
-            Self::Find(_) => None,
+            Self::Find(_) | Self::Watch(_) => None,
         }
     }
 
@@ -212,6 +308,13 @@ impl StrategyProgress {
             Self::Find(progress) => serde_json::json!({
                 "find": progress.find, "max_risk": progress.max_risk
             }),
+            Self::Watch(progress) => {
+                let mut request = serde_json::json!({"watch": progress.watch});
+                if let Some(below) = &progress.below {
+                    request["below"] = below.to_value();
+                }
+                request
+            }
         }
     }
 }
@@ -301,6 +404,64 @@ impl FindProgress {
     }
 }
 
+/// The progress of a run of a watch, and what it says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[schema(examples(json!({
+    "watch": "cheapest", "below": null,
+    "best": {"item": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c", "date": "2027-01-14", "price": 164, "currency": "USD"},
+    "risk_of_miss": 0.021, "stored_prices": 90, "counted_changes": 180, "searched": 9, "reused": 0, "unsearched": 81, "decisions": 6,
+    "ended_by": "limit_reached"
+})))]
+pub struct WatchProgress {
+    /// As requested.
+    pub watch: WatchGoal,
+    /// As requested, with `below`.
+    #[schema(value_type = Option<f64>)]
+    pub below: Option<PriceLimit>,
+    /// The cheapest that a search returned so far, in the currency of the request.
+    pub best: Option<FoundBest>,
+    /// The estimated probability that the run has missed something: an unsearched item that is
+    /// cheaper than `best` by more than 1 %, or that is below the price. With `every_date` the
+    /// expected share of items whose price has changed unseen. Null until the last decision.
+    #[schema(minimum = 0, maximum = 1)]
+    pub risk_of_miss: Option<f64>,
+    /// The items with a stored price when the first decision was made; null before it.
+    pub stored_prices: Option<u32>,
+    /// Pairs of own successive prices that the rates of change count beside the prior; null before
+    /// the first decision.
+    pub counted_changes: Option<u32>,
+    /// Items that were searched and have ended.
+    pub searched: u32,
+    /// Items that took an answer that is young enough for `max_age_seconds`.
+    pub reused: u32,
+    /// Items that will not be searched in this run: their state is `skipped`, and `items` does not
+    /// count them.
+    pub unsearched: u32,
+    /// The number of its decisions.
+    pub decisions: u32,
+    /// The reason of the last decision, after which nothing more is searched.
+    pub ended_by: Option<DecisionReason>,
+}
+
+impl WatchProgress {
+    /// What it says about the items that were not searched, as a sentence.
+    #[must_use]
+    pub fn risk_in_words(&self) -> String {
+        let Some(risk) = self.risk_of_miss else {
+            return "The risk of a miss is not estimated yet.".to_owned();
+        };
+        let percent = (risk * 1e3).round() / 10.0;
+        match self.watch {
+            WatchGoal::EveryDate => {
+                format!("An estimated {percent} % of the prices have changed unseen.")
+            }
+            WatchGoal::Cheapest | WatchGoal::Below => {
+                format!("The estimated risk of a miss is {percent} %.")
+            }
+        }
+    }
+}
+
 /// The cheapest item that was searched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FoundBest {
@@ -326,9 +487,20 @@ string_enum! {
         SecondPhase = "second_phase",
         /// Search those that are the likeliest to be cheaper.
         LikeliestCheaper = "likeliest_cheaper",
+        /// Search the cheapest known one of each part of the dates, to see whether prices fall.
+        Sentinels = "sentinels",
+        /// Search those that were not searched for the longest time.
+        LongestUnseen = "longest_unseen",
+        /// Search those that are the likeliest to be below the price.
+        LikeliestBelow = "likeliest_below",
+        /// Search those whose search is worth the most days of a true price.
+        LikeliestChanged = "likeliest_changed",
+        /// Spend the rest of the requests, in the order of the question: a sentinel has fallen by
+        /// 10 % or more.
+        Burst = "burst",
         /// End: both phases have ended.
         PhasesEnded = "phases_ended",
-        /// End: the risk is at most `max_risk`.
+        /// End: the risk is at most `max_risk`, of a watch at most 1 %.
         RiskAccepted = "risk_accepted",
         /// End: the scan's `max_requests` leaves no further search.
         LimitReached = "limit_reached",

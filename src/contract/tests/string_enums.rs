@@ -8,7 +8,7 @@ use crate::contract::primitives::SortType;
 use crate::contract::quota::PaceSource;
 use crate::contract::scans::{
     DecisionReason, Expand, FindGoal, ItemSort, ItemState, PauseReason, Priority, RetryStatus,
-    ScanStatus, StrategyPhase, Weekday,
+    ScanStatus, StrategyPhase, WatchGoal, Weekday,
 };
 use crate::contract::usage::UsageGroup;
 use crate::contract::verify::{VerifyReason, VerifyScope};
@@ -45,8 +45,10 @@ fn the_words_of_the_wire() {
             "reserve_reached" "key_expired" "upstream_down" "moving";
         ItemState: "pending" "running" "done" "failed" "cancelled" "skipped";
         FindGoal: "cheapest";
+        WatchGoal: "cheapest" "below" "every_date";
         StrategyPhase: "coarse" "refine";
-        DecisionReason: "first_phase" "second_phase" "likeliest_cheaper" "phases_ended" "risk_accepted" "limit_reached" "nothing_left" "retried";
+        DecisionReason: "first_phase" "second_phase" "likeliest_cheaper" "sentinels" "longest_unseen" "likeliest_below" "likeliest_changed" "burst"
+            "phases_ended" "risk_accepted" "limit_reached" "nothing_left" "retried";
         Priority: "interactive" "scheduled";
         ItemSort: "position" "price";
         Expand: "answer";

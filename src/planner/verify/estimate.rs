@@ -1,4 +1,4 @@
-//! How likely an unsearched candidate is cheaper than the best searched one.
+//! How likely an unsearched candidate is cheaper than the best searched one, or below a price.
 
 use jiff::civil::Date;
 use rust_decimal::prelude::ToPrimitive as _;
@@ -16,6 +16,7 @@ const MOST_CHANGES: f64 = 4.0;
 /// The group effect's prior: so many changes, as expected. And its upper limit.
 const GROUP_PRIOR: f64 = 5.0;
 const GROUP_MOST: f64 = 8.0;
+const DAY_SECONDS: f64 = 86_400.0;
 /// The prior probability that stored prices say nothing.
 const NOTHING: f64 = 0.005;
 /// How much each searched price weighs against it: neighbouring dates change together.
@@ -42,7 +43,7 @@ const SHIFTED: usize = 4;
 /// probability starts at 0.5 % and grows with each searched price that the distribution of all known
 /// prices explains better than the stored price does. By as much the risk becomes the unsearched
 /// share.
-pub(super) struct Estimate {
+pub(in crate::planner) struct Estimate {
     unsearched: Vec<Chance>,
     /// Known prices, among which the best one is the lowest.
     known: f64,
@@ -52,6 +53,15 @@ pub(super) struct Estimate {
     nothing: f64,
     /// Whether any price was found, so that there is a best one.
     has_best: bool,
+}
+
+/// Which price a candidate would have to undercut.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::planner) enum Target {
+    /// The best searched one, by more than 1 %.
+    Best,
+    /// This one; once a searched price is below it, that one by more than 1 %.
+    Below(f64),
 }
 
 /// What is estimated of one unsearched candidate, if stored prices say something.
@@ -95,23 +105,13 @@ impl Verified {
 }
 
 impl Estimate {
-    pub(super) fn of(view: &SearchView<'_>, rates: &ChangeRates, today: Date) -> Self {
-        let expected = |candidate: &Candidate| {
-            let lead = f64::from((candidate.date - today).get_days());
-            let age = candidate.stored.map(|stored| stored.age.as_secs_f64());
-            age.map(|age| rates.expected_changes(lead, age / 86_400.0))
-        };
-        let verified: Vec<_> = view
-            .candidates
-            .iter()
-            .filter_map(|candidate| {
-                Some(Verified {
-                    stored: stored(candidate)?,
-                    found: number(candidate.searched?),
-                    expected: expected(candidate)?,
-                })
-            })
-            .collect();
+    pub(in crate::planner) fn of(
+        view: &SearchView<'_>,
+        rates: &ChangeRates,
+        today: Date,
+        target: Target,
+    ) -> Self {
+        let verified = verified(view, rates, today);
         let group = group_factor(&verified);
         let found = || {
             view.candidates
@@ -121,14 +121,21 @@ impl Estimate {
         // Before anything was found, the lowest stored price is what is to be undercut.
         let lowest = found().reduce(f64::min);
         let best = lowest.or_else(|| unsearched(view).filter_map(stored).reduce(f64::min));
+        let (limit, is_given) = match target {
+            Target::Below(limit) if lowest.is_none_or(|lowest| lowest >= limit) => {
+                (Some(limit), true)
+            }
+            Target::Best | Target::Below(_) => (best, false),
+        };
         let unsearched: Vec<_> = view
             .candidates
             .iter()
             .enumerate()
             .filter(|(_, candidate)| candidate.searched.is_none())
             .map(|(position, candidate)| {
-                let expected = expected(candidate).map(|expected| expected * group);
-                Chance::new(position, candidate, expected, best, rates)
+                let expected = expected(candidate, rates, today).map(|expected| expected * group);
+                let ratio = ratio_to(candidate, limit, is_given);
+                Chance::new(position, candidate, expected, ratio, rates)
             })
             .collect();
         let kept: f64 = unsearched
@@ -141,13 +148,13 @@ impl Estimate {
             known: found + kept,
             found,
             nothing: nothing(&verified, &known_logarithms(view), group, rates),
-            has_best: lowest.is_some(),
+            has_best: is_given || lowest.is_some(),
             unsearched,
         }
     }
 
     /// The probability that an unsearched candidate is cheaper.
-    pub(super) fn risk(&self) -> f64 {
+    pub(in crate::planner) fn risk(&self) -> f64 {
         if self.unsearched.is_empty() {
             return 0.0;
         }
@@ -168,7 +175,7 @@ impl Estimate {
 
     /// The unsearched positions, those first that are the likeliest to be cheaper; of equal ones
     /// the one with the lower stored price, then the earlier.
-    pub(super) fn winners(&self) -> Vec<usize> {
+    pub(in crate::planner) fn winners(&self) -> Vec<usize> {
         let any: f64 = self.unsearched.iter().map(|chance| chance.any).sum();
         let one = 1.0 / (any + self.known).max(1.0);
         let mut chances: Vec<_> = self
@@ -198,20 +205,12 @@ impl Chance {
         position: usize,
         candidate: &Candidate,
         expected: Option<f64>,
-        best: Option<f64>,
+        ratio: Option<f64>,
         rates: &ChangeRates,
     ) -> Self {
         let known = stored(candidate).zip(expected);
-        let below = known.zip(best).map_or(0.0, |((stored, expected), best)| {
-            // An unchanged price is known exactly, a changed one only as a fare.
-            let is_cheaper = stored < CHEAPER * best;
-            let limit = if is_cheaper {
-                CHEAPER
-            } else {
-                (-SAME_FARE).exp()
-            };
-            rates.below(expected, limit * best / stored)
-        });
+        let below = expected.zip(ratio);
+        let below = below.map_or(0.0, |(expected, ratio)| rates.below(expected, ratio));
         let any = match (known, expected) {
             (Some((_, expected)), _) => rates.any_price(expected),
             // It had no offer: it has one only after a change.
@@ -226,6 +225,38 @@ impl Chance {
             any,
         }
     }
+}
+
+/// The changes that the rates expect of a candidate's stored price.
+fn expected(candidate: &Candidate, rates: &ChangeRates, today: Date) -> Option<f64> {
+    let lead = f64::from((candidate.date - today).get_days());
+    let age = candidate.stored?.age.as_secs_f64();
+    Some(rates.expected_changes(lead, age / DAY_SECONDS))
+}
+
+/// The stored prices that were searched again.
+fn verified(view: &SearchView<'_>, rates: &ChangeRates, today: Date) -> Vec<Verified> {
+    let all = view.candidates.iter();
+    all.filter_map(|candidate| {
+        Some(Verified {
+            stored: stored(candidate)?,
+            found: number(candidate.searched?),
+            expected: expected(candidate, rates, today)?,
+        })
+    })
+    .collect()
+}
+
+/// The multiple of its stored price that a candidate would have to be below.
+fn ratio_to(candidate: &Candidate, limit: Option<f64>, is_given: bool) -> Option<f64> {
+    let (stored, limit) = (stored(candidate)?, limit?);
+    // An unchanged price is known exactly, a changed one only as a fare.
+    let factor = match (is_given, stored < CHEAPER * limit) {
+        (true, _) => 1.0,
+        (false, true) => CHEAPER,
+        (false, false) => (-SAME_FARE).exp(),
+    };
+    Some(factor * limit / stored)
 }
 
 fn unsearched<'a>(view: &SearchView<'a>) -> impl Iterator<Item = &'a Candidate> {
@@ -306,4 +337,51 @@ fn share_near(logarithm: f64, known: &[f64]) -> f64 {
 
 fn count(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+/// An unsearched candidate whose stored price may not be true any more.
+pub(in crate::planner) struct OldPrice {
+    pub(in crate::planner) position: usize,
+    /// It was searched in vain, and is not searched again.
+    pub(in crate::planner) unanswered: bool,
+    /// The probability that its price has changed; 1 if it was never seen.
+    pub(in crate::planner) changed: f64,
+    /// What a search of it now is worth, in days of a true price: the days that its price has been
+    /// wrong for on average, and those that it will be right for.
+    ///
+    /// Of a price that changes at the rate r and was seen a days ago, (1 − e^(−ra)) / r − a e^(−ra).
+    /// So a price that changes each hour is not bought each day for the hour in which it is true.
+    pub(in crate::planner) worth: f64,
+}
+
+/// The unsearched candidates, with the group effect of [`Estimate`].
+pub(in crate::planner) fn stale(
+    view: &SearchView<'_>,
+    rates: &ChangeRates,
+    today: Date,
+) -> Vec<OldPrice> {
+    let group = group_factor(&verified(view, rates, today));
+    let one = |(position, candidate): (usize, &Candidate)| {
+        let expected = expected(candidate, rates, today).map(|expected| expected * group);
+        let age = candidate
+            .stored
+            .map(|stored| stored.age.as_secs_f64() / DAY_SECONDS);
+        let (changed, worth) = expected
+            .zip(age)
+            .map_or((1.0, f64::INFINITY), |(expected, age)| {
+                let same = (-expected).exp();
+                let rate = (expected / age.max(f64::MIN_POSITIVE)).max(f64::MIN_POSITIVE);
+                (1.0 - same, (1.0 - same) / rate - age * same)
+            });
+        OldPrice {
+            position,
+            unanswered: candidate.unanswered,
+            changed,
+            worth,
+        }
+    };
+    let all = view.candidates.iter().enumerate();
+    all.filter(|(_, candidate)| candidate.searched.is_none())
+        .map(one)
+        .collect()
 }

@@ -17,7 +17,7 @@ use sqlx::PgPool;
 use self::store::UnexpandedScan;
 pub(super) use self::store::insert;
 use super::phases;
-use super::plan::{ScanPlan, plan_blocking};
+use super::plan::{MIN_WATCH_REQUESTS, ScanPlan, plan_blocking};
 use super::store::{self as scans_store, lock::LockedScan};
 use crate::commands::CommandError;
 use crate::db;
@@ -71,6 +71,21 @@ fn scan_body(scan: &UnexpandedScan) -> Map<String, Value> {
         scan.strategy
             .clone()
             .map(|strategy| ("strategy".to_owned(), strategy)),
+    );
+    // A watch cannot be planned without it; its items do not depend on how much it is.
+    let is_watch = scan
+        .strategy
+        .as_ref()
+        .is_some_and(|strategy| strategy.get("watch").is_some());
+    body.extend(
+        scan.max_requests
+            .filter(|_| is_watch)
+            .map(|max| {
+                u32::try_from(max)
+                    .unwrap_or_default()
+                    .max(MIN_WATCH_REQUESTS)
+            })
+            .map(|max| ("max_requests".to_owned(), json!(max))),
     );
     body.extend(
         scan.max_age_seconds

@@ -36,6 +36,7 @@ pub(super) struct UnexpandedScan {
     pub(super) sweep: Value,
     pub(super) strategy: Option<Value>,
     pub(super) max_age_seconds: Option<i64>,
+    pub(super) max_requests: Option<i32>,
     pub(super) total: usize,
     pub(super) created_at: Timestamp,
 }
@@ -50,7 +51,7 @@ pub(super) async fn find_due(
         of.map(|tenants| tenants.iter().map(|tenant| tenant.uuid()).collect());
     let rows = sqlx::query!(
         r#"select u.tenant_id, u.scan_id, u.strategy, s.endpoint, s.request, s.sweep, s.total,
-                  extract(epoch from s.max_age)::bigint as max_age_seconds,
+                  extract(epoch from s.max_age)::bigint as max_age_seconds, s.max_requests,
                   s.created_at as "created_at: jiff_sqlx::Timestamp"
            from unexpanded_scans u
            join scans s on s.tenant_id = u.tenant_id and s.scan_id = u.scan_id
@@ -74,6 +75,7 @@ pub(super) async fn find_due(
         sweep: row.sweep,
         strategy: row.strategy,
         max_age_seconds: row.max_age_seconds,
+        max_requests: row.max_requests,
         total: usize::try_from(row.total).unwrap_or_default(),
         created_at: row.created_at.to_jiff(),
     });

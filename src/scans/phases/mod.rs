@@ -26,7 +26,7 @@ use crate::db;
 use crate::ids::{ScanId, TenantId};
 use crate::planner::{Candidate, ChangeRates, ExplainedDecision, PlannerDecision};
 
-pub(super) use self::view::{Asked, EarlierAnswer, Question, candidates};
+pub(super) use self::view::{Asked, Earlier, Question, candidates};
 
 /// The most scans of one query.
 const BATCH_SIZE: i64 = 100;
@@ -99,11 +99,11 @@ async fn decide_locked(
 ) -> sqlx::Result<()> {
     let mut knowledge = Knowledge::of(&store::learned(lock).await?);
     let is_first = strategy.decisions == 0;
-    let (mut stored, mut rates) = (Vec::new(), strategy.rates.clone());
-    if is_first && strategy.question.is_some() {
-        (stored, rates) = store::stored_answers(lock, now).await?;
+    let (mut earlier, mut rates) = (Earlier::default(), strategy.rates.clone());
+    if is_first && let Some(question) = &strategy.question {
+        (earlier, rates) = store::earlier(lock, question.is_watch(), now).await?;
     }
-    let learned = knowledge.learn(stored, items, strategy.currency());
+    let learned = knowledge.learn(earlier, items, strategy.currency());
     let candidates = knowledge.candidates(items, now);
     let searched = candidates
         .iter()

@@ -6,39 +6,96 @@ mod known;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff_sqlx::ToSqlx as _;
+use rust_decimal::Decimal;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 pub(in crate::scans) use self::decisions::decisions;
 pub(super) use self::decisions::{NewDecision, insert_decision, learned};
-pub(super) use self::known::stored_answers;
-pub(in crate::scans) use self::known::{find_answers, find_rates};
-use super::view::{DecidedItem, Question};
+pub(super) use self::known::earlier;
+pub(in crate::scans) use self::known::{KnownSearches, find_earlier, find_rates};
+use super::view::{AskedWithin, DecidedItem, Question};
 use crate::contract::SearchStatus;
+use crate::contract::scans::WatchGoal;
 use crate::ids::{ScanId, TenantId};
-use crate::planner::{ChangeRates, ExplainedDecision, TwoPhase};
+use crate::planner::{ChangeRates, ExplainedDecision, TwoPhase, WatchQuestion};
 use crate::scans::item_state::StoredItemState;
-use crate::scans::plan::PlannedStrategy;
+use crate::scans::plan::ScanPlan;
 use crate::scans::store::lock::LockedScan;
 
-/// Stores the strategy of a new scan of which so many items wait for a decision.
+/// The columns of a question.
+#[derive(Default)]
+struct QuestionColumns {
+    find: Option<&'static str>,
+    max_risk: Option<f64>,
+    watch: Option<&'static str>,
+    below: Option<Decimal>,
+    budget: Option<i32>,
+}
+
+impl QuestionColumns {
+    fn of(asks: AskedWithin) -> Self {
+        let (question, budget) = match asks {
+            AskedWithin::Find { max_risk } => {
+                return Self {
+                    find: Some("cheapest"),
+                    max_risk: Some(max_risk),
+                    ..Self::default()
+                };
+            }
+            AskedWithin::Watch { question, budget } => (question, number(budget)),
+        };
+        let (goal, below) = match question {
+            WatchQuestion::Cheapest => (WatchGoal::Cheapest, None),
+            WatchQuestion::Below(price) => (WatchGoal::Below, Some(price)),
+            WatchQuestion::EveryDate => (WatchGoal::EveryDate, None),
+        };
+        Self {
+            watch: Some(goal.as_str()),
+            below,
+            budget: Some(budget),
+            ..Self::default()
+        }
+    }
+
+    /// What they ask; `None`: nothing.
+    fn asks(&self) -> Option<AskedWithin> {
+        if let Some(max_risk) = self.max_risk {
+            return Some(AskedWithin::Find { max_risk });
+        }
+        let question = match (WatchGoal::parse(self.watch?)?, self.below) {
+            (WatchGoal::Cheapest, _) => WatchQuestion::Cheapest,
+            (WatchGoal::Below, price) => WatchQuestion::Below(price?),
+            (WatchGoal::EveryDate, _) => WatchQuestion::EveryDate,
+        };
+        let budget = count(self.budget?);
+        Some(AskedWithin::Watch { question, budget })
+    }
+}
+
+/// Stores the strategy of a new scan of which so many items wait for a decision; nothing if it has
+/// none.
 pub(in crate::scans) async fn insert(
     conn: &mut PgConnection,
     tenant: TenantId,
     scan: ScanId,
-    strategy: &PlannedStrategy,
+    plan: &ScanPlan,
     deferred: usize,
 ) -> sqlx::Result<()> {
+    let Some(strategy) = &plan.strategy else {
+        return Ok(());
+    };
     let small = |number: usize| i16::try_from(number).unwrap_or(i16::MAX);
     let phases = strategy.phases();
-    let question = match strategy {
-        PlannedStrategy::FindCheapest(find) => Some(find),
-        PlannedStrategy::TwoPhase(_) => None,
-    };
+    let question = Question::of(plan);
+    let columns = question
+        .as_ref()
+        .map(|question| QuestionColumns::of(question.asks));
+    let columns = columns.unwrap_or_default();
     sqlx::query!(
         "insert into scan_strategies (tenant_id, scan_id, coarse_step, refine, dates, inner_items, combinations, deferred, find, max_risk,
-                                      batch, currency, settled)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+                                      batch, currency, settled, watch, below, budget)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
         tenant.uuid(),
         scan.uuid(),
         small(phases.coarse_step),
@@ -47,11 +104,14 @@ pub(in crate::scans) async fn insert(
         number(phases.inner_items),
         number(phases.combinations),
         number(deferred),
-        question.map(|_| "cheapest"),
-        question.map(|find| find.max_risk),
-        question.map(|find| number(find.batch)),
-        question.map(|find| find.currency.as_str()),
+        columns.find,
+        columns.max_risk,
+        question.as_ref().map(|question| number(question.batch)),
+        question.as_ref().map(|question| question.currency.as_str()),
         question.is_none() && deferred == 0,
+        columns.watch,
+        columns.below,
+        columns.budget,
     )
     .execute(conn)
     .await?;
@@ -64,7 +124,7 @@ pub(in crate::scans) async fn set_deferred(
     searched: usize,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "update scan_strategies set deferred = deferred - $3 where tenant_id = $1 and scan_id = $2 and find is not null",
+        "update scan_strategies set deferred = deferred - $3 where tenant_id = $1 and scan_id = $2 and currency is not null",
         lock.tenant().uuid(),
         lock.id().uuid(),
         number(searched),
@@ -78,7 +138,7 @@ pub(in crate::scans) async fn set_deferred(
 pub(in crate::scans) async fn reopen(lock: &mut LockedScan<'_>) -> sqlx::Result<()> {
     sqlx::query!(
         "update scan_strategies set settled = false, risk = null, ended_by = null
-         where tenant_id = $1 and scan_id = $2 and find is not null",
+         where tenant_id = $1 and scan_id = $2 and currency is not null",
         lock.tenant().uuid(),
         lock.id().uuid(),
     )
@@ -152,7 +212,7 @@ impl StoredStrategy {
 /// or another process may have come first.
 pub(super) async fn find_if_due(lock: &mut LockedScan<'_>) -> sqlx::Result<Option<StoredStrategy>> {
     let row = sqlx::query!(
-        "select t.coarse_step, t.refine, t.dates, t.inner_items, t.combinations, t.max_risk, t.batch, t.currency, t.decisions, t.rates, s.best_currency
+        "select t.coarse_step, t.refine, t.dates, t.inner_items, t.combinations, t.max_risk, t.watch, t.below, t.budget, t.batch, t.currency, t.decisions, t.rates, s.best_currency
          from scan_strategies t join scans s on s.tenant_id = t.tenant_id and s.scan_id = t.scan_id
          where t.tenant_id = $1 and t.scan_id = $2 and not t.settled
            and (s.finished_at is not null
@@ -163,27 +223,36 @@ pub(super) async fn find_if_due(lock: &mut LockedScan<'_>) -> sqlx::Result<Optio
     );
     let number = |number: i32| usize::try_from(number).unwrap_or(1).max(1);
     let row = row.fetch_optional(lock.conn()).await?;
-    Ok(row.map(|row| StoredStrategy {
-        phases: TwoPhase {
-            coarse_step: number(row.coarse_step.into()),
-            refine: number(row.refine.into()),
-            dates: number(row.dates),
-            inner_items: number(row.inner_items),
-            combinations: number(row.combinations),
-        },
-        question: row.max_risk.zip(row.batch).zip(row.currency).map(
-            |((max_risk, batch), currency)| Question {
-                max_risk,
+    Ok(row.map(|row| {
+        let watch = row.watch.as_deref().and_then(WatchGoal::parse);
+        let columns = QuestionColumns {
+            find: None,
+            max_risk: row.max_risk,
+            watch: watch.map(WatchGoal::as_str),
+            below: row.below,
+            budget: row.budget,
+        };
+        let parts = columns.asks().zip(row.batch).zip(row.currency);
+        StoredStrategy {
+            phases: TwoPhase {
+                coarse_step: number(row.coarse_step.into()),
+                refine: number(row.refine.into()),
+                dates: number(row.dates),
+                inner_items: number(row.inner_items),
+                combinations: number(row.combinations),
+            },
+            question: parts.map(|((asks, batch), currency)| Question {
+                asks,
                 batch: number(batch),
                 currency,
-            },
-        ),
-        rates: row
-            .rates
-            .and_then(|counts| ChangeRates::of_counts(&counts))
-            .unwrap_or_default(),
-        decisions: row.decisions,
-        best_currency: row.best_currency,
+            }),
+            rates: row
+                .rates
+                .and_then(|counts| ChangeRates::of_counts(&counts))
+                .unwrap_or_default(),
+            decisions: row.decisions,
+            best_currency: row.best_currency,
+        }
     }))
 }
 

@@ -15,10 +15,10 @@ use uuid::Uuid;
 use crate::contract::SearchStatus;
 use crate::planner::{
     Candidate, ChangeRates, ExplainedDecision, ExplainedPlanner, SearchView, StoredPrice, TwoPhase,
-    VerifyWinners,
+    VerifyWinners, Watch, WatchQuestion,
 };
 use crate::scans::item_state::StoredItemState;
-use crate::scans::plan::FindPlan;
+use crate::scans::plan::{Asks, QuestionPlan, ScanPlan};
 
 /// An answer from before the scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,10 +29,20 @@ pub(in crate::scans) struct EarlierAnswer {
     pub(in crate::scans) observed_at: Timestamp,
 }
 
+/// What is known from before the scan.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::scans) struct Earlier {
+    pub(in crate::scans) stored: Vec<EarlierAnswer>,
+    /// Only of a watch: when a search did not complete, if that is newer than the answer.
+    pub(in crate::scans) tried: Vec<(usize, Timestamp)>,
+}
+
 /// What became known between two decisions.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Learned {
     pub(super) stored: Vec<EarlierAnswer>,
+    /// Searches of before the scan that did not complete, if they are newer than the answer.
+    pub(super) tried: Vec<(usize, Timestamp)>,
     /// Prices of answers; `None`: no offer.
     pub(super) found: Vec<(usize, Option<Decimal>)>,
     /// Positions that were searched without an answer.
@@ -43,6 +53,7 @@ pub(super) struct Learned {
 #[derive(Debug, Default)]
 pub(super) struct Knowledge {
     stored: BTreeMap<usize, (Option<Decimal>, Timestamp)>,
+    tried: BTreeMap<usize, Timestamp>,
     found: BTreeMap<usize, Option<Decimal>>,
     unanswered: BTreeSet<usize>,
 }
@@ -62,6 +73,7 @@ impl Knowledge {
             self.stored
                 .insert(answer.position, (answer.price, answer.observed_at));
         }
+        self.tried.extend(learned.tried.iter().copied());
         for (position, price) in &learned.found {
             self.found.insert(*position, *price);
             self.unanswered.remove(position);
@@ -75,12 +87,13 @@ impl Knowledge {
     /// Adds what the items say now; returns what of it is new.
     pub(super) fn learn(
         &mut self,
-        stored: Vec<EarlierAnswer>,
+        Earlier { stored, tried }: Earlier,
         items: &[DecidedItem],
         currency: Option<&str>,
     ) -> Learned {
         let mut learned = Learned {
             stored,
+            tried,
             ..Learned::default()
         };
         for (position, item) in items.iter().enumerate() {
@@ -103,6 +116,7 @@ impl Knowledge {
                 .stored
                 .get(&position)
                 .map(|(price, at)| stored_price(*price, *at, now)),
+            tried: self.tried.get(&position).map(|at| age(*at, now)),
             searched: self.found.get(&position).copied(),
             unanswered: self.unanswered.contains(&position),
             ..Candidate::unknown(item.date)
@@ -158,19 +172,28 @@ impl DecidedItem {
 fn stored_price(price: Option<Decimal>, at: Timestamp, now: Timestamp) -> StoredPrice {
     StoredPrice {
         price,
-        // The clocks of two processes may disagree.
-        age: now.duration_since(at).max(jiff::SignedDuration::ZERO),
+        age: age(at, now),
     }
+}
+
+/// The clocks of two processes may disagree.
+fn age(at: Timestamp, now: Timestamp) -> jiff::SignedDuration {
+    now.duration_since(at).max(jiff::SignedDuration::ZERO)
 }
 
 /// The candidates of a question before its scan.
 pub(in crate::scans) fn candidates(
     dates: impl Iterator<Item = Date>,
-    stored: &[EarlierAnswer],
+    earlier: &Earlier,
     now: Timestamp,
 ) -> Vec<Candidate> {
     let mut candidates: Vec<_> = dates.map(Candidate::unknown).collect();
-    for answer in stored {
+    for (position, at) in &earlier.tried {
+        if let Some(candidate) = candidates.get_mut(*position) {
+            candidate.tried = Some(age(*at, now));
+        }
+    }
+    for answer in &earlier.stored {
         if let Some(candidate) = candidates.get_mut(answer.position) {
             candidate.stored = Some(stored_price(answer.price, answer.observed_at, now));
         }
@@ -186,21 +209,53 @@ pub(in crate::scans) struct Asked {
     pub(in crate::scans) now: Timestamp,
 }
 
-/// What is fixed of a question for the cheapest.
+/// What is fixed of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::scans) struct Question {
-    pub(in crate::scans) max_risk: f64,
+    pub(in crate::scans) asks: AskedWithin,
     pub(in crate::scans) batch: usize,
     pub(in crate::scans) currency: String,
 }
 
+/// What a question asks, with its limits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::scans) enum AskedWithin {
+    Find {
+        max_risk: f64,
+    },
+    Watch {
+        question: WatchQuestion,
+        budget: usize,
+    },
+}
+
 impl Question {
-    pub(in crate::scans) fn of(plan: &FindPlan) -> Self {
-        Self {
-            max_risk: plan.max_risk,
-            batch: plan.batch,
-            currency: plan.currency.clone(),
-        }
+    /// The question of a plan; `None` if it asks none.
+    pub(in crate::scans) fn of(plan: &ScanPlan) -> Option<Self> {
+        let QuestionPlan {
+            asks,
+            batch,
+            currency,
+            ..
+        } = plan.question()?;
+        let max = plan.scan_request.max_requests;
+        let asks = match *asks {
+            Asks::Find { max_risk } => AskedWithin::Find { max_risk },
+            Asks::Watch(question) => AskedWithin::Watch {
+                question,
+                budget: max.map_or(0, |max| usize::try_from(max.get()).unwrap_or(usize::MAX)),
+            },
+        };
+        Some(Self {
+            asks,
+            batch: *batch,
+            currency: currency.clone(),
+        })
+    }
+
+    /// Whether it goes by what is known of earlier runs beside the latest answers.
+    pub(in crate::scans) fn is_watch(&self) -> bool {
+        matches!(self.asks, AskedWithin::Watch { .. })
     }
 
     /// The planner of the question.
@@ -209,14 +264,25 @@ impl Question {
         otherwise: TwoPhase,
         rates: &'r ChangeRates,
         asked: Asked,
-    ) -> VerifyWinners<'r> {
-        VerifyWinners {
-            max_risk: self.max_risk,
-            ceiling: asked.may_search.unwrap_or(usize::MAX),
-            batch: self.batch,
-            today: TimeZone::UTC.to_datetime(asked.now).date(),
-            rates,
-            otherwise,
+    ) -> Box<dyn ExplainedPlanner + 'r> {
+        let ceiling = asked.may_search.unwrap_or(usize::MAX);
+        let today = TimeZone::UTC.to_datetime(asked.now).date();
+        match self.asks {
+            AskedWithin::Find { max_risk } => Box::new(VerifyWinners {
+                max_risk,
+                ceiling,
+                batch: self.batch,
+                today,
+                rates,
+                otherwise,
+            }),
+            AskedWithin::Watch { question, budget } => Box::new(Watch {
+                question,
+                budget,
+                ceiling,
+                today,
+                rates,
+            }),
         }
     }
 
@@ -227,7 +293,7 @@ impl Question {
         candidates: &[Candidate],
         asked: Asked,
     ) -> ExplainedDecision {
-        explain(&self.planner(otherwise, rates, asked), candidates)
+        explain(self.planner(otherwise, rates, asked).as_ref(), candidates)
     }
 }
 

@@ -17,7 +17,7 @@ mod tests;
 
 pub(crate) use blocking::plan_blocking;
 pub(in crate::scans) use blocking::with_permit;
-pub use strategy::{FindPlan, PlannedStrategy};
+pub use strategy::{Asks, PlannedStrategy, QuestionPlan};
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -27,7 +27,9 @@ use jiff::civil::Date;
 use jiff::tz::{Offset, offset};
 use serde_json::{Map, Value};
 
-use crate::contract::scans::{MaxAgeSeconds, MaxRequests, ScanEndpoint, ScanRequest, Sweep};
+use crate::contract::scans::{
+    MaxAgeSeconds, MaxRequests, ScanEndpoint, ScanRequest, Strategy, Sweep,
+};
 use crate::contract::{
     Api, Endpoint, FieldKind, FieldValue as _, Request, ValidationError, ValidationErrors,
 };
@@ -38,6 +40,9 @@ pub const MAX_ITEMS: usize = 10_000;
 
 /// The most bytes of all items' bodies, as JSON. 10,000 items of the usual size take 3 MB.
 const MAX_BYTES: usize = 20 << 20;
+
+/// The least `max_requests` of a watch.
+pub(super) const MIN_WATCH_REQUESTS: u32 = 2;
 
 /// The memory that an element of a list takes besides its text.
 const ELEMENT_BYTES: usize = 32;
@@ -83,11 +88,11 @@ impl ScanPlan {
             .is_some_and(|strategy| strategy.is_deferred(position, accepted))
     }
 
-    /// What is fixed of a question for the cheapest.
+    /// What is fixed of a question.
     #[must_use]
-    pub fn find(&self) -> Option<&FindPlan> {
+    pub fn question(&self) -> Option<&QuestionPlan> {
         match &self.strategy {
-            Some(PlannedStrategy::FindCheapest(find)) => Some(find),
+            Some(PlannedStrategy::Question(question)) => Some(question),
             _ => None,
         }
     }
@@ -142,7 +147,7 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Validati
         }
         _ => (Vec::new(), None),
     };
-    let is_question = matches!(strategy, Some(PlannedStrategy::FindCheapest(_)));
+    let is_question = matches!(strategy, Some(PlannedStrategy::Question(_)));
     let searches = *searches(&items, strategy.as_ref(), None).end();
     if let Some(max) = scan_request
         .as_ref()
@@ -162,6 +167,7 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Validati
         ));
     }
     refuse_age_of_samples(scan_request.as_ref(), &mut faults);
+    refuse_small_watch(scan_request.as_ref(), &mut faults);
     faults.ok_if_empty(|| {
         Some(ScanPlan {
             scan_request: scan_request?,
@@ -170,6 +176,29 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Validati
             verbatim: false,
         })
     })
+}
+
+/// A watch is a budget: one request to explore, and one that verifies, at least.
+fn refuse_small_watch(scan_request: Option<&ScanRequest>, faults: &mut ValidationErrors) {
+    let Some(request) =
+        scan_request.filter(|request| matches!(request.strategy, Some(Strategy::Watch(_))))
+    else {
+        return;
+    };
+    let expected = format!(
+        "at least {MIN_WATCH_REQUESTS}: the requests that `strategy.watch` may spend on each run"
+    );
+    match request.max_requests {
+        None => faults.push(ValidationError::missing("max_requests", expected)),
+        Some(max) if max.get() < MIN_WATCH_REQUESTS => {
+            faults.push(ValidationError::new(
+                "max_requests",
+                &max.to_value(),
+                expected,
+            ));
+        }
+        Some(_) => {}
+    }
 }
 
 /// Samples are equal searches that are all wanted, which an age would reduce to one.

@@ -5,13 +5,13 @@ use std::ops::RangeInclusive;
 use serde_json::Value;
 
 use super::axes::{Axes, Axis, SweepContext};
-use crate::contract::scans::{FindStrategy, MaxRequests, Strategy};
+use crate::contract::scans::{MaxRequests, PriceLimit, Strategy, WatchGoal, WatchStrategy};
 use crate::contract::{FieldValue as _, Request, ValidationError, ValidationErrors};
 use crate::history::Subject;
-use crate::planner::TwoPhase;
+use crate::planner::{self, TwoPhase, WatchQuestion};
 
-/// The most items of a scan with `find`: so many are decided in 5 ms (docs/laboratory.md).
-const MAX_FIND_ITEMS: usize = 1_000;
+/// The most items of a question: so many are decided in 5 ms (docs/laboratory.md).
+const MAX_QUESTION_ITEMS: usize = 1_000;
 /// The decisions of a question with stored prices are about so many at most. With 90 items two are
 /// searched at a time, as in the studies of docs/laboratory.md.
 const DECISIONS: usize = 45;
@@ -24,15 +24,27 @@ const REFINE: usize = 4;
 pub enum PlannedStrategy {
     /// Every n-th date first.
     TwoPhase(TwoPhase),
-    /// The cheapest of all.
-    FindCheapest(FindPlan),
+    /// A question that decides many times.
+    Question(QuestionPlan),
 }
 
-/// What is fixed of a question for the cheapest.
+/// What a question asks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Asks {
+    /// The cheapest of all, up to a risk.
+    Find {
+        /// The highest accepted risk.
+        max_risk: f64,
+    },
+    /// What has changed since earlier runs, within the scan's `max_requests`.
+    Watch(WatchQuestion),
+}
+
+/// What is fixed of a question.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FindPlan {
-    /// The highest accepted risk.
-    pub max_risk: f64,
+pub struct QuestionPlan {
+    /// What it asks.
+    pub asks: Asks,
     /// How many items a decision searches.
     pub batch: usize,
     /// The one currency of all items.
@@ -48,7 +60,7 @@ impl PlannedStrategy {
     pub fn phases(&self) -> &TwoPhase {
         match self {
             Self::TwoPhase(phases) => phases,
-            Self::FindCheapest(find) => &find.otherwise,
+            Self::Question(question) => &question.otherwise,
         }
     }
 
@@ -57,8 +69,14 @@ impl PlannedStrategy {
     /// (docs/decisions/0029). It has no stored prices, so that its phases are known.
     #[must_use]
     pub fn is_deferred(&self, position: usize, accepted: bool) -> bool {
-        let is_question = matches!(self, Self::FindCheapest(_));
-        is_question && accepted || !self.phases().is_coarse(position)
+        match self {
+            Self::Question(QuestionPlan {
+                asks: Asks::Watch(_),
+                ..
+            }) => accepted || position > 0,
+            Self::Question(_) if accepted => true,
+            Self::Question(_) | Self::TwoPhase(_) => !self.phases().is_coarse(position),
+        }
     }
 
     /// The fewest and the most of `items` that are searched.
@@ -69,12 +87,16 @@ impl PlannedStrategy {
     ) -> RangeInclusive<usize> {
         match self {
             Self::TwoPhase(phases) => phases.searches(items),
-            Self::FindCheapest(find) => {
+            Self::Question(question) => {
                 let ceiling = max_requests.map_or(usize::MAX, |max| {
                     usize::try_from(max.get()).unwrap_or(usize::MAX)
                 });
                 let most = items.min(ceiling);
-                find.batch.min(most)..=most
+                let least = match question.asks {
+                    Asks::Find { .. } => question.batch,
+                    Asks::Watch(_) => planner::explored(ceiling),
+                };
+                least.min(most)..=most
             }
         }
     }
@@ -90,7 +112,16 @@ pub(super) fn planned(
 ) -> Option<PlannedStrategy> {
     match Strategy::read(strategy) {
         Ok(Strategy::Find(find)) => {
-            find_cheapest(context, &find, axes, items, faults).map(PlannedStrategy::FindCheapest)
+            let max_risk = find.max_risk_or_default().get();
+            let asked = ("strategy.find", Asks::Find { max_risk });
+            question(context, asked, axes, items, faults).map(PlannedStrategy::Question)
+        }
+        Ok(Strategy::Watch(watch)) => {
+            let asked = (
+                "strategy.watch",
+                Asks::Watch(watch_question(&watch, faults)?),
+            );
+            question(context, asked, axes, items, faults).map(PlannedStrategy::Question)
         }
         Ok(Strategy::TwoPhase(phases)) => {
             let step = usize::from(phases.coarse_step.get());
@@ -105,7 +136,9 @@ pub(super) fn planned(
             }
         }
         Err(_) => {
-            let is_question = strategy.get("find").is_some() || strategy.get("max_risk").is_some();
+            let is_question = ["find", "max_risk", "watch", "below"]
+                .iter()
+                .any(|field| strategy.get(field).is_some());
             if !is_question && only_range(axes).is_none() {
                 refuse_ranges(strategy, faults);
             }
@@ -150,19 +183,42 @@ fn two_phase(coarse_step: usize, refine: usize, axes: &Axes, range: usize) -> Tw
     }
 }
 
-fn find_cheapest(
+/// What a watch asks; its price belongs to `below`, and to nothing else.
+fn watch_question(watch: &WatchStrategy, faults: &mut ValidationErrors) -> Option<WatchQuestion> {
+    match (watch.watch, &watch.below) {
+        (WatchGoal::Cheapest, None) => Some(WatchQuestion::Cheapest),
+        (WatchGoal::EveryDate, None) => Some(WatchQuestion::EveryDate),
+        (WatchGoal::Below, Some(price)) => Some(WatchQuestion::Below(price.get())),
+        (WatchGoal::Below, None) => {
+            let expected = format!(
+                "{}, the price that `watch` `below` asks for",
+                PriceLimit::expected()
+            );
+            faults.push(ValidationError::missing("strategy.below", expected));
+            None
+        }
+        (goal, Some(price)) => {
+            let expected = format!("no price: `watch` is `{goal}`, and only `below` asks for one");
+            faults.push(ValidationError::new(
+                "strategy.below",
+                &price.to_value(),
+                expected,
+            ));
+            None
+        }
+    }
+}
+
+/// Plans a question; the path is that of its field.
+fn question(
     context: &SweepContext<'_>,
-    find: &FindStrategy,
+    (path, asks): (&str, Asks),
     axes: &Axes,
     items: &[Request],
     faults: &mut ValidationErrors,
-) -> Option<FindPlan> {
+) -> Option<QuestionPlan> {
     let mut refuse = |found: String, expected: String| {
-        faults.push(ValidationError::with_found(
-            "strategy.find",
-            found,
-            expected,
-        ));
+        faults.push(ValidationError::with_found(path, found, expected));
     };
     let samples = context.sweep.samples.map_or(1, |samples| samples.get());
     if samples > 1 {
@@ -170,8 +226,8 @@ fn find_cheapest(
         refuse(format!("{samples} samples"), expected.to_owned());
     }
     let combinations = lengths(&axes.list);
-    if combinations > MAX_FIND_ITEMS {
-        let expected = format!("at most {MAX_FIND_ITEMS} searches to decide between");
+    if combinations > MAX_QUESTION_ITEMS {
+        let expected = format!("at most {MAX_QUESTION_ITEMS} searches to decide between");
         refuse(format!("{combinations} searches"), expected);
     }
     // Without a valid search its own fault is reported.
@@ -196,8 +252,8 @@ fn find_cheapest(
             combinations,
         },
     };
-    Some(FindPlan {
-        max_risk: find.max_risk_or_default().get(),
+    Some(QuestionPlan {
+        asks,
         batch: (combinations / DECISIONS).max(2),
         currency: currencies.pop()?,
         otherwise,

@@ -1,4 +1,4 @@
-//! What a question for the cheapest would need, from what is stored now.
+//! What a question would need, from what is stored now.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,9 @@ use jiff::civil::Date;
 use sqlx::PgConnection;
 
 use crate::ids::TenantId;
-use crate::planner::{ChangeRates, PlannerDecision, SearchPlanner as _, SearchView, play};
-use crate::scans::phases::{self, Asked, EarlierAnswer, Question};
+use crate::planner::{ChangeRates, PlannerDecision, SearchView, play};
+use crate::scans::phases::store::KnownSearches;
+use crate::scans::phases::{self, Asked, Earlier, Question};
 use crate::scans::plan::ScanPlan;
 use crate::scans::searches::Searches;
 
@@ -24,7 +25,7 @@ pub(super) struct QuestionForecast {
 /// What is stored for a question.
 #[derive(Debug, Default)]
 pub(super) struct StoredPrices {
-    answers: Vec<EarlierAnswer>,
+    earlier: Earlier,
     rates: ChangeRates,
 }
 
@@ -35,15 +36,21 @@ pub(super) async fn stored_prices(
     plan: &ScanPlan,
     now: Timestamp,
 ) -> sqlx::Result<StoredPrices> {
-    if plan.find().is_none() {
+    let Some(question) = Question::of(plan) else {
         return Ok(StoredPrices::default());
-    }
+    };
     let (positions, searches) = Searches::of(plan.items.iter().enumerate());
-    let answers = phases::store::find_answers(conn, tenant, &positions, &searches, None).await?;
+    let known = KnownSearches {
+        positions: &positions,
+        searches: &searches,
+        except: None,
+    };
+    let is_watch = question.is_watch();
+    let earlier = phases::store::find_earlier(conn, tenant, &known, is_watch, now).await?;
     let rates = phases::store::find_rates(conn, tenant, &searches, now)
         .await?
         .rates;
-    Ok(StoredPrices { answers, rates })
+    Ok(StoredPrices { earlier, rates })
 }
 
 /// Makes the first decision of the question, and plays it with the stored prices. The positions in
@@ -54,7 +61,8 @@ pub(super) fn forecast(
     free: &BTreeSet<usize>,
     now: Timestamp,
 ) -> Option<QuestionForecast> {
-    let find = plan.find()?;
+    let question = Question::of(plan)?;
+    let otherwise = plan.question()?.otherwise;
     let max = plan.scan_request.max_requests;
     let limit = max.map(|max| usize::try_from(max.get()).unwrap_or(usize::MAX));
     let asked = Asked {
@@ -62,13 +70,12 @@ pub(super) fn forecast(
         may_search: limit.map(|limit| limit.saturating_add(free.len())),
         now,
     };
-    let question = Question::of(find);
-    let planner = question.planner(find.otherwise, &stored.rates, asked);
+    let planner = question.planner(otherwise, &stored.rates, asked);
     let dates = plan
         .items
         .iter()
         .map(|item| item.first_date().unwrap_or(Date::MAX));
-    let mut candidates = phases::candidates(dates, &stored.answers, now);
+    let mut candidates = phases::candidates(dates, &stored.earlier, now);
     let view = SearchView {
         candidates: &candidates,
     };
@@ -90,7 +97,7 @@ pub(super) fn forecast(
     let is_known =
         prices.iter().all(Option::is_some) && prices.iter().flatten().any(Option::is_some);
     let expected = is_known.then(|| {
-        let played = play(&planner, &mut candidates, |position| {
+        let played = play(planner.as_ref(), &mut candidates, |position| {
             prices[position].flatten()
         });
         billed(&played.searched)

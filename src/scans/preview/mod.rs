@@ -114,7 +114,7 @@ async fn forecast_blocking(
     reused: Option<&BTreeSet<usize>>,
     now: Timestamp,
 ) -> Result<(ScanPlan, Option<QuestionForecast>), CommandError> {
-    if plan.find().is_none() {
+    if plan.question().is_none() {
         return Ok((plan, None));
     }
     let free = reused.cloned().unwrap_or_default();

@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 use crate::contract::scans::{
     Attempt, AvoidedRequests, BestPrice, DecisionReason, FindGoal, FindProgress, FoundBest, Item,
-    ItemCounts, KeyCustody, PauseReason, RequestCounts, Scan, ScanStatus, StrategyPhase,
-    StrategyProgress, TwoPhaseProgress,
+    ItemCounts, KeyCustody, PauseReason, PriceLimit, RequestCounts, Scan, ScanStatus,
+    StrategyPhase, StrategyProgress, TwoPhaseProgress, WatchGoal, WatchProgress,
 };
 use crate::contract::{Endpoint, RawJson, SearchStatus};
 use crate::ids::MonitorId;
@@ -71,6 +71,8 @@ pub(super) struct StrategyRow {
     /// The columns of a question; absent from two phases.
     find: Option<FindGoal>,
     max_risk: Option<f64>,
+    watch: Option<WatchGoal>,
+    below: Option<PriceLimit>,
     currency: Option<String>,
     known: Option<u32>,
     pairs: Option<u32>,
@@ -160,7 +162,10 @@ impl From<ScanRow> for Scan {
         let strategy = row
             .strategy
             .map(|strategy| strategy_progress(strategy.0, &items, taken));
-        let is_question = matches!(strategy, Some(StrategyProgress::Find(_)));
+        let is_question = matches!(
+            strategy,
+            Some(StrategyProgress::Find(_) | StrategyProgress::Watch(_))
+        );
         Self {
             id: row.scan_id.into(),
             endpoint: row.endpoint,
@@ -220,23 +225,40 @@ impl ScanRow {
 fn strategy_progress(row: StrategyRow, items: &ItemCounts, taken: u32) -> StrategyProgress {
     let skipped = row.skipped.unwrap_or_default();
     let ended = items.ok + items.empty + items.partial + items.degraded + items.failed;
+    let searched = ended.saturating_sub(taken);
+    let found = row
+        .best
+        .zip(row.currency)
+        .map(|(best, currency)| FoundBest {
+            item: best.item.into(),
+            date: best.date,
+            price: best.price.normalize(),
+            currency,
+        });
+    if let Some(watch) = row.watch {
+        return StrategyProgress::Watch(WatchProgress {
+            watch,
+            below: row.below,
+            best: found,
+            risk_of_miss: row.risk.map(rounded),
+            stored_prices: row.known,
+            counted_changes: row.pairs,
+            searched,
+            reused: taken,
+            unsearched: skipped,
+            decisions: row.decisions,
+            ended_by: row.ended_by,
+        });
+    }
     if let Some(find) = row.find {
         return StrategyProgress::Find(FindProgress {
             find,
             max_risk: row.max_risk.unwrap_or_default(),
-            best: row
-                .best
-                .zip(row.currency)
-                .map(|(best, currency)| FoundBest {
-                    item: best.item.into(),
-                    date: best.date,
-                    price: best.price.normalize(),
-                    currency,
-                }),
+            best: found,
             risk_of_cheaper: row.risk.map(rounded),
             stored_prices: row.known,
             counted_changes: row.pairs,
-            searched: ended.saturating_sub(taken),
+            searched,
             reused: taken,
             unsearched: skipped,
             decisions: row.decisions,

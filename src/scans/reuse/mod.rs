@@ -45,11 +45,10 @@ pub(super) async fn reusable_positions(
         return Ok(None);
     };
     // The second phase decides only later which of its items are searched.
-    let searched = plan
-        .items
-        .iter()
-        .enumerate()
-        .filter(|(position, _)| plan.find().is_some() || !plan.is_deferred(*position, true));
+    let searched =
+        plan.items.iter().enumerate().filter(|(position, _)| {
+            plan.question().is_some() || !plan.is_deferred(*position, true)
+        });
     let (positions, searches) = Searches::of(searched);
     let found = store::find_reusable(conn, tenant, plan, max_age, &searches, now).await?;
     let position = |nth: i64| positions.get(usize::try_from(nth - 1).ok()?).copied();

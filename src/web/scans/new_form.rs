@@ -287,7 +287,8 @@ pub(super) fn fields_of(scan: &Scan) -> FormFields {
         Some(StrategyProgress::Find(find)) => {
             add("max_risk".to_owned(), find.max_risk.to_string());
         }
-        None => {}
+        // The form has no fields for a watch: it repeats one run, and a monitor repeats its own.
+        Some(StrategyProgress::Watch(_)) | None => {}
     }
     FormFields::from_pairs(pairs)
 }

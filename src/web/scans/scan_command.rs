@@ -11,6 +11,10 @@ pub(super) fn of(body: &Map<String, Value>) -> Option<String> {
         let part = body.get(name).and_then(Value::as_object);
         part.cloned().unwrap_or_default()
     };
+    // A watch is for the runs of a monitor.
+    if part("strategy").contains_key("watch") {
+        return None;
+    }
     let (mut request, mut sweep) = (part("request"), part("sweep"));
     let mut words = vec!["farescan".to_owned(), "scan".to_owned()];
     let mut take = |name: &str| {

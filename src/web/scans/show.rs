@@ -263,6 +263,18 @@ fn strategy_progress(strategy: &StrategyProgress) -> Markup {
                 (parts::counted(find.decisions.into(), "decision")) "."
             }
         },
+        StrategyProgress::Watch(watch) => html! {
+            p class="hint" {
+                "Watches " (watch.watch) @if let Some(below) = &watch.below { " " (below.get()) } ". "
+                @if let Some(best) = &watch.best {
+                    "Best of this run: " (best.price) " " (best.currency) ", " (best.date) ". "
+                }
+                (watch.risk_in_words()) " "
+                (parts::count(watch.searched.into())) " searched, " (parts::count(watch.reused.into())) " reused, "
+                (parts::count(watch.unsearched.into())) " not searched in this run, in "
+                (parts::counted(watch.decisions.into(), "decision")) "."
+            }
+        },
     }
 }
 

@@ -19,6 +19,7 @@ pub(in crate::scans::phases) async fn learned(
     let rows = sqlx::query!(
         r#"select stored_positions, stored_prices as "stored_prices: Vec<Option<Decimal>>",
                   stored_at as "stored_at: Vec<jiff_sqlx::Timestamp>",
+                  tried_positions, tried_at as "tried_at: Vec<jiff_sqlx::Timestamp>",
                   found_positions, found_prices as "found_prices: Vec<Option<Decimal>>", unanswered
            from scan_decisions where tenant_id = $1 and scan_id = $2 order by number"#,
         lock.tenant().uuid(),
@@ -32,6 +33,8 @@ pub(in crate::scans::phases) async fn learned(
             .into_iter()
             .zip(row.stored_prices)
             .zip(times);
+        let tried_at = row.tried_at.into_iter().map(jiff_sqlx::Timestamp::to_jiff);
+        let tried = row.tried_positions.into_iter().map(count).zip(tried_at);
         let found = row.found_positions.into_iter().zip(row.found_prices);
         Learned {
             stored: stored
@@ -41,6 +44,7 @@ pub(in crate::scans::phases) async fn learned(
                     observed_at,
                 })
                 .collect(),
+            tried: tried.collect(),
             found: found
                 .map(|(position, price)| (count(position), price))
                 .collect(),
@@ -95,6 +99,7 @@ pub(in crate::scans::phases) async fn insert_decision(
     let (tenant, scan) = (lock.tenant(), lock.id());
     let Learned {
         stored,
+        tried,
         found,
         unanswered,
     } = decision.learned;
@@ -105,13 +110,15 @@ pub(in crate::scans::phases) async fn insert_decision(
         .iter()
         .map(|answer| answer.observed_at.to_sqlx())
         .collect();
+    let tried_positions: Vec<_> = tried.iter().map(|(position, _)| *position).collect();
+    let tried_at: Vec<_> = tried.iter().map(|(_, at)| at.to_sqlx()).collect();
     let found_positions: Vec<_> = found.iter().map(|(position, _)| *position).collect();
     let found_prices: Vec<_> = found.iter().map(|(_, price)| *price).collect();
     sqlx::query!(
         "insert into scan_decisions (tenant_id, scan_id, number, decided_at, reason, searches, risk, best_position, best_price, known,
                                      searched, may_search, stored_positions, stored_prices, stored_at, found_positions, found_prices,
-                                     unanswered)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
+                                     unanswered, tried_positions, tried_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
         tenant.uuid(),
         scan.uuid(),
         decision.number,
@@ -130,6 +137,8 @@ pub(in crate::scans::phases) async fn insert_decision(
         &numbers(&found_positions),
         &found_prices as _,
         &numbers(unanswered),
+        &numbers(&tried_positions),
+        &tried_at as _,
     )
     .execute(lock.conn())
     .await?;

@@ -1,5 +1,7 @@
 //! Statements on what a question starts from: stored prices, and how often they change.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use jiff_sqlx::ToSqlx as _;
 use serde_json::Value;
@@ -8,9 +10,9 @@ use sqlx::PgConnection;
 use super::{count, number};
 use crate::contract::{Endpoint, Request};
 use crate::ids::{ScanId, TenantId};
-use crate::planner::ChangeRates;
+use crate::planner::{ChangeRates, trusted};
 use crate::scans::phases::rates::{CountedRates, PriceSample};
-use crate::scans::phases::view::EarlierAnswer;
+use crate::scans::phases::view::{Earlier, EarlierAnswer};
 use crate::scans::searches::Searches;
 use crate::scans::store::lock::LockedScan;
 
@@ -20,12 +22,13 @@ const MAX_SERIES: usize = 50;
 /// The age up to which prices count for the rates.
 const SAMPLED_FOR: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-/// The latest answers from before the scan to its searches, and how often such prices change, which
-/// is stored for its later decisions.
-pub(in crate::scans::phases) async fn stored_answers(
+/// What is known of a scan's searches from before it, and how often such prices change, which is
+/// stored for its later decisions.
+pub(in crate::scans::phases) async fn earlier(
     lock: &mut LockedScan<'_>,
+    is_watch: bool,
     now: Timestamp,
-) -> sqlx::Result<(Vec<EarlierAnswer>, ChangeRates)> {
+) -> sqlx::Result<(Earlier, ChangeRates)> {
     let (tenant, scan) = (lock.tenant(), lock.id());
     let rows = sqlx::query!(
         r#"select s.endpoint as "endpoint: Endpoint", i.position, i.body
@@ -49,7 +52,12 @@ pub(in crate::scans::phases) async fn stored_answers(
         .iter()
         .map(|(position, request)| (*position, request));
     let (positions, searches) = Searches::of(requests);
-    let stored = find_answers(lock.conn(), tenant, &positions, &searches, Some(scan)).await?;
+    let known = KnownSearches {
+        positions: &positions,
+        searches: &searches,
+        except: Some(scan),
+    };
+    let earlier = find_earlier(lock.conn(), tenant, &known, is_watch, now).await?;
     let CountedRates { rates, pairs } = find_rates(lock.conn(), tenant, &searches, now).await?;
     sqlx::query!(
         "update scan_strategies set rates = $3, pairs = $4 where tenant_id = $1 and scan_id = $2",
@@ -60,7 +68,7 @@ pub(in crate::scans::phases) async fn stored_answers(
     )
     .execute(lock.conn())
     .await?;
-    Ok((stored, rates))
+    Ok((earlier, rates))
 }
 
 /// How often the prices of these products have changed, by the newest of the caller's own. The work
@@ -100,9 +108,104 @@ pub(in crate::scans) async fn find_rates(
     Ok(CountedRates::of(samples.collect()))
 }
 
+/// Searches whose past is looked up.
+pub(in crate::scans) struct KnownSearches<'a> {
+    /// The position of each.
+    pub(in crate::scans) positions: &'a [usize],
+    pub(in crate::scans) searches: &'a Searches,
+    /// The scan whose own answers are none from before it.
+    pub(in crate::scans) except: Option<ScanId>,
+}
+
+/// What is known of searches: the latest answer to each; of a watch the one that it trusts, and
+/// when it was last tried in vain.
+pub(in crate::scans) async fn find_earlier(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    known: &KnownSearches<'_>,
+    is_watch: bool,
+    now: Timestamp,
+) -> sqlx::Result<Earlier> {
+    let stored = find_answers(conn, tenant, known.positions, known.searches, known.except).await?;
+    if is_watch {
+        return doubt(conn, tenant, known, stored, now).await;
+    }
+    Ok(Earlier {
+        stored,
+        tried: Vec::new(),
+    })
+}
+
+/// Replaces answers that are not trusted by the ones before them, and adds the searches that did
+/// not complete since. Each look-up reads one row of either table.
+async fn doubt(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    known: &KnownSearches<'_>,
+    stored: Vec<EarlierAnswer>,
+    now: Timestamp,
+) -> sqlx::Result<Earlier> {
+    let mut newest: BTreeMap<_, _> = stored
+        .into_iter()
+        .map(|answer| (answer.position, (answer.price, answer.observed_at)))
+        .collect();
+    let times: Vec<_> = known
+        .positions
+        .iter()
+        .map(|position| newest.get(position).map(|(_, at)| at.to_sqlx()))
+        .collect();
+    let [first_dates, last_dates] = known.searches.sql_dates();
+    let rows = sqlx::query!(
+        r#"select x.nth as "nth!", b.price as "price?", b.observed_at as "before_at?: jiff_sqlx::Timestamp",
+                  case when l.sampled_at > x.at or x.at is null then l.sampled_at end as "tried_at?: jiff_sqlx::Timestamp"
+           from unnest($2::bytea[], $3::date[], $4::date[], $5::timestamptz[]) with ordinality as x (series, first_date, last_date, at, nth)
+           left join latest_prices l
+                on l.tenant_id = $1 and l.series = x.series and l.first_date = x.first_date and l.last_date = x.last_date
+                   and not exists (select from scan_items i where i.tenant_id = $1 and i.item_id = l.sample_item_id and i.scan_id = $7)
+           left join lateral (
+               select o.price, o.observed_at from observations o
+               where o.tenant_id = $1 and o.series = x.series and o.first_date = x.first_date
+                 and coalesce(o.last_date, o.first_date) = x.last_date and o.observed_at < x.at and o.observed_at > $6
+                 and (o.price is not null or o.search_status = 'empty')
+               order by o.observed_at desc limit 1) b on true
+           order by x.nth"#,
+        tenant.uuid(),
+        &known.searches.series,
+        &first_dates as _,
+        &last_dates as _,
+        &times as _,
+        (now - SAMPLED_FOR).to_sqlx() as _,
+        known.except.map(ScanId::uuid),
+    );
+    let rows = rows.fetch_all(conn).await?;
+    let mut tried = Vec::new();
+    for row in rows {
+        let nth = usize::try_from(row.nth - 1).ok();
+        let Some(position) = nth.and_then(|nth| known.positions.get(nth)) else {
+            continue;
+        };
+        tried.extend(row.tried_at.map(|at| (*position, at.to_jiff())));
+        let before = row.before_at.map(|at| (row.price, at.to_jiff()));
+        if let Some(answer) = newest.get_mut(position) {
+            *answer = trusted([Some(*answer), before]).unwrap_or(*answer);
+        }
+    }
+    let stored = newest
+        .into_iter()
+        .map(|(position, (price, observed_at))| EarlierAnswer {
+            position,
+            price,
+            observed_at,
+        });
+    Ok(Earlier {
+        stored: stored.collect(),
+        tried,
+    })
+}
+
 /// The latest answers to searches, each a price or an empty answer, but for those of one scan. Each
 /// look-up reads one row, however long the history is.
-pub(in crate::scans) async fn find_answers(
+async fn find_answers(
     conn: &mut PgConnection,
     tenant: TenantId,
     positions: &[usize],

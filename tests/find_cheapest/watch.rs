@@ -1,0 +1,315 @@
+//! Watches: budget, sentinels, exploration, and the runs of a monitor.
+
+use farescan::contract::scans::DecisionReason;
+use serde_json::{Value, json};
+
+use super::replay::{assert_replayed, stored_decisions, watches};
+use super::{
+    column, day_of, decisions, ladder, make_older, run, sell, wait_until_decided, with_calendar,
+};
+use crate::support::db::require_key_acceptance;
+use crate::support::reply::Reply;
+use crate::support::service::{TestService, fares_with, with};
+
+/// A watch of the cheapest of the first dates of 2030.
+fn watching(dates: usize, max_requests: usize) -> Value {
+    let watch = json!({"strategy": {"watch": "cheapest"}, "max_requests": max_requests});
+    fares_with(dates, &watch)
+}
+
+/// The positions that decisions searched for a reason.
+fn searched_for(decisions: &[Value], reason: DecisionReason) -> Vec<usize> {
+    decisions
+        .iter()
+        .filter(|decision| decision["reason"] == json!(reason))
+        .flat_map(|decision| {
+            serde_json::from_value::<Vec<usize>>(decision["searches"].clone()).unwrap()
+        })
+        .collect()
+}
+
+fn count(value: &Value) -> usize {
+    usize::try_from(value.as_u64().unwrap()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_looks_at_sentinels_explores_and_keeps_to_its_budget() {
+    let service = with_calendar(&ladder(60), 5).await;
+    let preview = service
+        .post("/v1/scans/preview", &watching(60, 10))
+        .await
+        .json();
+    assert_eq!(
+        (&preview["requests"]["least"], &preview["requests"]["most"]),
+        (&json!(3), &json!(10)),
+        "{preview:#}"
+    );
+    assert!(count(&preview["requests"]["expected"]) <= 10);
+    let mut explored = Vec::new();
+    for _ in 0..3 {
+        let scan = run(&service, &watching(60, 10)).await;
+        let decisions = decisions(&service, &scan).await;
+        assert_eq!(
+            searched_for(&decisions, DecisionReason::Sentinels),
+            [19, 28, 40],
+            "the cheapest of each third: {decisions:#?}"
+        );
+        explored.push(searched_for(&decisions, DecisionReason::LongestUnseen));
+        let strategy = &scan["strategy"];
+        assert!(count(&scan["requests"]["spent"]) <= 10, "{scan:#}");
+        assert_eq!(
+            (&strategy["watch"], &strategy["best"]["price"]),
+            (&json!("cheapest"), &json!(60))
+        );
+        let searched: usize = decisions
+            .iter()
+            .map(|decision| decision["searches"].as_array().unwrap().len())
+            .sum();
+        assert_eq!(json!(searched), strategy["searched"]);
+        assert_eq!(json!(60 - searched), strategy["unsearched"]);
+        let last = decisions.last().unwrap();
+        assert_eq!(
+            (&last["risk"], &last["reason"]),
+            (&strategy["risk_of_miss"], &strategy["ended_by"])
+        );
+    }
+    assert_eq!(explored, [[0], [1], [2]], "those unseen the longest");
+    assert_eq!(scans_of_other_dates(&service), 0);
+}
+
+fn scans_of_other_dates(service: &TestService) -> usize {
+    let calls = service.upstream.calls();
+    calls.iter().filter(|call| day_of(&call.body) >= 60).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fallen_sentinel_releases_the_rest_of_the_budget() {
+    let mut prices = ladder(60);
+    let service = with_calendar(&prices, 0).await;
+    let quiet = run(&service, &watching(60, 20)).await;
+    assert_eq!(quiet["strategy"]["ended_by"], "risk_accepted", "{quiet:#}");
+    assert!(count(&quiet["requests"]["spent"]) < 20, "{quiet:#}");
+    let sentinel = searched_for(
+        &decisions(&service, &quiet).await,
+        DecisionReason::Sentinels,
+    )[0];
+    prices[sentinel] = prices[sentinel].map(|price| price * 89 / 100);
+    sell(&service, prices);
+    let burst = run(&service, &watching(60, 20)).await;
+    assert_eq!(
+        (&burst["requests"]["spent"], &burst["strategy"]["ended_by"]),
+        (&json!(20), &json!("limit_reached"))
+    );
+    let decisions = decisions(&service, &burst).await;
+    assert!(!searched_for(&decisions, DecisionReason::Burst).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn second_tries_count_and_what_fails_is_not_explored_again() {
+    let service = with_calendar(&ladder(60), 5).await;
+    let mut explored = Vec::new();
+    for _ in 0..2 {
+        let before = service.upstream.count();
+        service.upstream.reply(Reply::status(502));
+        let worker = service.start_worker(4);
+        let id = service.submit(&watching(60, 9)).await;
+        // It ends, although each search has cost two requests.
+        let scan = wait_until_decided(&service, &id).await;
+        worker.stop().await;
+        assert_eq!(scan["strategy"]["ended_by"], "limit_reached", "{scan:#}");
+        let spent = service.upstream.count() - before;
+        assert_eq!(
+            (json!(spent), spent),
+            (scan["requests"]["spent"].clone(), 9)
+        );
+        assert_eq!(scan["strategy"]["risk_of_miss"], 1.0);
+        let decisions = decisions(&service, &scan).await;
+        explored.extend(searched_for(&decisions, DecisionReason::LongestUnseen));
+    }
+    assert_eq!(explored, [0, 1]);
+    service.check_ledger().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_price_that_doubles_is_looked_at_once_more() {
+    let mut prices = ladder(60);
+    let service = with_calendar(&prices, 0).await;
+    let cheapest_sentinel = async |service: &TestService| {
+        let scan = run(service, &watching(60, 10)).await;
+        searched_for(&decisions(service, &scan).await, DecisionReason::Sentinels)[1]
+    };
+    prices[28] = Some(600);
+    sell(&service, prices);
+    let mut sentinels = Vec::new();
+    for _ in 0..3 {
+        sentinels.push(cheapest_sentinel(&service).await);
+    }
+    assert_eq!(sentinels, [28, 28, 29]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn below_ends_early_where_nothing_can_be_and_every_date_does_not() {
+    let service = with_calendar(&ladder(60), 0).await;
+    let of = |watch: Value| fares_with(60, &json!({"strategy": watch, "max_requests": 12}));
+    let below = run(&service, &of(json!({"watch": "below", "below": 9.5}))).await;
+    assert_eq!(
+        (&below["strategy"]["below"], &below["strategy"]["ended_by"]),
+        (&json!(9.5), &json!("risk_accepted")),
+        "{below:#}"
+    );
+    make_older(service.pool(), 9).await;
+    let all = run(&service, &of(json!({"watch": "every_date"}))).await;
+    assert_eq!(all["requests"]["spent"], 12);
+    let risk = all["strategy"]["risk_of_miss"].as_f64().unwrap();
+    assert!((0.05..0.5).contains(&risk), "{all:#}");
+    let reasons = column(&decisions(&service, &all).await, "reason");
+    assert!(reasons.contains(&json!("likeliest_changed")), "{reasons:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn from_nothing_it_spends_its_budget_on_spread_dates() {
+    for is_accepted in [true, false] {
+        let service = TestService::start().await;
+        if !is_accepted {
+            require_key_acceptance(service.pool()).await;
+        }
+        sell(&service, ladder(60));
+        let scan = run(&service, &watching(60, 10)).await;
+        assert_eq!(scan["requests"]["spent"], 10, "{scan:#}");
+        assert_eq!(scan["strategy"]["stored_prices"], 0);
+        let calls = service.upstream.calls();
+        let mut dates: Vec<_> = calls.iter().map(|call| day_of(&call.body)).collect();
+        dates.sort_unstable();
+        assert!(dates[9] > 40 && dates[0] == 0, "{dates:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_share_nothing() {
+    let service = with_calendar(&ladder(31), 1).await;
+    let worker = service.start_worker(8);
+    let other = "another-caller-with-its-own-key";
+    let id = service.submit_as(other, &watching(31, 6)).await;
+    service.wait_for_scan_as(other, &id).await;
+    let scan = service
+        .get_as(other, &format!("/v1/scans/{id}"))
+        .await
+        .json();
+    assert_eq!(scan["strategy"]["stored_prices"], 0, "{scan:#}");
+    assert_eq!(scan["requests"]["spent"], 6);
+    worker.stop().await;
+    let own = run(&service, &watching(31, 6)).await;
+    assert_eq!(own["strategy"]["stored_prices"], 31);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_decision_of_a_watch_can_be_made_again() {
+    let mut prices = ladder(60);
+    let service = with_calendar(&prices, 10).await;
+    prices[28] = Some(50);
+    prices[41] = None;
+    sell(&service, prices);
+    run(&service, &watching(60, 20)).await;
+    let stored = stored_decisions(service.pool()).await;
+    assert!(stored.len() > 3);
+    assert_replayed(jiff::civil::date(2030, 1, 1), &stored, watches);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_monitor_watches_within_the_requests_of_a_run() {
+    let service = with_calendar(&ladder(60), 5).await;
+    let body = json!({
+        "name": "watched",
+        "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London"},
+        "scan": watching(60, 10),
+        "alerts": [{"type": "price_below", "amount": 70}],
+        "max_requests_per_month": 25
+    });
+    let preview = service.post("/v1/monitors/preview", &body).await.json();
+    assert_eq!(
+        preview["forecast"]["requests_per_run"],
+        json!({"least": 1, "most": 10}),
+        "{preview:#}"
+    );
+    let monitor = service.create_monitor(&body).await;
+    let worker = service.start_worker(8);
+    let mut spent = 0;
+    for _ in 0..2 {
+        let before = service.upstream.count();
+        let path = format!("/v1/monitors/{monitor}/run");
+        let started = service.post(&path, &json!({})).await.json();
+        let id = started["id"].as_str().unwrap();
+        let scan = wait_until_decided(&service, id).await;
+        assert_eq!(scan["strategy"]["watch"], "cheapest", "{scan:#}");
+        let called = service.upstream.count() - before;
+        assert!(called <= 10 && json!(called) == scan["requests"]["spent"]);
+        spent += called;
+        // Manual slots are a second apart.
+        crate::support::wait_until("the next second", async || {
+            service
+                .count("select extract(epoch from now() - max(slot))::bigint from monitor_slots")
+                .await
+                >= 1
+        })
+        .await;
+    }
+    worker.stop().await;
+    let seen = service.get(&format!("/v1/monitors/{monitor}")).await;
+    assert!(spent <= 20, "{seen:#}");
+    service.check_ledger().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_that_cannot_be_is_refused() {
+    let service = TestService::start().await;
+    let strategy =
+        |strategy: Value| fares_with(31, &json!({"strategy": strategy, "max_requests": 5}));
+    let mut without = watching(31, 5);
+    without.as_object_mut().unwrap().remove("max_requests");
+    let mut samples = watching(31, 5);
+    samples["sweep"]["samples"] = json!(2);
+    for (body, path, expected) in [
+        (without, "max_requests", "at least 2"),
+        (
+            with(watching(31, 5), &json!({"max_requests": 1})),
+            "max_requests",
+            "at least 2",
+        ),
+        (samples, "strategy.watch", "no `sweep.samples` above 1"),
+        (
+            strategy(json!({"watch": "dearest"})),
+            "strategy.watch",
+            "`every_date`",
+        ),
+        (
+            strategy(json!({"watch": "below"})),
+            "strategy.below",
+            "a number above 0",
+        ),
+        (
+            strategy(json!({"watch": "below", "below": 0})),
+            "strategy.below",
+            "a number above 0",
+        ),
+        (
+            strategy(json!({"watch": "cheapest", "below": 90})),
+            "strategy.below",
+            "no price",
+        ),
+        (strategy(json!({"below": 90})), "strategy.watch", ""),
+        (
+            strategy(json!({"watch": "cheapest", "max_risk": 0.1})),
+            "strategy.max_risk",
+            "",
+        ),
+    ] {
+        let answer = service.post("/v1/scans", &body).await;
+        let text = answer.text();
+        assert_eq!(answer.status, 400, "{body:#}: {text}");
+        assert!(
+            text.contains(path) && text.contains(expected),
+            "{path}: {text}"
+        );
+    }
+    assert_eq!(service.count("select count(*) from scans").await, 0);
+}
