@@ -48,7 +48,7 @@ async fn an_implausible_price_is_stored_and_marked_and_fires_nothing() {
     let dates = with_past(&test, own).await;
     pack_past_days(test.pool(), Timestamp::now()).await.unwrap();
     let rules = json!([
-        {"type": "price_below", "amount": 150}, {"type": "new_low"}, {"type": "new_low", "days": 30},
+        {"type": "price_below", "amount": 150}, {"type": "new_low"},
         {"type": "price_below", "amount": 150, "scope": "cell"}
     ]);
     let id = test.monitor(&of_dates(&dates, &rules)).await;
@@ -106,8 +106,7 @@ async fn an_implausible_price_is_stored_and_marked_and_fires_nothing() {
     let newest = series["data"].as_array().unwrap().last().unwrap();
     assert_eq!(newest["history_verdict"]["class"], "implausible");
 
-    // The others follow: a sale. What was marked is not, now that its day has more prices. The best
-    // price is that of the first date, which was seen before, so it is no low of 30 days.
+    // The others follow: a sale. What was marked is not, now that its day has more prices.
     test.respond_with(|asked| fares(&[60], asked));
     let slot = test.run(&id).await;
     assert_eq!(judged(&slot), [&json!(6), &json!(0)], "{slot}");
