@@ -187,7 +187,12 @@ async fn doubt(
         tried.extend(row.tried_at.map(|at| (*position, at.to_jiff())));
         let before = row.before_at.map(|at| (row.price, at.to_jiff()));
         if let Some(answer) = newest.get_mut(position) {
-            *answer = trusted([Some(*answer), before]).unwrap_or(*answer);
+            let goes_by = trusted([Some(*answer), before]).unwrap_or(*answer);
+            // What is not trusted was a look all the same.
+            if goes_by.1 != answer.1 && row.tried_at.is_none() {
+                tried.push((*position, answer.1));
+            }
+            *answer = goes_by;
         }
     }
     let stored = newest
