@@ -28,11 +28,17 @@ end $$;
 create or replace function notify_account_settings() returns trigger
 language plpgsql as $$
 begin
-    if case tg_op when 'INSERT' then new.record_searches when 'DELETE' then old.record_searches
-                  else new.record_searches <> old.record_searches end then
-        perform pg_notify('farescan_account', coalesce(new.tenant_id, old.tenant_id)::text);
+    if tg_op = 'DELETE' then
+        perform pg_notify('farescan_account', old.tenant_id::text);
+    else
+        perform pg_notify('farescan_account', new.tenant_id::text);
     end if;
     return null;
 end $$;
-create or replace trigger notify_account_settings after insert or update or delete on account_settings
-    for each row execute function notify_account_settings();
+
+create or replace trigger notify_first_recording after insert on account_settings
+    for each row when (new.record_searches) execute function notify_account_settings();
+create or replace trigger notify_changed_recording after update on account_settings
+    for each row when (new.record_searches <> old.record_searches) execute function notify_account_settings();
+create or replace trigger notify_last_recording after delete on account_settings
+    for each row when (old.record_searches) execute function notify_account_settings();

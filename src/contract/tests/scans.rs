@@ -89,9 +89,9 @@ fn each_scan_field_is_validated() {
         ),
         FieldCase(
             "max_age_seconds",
-            json!([1, 21_600, 2_678_400]),
-            json!([0, 2_678_401, -1, 1.5, "6h"]),
-            "an integer from 1 to 2678400",
+            json!([0, 1, 21_600, 2_678_400]),
+            json!([2_678_401, -1, 1.5, "6h"]),
+            "an integer from 0 to 2678400",
         ),
         FieldCase(
             "priority",
