@@ -10,7 +10,7 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
-use super::verify::estimate::{Estimate, Target, stale};
+use super::verify::estimate::{Estimate, Target, count, stale};
 use super::{
     BestCandidate, Candidate, ChangeRates, ExplainedDecision, ExplainedPlanner, PlannerDecision,
     SearchPlanner, SearchView,
@@ -43,9 +43,10 @@ pub enum WatchQuestion {
 /// One run of a watch. What is known before it are the stored prices with their ages, which earlier
 /// runs have left.
 ///
-/// **Sentinels** come first, but for `EveryDate`: the candidates are divided by date into at most five parts, and of each
-/// the one with the lowest stored price is searched. If one of them has fallen by 10 % or more, the
-/// run spends all of its budget; otherwise it ends as soon as the risk of a miss is at most 1 %.
+/// **Sentinels** come first, but for `EveryDate`: the candidates are divided by date into at most
+/// five parts, and of each the one with the lowest stored price is searched. If one of them has
+/// fallen by 10 % or more, the run spends all of its budget; otherwise it ends as soon as the risk of
+/// a miss is at most 1 %.
 ///
 /// **Exploration**: a tenth of the budget goes to the candidates that were not tried for the longest
 /// time, half of it as long as some were never tried. So nothing that is wrongly taken to be dear, or
@@ -140,7 +141,7 @@ impl Watch<'_> {
     fn stale(&self, view: &SearchView<'_>) -> Changes {
         let mut stale = stale(view, self.rates, self.today);
         let changed: f64 = stale.iter().map(|one| one.changed).sum();
-        let all: f64 = view.candidates.iter().map(|_| 1.0).sum();
+        let all = count(view.candidates.len());
         stale.retain(|one| !one.unanswered);
         stale.sort_by(|one, other| other.worth.total_cmp(&one.worth));
         Changes {

@@ -121,12 +121,13 @@ async fn find_caller(
     tx: &mut PgConnection,
     finished: &FinishedSearch,
 ) -> sqlx::Result<Result<TenantId, Recorded>> {
+    let known = find_known(tx, finished).await?;
     if finished.wanted_by == WantedBy::Request {
-        let accepted = find_accepted(tx, finished).await?;
+        let accepted = find_accepted(tx, known, finished).await?;
         return Ok(accepted.ok_or(Recorded::NotAccepted));
     }
-    // Only an accepted caller has settings. Its key may be another one's by now.
-    let Some(tenant) = find_by_fingerprints(tx, &finished.caller, finished.ended_at).await? else {
+    // Only an accepted caller has settings.
+    let Some(tenant) = known else {
         return Ok(Err(Recorded::Unwanted));
     };
     let wanted = sqlx::query_scalar!(
@@ -137,25 +138,38 @@ async fn find_caller(
     Ok(wanted.then_some(tenant).ok_or(Recorded::Unwanted))
 }
 
-/// The caller, if the marketplace has accepted its key: others cannot store anything without
-/// bounds. An answer shows that it does, so its caller is created. A search that began before its key
-/// was rotated belongs to the caller with the new key, as the calls of scans do.
-async fn find_accepted(
+/// The caller as it is known. A search that began before its key was rotated belongs to the caller
+/// with the new key, as the calls of scans do.
+async fn find_known(
     tx: &mut PgConnection,
     finished: &FinishedSearch,
 ) -> sqlx::Result<Option<TenantId>> {
     let FinishedSearch {
         caller,
-        outcome,
         started_at,
         ended_at,
         ..
     } = finished;
     let known = find_by_fingerprints(tx, caller, *ended_at).await?;
     // After the look-up, which waits for a rotation under way.
-    let tenant = rotate::rotated_since(tx, caller, *started_at)
+    Ok(rotate::rotated_since(tx, caller, *started_at)
         .await?
-        .or(known);
+        .or(known))
+}
+
+/// The caller, if the marketplace has accepted its key: others cannot store anything without
+/// bounds. An answer shows that it does, so its caller is created.
+async fn find_accepted(
+    tx: &mut PgConnection,
+    tenant: Option<TenantId>,
+    finished: &FinishedSearch,
+) -> sqlx::Result<Option<TenantId>> {
+    let FinishedSearch {
+        caller,
+        outcome,
+        ended_at,
+        ..
+    } = finished;
     if outcome.http_status.is_some_and(means_accepted) {
         let tenant = match tenant {
             Some(tenant) => tenant,

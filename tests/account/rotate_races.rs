@@ -176,11 +176,30 @@ async fn a_first_scan_with_the_new_key_adds_no_tenant() {
 
 /// A single search that began before the rotation belongs to the new key, as the calls of scans do.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_single_search_in_flight_during_a_rotation_stays_with_its_caller() {
+async fn a_stored_search_in_flight_during_a_rotation_stays_with_its_caller() {
+    search_during_rotation(Some("max-age=60")).await;
+}
+
+/// Also where not its request but the account's setting has it stored.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_stored_by_setting_in_flight_during_a_rotation_stays_with_its_caller() {
+    search_during_rotation(None).await;
+}
+
+/// Rotates the key while a search is in flight that is stored for this `Cache-Control`, or (`None`)
+/// by the setting.
+async fn search_during_rotation(cache_control: Option<&str>) {
     let service = TestService::start().await;
     service
         .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(9))
         .await;
+    if cache_control.is_none() {
+        let settings = json!({"record_searches": true});
+        service
+            .ask("PUT", "/v1/account/settings", Some(&settings))
+            .await
+            .expect(200);
+    }
     let gate = Gate::closed();
     let gate_of_search = gate.clone();
     service
@@ -190,12 +209,14 @@ async fn a_single_search_in_flight_during_a_rotation_stays_with_its_caller() {
             _ => Reply::json(json!([])),
         });
     let body = json!({"from_airport": "TLV", "to_airport": "CDG", "departure_date": "2030-01-01"});
-    let search = service
+    let mut search = service
         .app
         .request("POST", "/v1/flights/oneway")
         .header("x-api-key", KEY)
-        .header("cache-control", "max-age=60")
         .json(&body);
+    if let Some(cache_control) = cache_control {
+        search = search.header("cache-control", cache_control);
+    }
     let rotating = async {
         service.upstream.wait_for_in_flight(1).await;
         rotate_to(&service, KEY, NEW_KEY).await.expect(200);

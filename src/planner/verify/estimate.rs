@@ -335,7 +335,7 @@ fn share_near(logarithm: f64, known: &[f64]) -> f64 {
     (count(near) + 1.0) / (count(known.len()) + 2.0)
 }
 
-fn count(count: usize) -> f64 {
+pub(in crate::planner) fn count(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 

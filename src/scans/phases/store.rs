@@ -28,7 +28,7 @@ use crate::scans::store::lock::LockedScan;
 struct QuestionColumns {
     find: Option<&'static str>,
     max_risk: Option<f64>,
-    watch: Option<&'static str>,
+    watch: Option<WatchGoal>,
     below: Option<Decimal>,
     budget: Option<i32>,
 }
@@ -51,7 +51,7 @@ impl QuestionColumns {
             WatchQuestion::EveryDate => (WatchGoal::EveryDate, None),
         };
         Self {
-            watch: Some(goal.as_str()),
+            watch: Some(goal),
             below,
             budget: Some(budget),
             ..Self::default()
@@ -63,7 +63,7 @@ impl QuestionColumns {
         if let Some(max_risk) = self.max_risk {
             return Some(AskedWithin::Find { max_risk });
         }
-        let question = match (WatchGoal::parse(self.watch?)?, self.below) {
+        let question = match (self.watch?, self.below) {
             (WatchGoal::Cheapest, _) => WatchQuestion::Cheapest,
             (WatchGoal::Below, price) => WatchQuestion::Below(price?),
             (WatchGoal::EveryDate, _) => WatchQuestion::EveryDate,
@@ -109,7 +109,7 @@ pub(in crate::scans) async fn insert(
         question.as_ref().map(|question| number(question.batch)),
         question.as_ref().map(|question| question.currency.as_str()),
         question.is_none() && deferred == 0,
-        columns.watch,
+        columns.watch.map(WatchGoal::as_str),
         columns.below,
         columns.budget,
     )
@@ -224,11 +224,10 @@ pub(super) async fn find_if_due(lock: &mut LockedScan<'_>) -> sqlx::Result<Optio
     let number = |number: i32| usize::try_from(number).unwrap_or(1).max(1);
     let row = row.fetch_optional(lock.conn()).await?;
     Ok(row.map(|row| {
-        let watch = row.watch.as_deref().and_then(WatchGoal::parse);
         let columns = QuestionColumns {
             find: None,
             max_risk: row.max_risk,
-            watch: watch.map(WatchGoal::as_str),
+            watch: row.watch.as_deref().and_then(WatchGoal::parse),
             below: row.below,
             budget: row.budget,
         };
