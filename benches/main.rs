@@ -29,7 +29,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Any error ends the run: figures of an incomplete run are meaningless.
 type Res<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-const USAGE: &str = "script/bench scan|ceiling|claim|gateway|pages|peers|history|all   FARESCAN_BENCH_RUNS=<count> repeats, 3 if unset";
+const USAGE: &str = "script/bench scan|callers|ceiling|claim|gateway|pages|peers|history|all   FARESCAN_BENCH_RUNS=<count> repeats, 3 if unset";
 
 fn main() -> ExitCode {
     // Cargo adds this flag.
@@ -69,6 +69,7 @@ fn run(arguments: &[String]) -> Res<()> {
 async fn bench(words: &[&str]) -> Res<()> {
     match words {
         ["scan"] => scan::run().await,
+        ["callers"] => scan::run_unusual().await,
         ["ceiling"] => ceiling::run().await,
         ["claim"] => claim::run().await,
         ["gateway"] => gateway::run().await,
@@ -76,6 +77,7 @@ async fn bench(words: &[&str]) -> Res<()> {
         ["peers"] => peers::run().await,
         ["all"] => {
             scan::run().await?;
+            scan::run_unusual().await?;
             ceiling::run().await?;
             claim::run().await?;
             gateway::run().await?;

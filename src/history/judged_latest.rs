@@ -1,9 +1,9 @@
-//! Price calendars with a verdict on each price (history.md, rules 33 to 40).
+//! Price calendars with a verdict on each price (history.md, rules 33 to 46).
 //!
 //! The calendar and the samples of its products are read in one snapshot. Not here: the formulas
 //! (`verdict`), calendars without verdicts (`latest`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -19,10 +19,11 @@ use super::verdict::{self, DailyPrices, JudgedPrice};
 use crate::contract::Endpoint;
 use crate::contract::history_verdict::HistoryVerdict;
 use crate::db;
-use crate::ids::TenantId;
+use crate::ids::{ItemId, TenantId};
 
 /// The last known lowest price of each date with its verdict, at the time `now`: of the first
-/// products alone, because each needs its history.
+/// products alone, because each needs its history. `shown`: only of the products whose prices these
+/// items found.
 ///
 /// # Errors
 /// When the database fails.
@@ -30,6 +31,7 @@ pub async fn calendar<P: Product>(
     conn: PoolConnection<Postgres>,
     tenant: TenantId,
     query: &P::LatestQuery,
+    shown: Option<&HashSet<ItemId>>,
     now: Timestamp,
 ) -> sqlx::Result<P::Calendar> {
     let mut snapshot = db::snapshot(conn).await?;
@@ -40,6 +42,8 @@ pub async fn calendar<P: Product>(
         let product = (row.endpoint.as_str(), row.series.as_slice());
         by_product.entry(product).or_default().push(place);
     }
+    let is_shown = |row: &LatestRow| shown.is_none_or(|shown| shown.contains(&row.item_id.into()));
+    by_product.retain(|_, places| places.iter().any(|place| is_shown(&rows[*place])));
     let is_truncated = next.is_some() || by_product.len() > MAX_PRODUCTS;
     // `None`: of a product that is left out.
     let mut verdicts: Vec<_> = rows.iter().map(|_| None).collect();

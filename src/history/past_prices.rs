@@ -1,5 +1,5 @@
 //! What the stored history says about prices of many products: the verdict on each (history.md,
-//! rules 33 to 40), the lowest price of the days before, and the last complete answer before.
+//! rules 33 to 46), the lowest price of the days before, and the last complete answer before.
 //!
 //! Products are read some at a time, each once, from packed days and observations. Not here: the
 //! formulas (`verdict`), prices of calendars (`judged_latest`) and buckets (`buckets`).
@@ -75,7 +75,7 @@ pub struct PastQuestion {
     pub lowest_of_days: Vec<u16>,
     /// The last complete answer.
     pub last_answer: bool,
-    /// Whether each price is plausible. A verdict says so too if both are asked.
+    /// Whether each price is plausible, by all prices of its day. Its verdict says so too.
     pub plausibility: bool,
 }
 
@@ -321,7 +321,11 @@ impl AskedProduct {
     fn finish(mut self) -> Vec<(usize, PastOfPrice)> {
         let judged: Vec<_> = self.prices.iter().map(|price| price.judged).collect();
         let plausible = |sample: &Sample| lower(&self.by_dates, &mut self.prices, sample);
-        let prices = self.daily.finish_with(plausible);
+        let mut prices = self.daily.finish_with(plausible);
+        if !self.plausibility {
+            // Here the day is read up to the time of the price alone, where a mark is not final.
+            prices.implausible.clear();
+        }
         let verdicts = if self.verdicts {
             verdict::verdicts(self.api, &prices, &judged)
         } else {

@@ -72,8 +72,8 @@ impl PlausibilityCheck {
                 return None;
             }
             // Most days have no such price.
-            let moves = moves.get_or_insert_with(|| moves_of(&last));
-            (!is_common(moves, seen.dates, ratio)).then_some(usual)
+            let moves = moves.get_or_insert_with(|| DayMoves::of(&last));
+            (!moves.is_common(seen.dates, ratio)).then_some(usual)
         });
         let implausible = implausible.collect();
         for (dates, (price, _)) in last {
@@ -110,28 +110,50 @@ fn is_far(ratio: f64) -> bool {
     ratio >= FACTOR || ratio * FACTOR <= 1.0
 }
 
-/// The dates that can be compared, with the ratio of their last price of the day to the usual one.
-fn moves_of(last: &HashMap<DatePair, (i64, Option<MedianPrice>)>) -> Vec<(DatePair, f64)> {
-    let moves = last.iter().filter_map(|(dates, (price, usual))| {
-        let usual = (*usual)?;
-        Some((*dates, ratio(*price, usual)))
-    });
-    moves.collect()
+/// The dates of a day that can be compared, by the ratio of their last price to the usual one.
+struct DayMoves {
+    by_dates: HashMap<DatePair, f64>,
+    /// The same ratios, ascending: a day may have many far prices, each compared with all dates.
+    ascending: Vec<f64>,
 }
 
-/// Whether enough other dates moved the same way, at least half as far: by the root of the ratio.
-fn is_common(moves: &[(DatePair, f64)], dates: DatePair, ratio: f64) -> bool {
-    let (mut others, mut moved) = (0, 0);
-    for (_, other) in moves.iter().filter(|(other, _)| *other != dates) {
-        others += 1;
-        let half = other * other;
-        moved += usize::from(if ratio > 1.0 {
-            half >= ratio
-        } else {
-            half <= ratio
+impl DayMoves {
+    fn of(last: &HashMap<DatePair, (i64, Option<MedianPrice>)>) -> Self {
+        let moves = last.iter().filter_map(|(dates, (price, usual))| {
+            let usual = (*usual)?;
+            Some((*dates, ratio(*price, usual)))
         });
+        let by_dates: HashMap<_, _> = moves.collect();
+        let mut ascending: Vec<_> = by_dates.values().copied().collect();
+        ascending.sort_unstable_by(f64::total_cmp);
+        Self {
+            by_dates,
+            ascending,
+        }
     }
-    moved >= MOVED_DATES && ONE_IN * moved >= others
+
+    /// Whether enough other dates moved the same way, at least half as far: by the root of the
+    /// ratio.
+    fn is_common(&self, dates: DatePair, ratio: f64) -> bool {
+        let moved_too = |other: f64| {
+            let half = other * other;
+            if ratio > 1.0 {
+                half >= ratio
+            } else {
+                half <= ratio
+            }
+        };
+        let all = self.ascending.len();
+        let moved = if ratio > 1.0 {
+            all - self.ascending.partition_point(|other| !moved_too(*other))
+        } else {
+            self.ascending.partition_point(|other| moved_too(*other))
+        };
+        let own = self.by_dates.get(&dates);
+        let others = all - usize::from(own.is_some());
+        let moved = moved - usize::from(own.is_some_and(|own| moved_too(*own)));
+        moved >= MOVED_DATES && ONE_IN * moved >= others
+    }
 }
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ async fn latest_prices<P: Product>(
     };
     let calendar = match reader(app, context).await? {
         Some((conn, tenant)) if P::is_latest_judged(&params) => {
-            judged_latest::calendar::<P>(conn, tenant, &params, context.now).await?
+            judged_latest::calendar::<P>(conn, tenant, &params, None, context.now).await?
         }
         Some((mut conn, tenant)) => {
             latest::calendar::<P>(&mut conn, tenant, &params, context.now).await?

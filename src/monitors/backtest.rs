@@ -59,14 +59,13 @@ pub async fn backtest(
     let age = SignedDuration::from_hours(24 * i64::from(days.get()));
     let since = now.checked_sub(age).unwrap_or(Timestamp::MIN);
     let per_run = preview::requests(&monitor.plan);
-    let per_day = monitor.plan.items.len();
     let rules = monitor.request.alerts.as_ref();
     let rules: Vec<Rule> = rules.map_or_else(Vec::new, |rules| rules.as_slice().to_vec());
     let scan = body.get("scan").and_then(Value::as_object);
     let scan = scan.cloned().unwrap_or_default();
     let planned = tokio::task::spawn_blocking(move || replayed_days(&monitor, &scan, since, now));
     let (slots, replayed) = match planned.await {
-        Ok(planned) => planned.map_err(|most| too_many(days, per_day, most))?,
+        Ok(planned) => planned.map_err(|most| too_many(days, most))?,
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     };
     let replay = RuleReplay::new(rules);
@@ -90,9 +89,9 @@ pub async fn backtest(
     })
 }
 
-fn too_many(days: BacktestDays, per_day: usize, most: usize) -> ValidationErrors {
+fn too_many(days: BacktestDays, most: usize) -> ValidationErrors {
     let expected = format!(
-        "at most {most} with {per_day} searches a run; a backtest replays {MAX_SEARCHES} searches"
+        "fewer days, at most {most} of them with a slot: a backtest replays {MAX_SEARCHES} searches"
     );
     ValidationError::new("days", &days.to_value(), expected).into()
 }

@@ -13,7 +13,12 @@ use crate::support::app::{KEY, ring, tenant};
 
 /// Four departures, each seen at 200 on the last three days.
 async fn with_past(test: &AlertTest, owner: TenantId) -> Vec<Date> {
-    let dates: Vec<_> = (60..64)
+    with_past_from(test, owner, 60).await
+}
+
+/// The same; the first departs after so many days.
+async fn with_past_from(test: &AlertTest, owner: TenantId, first: i64) -> Vec<Date> {
+    let dates: Vec<_> = (first..first + 4)
         .map(|days| today().saturating_add(days.days()))
         .collect();
     let seen = dates
@@ -112,6 +117,24 @@ async fn an_implausible_price_is_stored_and_marked_and_fires_nothing() {
     assert_eq!(judged(&slot), [&json!(6), &json!(0)], "{slot}");
     let latest = test.get(&path).await["data"][0].clone();
     assert_eq!(latest["history_verdict"]["class"], "insufficient");
+    test.close().await;
+}
+
+/// The morning's mark is gone when the others follow, and no verdict of the second run has it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verdict_rule_sees_a_sale_whose_first_price_was_marked() {
+    let test = AlertTest::open().await;
+    let own = tenant(test.pool(), &ring(), KEY).await;
+    test.insert_ladder(own).await;
+    let dates = with_past_from(&test, own, 50).await;
+    let rules = json!([{"type": "below_typical", "scope": "cell"}]);
+    let id = test.monitor(&of_dates(&dates, &rules)).await;
+    one_date_at_60(&test, dates[0]);
+    let slot = test.run(&id).await;
+    assert_eq!(judged(&slot), [&json!(0), &json!(1)], "{slot}");
+    test.respond_with(|asked| fares(&[60], asked));
+    let slot = test.run(&id).await;
+    assert_eq!(judged(&slot), [&json!(4), &json!(0)], "{slot}");
     test.close().await;
 }
 

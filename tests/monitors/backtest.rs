@@ -176,7 +176,7 @@ async fn a_backtest_has_limits_and_the_faults_of_a_monitor() {
     assert_eq!(refused.kind(), "400 invalid_request");
     assert_eq!(
         refused.message(),
-        "`days`: found 366; expected at most 333 with 300 searches a run; a backtest replays 100000 searches"
+        "`days`: found 366; expected fewer days, at most 333 of them with a slot: a backtest replays 100000 searches"
     );
     let wrong = monitor(
         &dates[..1],
@@ -229,7 +229,7 @@ async fn the_limit_counts_the_dates_of_a_range_with_one_fixed_end() {
         (
             "400 invalid_request",
             format!(
-                "`days`: found 366; expected at most {most} with 271 searches a run; a backtest replays 100000 searches"
+                "`days`: found 366; expected fewer days, at most {most} of them with a slot: a backtest replays 100000 searches"
             )
         )
     );

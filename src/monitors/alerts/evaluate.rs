@@ -165,7 +165,7 @@ impl EvaluatedRun {
             (Vec::new(), Evaluation::default(), Vec::new());
         if run.is_some_and(RunSnapshot::is_plausibility_unread) {
             failures.push(
-                "implausible prices were not left out: the price history could not be read in time"
+                "implausible prices were not left out: the price history was not read, or not in time"
                     .to_owned(),
             );
         }
@@ -183,7 +183,7 @@ impl EvaluatedRun {
             }
             if run.is_some_and(|run| run.lacks_past_of(rule)) {
                 failures.push(format!(
-                    "`alerts[{index}]` was not evaluated: the price history could not be read in time"
+                    "`alerts[{index}]` was not evaluated: the price history was not read, or not in time"
                 ));
                 states.extend(state.map(|state| (*key, state)));
                 continue;

@@ -2,7 +2,7 @@
 //! (monitors.md, rule 84), and for the rules that ask (rules 74 to 78) the past of the prices that
 //! they evaluate: all prices of all rules together, each once.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Instant;
 
 use jiff::Timestamp;
@@ -22,9 +22,8 @@ use crate::ids::{ItemId, ScanId};
 use crate::monitors::store::UnevaluatedSlot;
 use crate::scans::cells;
 
-/// Prices of a run that are compared with their history together: their requests are in memory at a
-/// time, and may be long.
-const PRICES_AT_A_TIME: usize = 500;
+/// Items of a run whose requests are in memory at a time: they may be long.
+const REQUESTS_AT_A_TIME: usize = 500;
 
 /// A price that an item found, with its currency and time.
 type ItemPrice = (ItemId, Decimal, String, Timestamp);
@@ -51,19 +50,16 @@ pub(super) async fn mark_implausible(
         plausibility: true,
         ..PastQuestion::default()
     };
-    let mut marked = HashSet::new();
-    for prices in run.found_prices().chunks(PRICES_AT_A_TIME) {
-        let past = read_past(conn, slot, scan, run, &question, prices, until).await?;
-        let Some(past) = past else {
-            run.set_plausibility_unread();
-            return Ok(());
-        };
-        let implausible = past
-            .into_iter()
-            .filter(|(_, past)| past.implausible.is_some());
-        marked.extend(implausible.map(|(item, _)| item));
+    let prices = run.found_prices();
+    match read_past(conn, slot, scan, run, &question, &prices, until).await? {
+        Some(past) => {
+            let implausible = past
+                .into_iter()
+                .filter(|(_, past)| past.implausible.is_some());
+            run.set_implausible(&implausible.map(|(item, _)| item).collect());
+        }
+        None => run.set_plausibility_unread(),
     }
-    run.set_implausible(&marked);
     Ok(())
 }
 
@@ -124,7 +120,10 @@ async fn read_past(
     }
     let items: Vec<_> = prices.iter().map(|(item, ..)| *item).collect();
     let endpoint = run.cells.endpoint;
-    let mut subjects = cells::subjects(conn, slot.tenant, scan, endpoint, &items).await?;
+    let mut subjects = HashMap::new();
+    for items in items.chunks(REQUESTS_AT_A_TIME) {
+        subjects.extend(cells::subjects(conn, slot.tenant, scan, endpoint, items).await?);
+    }
     let began = run.cells.created_at;
     let known = prices.iter().filter_map(|(item, price, currency, at)| {
         let subject = subjects.remove(item)?;
@@ -150,5 +149,8 @@ async fn read_past(
 /// Whether a later attempt would fail in the same way: what is stored cannot be decoded, or takes too
 /// long to read.
 fn is_unreadable(error: &sqlx::Error) -> bool {
-    matches!(error, sqlx::Error::Decode(_)) || db::is_cancelled(error)
+    matches!(
+        error,
+        sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. }
+    ) || db::is_cancelled(error)
 }

@@ -40,7 +40,10 @@ pub(super) async fn page<P: PricePage>(
     };
     let conn = session.history_pool()?.acquire().await?;
     let judged_query = shown.judged_query::<P>()?;
-    let judged = judged_latest::calendar::<P>(conn, tenant, &judged_query, now).await?;
+    let items = shown.cells.iter().filter_map(|(_, cell)| cell.item_id);
+    let items = items.collect();
+    let judged =
+        judged_latest::calendar::<P>(conn, tenant, &judged_query, Some(&items), now).await?;
     shown.verdicts = P::verdicts(judged);
     let series_query = series_query::<P>(&shown)?;
     let range = P::range(&series_query, now)?;
