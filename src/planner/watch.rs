@@ -27,7 +27,7 @@ const FALLEN: f64 = 0.9;
 /// A run without a fall ends when a miss is as unlikely as this.
 const ACCEPTED: f64 = 0.01;
 /// A price of this multiple of the one before is not believed until it was seen twice.
-const DOUBTED: i64 = 2;
+const DOUBTED: Decimal = Decimal::TWO;
 
 /// What a watch wants to know on each run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -243,7 +243,10 @@ pub fn trusted<T: Copy>(
     let (price, _) = newest?;
     let doubted = before.filter(|(before, _)| match (price, before) {
         (None, Some(_)) => true,
-        (Some(price), Some(before)) => price >= *before * Decimal::from(DOUBTED),
+        // No price is as high as a multiple that no decimal holds.
+        (Some(price), Some(before)) => before
+            .checked_mul(DOUBTED)
+            .is_some_and(|doubled| price >= doubled),
         (_, None) => false,
     });
     doubted.or(newest)

@@ -3,20 +3,20 @@
 //! ```text
 //!  PUT /v1/account/settings ─► this process reads the caller's row ─► memory
 //!              └─NOTIFY─► every other process reads it
-//!  every 30 s, and when notifications arrive again ─► all rows
+//!  every 30 s, and when notifications arrive again ─► all rows, also after a read that failed
 //! ```
 //!
 //! A search asks this memory, never the database. Memory that is too old stores nothing that is not
 //! wanted: the record reads the setting in its transaction (`queue::recorded_search`).
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use sqlx::PgPool;
 use sqlx::postgres::PgConnectOptions;
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{interval, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -30,7 +30,7 @@ use crate::tenants::{Fingerprint, Keyring};
 const CHANNEL: &str = "farescan_account";
 /// Between two reads of all callers: how late a change is known where notifications do not arrive.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(30);
-/// How long a read may take.
+/// How long a read may take, with its wait for the one before it.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// The most fingerprints in memory. Searches of further callers are not stored.
 const MAX_FINGERPRINTS: usize = 100_000;
@@ -44,6 +44,61 @@ struct Changed {
     callers: HashSet<TenantId>,
 }
 
+/// Callers to read again, and what wakes their reader.
+#[derive(Debug, Default)]
+struct Changes {
+    due: Mutex<Changed>,
+    wake: Notify,
+}
+
+impl Changes {
+    fn due(&self) -> MutexGuard<'_, Changed> {
+        self.due.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, event: ListenEvent<'_>) {
+        let mut due = self.due();
+        match event {
+            ListenEvent::Notified(caller) if due.callers.len() < MAX_CHANGED => {
+                let caller = caller.parse::<Uuid>().map(TenantId::from);
+                due.callers.extend(caller);
+            }
+            ListenEvent::Connected | ListenEvent::Notified(_) => due.all = true,
+            ListenEvent::Disconnected => return,
+        }
+        drop(due);
+        self.wake.notify_one();
+    }
+
+    /// Has `read` read what has changed, and all after each `reload_interval`, however many
+    /// notifications arrive. `false`: it failed, so all are read next.
+    async fn follow(
+        &self,
+        reload_interval: Duration,
+        read: impl AsyncFn(Option<TenantId>) -> bool,
+    ) {
+        let mut reload = interval(reload_interval);
+        loop {
+            tokio::select! {
+                biased;
+                _ = reload.tick() => self.due().all = true,
+                () = self.wake.notified() => {}
+            }
+            let due = std::mem::take(&mut *self.due());
+            let callers: Vec<_> = if due.all {
+                vec![None]
+            } else {
+                due.callers.into_iter().map(Some).collect()
+            };
+            for caller in callers {
+                if !read(caller).await {
+                    self.due().all = true;
+                }
+            }
+        }
+    }
+}
+
 /// The callers whose searches are stored. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct RecordedCallers {
@@ -51,6 +106,7 @@ pub(super) struct RecordedCallers {
     known: Arc<RwLock<HashMap<Fingerprint, TenantId>>>,
     /// What was read is what is known: a later read is never overwritten by an earlier one.
     reading: Arc<tokio::sync::Mutex<()>>,
+    changes: Arc<Changes>,
 }
 
 impl RecordedCallers {
@@ -59,6 +115,7 @@ impl RecordedCallers {
             pool,
             known: Arc::default(),
             reading: Arc::default(),
+            changes: Arc::default(),
         }
     }
 
@@ -72,16 +129,29 @@ impl RecordedCallers {
                 .any(|fingerprint| known.contains_key(fingerprint))
     }
 
-    /// Reads the callers again, or one of them. Where that fails, what is known stays.
+    /// Reads the callers again, or one of them. Where that fails, what is known stays, and all are
+    /// read with the next change, or after [`RELOAD_INTERVAL`].
     pub(super) async fn refresh(&self, only: Option<TenantId>) {
-        let _reading = self.reading.lock().await;
-        let limit = i64::try_from(MAX_FINGERPRINTS).unwrap_or(i64::MAX);
-        let read = store::recorded_callers(&self.pool, only, limit);
-        match timeout(READ_TIMEOUT, read).await {
-            Ok(Ok(read)) => self.replace(only, read),
+        if !self.read(only, READ_TIMEOUT).await {
+            self.changes.due().all = true;
+        }
+    }
+
+    /// `false`: it failed, or took longer than `most`.
+    async fn read(&self, only: Option<TenantId>, most: Duration) -> bool {
+        let read = async {
+            let _reading = self.reading.lock().await;
+            let limit = i64::try_from(MAX_FINGERPRINTS).unwrap_or(i64::MAX);
+            let read = store::recorded_callers(&self.pool, only, limit).await?;
+            self.replace(only, read);
+            sqlx::Result::Ok(())
+        };
+        match timeout(most, read).await {
+            Ok(Ok(())) => return true,
             Ok(Err(error)) => tracing::debug!(%error, "account settings could not be read"),
             Err(_) => tracing::debug!("reading account settings timed out"),
         }
+        false
     }
 
     fn replace(&self, only: Option<TenantId>, read: Vec<(Fingerprint, TenantId)>) {
@@ -102,39 +172,93 @@ impl RecordedCallers {
 
     /// Keeps what is known up to date until `stop`, with notifications on a connection of its own.
     pub(super) async fn follow(&self, options: PgConnectOptions, stop: &CancellationToken) {
-        let (changed, wake) = (Mutex::new(Changed::default()), Notify::new());
-        let listening = listen(options, CHANNEL, stop, |event| {
-            let mut changed = changed.lock().unwrap_or_else(PoisonError::into_inner);
-            match event {
-                ListenEvent::Notified(caller) if changed.callers.len() < MAX_CHANGED => {
-                    changed
-                        .callers
-                        .extend(caller.parse::<Uuid>().map(TenantId::from));
-                }
-                ListenEvent::Connected | ListenEvent::Notified(_) => changed.all = true,
-                ListenEvent::Disconnected => return,
-            }
-            wake.notify_one();
+        let listening = listen(options, CHANNEL, stop, |event| self.changes.note(event));
+        let reading = self.changes.follow(RELOAD_INTERVAL, async |only| {
+            self.read(only, READ_TIMEOUT).await
         });
-        let reading = async {
-            loop {
-                if timeout(RELOAD_INTERVAL, wake.notified()).await.is_err() {
-                    self.refresh(None).await;
-                    continue;
-                }
-                let changed = {
-                    let mut changed = changed.lock().unwrap_or_else(PoisonError::into_inner);
-                    std::mem::take(&mut *changed)
-                };
-                if changed.all {
-                    self.refresh(None).await;
-                    continue;
-                }
-                for caller in changed.callers {
-                    self.refresh(Some(caller)).await;
-                }
+        tokio::join!(listening, stop.run_until_cancelled(reading));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::postgres::PgPoolOptions;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3_600);
+
+    impl Changes {
+        fn notify(&self, caller: TenantId) {
+            self.note(ListenEvent::Notified(&caller.uuid().to_string()));
+        }
+    }
+
+    #[tokio::test]
+    async fn all_are_read_again_however_many_notifications_arrive() {
+        let (changes, caller) = (Changes::default(), TenantId::new());
+        let reloads = Mutex::new(0);
+        // Each read is followed by a notification, so that the reader never waits.
+        let reading = changes.follow(Duration::from_millis(20), async |only| {
+            *reloads.lock().unwrap() += u32::from(only.is_none());
+            changes.notify(caller);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            true
+        });
+        let reloaded = async {
+            while *reloads.lock().unwrap() < 4 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        tokio::join!(listening, stop.run_until_cancelled(reading));
+        tokio::select! {
+            () = reading => unreachable!("it never ends"),
+            reloaded = timeout(Duration::from_secs(30), reloaded) => reloaded.unwrap(),
+        }
+    }
+
+    #[tokio::test]
+    async fn after_a_read_that_failed_all_are_read() {
+        let (changes, caller) = (Changes::default(), TenantId::new());
+        let (read, is_over) = (Mutex::new(Vec::new()), Notify::new());
+        let reading = changes.follow(LONG, async |only| {
+            let mut read = read.lock().unwrap();
+            read.push(only);
+            if read.len() == 5 {
+                is_over.notify_one();
+            } else {
+                changes.notify(caller);
+            }
+            ![2, 3].contains(&read.len())
+        });
+        tokio::select! {
+            () = reading => unreachable!("it never ends"),
+            over = timeout(Duration::from_secs(30), is_over.notified()) => over.unwrap(),
+        }
+        let one = Some(caller);
+        assert_eq!(read.into_inner().unwrap(), [None, one, None, None, one]);
+    }
+
+    #[tokio::test]
+    async fn a_read_waits_for_the_one_before_it_within_its_time() {
+        let pool = PgPoolOptions::new()
+            .connect_lazy("postgres://localhost:1/none")
+            .unwrap();
+        let callers = RecordedCallers::new(pool);
+        let reading = callers.reading.lock().await;
+        let read = callers.read(None, Duration::from_millis(10));
+        let ended = timeout(Duration::from_secs(30), read).await;
+        assert_eq!(ended, Ok(false));
+        drop(reading);
+    }
+
+    #[tokio::test]
+    async fn a_refresh_that_failed_has_all_read_next() {
+        let pool = PgPoolOptions::new()
+            .connect_lazy("postgres://localhost:1/none")
+            .unwrap();
+        pool.close().await;
+        let callers = RecordedCallers::new(pool);
+        callers.refresh(Some(TenantId::new())).await;
+        assert!(callers.changes.due().all);
     }
 }
