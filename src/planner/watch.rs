@@ -232,8 +232,9 @@ pub fn explored(budget: usize) -> usize {
     budget.div_ceil(EXPLORE_ONE_IN)
 }
 
-/// The price that a watch goes by, of the last two complete answers of a candidate, the newest
-/// first. A price that has doubled, or is gone, counts only once it was seen twice: an error of one
+/// The price that a watch goes by, of the last two answers of a candidate that have a price or are
+/// empty, the newest first; a partial one with a price counts. A price that has doubled, or is gone,
+/// counts only once it was seen twice: an error of one
 /// answer would otherwise hide a cheap candidate for as long as nobody looks.
 #[must_use]
 pub fn trusted<T: Copy>(

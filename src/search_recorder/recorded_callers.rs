@@ -16,7 +16,7 @@ use std::time::Duration;
 use sqlx::PgPool;
 use sqlx::postgres::PgConnectOptions;
 use tokio::sync::Notify;
-use tokio::time::{interval, timeout};
+use tokio::time::{Interval, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -70,32 +70,19 @@ impl Changes {
         self.wake.notify_one();
     }
 
-    /// Has `read` read what has changed, and all after each `reload_interval`, however many
-    /// notifications arrive. `false`: it failed, so all are read next.
-    async fn follow(
-        &self,
-        reload_interval: Duration,
-        read: impl AsyncFn(Option<TenantId>) -> bool,
-    ) {
-        let mut reload = interval(reload_interval);
-        loop {
-            tokio::select! {
-                biased;
-                _ = reload.tick() => self.due().all = true,
-                () = self.wake.notified() => {}
-            }
-            let due = std::mem::take(&mut *self.due());
-            let callers: Vec<_> = if due.all {
-                vec![None]
-            } else {
-                due.callers.into_iter().map(Some).collect()
-            };
-            for caller in callers {
-                if !read(caller).await {
-                    self.due().all = true;
-                }
-            }
+    /// Waits until something is to be read: callers that have changed, or all of them (`None`), which is so at each
+    /// tick of `reload`, however many notifications arrive.
+    async fn next(&self, reload: &mut Interval) -> Vec<Option<TenantId>> {
+        tokio::select! {
+            biased;
+            _ = reload.tick() => self.due().all = true,
+            () = self.wake.notified() => {}
         }
+        let due = std::mem::take(&mut *self.due());
+        if due.all {
+            return vec![None];
+        }
+        due.callers.into_iter().map(Some).collect()
     }
 }
 
@@ -144,7 +131,7 @@ impl RecordedCallers {
             let limit = i64::try_from(MAX_FINGERPRINTS).unwrap_or(i64::MAX);
             let read = store::recorded_callers(&self.pool, only, limit).await?;
             self.replace(only, read);
-            sqlx::Result::Ok(())
+            Ok::<_, sqlx::Error>(())
         };
         match timeout(most, read).await {
             Ok(Ok(())) => return true,
@@ -173,9 +160,14 @@ impl RecordedCallers {
     /// Keeps what is known up to date until `stop`, with notifications on a connection of its own.
     pub(super) async fn follow(&self, options: PgConnectOptions, stop: &CancellationToken) {
         let listening = listen(options, CHANNEL, stop, |event| self.changes.note(event));
-        let reading = self.changes.follow(RELOAD_INTERVAL, async |only| {
-            self.read(only, READ_TIMEOUT).await
-        });
+        let reading = async {
+            let mut reload = interval(RELOAD_INTERVAL);
+            loop {
+                for only in self.changes.next(&mut reload).await {
+                    self.refresh(only).await;
+                }
+            }
+        };
         tokio::join!(listening, stop.run_until_cancelled(reading));
     }
 }
@@ -183,82 +175,66 @@ impl RecordedCallers {
 #[cfg(test)]
 mod tests {
     use sqlx::postgres::PgPoolOptions;
+    use tokio::time::{Instant, sleep};
 
     use super::*;
 
     const LONG: Duration = Duration::from_secs(3_600);
 
-    impl Changes {
-        fn notify(&self, caller: TenantId) {
-            self.note(ListenEvent::Notified(&caller.uuid().to_string()));
-        }
+    fn notify(changes: &Changes, caller: TenantId) {
+        changes.note(ListenEvent::Notified(&caller.uuid().to_string()));
+    }
+
+    fn callers() -> RecordedCallers {
+        let pool = PgPoolOptions::new().connect_lazy("postgres://localhost:1/none");
+        RecordedCallers::new(pool.unwrap())
     }
 
     #[tokio::test]
     async fn all_are_read_again_however_many_notifications_arrive() {
         let (changes, caller) = (Changes::default(), TenantId::new());
-        let reloads = Mutex::new(0);
-        // Each read is followed by a notification, so that the reader never waits.
-        let reading = changes.follow(Duration::from_millis(20), async |only| {
-            *reloads.lock().unwrap() += u32::from(only.is_none());
-            changes.notify(caller);
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            true
-        });
-        let reloaded = async {
-            while *reloads.lock().unwrap() < 4 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
+        let mut reload = interval(Duration::from_millis(20));
+        let (began, mut reloads, mut others) = (Instant::now(), 0, 0);
+        // There is a notification before each read, so that the reader never waits.
+        while reloads < 4 || others == 0 {
+            notify(&changes, caller);
+            match changes.next(&mut reload).await[..] {
+                [None] => reloads += 1,
+                [Some(one)] if one == caller => others += 1,
+                ref other => panic!("{other:?}"),
             }
-        };
-        tokio::select! {
-            () = reading => unreachable!("it never ends"),
-            reloaded = timeout(Duration::from_secs(30), reloaded) => reloaded.unwrap(),
+            assert!(began.elapsed() < Duration::from_secs(30), "{reloads}");
+            sleep(Duration::from_millis(1)).await;
         }
     }
 
     #[tokio::test]
-    async fn after_a_read_that_failed_all_are_read() {
-        let (changes, caller) = (Changes::default(), TenantId::new());
-        let (read, is_over) = (Mutex::new(Vec::new()), Notify::new());
-        let reading = changes.follow(LONG, async |only| {
-            let mut read = read.lock().unwrap();
-            read.push(only);
-            if read.len() == 5 {
-                is_over.notify_one();
-            } else {
-                changes.notify(caller);
-            }
-            ![2, 3].contains(&read.len())
-        });
-        tokio::select! {
-            () = reading => unreachable!("it never ends"),
-            over = timeout(Duration::from_secs(30), is_over.notified()) => over.unwrap(),
+    async fn after_a_read_that_failed_all_are_read_with_the_next_change() {
+        let (callers, caller) = (callers(), TenantId::new());
+        callers.pool.close().await;
+        let mut reload = interval(LONG);
+        assert_eq!(
+            callers.changes.next(&mut reload).await,
+            [None],
+            "at the start"
+        );
+        notify(&callers.changes, caller);
+        let changed = callers.changes.next(&mut reload).await;
+        assert_eq!(changed, [Some(caller)]);
+        for only in changed {
+            callers.refresh(only).await;
         }
-        let one = Some(caller);
-        assert_eq!(read.into_inner().unwrap(), [None, one, None, None, one]);
+        notify(&callers.changes, caller);
+        assert_eq!(callers.changes.next(&mut reload).await, [None]);
     }
 
     #[tokio::test]
     async fn a_read_waits_for_the_one_before_it_within_its_time() {
-        let pool = PgPoolOptions::new()
-            .connect_lazy("postgres://localhost:1/none")
-            .unwrap();
-        let callers = RecordedCallers::new(pool);
+        let callers = callers();
         let reading = callers.reading.lock().await;
         let read = callers.read(None, Duration::from_millis(10));
         let ended = timeout(Duration::from_secs(30), read).await;
         assert_eq!(ended, Ok(false));
         drop(reading);
-    }
-
-    #[tokio::test]
-    async fn a_refresh_that_failed_has_all_read_next() {
-        let pool = PgPoolOptions::new()
-            .connect_lazy("postgres://localhost:1/none")
-            .unwrap();
-        pool.close().await;
-        let callers = RecordedCallers::new(pool);
-        callers.refresh(Some(TenantId::new())).await;
-        assert!(callers.changes.due().all);
     }
 }
