@@ -49,7 +49,7 @@ pub enum WatchQuestion {
 /// a miss is at most 1 %.
 ///
 /// **Exploration**: a tenth of the budget goes to the candidates that were not tried for the longest
-/// time, half of it as long as some were never tried. So nothing that is wrongly taken to be dear, or
+/// time, half of it as long as some were never tried, all of it if none was. So nothing that is wrongly taken to be dear, or
 /// sold out, stays so for good.
 ///
 /// **The rest** goes where the answer may have changed, a few at a time: for `Cheapest` and `Below`

@@ -242,7 +242,7 @@ async fn a_monitor_watches_within_the_requests_of_a_run() {
         let before = service.upstream.count();
         let path = format!("/v1/monitors/{monitor}/run");
         let started = service.post(&path, &json!({})).await;
-        if started.status == 429 {
+        if started.status != 202 {
             break started.text();
         }
         let started = started.expect(202).json();
@@ -258,10 +258,7 @@ async fn a_monitor_watches_within_the_requests_of_a_run() {
     worker.stop().await;
     // A run never begins with less than its budget: it would have fewer sentinels.
     assert!(refused.contains("a run needs 10"), "{refused}");
-    assert!(
-        (2..=6).contains(&runs) && spent > 15 && spent <= 25,
-        "{runs}: {spent}"
-    );
+    assert!(runs >= 2 && spent > 15 && spent <= 25, "{runs}: {spent}");
     let alerts = service.alerts(&monitor).await;
     assert_eq!(alerts.len(), 1, "the price stays low: {alerts:#?}");
     service.check_ledger().await;
@@ -308,7 +305,7 @@ async fn a_date_that_was_left_out_does_not_look_dearer() {
         let scan = fares_with(4, &json!({"strategy": {"watch": watch}, "max_requests": 2}));
         let rules = json!([{"type": "price_below", "amount": 70}, {"type": "price_below", "amount": 95, "scope": "cell"}]);
         let monitor = service
-            .create_monitor(&json!({"name": watch, "schedule": {"cron": "0 6 * * *"}, "scan": scan, "alerts": rules}))
+            .create_monitor(&json!({"name": watch, "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London"}, "scan": scan, "alerts": rules}))
             .await;
         let searched = manual_runs(&service, &monitor, 4).await;
         let has_cheapest: Vec<_> = searched.iter().map(|run| run.contains(&0)).collect();
@@ -338,7 +335,7 @@ async fn a_run_with_sentinels_shows_that_a_price_has_risen() {
     let service = with_calendar(&prices, 5).await;
     let body = json!({
         "name": "watched",
-        "schedule": {"cron": "0 6 * * *"},
+        "schedule": {"cron": "0 6 * * *", "timezone": "UTC"},
         "scan": watching(60, 10),
         "alerts": [{"type": "price_below", "amount": 70}]
     });

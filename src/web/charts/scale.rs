@@ -71,9 +71,12 @@ impl ValueScale {
 
     /// The round values of the axis, from the bottom.
     pub(super) fn ticks(&self) -> impl Iterator<Item = Decimal> {
-        std::iter::successors(Some(self.low), |tick| tick.checked_add(self.step))
-            .take_while(|tick| *tick <= self.high)
-            .map(|tick| tick.normalize())
+        std::iter::successors(Some(self.low), |tick| {
+            // A step that is too small for such a number adds nothing.
+            tick.checked_add(self.step).filter(|next| next > tick)
+        })
+        .take_while(|tick| *tick <= self.high)
+        .map(|tick| tick.normalize())
     }
 }
 
