@@ -1,4 +1,4 @@
-//! SQL of usage and quotas. Every statement names its tenant first.
+//! SQL of usage, quotas, own limits and settings. Every statement names its tenant first.
 
 use jiff_sqlx::{Timestamp, ToSqlx as _};
 use sqlx::{PgConnection, PgExecutor};

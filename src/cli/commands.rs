@@ -69,7 +69,7 @@ pub enum ClientCommand {
         after_help = "Examples:\n  farescan history oneway TLV LHR --depart 2027-02\n  farescan history series TLV LHR --depart 2027-02-04"
     )]
     History(history::HistoryCommand),
-    /// Watch prices: scans on a schedule, with alerts
+    /// Repeat scans on a schedule, with alerts
     #[command(
         after_help = "Examples:\n  farescan monitors\n  farescan monitors create oneway TLV LHR 2027-02 --alert new_low"
     )]

@@ -27,6 +27,8 @@ pub struct SettingsArgs {
 #[derive(Debug, clap::Subcommand)]
 enum SettingsCommand {
     /// Set what is named; the rest stays
+    ///
+    /// It reads the settings and then replaces all of them: a change that another makes in between is undone.
     #[command(
         after_help = "Examples:\n  farescan settings set --max-age 6h\n  farescan settings set --max-age 0s --record-searches true"
     )]
@@ -81,15 +83,42 @@ fn print(is_json: bool, text: &str, settings: AccountSettings) -> Result<(), Fai
     match settings.max_age_seconds {
         Some(age) => writeln!(
             out,
-            "Scans that name no age take answers of up to {age} seconds."
+            "Scans that name no age take answers that are at most {} old.",
+            in_words(age)
         )?,
         None => writeln!(out, "Scans that name no age search everything.")?,
     }
     let stored = if settings.record_searches {
         "Complete answers of single searches are stored."
     } else {
-        "Single searches are stored only if they say so."
+        "Single searches are stored only with `Cache-Control: max-age`."
     };
     writeln!(out, "{stored}")?;
     Ok(())
+}
+
+/// An age in its largest unit that is exact: `6 h`, `90 min`, `3 d`.
+fn in_words(seconds: u32) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+    let exact = units.into_iter().find(|(unit, _)| seconds % unit == 0);
+    let (unit, name) = exact.unwrap_or((1, "s"));
+    format!("{} {name}", seconds / unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_words;
+
+    #[test]
+    fn an_age_is_exact_in_words() {
+        for (seconds, expected) in [
+            (21_600, "6 h"),
+            (5_400, "90 min"),
+            (259_200, "3 d"),
+            (93_600, "26 h"),
+            (61, "61 s"),
+        ] {
+            assert_eq!(in_words(seconds), expected);
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The verdict on a price from the caller's own price history (history.md, rules 33 to 40). Not
+//! The verdict on a price from the caller's own price history (history.md, rules 33 to 46). Not
 //! here: the marketplace's verdict on a fare (`status`), and how a verdict is computed
 //! (`history::verdict`).
 

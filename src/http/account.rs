@@ -68,7 +68,8 @@ pub(super) async fn settings(
 /// Set the account's settings
 ///
 /// All settings are replaced: an absent or null one gets its default. They hold from the next search
-/// and submission on; another process of the service may store searches only seconds later.
+/// and submission on. Other processes of the service begin to store searches usually within a second,
+/// at the latest after 30 seconds; none stores one because of a setting that was turned off.
 #[utoipa::path(
     put, path = "/v1/account/settings", operation_id = "set_account_settings", tag = "Account", request_body = AccountSettingsUpdate,
     responses((status = 200, description = "The new settings", body = AccountSettings), AccountSettingsErrors)

@@ -18,6 +18,8 @@ pub struct RunPrice {
     pub scan: ScanId,
     /// The lowest price, in major units, with its ISO currency code; `None` if it found none.
     pub best: Option<(Decimal, String)>,
+    /// How many of its prices the rules left out as implausible (monitors.md, rule 84); the lowest may be one.
+    pub implausible: u32,
 }
 
 /// The newest `runs` ended runs of each monitor whose scan still exists, the oldest first. A
@@ -40,6 +42,7 @@ pub async fn run_prices(
                 slot: row.slot.to_jiff(),
                 scan: row.scan_id.into(),
                 best: row.price.map(|price| price.normalize()).zip(row.currency),
+                implausible: u32::try_from(row.implausible).unwrap_or_default(),
             });
     }
     Ok(prices)

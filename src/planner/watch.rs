@@ -27,7 +27,7 @@ const FALLEN: f64 = 0.9;
 /// A run without a fall ends when a miss is as unlikely as this.
 const ACCEPTED: f64 = 0.01;
 /// A price of this multiple of the one before is not believed until it was seen twice.
-const DOUBTED: i64 = 2;
+const DOUBTED: Decimal = Decimal::TWO;
 
 /// What a watch wants to know on each run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub enum WatchQuestion {
 /// a miss is at most 1 %.
 ///
 /// **Exploration**: a tenth of the budget goes to the candidates that were not tried for the longest
-/// time, half of it as long as some were never tried. So nothing that is wrongly taken to be dear, or
+/// time, half of it as long as some were never tried, all of it if none was. So nothing that is wrongly taken to be dear, or
 /// sold out, stays so for good.
 ///
 /// **The rest** goes where the answer may have changed, a few at a time: for `Cheapest` and `Below`
@@ -232,8 +232,9 @@ pub fn explored(budget: usize) -> usize {
     budget.div_ceil(EXPLORE_ONE_IN)
 }
 
-/// The price that a watch goes by, of the last two complete answers of a candidate, the newest
-/// first. A price that has doubled, or is gone, counts only once it was seen twice: an error of one
+/// The price that a watch goes by, of the last two answers of a candidate that have a price or are
+/// empty, the newest first; a partial one with a price counts. A price that has doubled, or is gone,
+/// counts only once it was seen twice: an error of one
 /// answer would otherwise hide a cheap candidate for as long as nobody looks.
 #[must_use]
 pub fn trusted<T: Copy>(
@@ -243,7 +244,10 @@ pub fn trusted<T: Copy>(
     let (price, _) = newest?;
     let doubted = before.filter(|(before, _)| match (price, before) {
         (None, Some(_)) => true,
-        (Some(price), Some(before)) => price >= *before * Decimal::from(DOUBTED),
+        // No price is as high as a multiple that no decimal holds.
+        (Some(price), Some(before)) => before
+            .checked_mul(DOUBTED)
+            .is_some_and(|doubled| price >= doubled),
         (_, None) => false,
     });
     doubted.or(newest)

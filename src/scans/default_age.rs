@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 
 use super::store;
 use crate::commands::RequestContext;
+use crate::contract::FieldValue as _;
+use crate::contract::scans::Samples;
 use crate::tenants;
 
 /// The field of a submission.
@@ -46,6 +48,6 @@ fn names_age(body: &Map<String, Value>) -> bool {
 fn has_samples(body: &Map<String, Value>) -> bool {
     let samples = body.get("sweep").and_then(|sweep| sweep.get("samples"));
     samples
-        .and_then(Value::as_u64)
-        .is_some_and(|samples| samples > 1)
+        .and_then(|samples| Samples::read(samples).ok())
+        .is_some_and(|samples| samples.get() > 1)
 }

@@ -180,12 +180,23 @@ pub(super) fn price_line(name: &str, runs: &[RunPrice]) -> Markup {
     )
 }
 
-pub(super) fn last_price(runs: &[RunPrice]) -> String {
-    let last = runs.last().and_then(|run| run.best.as_ref());
-    last.map_or_else(
-        || "–".to_owned(),
-        |(price, currency)| parts::price(*price, currency),
-    )
+pub(super) fn last_price(runs: &[RunPrice]) -> Markup {
+    let Some((run, (price, currency))) = runs
+        .last()
+        .and_then(|run| run.best.as_ref().map(|best| (run, best)))
+    else {
+        return html! { "–" };
+    };
+    html! { (parts::price(*price, currency)) (implausible_note(run)) }
+}
+
+/// How many prices of a run are implausible: the lowest may be one of them.
+pub(super) fn implausible_note(run: &RunPrice) -> Markup {
+    html! {
+        @if run.implausible > 0 {
+            div class="sub" { (parts::count(run.implausible.into())) " implausible" }
+        }
+    }
 }
 
 /// Whether a monitor runs, and why not.

@@ -74,7 +74,8 @@ pub(super) fn counted(number: u64, singular: &str) -> String {
 /// The difference of a price to an earlier or other one in percent, exact. Round it once, where it is
 /// shown: the API's own percentage is rounded to two places already.
 pub(super) fn percent_of(price: Decimal, base: Decimal) -> Option<Decimal> {
-    (price - base)
+    price
+        .checked_sub(base)?
         .checked_mul(Decimal::ONE_HUNDRED)?
         .checked_div(base)
 }

@@ -126,6 +126,13 @@ async fn the_default_holds_for_scans_that_name_no_age() {
             ),
             &Value::Null,
         ),
+        (
+            fares_with(
+                1,
+                &json!({"sweep": {"departure_date": ["2030-01-01"], "samples": 2.0}}),
+            ),
+            &Value::Null,
+        ),
     ] {
         assert_eq!(
             ages(&service, KEY, &body).await,

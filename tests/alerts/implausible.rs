@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::past::{OTHER, Seen, of_dates, today};
 use super::{AlertTest, fares};
 use crate::support::app::{KEY, ring, tenant};
+use crate::web::Browser;
 
 /// Four departures, each seen at 200 on the last three days.
 async fn with_past(test: &AlertTest, owner: TenantId) -> Vec<Date> {
@@ -64,11 +65,19 @@ async fn an_implausible_price_is_stored_and_marked_and_fires_nothing() {
     let monitor = test.get(&format!("/v1/monitors/{id}")).await;
     assert_eq!(monitor["rule_standings"][1]["lowest"]["price"], 200);
     assert_eq!(monitor["last_slot"]["judged"]["implausible"], 1);
+    let browser = Browser::sign_in(&test, KEY).await;
+    for page in ["/monitors".to_owned(), format!("/monitors/{id}")] {
+        let page = browser.page(&page).await;
+        assert!(
+            page.contains("1 implausible"),
+            "beside the price of 60: {page}"
+        );
+    }
 
     // It is stored, and marked wherever a verdict is asked for.
     let usual = json!({"price": 200, "since": today().saturating_sub(3.days())});
     let sentence = format!(
-        "implausible: the usual price since {} was 200",
+        "implausible: the median of the last three days with a price, from {} on, was 200",
         today().saturating_sub(3.days()).strftime("%-d %B %Y")
     );
     let scan = slot["scan_id"].as_str().unwrap();

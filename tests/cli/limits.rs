@@ -14,7 +14,10 @@ async fn settings_stay_unless_they_are_named() {
     let shown = client.out(&["settings"]);
     assert!(shown.contains("search everything"), "{shown}");
     let set = client.out(&["settings", "set", "--max-age", "6h"]);
-    assert!(set.contains("up to 21600 seconds"), "{set}");
+    assert!(
+        set.contains("at most 6 h old") && set.contains("only with `Cache-Control: max-age`"),
+        "{set}"
+    );
     let set = ["settings", "set", "--record-searches", "true", "--json"];
     let both = json!({"record_searches": true, "max_age_seconds": 21_600});
     let set: Value = serde_json::from_str(&client.out(&set)).unwrap();

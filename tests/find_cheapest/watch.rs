@@ -1,15 +1,18 @@
 //! Watches: budget, sentinels, exploration, and the runs of a monitor.
 
 use farescan::contract::scans::DecisionReason;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::replay::{assert_replayed, stored_decisions, watches};
 use super::{
     column, day_of, decisions, ladder, make_older, run, sell, wait_until_decided, with_calendar,
 };
+use crate::monitors;
 use crate::support::db::require_key_acceptance;
 use crate::support::reply::Reply;
 use crate::support::service::{TestService, fares_with, with};
+use crate::support::{array, wait_until};
 
 /// A watch of the cheapest of the first dates of 2030.
 fn watching(dates: usize, max_requests: usize) -> Value {
@@ -233,30 +236,125 @@ async fn a_monitor_watches_within_the_requests_of_a_run() {
     );
     let monitor = service.create_monitor(&body).await;
     let worker = service.start_worker(8);
-    let mut spent = 0;
-    for _ in 0..2 {
+    let ticker = monitors::ticker(service.pool());
+    let (mut spent, mut runs) = (0, 0);
+    let refused = loop {
         let before = service.upstream.count();
         let path = format!("/v1/monitors/{monitor}/run");
-        let started = service.post(&path, &json!({})).await.json();
-        let id = started["id"].as_str().unwrap();
-        let scan = wait_until_decided(&service, id).await;
+        let started = service.post(&path, &json!({})).await;
+        if started.status != 202 {
+            break started.text();
+        }
+        let started = started.expect(202).json();
+        let scan = wait_until_decided(&service, started["id"].as_str().unwrap()).await;
         assert_eq!(scan["strategy"]["watch"], "cheapest", "{scan:#}");
         let called = service.upstream.count() - before;
         assert!(called <= 10 && json!(called) == scan["requests"]["spent"]);
         spent += called;
-        // Manual slots are a second apart.
-        crate::support::wait_until("the next second", async || {
-            service
-                .count("select extract(epoch from now() - max(slot))::bigint from monitor_slots")
-                .await
-                >= 1
-        })
-        .await;
+        runs += 1;
+        ticker.evaluate_ended_runs(Timestamp::now).await.unwrap();
+        wait_until_next_second(&service).await;
+    };
+    worker.stop().await;
+    // A run never begins with less than its budget: it would have fewer sentinels.
+    assert!(refused.contains("a run needs 10"), "{refused}");
+    assert!(runs >= 2 && spent > 15 && spent <= 25, "{runs}: {spent}");
+    let alerts = service.alerts(&monitor).await;
+    assert_eq!(alerts.len(), 1, "the price stays low: {alerts:#?}");
+    service.check_ledger().await;
+}
+
+/// Makes runs of a monitor now, and evaluates them; returns the positions that each searched.
+async fn manual_runs(service: &TestService, monitor: &str, runs: usize) -> Vec<Vec<usize>> {
+    let worker = service.start_worker(8);
+    let ticker = monitors::ticker(service.pool());
+    let mut searched = Vec::new();
+    for _ in 0..runs {
+        let path = format!("/v1/monitors/{monitor}/run");
+        let started = service.post(&path, &json!({})).await.expect(202).json();
+        let scan = wait_until_decided(service, started["id"].as_str().unwrap()).await;
+        let decisions = decisions(service, &scan).await;
+        searched.push(
+            decisions
+                .iter()
+                .flat_map(|decision| array(&decision["searches"]).clone())
+                .map(|position| count(&position))
+                .collect(),
+        );
+        ticker.evaluate_ended_runs(Timestamp::now).await.unwrap();
+        wait_until_next_second(service).await;
     }
     worker.stop().await;
-    let seen = service.get(&format!("/v1/monitors/{monitor}")).await;
-    assert!(spent <= 20, "{seen:#}");
-    service.check_ledger().await;
+    searched
+}
+
+/// Manual slots are a second apart.
+async fn wait_until_next_second(service: &TestService) {
+    wait_until("the next second", async || {
+        let age = "select extract(epoch from now() - max(slot))::bigint from monitor_slots";
+        service.count(age).await >= 1
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_date_that_was_left_out_does_not_look_dearer() {
+    for watch in ["cheapest", "every_date"] {
+        let service = with_calendar(&[Some(60), Some(90), Some(200), Some(200)], 5).await;
+        // A budget of two has no sentinels, and `every_date` never has.
+        let scan = fares_with(4, &json!({"strategy": {"watch": watch}, "max_requests": 2}));
+        let rules = json!([{"type": "price_below", "amount": 70}, {"type": "price_below", "amount": 95, "scope": "cell"}]);
+        let monitor = service
+            .create_monitor(&json!({"name": watch, "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London"}, "scan": scan, "alerts": rules}))
+            .await;
+        let searched = manual_runs(&service, &monitor, 4).await;
+        let has_cheapest: Vec<_> = searched.iter().map(|run| run.contains(&0)).collect();
+        assert!(has_cheapest[0], "{watch}: {searched:?}");
+        let alerts = service.alerts(&monitor).await;
+        let of_scan = alerts.iter().filter(|alert| alert["rule"]["amount"] == 70);
+        assert_eq!(of_scan.count(), 1, "{watch}: {searched:?}: {alerts:#?}");
+        if watch == "every_date" {
+            assert_eq!(
+                searched,
+                [vec![0, 1], vec![2, 3], vec![0], vec![1]],
+                "the cheapest date is left out, and searched again"
+            );
+        }
+        let of_cells = alerts.iter().filter(|alert| alert["rule"]["amount"] == 95);
+        assert_eq!(
+            of_cells.count(),
+            2,
+            "{watch}: one for each date: {alerts:#?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_with_sentinels_shows_that_a_price_has_risen() {
+    let mut prices = ladder(60);
+    let service = with_calendar(&prices, 5).await;
+    let body = json!({
+        "name": "watched",
+        "schedule": {"cron": "0 6 * * *", "timezone": "UTC"},
+        "scan": watching(60, 10),
+        "alerts": [{"type": "price_below", "amount": 70}]
+    });
+    let monitor = service.create_monitor(&body).await;
+    let alerts = async || service.alerts(&monitor).await.len();
+    manual_runs(&service, &monitor, 1).await;
+    assert_eq!(alerts().await, 1);
+    // Dearer than the limit, and not by so much that it is doubted.
+    sell(
+        &service,
+        prices
+            .iter()
+            .map(|price| price.map(|price| price + 30))
+            .collect(),
+    );
+    manual_runs(&service, &monitor, 1).await;
+    sell(&service, std::mem::take(&mut prices));
+    manual_runs(&service, &monitor, 1).await;
+    assert_eq!(alerts().await, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -49,8 +49,8 @@ fn fares(family: &str, seed: u64) -> Vec<Vec<Option<i64>>> {
     (0..DATES).map(of_departure).collect()
 }
 
-/// A price as it is seen: one in twenty is wrong, half of these by 3, others by up to 30. In a sale
-/// it is 40 % lower.
+/// A price as it is seen: one in twenty is wrong, half of these by 3, others by a whole factor from
+/// 3 to 30, each equally likely (the study draws 3 to 50, equal ratios equally likely). In a sale it is 40 % lower.
 fn seen_price(fare: i64, is_on_sale: bool, random: &mut Rng) -> (i64, Kind) {
     let fare = if is_on_sale { fare * 6 / 10 } else { fare };
     if random.below(20) > 0 {

@@ -76,7 +76,9 @@ impl MarketTable {
 
 /// Difference of `price` to `baseline` in percent; `None` for a baseline of zero.
 fn percent(baseline: Decimal, price: Decimal) -> Option<f64> {
-    ((price - baseline) * Decimal::ONE_HUNDRED)
+    price
+        .checked_sub(baseline)?
+        .checked_mul(Decimal::ONE_HUNDRED)?
         .checked_div(baseline)?
         .to_f64()
 }

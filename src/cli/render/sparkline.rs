@@ -11,9 +11,10 @@ pub fn sparkline(numbers: &[Option<Decimal>]) -> String {
     let (Some(least), Some(most)) = (known().min(), known().max()) else {
         return String::new();
     };
-    let span = most - least;
+    let span = most.saturating_sub(*least);
     let bar = |number: &Decimal| {
-        let share = ((number - least) * Decimal::from(BARS.len() - 1)).checked_div(span);
+        let share = number.saturating_sub(*least).checked_div(span);
+        let share = share.map(|share| share * Decimal::from(BARS.len() - 1));
         let place = share
             .and_then(|share| share.round().to_usize())
             .unwrap_or(0);
@@ -36,5 +37,7 @@ mod tests {
         assert_eq!(sparkline(&numbers), "▁▅ █");
         assert_eq!(sparkline(&[Some(Decimal::ONE), Some(Decimal::ONE)]), "▁▁");
         assert_eq!(sparkline(&[None]), "");
+        let widest = [Some(Decimal::new(1, 28)), Some(Decimal::MAX)];
+        assert_eq!(sparkline(&widest), "▁█");
     }
 }

@@ -41,7 +41,8 @@ pub struct SlotJudgement {
     /// in the scan's grid with a `baseline`), or with other rooms, boards or currencies than the
     /// baseline (`not_comparable` there).
     pub not_comparable: u32,
-    /// Number of prices that the rules left out, because they are far off their own history.
+    /// Number of prices that rules about prices left out, because they are far off their own history. 0 also
+    /// where that was not looked up: without a rule about prices, and where `reason` says so.
     pub implausible: u32,
 }
 

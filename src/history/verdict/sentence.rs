@@ -16,7 +16,7 @@ pub(super) fn sentence(verdict: &HistoryVerdict, api: Api) -> String {
     if let Some(usual) = &verdict.usual {
         let since = usual.since.strftime("%-d %B %Y");
         return format!(
-            "implausible: the usual price since {since} was {}",
+            "implausible: the median of the last three days with a price, from {since} on, was {}",
             usual.price
         );
     }

@@ -558,7 +558,7 @@ fn an_implausible_price_has_a_class_of_its_own_and_does_not_count() {
     );
     assert_eq!(
         found[0].sentence,
-        "implausible: the usual price since 16 November 2026 was 140"
+        "implausible: the median of the last three days with a price, from 16 November 2026 on, was 140"
     );
     assert_eq!(found[1], without[0]);
     assert_eq!(found[2].usual, None);

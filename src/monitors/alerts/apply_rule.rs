@@ -7,10 +7,11 @@
 //!     └── false by rearm_percent ──────────┘      (still true, or false by less: nothing)
 //! ```
 //!
-//! Any price may fire a rule, even if its search was partial or others of the scope failed. Only a
-//! *confirmed* price proves that nothing cheaper existed, so only it rearms a rule or raises the
-//! price that later runs compare with. Without a price, no rule about prices changes. Not here: the
-//! view of a run (`run_snapshot`), the storage of states (`store`).
+//! Any price may fire a rule, even if its search was partial or others of the scope failed, but an
+//! implausible one: that is an offer and no more (monitors.md, rule 84). Only a *confirmed* price
+//! proves that nothing cheaper existed, so only it rearms a rule or raises the price that later runs
+//! compare with. Without a price, no rule about prices changes. Not here: the view of a run
+//! (`run_snapshot`), the storage of states (`store`).
 
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ pub(super) struct RuleStep {
 /// Why a rule fired.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct FiringCause {
-    /// The index of the price in the view.
+    /// The index of the price among the view's offers.
     pub(super) price: Option<usize>,
     /// The value that the price was compared with.
     pub(super) threshold: Option<Decimal>,
@@ -180,13 +181,19 @@ pub(super) fn apply_rule(
                 below_typical_condition(price)
             })
         }
-        Rule::BackInStock(_) => price_rule(
-            rule,
-            requested_currency,
-            before,
-            view,
-            |before, price, _| back_in_stock_condition(before, price),
-        ),
+        Rule::BackInStock(_) => {
+            let offered = ScopeView {
+                prices: view.offers().cloned().collect(),
+                ..ScopeView::default()
+            };
+            price_rule(
+                rule,
+                requested_currency,
+                before,
+                &offered,
+                |before, price, _| back_in_stock_condition(before, price),
+            )
+        }
         Rule::Available(_) => presence_rule(requested_currency, before, view, true),
         Rule::SoldOut(_) => presence_rule(requested_currency, before, view, false),
         Rule::ParityGapPercent(parity) => {
@@ -286,7 +293,7 @@ fn price_rule(
         requested_currency,
         amount_currency,
         before.currency.as_deref(),
-        &view.prices,
+        view.prices.iter(),
     ) else {
         return RuleStep {
             not_comparable: !view.prices.is_empty(),
@@ -430,11 +437,11 @@ fn comparable_price<'a>(
     requested_currency: &str,
     amount_currency: Option<&str>,
     previous_currency: Option<&str>,
-    prices: &'a [LowestPrice],
+    prices: impl Iterator<Item = &'a LowestPrice> + Clone,
 ) -> Option<(usize, &'a LowestPrice)> {
     let find = |currency: &str| {
         prices
-            .iter()
+            .clone()
             .enumerate()
             .find(|(_, price)| price.currency == currency)
     };
@@ -445,7 +452,7 @@ fn comparable_price<'a>(
         }
         (None, None) => find(requested_currency).or_else(|| {
             prices
-                .iter()
+                .clone()
                 .enumerate()
                 .min_by(|(_, a), (_, b)| a.currency.cmp(&b.currency))
         }),
@@ -524,7 +531,7 @@ fn presence_rule(
         requested_currency,
         None,
         before.currency.as_deref(),
-        &view.prices,
+        view.offers(),
     );
     let fires = now == wanted && before.memory.presence() == Some(!wanted);
     let mut after = with_price(before, price.map(|(_, price)| price));

@@ -189,7 +189,7 @@ impl RuleEvaluation<'_> {
         let mut step = apply_rule(self.rule, requested_currency, &before, view);
         self.evaluation.not_comparable += usize::from(step.not_comparable);
         if let Some(fired) = step.fired {
-            let price = fired.price.and_then(|at| view.prices.get(at)).cloned();
+            let price = fired.price.and_then(|at| view.offers().nth(at)).cloned();
             if let Some(price) = &price {
                 step.after.last_fired = Some(price.mark());
             }

@@ -149,6 +149,7 @@ fn snapshot(
         past.push((item, found.past));
     }
     let mut run = RunSnapshot::new(ScanCells {
+        searched_known_low: true,
         endpoint: planned.endpoint,
         request: planned.request.clone(),
         all,

@@ -29,11 +29,24 @@ const DEFAULT_CURRENCY: &str = "USD";
 pub(super) struct ScopeView {
     /// The lowest price in each currency, in the order of the currencies.
     pub(super) prices: Vec<LowestPrice>,
+    /// The same of the currencies that have implausible prices alone.
+    pub(super) implausible: Vec<LowestPrice>,
     pub(super) availability: PriceAvailability,
     /// Whether any search got an answer; `None` if no search was made.
     pub(super) answered: Option<bool>,
     /// The gap between markets, if the rule compares markets and they are comparable.
     pub(super) gap: Option<Gap>,
+}
+
+impl ScopeView {
+    /// The prices of all offers: whether there is one does not depend on whether its price is right.
+    pub(super) fn offers(&self) -> impl Iterator<Item = &LowestPrice> + Clone {
+        self.prices.iter().chain(&self.implausible)
+    }
+
+    fn offers_mut(&mut self) -> impl Iterator<Item = &mut LowestPrice> {
+        self.prices.iter_mut().chain(&mut self.implausible)
+    }
 }
 
 /// The lowest price of a scope.
@@ -44,8 +57,8 @@ pub(super) struct LowestPrice {
     pub(super) verdict: Option<Verdict>,
     pub(super) at: Timestamp,
     /// Whether nothing cheaper existed, as far as can be known. In a cell: every search is complete
-    /// and in this currency. In a scan: every cell is so, or the cell with the lowest price so far
-    /// is so, or that cell has left the scan.
+    /// and in this currency. In a scan: every searched cell is so, and none was left out that may be
+    /// the cheapest; or the cell with the lowest price so far is so, or that cell has left the scan.
     pub(super) confirmed: bool,
     /// In a scan: the short key of its cell.
     pub(super) cell: Option<String>,
@@ -140,7 +153,7 @@ impl RunSnapshot {
         self.is_plausibility_unread
     }
 
-    /// Marks the prices of some items as implausible: no rule sees them.
+    /// Marks the prices of some items as implausible: rules see them as offers alone.
     pub(super) fn set_implausible(&mut self, items: &HashSet<ItemId>) {
         let all = self.cells.all.iter_mut();
         for searched in all.flat_map(|cell| &mut cell.items) {
@@ -158,7 +171,7 @@ impl RunSnapshot {
     pub(super) fn found_prices(&self) -> Vec<(ItemId, Decimal, String, Timestamp)> {
         let items = self.cells.all.iter().flat_map(|cell| &cell.items);
         let found = items.filter_map(|searched| {
-            let (price, currency) = price_of(searched)?;
+            let (price, currency) = offered_price(searched)?;
             let item = searched.observation.item;
             Some((item, *price, currency.clone(), searched.observed_at?))
         });
@@ -173,10 +186,11 @@ impl RunSnapshot {
 
     /// The prices that rules of a scope evaluate.
     pub(super) fn evaluated_prices(&self, scope: RuleScope) -> Vec<LowestPrice> {
+        let offers = |view: ScopeView| view.prices.into_iter().chain(view.implausible);
         match scope {
-            RuleScope::Scan => self.scan_view(None).prices,
+            RuleScope::Scan => offers(self.scan_view(None)).collect(),
             RuleScope::Cell => (0..self.cells.all.len())
-                .flat_map(|index| self.cell_view(index).prices)
+                .flat_map(|index| offers(self.cell_view(index)))
                 .collect(),
         }
     }
@@ -212,16 +226,12 @@ impl RunSnapshot {
         let is_known = |currency: &str| {
             let whole = |cell: &ScanCell| is_complete(cell, currency);
             let anchored = anchor.is_some_and(|key| self.cell(key).is_none_or(whole));
-            anchored
-                || self
-                    .cells
-                    .all
-                    .iter()
-                    .filter(|cell| has_searches(cell))
-                    .all(whole)
+            let cells = || self.cells.all.iter();
+            let are_searched = || self.cells.searched_known_low || cells().all(has_searches);
+            anchored || are_searched() && cells().filter(|cell| has_searches(cell)).all(whole)
         };
         let mut view = view_of_cells(self.cells.all.iter().enumerate());
-        for price in &mut view.prices {
+        for price in view.offers_mut() {
             price.past = self.past.get(&self.item_of(price)).cloned();
             price.confirmed = is_known(&price.currency);
             price.cell = Some(short_key(&self.cells.all[price.location.0].key).into_owned());
@@ -233,7 +243,7 @@ impl RunSnapshot {
     pub(super) fn cell_view(&self, index: usize) -> ScopeView {
         let cell = &self.cells.all[index];
         let mut view = view_of_cells(std::iter::once((index, cell)));
-        for price in &mut view.prices {
+        for price in view.offers_mut() {
             price.past = self.past.get(&self.item_of(price)).cloned();
             price.confirmed = is_complete(cell, &price.currency);
         }
@@ -343,7 +353,7 @@ fn is_unreadable(seen: &ItemObservation) -> bool {
 
 /// The combined view of some cells, with unconfirmed prices.
 fn view_of_cells<'a>(cells: impl Iterator<Item = (usize, &'a ScanCell)>) -> ScopeView {
-    let mut lowest = BTreeMap::<&str, ((Decimal, i32), LowestPrice)>::new();
+    let mut lowest = BTreeMap::<&str, ((bool, Decimal, i32), LowestPrice)>::new();
     let (mut wanted, mut nothing) = (false, true);
     let mut answered = None;
     for (index, cell) in cells {
@@ -355,11 +365,11 @@ fn view_of_cells<'a>(cells: impl Iterator<Item = (usize, &'a ScanCell)>) -> Scop
             wanted = true;
             nothing &= is_empty_result(seen);
             answered = answered.max(was_answered(searched));
-            let Some((amount, currency)) = price_of(searched) else {
+            let Some((amount, currency)) = offered_price(searched) else {
                 continue;
             };
             // The position breaks ties, so the order of the cells does not matter.
-            let rank = (*amount, searched.position);
+            let rank = (searched.is_implausible, *amount, searched.position);
             if lowest
                 .get(currency.as_str())
                 .is_none_or(|(best, _)| rank < *best)
@@ -378,22 +388,26 @@ fn view_of_cells<'a>(cells: impl Iterator<Item = (usize, &'a ScanCell)>) -> Scop
             }
         }
     }
-    let prices: Vec<_> = lowest.into_values().map(|(_, price)| price).collect();
-    let availability = match prices.is_empty() {
+    let availability = match lowest.is_empty() {
         false => PriceAvailability::Priced,
         true if wanted && nothing => PriceAvailability::NoOffers,
         true => PriceAvailability::Unknown,
     };
+    let (implausible, prices): (Vec<_>, Vec<_>) = lowest
+        .into_values()
+        .partition(|((is_implausible, ..), _)| *is_implausible);
+    let price = |(_, price)| price;
     ScopeView {
-        prices,
+        prices: prices.into_iter().map(price).collect(),
+        implausible: implausible.into_iter().map(price).collect(),
         availability,
         answered,
         gap: None,
     }
 }
 
-/// The price of a search; a degraded search has none, and an implausible price is none.
-fn price_of(searched: &CellItem) -> Option<&(Decimal, String)> {
+/// The price of a search; a degraded search has none.
+fn offered_price(searched: &CellItem) -> Option<&(Decimal, String)> {
     let seen = &searched.observation;
     let has_answer = matches!(
         seen.search_status,
@@ -401,7 +415,7 @@ fn price_of(searched: &CellItem) -> Option<&(Decimal, String)> {
     );
     seen.price
         .as_ref()
-        .filter(|_| seen.state == ItemState::Done && has_answer && !searched.is_implausible)
+        .filter(|_| seen.state == ItemState::Done && has_answer)
 }
 
 /// Whether a search found no offers. Rows removed by the caller's filter, or a name that matches no
@@ -417,7 +431,7 @@ fn was_answered(searched: &CellItem) -> Option<bool> {
     let seen = &searched.observation;
     match (seen.state, seen.search_status) {
         (ItemState::Done, Some(SearchStatus::Ok | SearchStatus::Empty)) => Some(true),
-        (ItemState::Done, _) => Some(searched.is_implausible || price_of(searched).is_some()),
+        (ItemState::Done, _) => Some(offered_price(searched).is_some()),
         (ItemState::Failed, _) => Some(false),
         _ => None,
     }

@@ -214,6 +214,8 @@ fn every_date_is_searched_where_that_is_worth_the_most() {
 fn a_doubled_price_counts_once_it_was_seen_twice() {
     let price = |price: i64, day: i32| Some((Some(Decimal::from(price)), day));
     let none = |day: i32| Some((None, day));
+    // What no decimal holds twice.
+    let most = |day: i32| Some((Some(Decimal::MAX), day));
     for (newest, before, expected) in [
         (price(100, 2), price(60, 1), price(100, 2)),
         (price(120, 2), price(60, 1), price(60, 1)),
@@ -223,6 +225,9 @@ fn a_doubled_price_counts_once_it_was_seen_twice() {
         (price(60, 2), none(1), price(60, 2)),
         (price(60, 2), None, price(60, 2)),
         (None, None, None),
+        (most(2), most(1), most(2)),
+        (most(2), price(60, 1), price(60, 1)),
+        (price(60, 2), most(1), price(60, 2)),
     ] {
         assert_eq!(trusted([newest, before]), expected);
     }

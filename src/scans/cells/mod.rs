@@ -30,6 +30,9 @@ pub(crate) struct ScanCells {
     pub(crate) all: Vec<ScanCell>,
     /// When the scan was stored; all its searches came later.
     pub(crate) created_at: Timestamp,
+    /// Whether the cell with the lowest price known before the scan was among its searches: of a watch only if it
+    /// had sentinels (scans.md, rule 98).
+    pub(crate) searched_known_low: bool,
 }
 
 /// One combination of the swept values.
@@ -72,6 +75,7 @@ pub(crate) async fn load_ended(
         request,
         all: group_by_cell(&swept.0, items),
         created_at: definition.created_at,
+        searched_known_low: definition.searched_known_low,
     }))
 }
 

@@ -16,6 +16,7 @@ pub(super) struct ScanDefinition {
     pub(super) request: Value,
     pub(super) sweep: Value,
     pub(super) created_at: Timestamp,
+    pub(super) searched_known_low: bool,
 }
 
 pub(super) async fn definition(
@@ -24,8 +25,12 @@ pub(super) async fn definition(
     scan: ScanId,
 ) -> sqlx::Result<Option<ScanDefinition>> {
     let row = sqlx::query!(
-        r#"select endpoint as "endpoint: Endpoint", request, sweep, created_at as "created_at: SqlTimestamp"
-           from scans where tenant_id = $1 and scan_id = $2"#,
+        r#"select s.endpoint as "endpoint: Endpoint", s.request, s.sweep, s.created_at as "created_at: SqlTimestamp",
+                  t.watch is null or exists (select from scan_decisions d
+                                             where d.tenant_id = s.tenant_id and d.scan_id = s.scan_id and d.reason = 'sentinels')
+                      as "searched_known_low!"
+           from scans s left join scan_strategies t on t.tenant_id = s.tenant_id and t.scan_id = s.scan_id
+           where s.tenant_id = $1 and s.scan_id = $2"#,
         tenant.uuid(),
         scan.uuid(),
     )
@@ -36,6 +41,7 @@ pub(super) async fn definition(
         request: row.request,
         sweep: row.sweep,
         created_at: row.created_at.to_jiff(),
+        searched_known_low: row.searched_known_low,
     }))
 }
 

@@ -71,11 +71,12 @@ fn certainty(observation: &ItemObservation) -> u8 {
 }
 
 /// `after - before`, and the same in percent of `before`, rounded to two decimals; no percentage if
-/// `before` is 0.
+/// `before` is 0, or a price is too large for one.
 pub(in crate::scans) fn difference(before: Decimal, after: Decimal) -> (Decimal, Option<Decimal>) {
-    let difference = after - before;
-    let percent = (difference * Decimal::ONE_HUNDRED)
-        .checked_div(before)
+    let difference = after.saturating_sub(before);
+    let percent = difference
+        .checked_mul(Decimal::ONE_HUNDRED)
+        .and_then(|difference| difference.checked_div(before))
         .map(|percent| percent.round_dp(2).normalize());
     (difference.normalize(), percent)
 }

@@ -42,7 +42,8 @@ pub(crate) fn parity(baseline: &[ItemObservation], market: &[ItemObservation]) -
 
 /// Whether the ranges of two sides with prices do not overlap.
 fn is_gap(base: &ParitySide, here: &ParitySide) -> bool {
-    let least_width = base.lowest().unwrap_or_default() * MIN_RANGE_PERCENT / Decimal::ONE_HUNDRED;
+    let lowest = base.lowest().unwrap_or_default();
+    let least_width = lowest.saturating_mul(MIN_RANGE_PERCENT) / Decimal::ONE_HUNDRED;
     match (base.range(least_width), here.range(least_width)) {
         (Some(base), Some(here)) => base.1 < here.0 || here.1 < base.0,
         _ => false,
@@ -95,8 +96,11 @@ impl ParitySide {
     /// The lowest and the highest price, moved apart evenly to at least this width.
     fn range(&self, least_width: Decimal) -> Option<(Decimal, Decimal)> {
         let (low, high) = (self.lowest()?, self.prices.iter().max().copied()?);
-        let more = (least_width - (high - low)).max(Decimal::ZERO) / Decimal::TWO;
-        Some((low - more, high + more))
+        let more = least_width
+            .saturating_sub(high.saturating_sub(low))
+            .max(Decimal::ZERO)
+            / Decimal::TWO;
+        Some((low.saturating_sub(more), high.saturating_add(more)))
     }
 
     fn count(&self) -> u32 {

@@ -49,6 +49,19 @@ fn room(amount: &str, room: &str, board: &str) -> ItemObservation {
 }
 
 #[test]
+fn the_highest_price_that_there_can_be_is_compared() {
+    let most = Decimal::MAX.to_string();
+    let side = |lowest: &str| [price(lowest), price(lowest)];
+    let same = parity(&side(&most), &side(&most));
+    assert_eq!(same.verdict, ParityVerdict::Noise);
+    let far = parity(&side("0.01"), &side(&most));
+    assert_eq!(
+        (far.verdict, far.difference_percent),
+        (ParityVerdict::Gap, None)
+    );
+}
+
+#[test]
 fn a_cell_without_a_price_shows_its_least_certain_item() {
     use SearchStatus::{Degraded, Empty, Ok, Partial};
     let running = observation(ItemState::Running, None, None);

@@ -45,30 +45,47 @@ impl ValueScale {
         if low == high {
             // A flat line stands in the middle.
             let margin = (high.abs() / Decimal::TEN).max(smallest);
-            low -= margin;
-            high += margin;
+            low = low.saturating_sub(margin);
+            high = high.saturating_add(margin);
         }
-        let step = round_step((high - low) / Decimal::from(lines.max(1)), smallest);
+        let step = round_step(
+            high.saturating_sub(low) / Decimal::from(lines.max(1)),
+            smallest,
+        );
         Self {
-            low: (low / step).floor() * step,
-            high: (high / step).ceil() * step,
+            low: whole_steps(low, step, Decimal::floor),
+            high: whole_steps(high, step, Decimal::ceil),
             step,
         }
     }
 
     /// Where a value stands, from 0 at the bottom to 1 at the top.
     pub(super) fn share(&self, value: Decimal) -> f64 {
-        ((value - self.low) / (self.high - self.low))
-            .to_f64()
-            .unwrap_or_default()
+        let (above, height) = (
+            value.saturating_sub(self.low),
+            self.high.saturating_sub(self.low),
+        );
+        let share = above.checked_div(height);
+        share.and_then(|share| share.to_f64()).unwrap_or_default()
     }
 
     /// The round values of the axis, from the bottom.
     pub(super) fn ticks(&self) -> impl Iterator<Item = Decimal> {
-        std::iter::successors(Some(self.low), |tick| Some(tick + self.step))
-            .take_while(|tick| *tick <= self.high)
-            .map(|tick| tick.normalize())
+        std::iter::successors(Some(self.low), |tick| {
+            // A step that is too small for such a number adds nothing.
+            tick.checked_add(self.step).filter(|next| next > tick)
+        })
+        .take_while(|tick| *tick <= self.high)
+        .map(|tick| tick.normalize())
     }
+}
+
+/// The multiple of `step` at `value` as `round` says; the value itself where it is too large for one.
+fn whole_steps(value: Decimal, step: Decimal, round: fn(&Decimal) -> Decimal) -> Decimal {
+    let steps = value.checked_div(step).map(|steps| round(&steps));
+    steps
+        .and_then(|steps| steps.checked_mul(step))
+        .unwrap_or(value)
 }
 
 /// The next round number: 1, 2, 2.5 or 5 times a power of ten, a multiple of `smallest`.
@@ -81,8 +98,11 @@ fn round_step(exact: Decimal, smallest: Decimal) -> Decimal {
             Decimal::new(25, 1),
             Decimal::from(5),
         ];
-        for step in steps.map(|step| step * power) {
-            if step >= exact && (step % smallest).is_zero() {
+        for step in steps.map(|step| step.saturating_mul(power)) {
+            let is_multiple = step
+                .checked_rem(smallest)
+                .is_some_and(|rest| rest.is_zero());
+            if step >= exact && is_multiple {
                 return step;
             }
         }
@@ -190,6 +210,24 @@ mod tests {
             let scale = ValueScale::around([0.into(), most.into()], 4, Decimal::ONE);
             assert!(scale.ticks().all(|tick| tick.is_integer()), "{most}");
             assert!(scale.ticks().count() <= 7, "{most}");
+        }
+    }
+
+    #[test]
+    fn an_axis_holds_every_price_that_there_can_be() {
+        let most = Decimal::MAX;
+        for values in [
+            vec![most],
+            vec![most, Decimal::new(1, 2)],
+            vec![most, most - Decimal::ONE],
+            vec![Decimal::new(1, 28), most / Decimal::TWO],
+        ] {
+            let scale = ValueScale::around(values.clone(), 4, Decimal::new(1, 2));
+            assert!(scale.ticks().take(100).count() < 100, "{values:?}");
+            for value in values {
+                let share = scale.share(value);
+                assert!((0.0..=1.0).contains(&share), "{value}: {share}");
+            }
         }
     }
 

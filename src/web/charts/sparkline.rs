@@ -57,7 +57,8 @@ fn places(values: &[Option<Decimal>], low: Decimal, high: Decimal) -> Vec<Option
         let up = if high == low {
             Some(0.5)
         } else {
-            ((value? - low) / (high - low)).to_f64()
+            let (above, height) = (value?.checked_sub(low)?, high.checked_sub(low)?);
+            above.checked_div(height)?.to_f64()
         };
         value?;
         Some((
@@ -95,6 +96,13 @@ mod tests {
         assert!(
             page.contains("Lowest fare of each run: lowest 10 USD, highest 20 USD, last 15 USD")
         );
+    }
+
+    #[test]
+    fn the_highest_price_that_there_can_be_is_drawn() {
+        let values = [Some(Decimal::new(1, 28)), Some(Decimal::MAX)];
+        let page = sparkline("Prices", &values, Unit::Money("USD")).into_string();
+        assert!(page.contains(r#"cx="116.0" cy="4.0""#), "{page}");
     }
 
     #[test]

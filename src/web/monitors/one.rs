@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
-use super::{RUNS, forecast, price_line, rules, slots, state, webhook, words};
+use super::{RUNS, forecast, implausible_note, price_line, rules, slots, state, webhook, words};
 use crate::contract::monitors::{AlertsQuery, Monitor, MonitorStatus, SlotPage, SlotsQuery};
 use crate::contract::webhooks::{DeliveriesQuery, Delivery};
 use crate::http::AppState;
@@ -247,7 +247,7 @@ fn stats(monitor: &Monitor, runs: &[RunPrice]) -> Markup {
                 @match last {
                     Some((run, (price, currency))) => {
                         div class="value" { (parts::amount(*price)) " " small { (currency) } }
-                        div class="note" { a href=(parts::scan_path(run.scan)) { (parts::time(run.slot)) } }
+                        div class="note" { a href=(parts::scan_path(run.scan)) { (parts::time(run.slot)) } (implausible_note(run)) }
                     }
                     None => { div class="value" { "–" } div class="note" { "no run with a price yet" } }
                 }

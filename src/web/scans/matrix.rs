@@ -172,7 +172,7 @@ fn difference_text(parity: &Parity, percent: Option<Decimal>) -> String {
 
 /// The exact difference of a market's price to the baseline's, in percent.
 fn exact_percent(parity: &Parity, price: Decimal) -> Option<Decimal> {
-    percent_of(price, price - parity.difference?)
+    percent_of(price, price.checked_sub(parity.difference?)?)
 }
 
 fn difference_class(parity: &Parity, percent: Option<Decimal>) -> &'static str {
@@ -235,7 +235,10 @@ fn parity_legend() -> Markup {
 /// `12 % under the median`, or nothing if there is no difference.
 pub(super) fn against_median(scale: &PriceScale) -> Option<String> {
     let (lowest, median) = (scale.lowest()?, scale.median()?);
-    let percent = ((median - lowest) * Decimal::ONE_HUNDRED).checked_div(median)?;
+    let percent = median
+        .checked_sub(lowest)?
+        .checked_mul(Decimal::ONE_HUNDRED)?
+        .checked_div(median)?;
     (scale.count() > 2 && percent >= Decimal::ONE)
         .then(|| format!("{} % under the median {}", percent.round(), amount(median)))
 }

@@ -264,6 +264,7 @@ fn long(run: &RunSnapshot) -> RunSnapshot {
         }
     });
     RunSnapshot::new(ScanCells {
+        searched_known_low: true,
         created_at: jiff::Timestamp::UNIX_EPOCH,
         endpoint: run.cells.endpoint,
         request: run.cells.request.clone(),

@@ -23,6 +23,7 @@ fn markets(text: &str, number: usize) -> RunSnapshot {
         }
     });
     snapshot(ScanCells {
+        searched_known_low: true,
         created_at: jiff::Timestamp::UNIX_EPOCH,
         endpoint: Endpoint::HotelsRooms,
         request: Map::new(),

@@ -154,6 +154,7 @@ fn run(text: &str, number: usize) -> RunSnapshot {
     });
     let request = json!({"from_airport": "TLV", "to_airport": "LHR", "currency": "usd"});
     snapshot(ScanCells {
+        searched_known_low: true,
         created_at: Timestamp::UNIX_EPOCH,
         endpoint: Endpoint::FlightsOneway,
         request: request.as_object().unwrap().clone(),

@@ -164,6 +164,7 @@ fn snapshot_for(of: &Rule, text: &str, number: usize) -> RunSnapshot {
             };
             let all = run.cells.all.iter().map(market).collect();
             snapshot(ScanCells {
+                searched_known_low: true,
                 created_at: jiff::Timestamp::UNIX_EPOCH,
                 all,
                 request: run.cells.request.clone(),
@@ -256,6 +257,7 @@ proptest! {
     ) {
         let of = rule(of);
         let between = |run: &RunSnapshot| snapshot(ScanCells {
+        searched_known_low: true,
         created_at: jiff::Timestamp::UNIX_EPOCH,
             all: run.cells.all.iter().map(|cell| {
                 let mut cell = cell.clone();
@@ -299,6 +301,7 @@ proptest! {
             cells.rotate_left(turn);
             cells.reverse();
             let turned = snapshot(ScanCells {
+        searched_known_low: true,
         created_at: jiff::Timestamp::UNIX_EPOCH, all: cells, request: run.cells.request.clone(), endpoint: run.cells.endpoint });
             let fired_by = |monitor: &mut TestMonitor, run: &RunSnapshot| -> Vec<_> {
                 let fired = monitor.run(run);

@@ -528,10 +528,10 @@ fn an_overflowing_price_does_not_panic() {
     }
 }
 
-/// An error neither fires a rule nor arms it, nor is it what later prices are compared with
+/// An error neither fires a rule about prices nor arms it, nor is it what later prices are compared with
 /// (monitors.md, rule 84).
 #[test]
-fn no_rule_sees_an_implausible_price() {
+fn an_implausible_price_is_an_offer_and_no_price() {
     let below = json!({"type": "price_below", "amount": 200, "rearm_percent": 5});
     table(
         "price_below",
@@ -577,14 +577,34 @@ fn no_rule_sees_an_implausible_price() {
             ("130", "fires", "no"),
         ],
     );
-    // It is an answer, but not known to be an offer.
+    // It is an offer, whatever its price.
     table(
         "available",
         json!({"type": "available"}),
         &[
             ("empty", "", "yes"),
+            ("60 implausible", "fires", "no"),
+            ("190", "", "no"),
+        ],
+    );
+    table(
+        "sold_out",
+        json!({"type": "sold_out"}),
+        &[
             ("60 implausible", "", "yes"),
-            ("190", "fires", "no"),
+            ("empty", "fires", "no"),
+            ("60 implausible", "", "yes"),
+            ("empty", "fires", "no"),
+        ],
+    );
+    // The last answer before a price of 300 was empty, before 301 it was not.
+    table(
+        "back_in_stock",
+        json!({"type": "back_in_stock"}),
+        &[
+            ("301", "", "a:yes"),
+            ("300 implausible", "a", "a:no"),
+            ("301 implausible", "", "a:yes"),
         ],
     );
     table(

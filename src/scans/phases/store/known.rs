@@ -16,7 +16,7 @@ use crate::scans::phases::view::{Earlier, EarlierAnswer};
 use crate::scans::searches::Searches;
 use crate::scans::store::lock::LockedScan;
 
-/// The most prices that the rates of a question count, and of how many products.
+/// The most observations that the rates of a question count the prices of, and of how many products.
 const MAX_SAMPLES: i64 = 5_000;
 const MAX_SERIES: usize = 50;
 /// The age up to which prices count for the rates.
@@ -71,8 +71,9 @@ pub(in crate::scans::phases) async fn earlier(
     Ok((earlier, rates))
 }
 
-/// How often the prices of these products have changed, by the newest of the caller's own. The work
-/// is bounded by [`MAX_SAMPLES`], however long the history is.
+/// How often the prices of these products have changed, by the newest of the caller's own. It reads
+/// at most [`MAX_SAMPLES`] observations, an equal share of each product: those without a price count
+/// among them, so that a product that is sold out costs no more.
 pub(in crate::scans) async fn find_rates(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -90,8 +91,9 @@ pub(in crate::scans) async fn find_rates(
                   o.observed_at as "observed_at: jiff_sqlx::Timestamp", o.price as "price!"
            from unnest($2::bytea[]) as x (series)
            cross join lateral (select * from observations o
-                               where o.tenant_id = $1 and o.series = x.series and o.observed_at > $3 and o.price is not null
-                               order by o.observed_at desc limit $4) o"#,
+                               where o.tenant_id = $1 and o.series = x.series and o.observed_at > $3
+                               order by o.observed_at desc limit $4) o
+           where o.price is not null"#,
         tenant.uuid(),
         &series,
         since.to_sqlx() as _,
@@ -137,7 +139,9 @@ pub(in crate::scans) async fn find_earlier(
 }
 
 /// Replaces answers that are not trusted by the ones before them, and adds the searches that did
-/// not complete since. Each look-up reads one row of either table.
+/// not complete since. Each look-up reads the latest price, and of the observations of one product
+/// and its dates those of 90 days from the newest back to the first answer before it: more than one
+/// only where searches in between did not complete.
 async fn doubt(
     conn: &mut PgConnection,
     tenant: TenantId,
