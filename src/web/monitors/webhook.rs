@@ -6,9 +6,9 @@ use axum::response::Response;
 use maud::{Markup, html};
 
 use super::words;
-use super::words;
 use crate::contract::monitors::{Monitor, OffReason, ShownSecret};
 use crate::contract::webhooks::Delivery;
+use crate::web::deliveries;
 use crate::web::layout::{NavItem, page_with_status};
 use crate::web::links;
 use crate::web::once::once_field;
