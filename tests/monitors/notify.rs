@@ -71,7 +71,7 @@ async fn errors_of_notify_name_the_field_and_what_it_held() {
         ),
         (
             json!({"digest": "08:00"}),
-            "`digest` in notify; its fields are `quiet_hours`, `digest_at`",
+            "unknown field `notify.digest` in notify; did you mean `digest_at`?",
         ),
         (
             json!({"quiet_hours": {"from": "22:00"}}),
