@@ -289,7 +289,7 @@ pub(super) async fn list_alerts(
                   case when is_held then (select m.notify_at from monitors m where m.tenant_id = $1 and m.monitor_id = a.monitor_id) end
                       as "notify_at: SqlTimestamp"
            from alerts a
-           where tenant_id = $1 and ($2::uuid is null or monitor_id = $2) and ($3::text is null or rule_type = $3)
+           where a.tenant_id = $1 and ($2::uuid is null or monitor_id = $2) and ($3::text is null or rule_type = $3)
              and ($4::timestamptz is null or fired_at >= $4) and ($5::timestamptz is null or fired_at < $5)
              and ($6::timestamptz is null or fired_at < $6 or fired_at = $6 and alert_id < $7)
            order by fired_at desc, alert_id desc limit $8"#,
@@ -337,7 +337,7 @@ pub(super) async fn find_alert(
         r#"select alert, delivery_id,
                   case when is_held then (select m.notify_at from monitors m where m.tenant_id = $1 and m.monitor_id = a.monitor_id) end
                       as "notify_at: SqlTimestamp"
-           from alerts a where tenant_id = $1 and alert_id = $2"#,
+           from alerts a where a.tenant_id = $1 and alert_id = $2"#,
         tenant.uuid(),
         id.uuid(),
     );
