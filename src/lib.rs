@@ -49,7 +49,8 @@
 //! Every process with a worker runs the monitor tick ([`monitors::tick`]). The first process that
 //! locks a due slot handles it in one transaction: its row in `monitor_slots`, its scan or the
 //! reason for none, and the next slot. When the scan has ended, its alert rules are evaluated once.
-//! Alerts become a delivery in the same transaction; [`webhooks`] sends it, signed, until it is
+//! Alerts become a delivery in the same transaction, or are held for the monitor's digest or the end
+//! of its quiet hours; [`webhooks`] sends it, signed, until it is
 //! delivered or has failed.
 //!
 //! # Invariants

@@ -4,7 +4,7 @@
 //! the payloads (`monitors`).
 
 use super::field::Components;
-use super::monitors::{MonitorAlerts, ShownSecret};
+use super::monitors::{MonitorAlerts, MonitorDigest, ShownSecret};
 use super::primitives::{Cursor, PageLimit};
 use super::query_string::query_string;
 use super::request_body::request_body;
@@ -201,8 +201,9 @@ pub struct Event<T> {
 pub struct WebhookEvent;
 
 /// Each event's type, its component, and the component of its data.
-pub const EVENTS: [(&str, &str, &str); 2] = [
+pub const EVENTS: [(&str, &str, &str); 3] = [
     ("monitor.alerts", "MonitorAlertsEvent", "MonitorAlerts"),
+    ("monitor.digest", "MonitorDigestEvent", "MonitorDigest"),
     ("monitor.test", "MonitorTestEvent", "MonitorTest"),
 ];
 
@@ -227,8 +228,10 @@ impl ToSchema for WebhookEvent {
                 .map(|(event, component, data)| (component.to_owned(), event_schema(event, data))),
         );
         components.push((MonitorAlerts::name().into_owned(), MonitorAlerts::schema()));
+        components.push((MonitorDigest::name().into_owned(), MonitorDigest::schema()));
         components.push((MonitorTest::name().into_owned(), MonitorTest::schema()));
         MonitorAlerts::schemas(components);
+        MonitorDigest::schemas(components);
         MonitorTest::schemas(components);
     }
 }

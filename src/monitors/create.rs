@@ -97,6 +97,7 @@ async fn insert_monitor(
         next_slot,
         plan,
     } = checked;
+    let notify = request.notify.as_ref().map(|notify| notify.to_value());
     let columns = MonitorColumns {
         name: request.name.as_str(),
         cron: request.schedule.cron.as_str(),
@@ -107,6 +108,7 @@ async fn insert_monitor(
             .alerts
             .as_ref()
             .map_or_else(|| Value::Array(Vec::new()), |rules| rules.to_value()),
+        notify: notify.as_ref(),
         max_requests_per_month: request
             .max_requests_per_month
             .and_then(|max| i32::try_from(max.get()).ok()),

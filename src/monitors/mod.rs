@@ -6,6 +6,7 @@
 //!  tick   ─► a monitor whose slot is due ─► one transaction: decide the slot (unique), store its
 //!            scan, set the next slot
 //!            a run whose scan has ended  ─► one transaction: evaluate its alert rules, once
+//!            held alerts are due         ─► one transaction: one delivery of all of them
 //!  update, control (pause, resume, run, delete) ─► one transaction over the monitor's row
 //! ```
 //!
@@ -14,7 +15,8 @@
 //! the locks of a scan submission (`scans`).
 //!
 //! Pure: slot times ([`schedule`]), relative dates ([`relative_dates`]) and past ones
-//! (`past_dates`), the requests of a month (`monthly_limit`, [`forecast`]). Not here: executing a
+//! (`past_dates`), the requests of a month (`monthly_limit`, [`forecast`]), when alerts are sent
+//! (`notify`). Not here: executing a
 //! scan (`queue`), HTTP (`http`).
 
 pub mod alerts;
@@ -24,6 +26,7 @@ pub mod create;
 pub mod deliveries;
 pub mod forecast;
 mod monthly_limit;
+mod notify;
 mod past_dates;
 pub mod preview;
 pub mod read;

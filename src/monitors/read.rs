@@ -7,15 +7,16 @@ use jiff_sqlx::Timestamp as SqlTimestamp;
 use serde_json::{Map, Value};
 use sqlx::{PgConnection, PgPool};
 
+use super::notify::NotifyPlan;
 use super::past_dates::without_past_dates;
 use super::schedule::{Schedule, warnings};
-use super::store::{self, LastSlot, MonitorFilter, MonitorRow, SlotRow};
+use super::store::{self, LastSlot, MonitorFilter, MonitorRow, SlotRow, held};
 use super::validate::run_request;
 use super::{alerts, forecast};
 use crate::commands::CommandError;
 use crate::contract::monitors::Webhook;
 use crate::contract::monitors::{
-    Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorRequests,
+    HeldAlerts, Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorRequests,
     MonitorSchedule, MonitorSlot, MonitorStatus, MonitorsQuery, SlotJudgement, SlotKind, SlotPage,
     SlotsQuery,
 };
@@ -270,6 +271,13 @@ fn to_monitor(
 ) -> Monitor {
     let id = MonitorId::from(row.monitor_id);
     let webhook = webhooks.remove(&id);
+    let notify = held::settings(row.notify);
+    let notify_at = row.notify_at.map(SqlTimestamp::to_jiff);
+    let last = row.notified_for.map(SqlTimestamp::to_jiff);
+    let next_digest_at = NotifyPlan::new(notify.as_ref(), &row.timezone)
+        .filter(|_| webhook.is_some())
+        .and_then(|plan| plan.next_digest(now, last))
+        .map(|next| notify_at.map_or(next, |held| held.min(next)));
     let pause = row.pause.as_deref().and_then(MonitorPause::parse);
     Monitor {
         id,
@@ -286,6 +294,12 @@ fn to_monitor(
         webhook_url: webhook.as_ref().map(|webhook| webhook.url.clone()),
         webhook,
         webhook_secret: None,
+        notify,
+        next_digest_at,
+        held: notify_at.map(|notify_at| HeldAlerts {
+            fired: row.held_fired.unsigned_abs(),
+            notify_at,
+        }),
         status: if pause.is_some() {
             MonitorStatus::Paused
         } else {

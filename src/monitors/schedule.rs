@@ -159,7 +159,7 @@ impl Schedule {
 }
 
 /// The first instant of a wall-clock time; for a skipped time, the first instant after the gap.
-fn first_instant(zone: &TimeZone, wall: DateTime) -> Option<Timestamp> {
+pub(super) fn first_instant(zone: &TimeZone, wall: DateTime) -> Option<Timestamp> {
     match zone.to_ambiguous_timestamp(wall).offset() {
         AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(wall).ok(),
         AmbiguousOffset::Fold { before, .. } => before.to_timestamp(wall).ok(),

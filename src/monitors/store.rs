@@ -1,7 +1,8 @@
 //! Monitors and their slots in the database. Every statement filters by tenant first, except the
-//! tick's queries for due monitors. Here: a monitor's own row. Its slots are in `slots`, the rows
-//! of API lists in `lists`.
+//! tick's queries for due monitors. Here: a monitor's own row. Its slots are in `slots`, its held
+//! alerts in `held`, the rows of API lists in `lists`.
 
+pub(super) mod held;
 mod lists;
 mod slots;
 
@@ -32,6 +33,7 @@ pub(super) struct MonitorColumns<'a> {
     pub(super) scan: &'a Value,
     pub(super) api: Api,
     pub(super) rules: &'a Value,
+    pub(super) notify: Option<&'a Value>,
     pub(super) max_requests_per_month: Option<i32>,
     /// None: the schedule has no more slots.
     pub(super) next_slot: Option<Timestamp>,
@@ -56,8 +58,8 @@ pub(super) async fn insert(
 ) -> sqlx::Result<()> {
     sqlx::query!(
         "insert into monitors (tenant_id, monitor_id, name, cron, timezone, scan, api, rules, max_requests_per_month, next_slot, grant_id,
-                               created_at, updated_at)
-         values ($1, $2, $3, $4, $5, $6::text::json, $7, $8::text::json, $9, $10, $11, $12, $12)",
+                               created_at, updated_at, notify)
+         values ($1, $2, $3, $4, $5, $6::text::json, $7, $8::text::json, $9, $10, $11, $12, $12, $13::text::json)",
         tenant.uuid(),
         id.uuid(),
         columns.name,
@@ -70,6 +72,7 @@ pub(super) async fn insert(
         columns.next_slot.map(|slot| slot.to_sqlx()) as _,
         grant.uuid(),
         now.to_sqlx() as _,
+        columns.notify.map(Value::to_string),
     )
     .execute(conn)
     .await?;
@@ -87,7 +90,7 @@ pub(super) async fn update(
     sqlx::query!(
         "update monitors
          set name = $3, cron = $4, timezone = $5, scan = $6::text::json, api = $7, rules = $8::text::json, max_requests_per_month = $9,
-             next_slot = $10, updated_at = $11
+             next_slot = $10, updated_at = $11, notify = $12::text::json
          where tenant_id = $1 and monitor_id = $2",
         tenant.uuid(),
         id.uuid(),
@@ -100,6 +103,7 @@ pub(super) async fn update(
         columns.max_requests_per_month,
         columns.next_slot.map(|slot| slot.to_sqlx()) as _,
         now.to_sqlx() as _,
+        columns.notify.map(Value::to_string),
     )
     .execute(conn)
     .await?;
@@ -114,6 +118,7 @@ pub(super) struct LockedMonitor {
     pub(super) scan: Value,
     pub(super) api: Api,
     pub(super) rules: Value,
+    pub(super) notify: Option<Value>,
     pub(super) max_requests_per_month: Option<i32>,
     pub(super) paused: bool,
     pub(super) next_slot: Option<SqlTimestamp>,
@@ -159,7 +164,7 @@ async fn locked(
 ) -> sqlx::Result<Option<LockedMonitor>> {
     sqlx::query_as!(
         LockedMonitor,
-        r#"select name, cron, timezone, scan, api, rules, max_requests_per_month, paused, next_slot,
+        r#"select name, cron, timezone, scan, api, rules, notify, max_requests_per_month, paused, next_slot,
                   case when not_before is not null then coalesce(waits_for, 'room') end as waits_for, grant_id, updated_at
            from monitors
            where tenant_id = $1 and monitor_id = $2

@@ -1,13 +1,14 @@
-//! The tick: decides due slots and, concurrently, evaluates the alert rules of ended runs. Any
-//! number of processes may tick at once.
+//! The tick: decides due slots and, concurrently, evaluates the alert rules of ended runs and sends
+//! held alerts. Any number of processes may tick at once.
 //!
 //! Here: the loop of passes and its wake-ups. A pass takes a clock; `run` gives it the database's
 //! clock, so a machine whose clock is ahead decides no slot early. Every pass is bounded; the rest
 //! waits for the next pass. Not here: the decision of a slot (`decide`), the selection of runs
-//! (`evaluate`).
+//! (`evaluate`), held alerts (`notify`).
 
 mod decide;
 mod evaluate;
+mod notify;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,12 +16,14 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 use sqlx::PgPool;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 pub use decide::SlotPass;
 pub use evaluate::EvaluationPass;
+pub use notify::NotifyPass;
 
 use crate::config::PaceConfig;
 use crate::db;
@@ -28,7 +31,7 @@ use crate::db::clock::DatabaseTime;
 use crate::ids::MonitorId;
 use crate::tenants::Keyring;
 
-/// The most monitors, and the most runs, of one pass.
+/// The most monitors, or the most runs, of one pass.
 const MAX_PER_PASS: i64 = 200;
 /// The longest sleep: a missed notification delays work by no more than this.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
@@ -71,10 +74,20 @@ pub async fn run(ticker: Ticker, stop: CancellationToken) {
         }
         .boxed()
     });
+    let notifying = run_passes(&stop, &wake.held, || {
+        async {
+            let time = DatabaseTime::read(&ticker.pool).await?;
+            Ok(ticker
+                .send_held_alerts(|| time.now())
+                .await?
+                .sleep(time.now()))
+        }
+        .boxed()
+    });
     // While the connection is down, the passes poll.
     let options = (*ticker.pool.connect_options()).clone();
     let listening = db::listen(options, "farescan_monitor", &stop, |_| wake.notify_all());
-    tokio::join!(deciding, evaluating, listening);
+    tokio::join!(deciding, evaluating, notifying, listening);
 }
 
 /// Repeats `pass` until `stop`. It sleeps for the duration that the pass returns, or until `wake`.
@@ -96,17 +109,27 @@ async fn run_passes<'a>(
     }
 }
 
-/// Ends both sleeps: a notification does not say which pass has work.
+/// The sleep until a time, within the bounds of all sleeps.
+fn sleep_until(next: Option<Timestamp>, now: Timestamp) -> Duration {
+    let until = next.map(|next| Duration::try_from(next.duration_since(now)).unwrap_or_default());
+    until
+        .unwrap_or(LONGEST_SLEEP)
+        .clamp(SHORTEST_SLEEP, LONGEST_SLEEP)
+}
+
+/// Ends all sleeps: a notification does not say which pass has work.
 #[derive(Debug, Default)]
 struct Wake {
     slots: Notify,
     runs: Notify,
+    held: Notify,
 }
 
 impl Wake {
     fn notify_all(&self) {
         self.slots.notify_one();
         self.runs.notify_one();
+        self.held.notify_one();
     }
 }
 

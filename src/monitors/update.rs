@@ -18,7 +18,7 @@ use crate::ids::{MonitorId, TenantId};
 use crate::webhooks::{Guard, LockFor, MonitorLock, endpoint};
 
 /// The fields that `null` removes.
-const REMOVABLE: [&str; 2] = ["webhook_url", "max_requests_per_month"];
+const REMOVABLE: [&str; 3] = ["webhook_url", "notify", "max_requests_per_month"];
 
 /// Updates a monitor. The merged monitor is validated as a new one, but errors of unchanged fields
 /// are ignored: a new name is allowed although the scan's dates have passed. A new schedule takes
@@ -157,6 +157,7 @@ async fn update_locked(
         .get("endpoint")
         .and_then(Value::as_str)
         .and_then(crate::contract::Endpoint::parse);
+    let notify = request.notify.as_ref().map(|notify| notify.to_value());
     let columns = MonitorColumns {
         name: request.name.as_str(),
         cron: request.schedule.cron.as_str(),
@@ -167,6 +168,7 @@ async fn update_locked(
             .alerts
             .as_ref()
             .map_or_else(|| json!([]), |rules| rules.to_value()),
+        notify: notify.as_ref(),
         max_requests_per_month: request
             .max_requests_per_month
             .and_then(|max| i32::try_from(max.get()).ok()),
@@ -186,6 +188,9 @@ async fn update_locked(
         context.now,
     )
     .await?;
+    if monitor.notify != notify || monitor.timezone != request.schedule.timezone.as_str() {
+        alerts::notify_changed(lock, context.now).await?;
+    }
     let secret = change_webhook(lock, context, body.get("webhook_url")).await?;
     let mut answer = read::read_back(lock.conn(), context.ring, tenant, id, context.now).await?;
     answer.webhook_secret = secret;
@@ -235,7 +240,10 @@ async fn change_webhook(
             }
             moved => moved?,
         },
-        Some(_) => endpoint::close(lock, context.now).await?,
+        Some(_) => {
+            alerts::release_all(lock, context.now).await?;
+            endpoint::close(lock, context.now).await?;
+        }
     }
     Ok(None)
 }
@@ -257,6 +265,7 @@ fn merged_body(monitor: &LockedMonitor, patch: &Map<String, Value>) -> Map<Strin
     );
     body.insert("scan".to_owned(), monitor.scan.clone());
     body.insert("alerts".to_owned(), monitor.rules.clone());
+    body.insert("notify".to_owned(), monitor.notify.clone().into());
     body.insert(
         "max_requests_per_month".to_owned(),
         monitor.max_requests_per_month.into(),

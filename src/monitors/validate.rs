@@ -9,7 +9,7 @@ use super::monthly_limit;
 use super::relative_dates::{as_written, resolve_dates};
 use super::schedule::Schedule;
 use crate::contract::monitors::{
-    MonitorRequest, ParityGapPercent, Rule, RuleScope, ScheduleRequest, WebhookUrl,
+    MonitorRequest, NotifySettings, ParityGapPercent, Rule, RuleScope, ScheduleRequest, WebhookUrl,
 };
 use crate::contract::scans::{Priority, Samples};
 use crate::contract::{
@@ -55,6 +55,12 @@ pub(super) fn validate_body(
         .and_then(|url| WebhookUrl::read(url).ok());
     if let Some(error) = url.and_then(|url| guard.check_field("webhook_url", url.as_str()).err()) {
         errors.push(error);
+    }
+    let notify = body
+        .get("notify")
+        .and_then(|notify| NotifySettings::read(notify).ok());
+    if let Some(notify) = notify {
+        errors.merge(notify.cross_field_errors().prefix("notify"));
     }
     let next_slot = schedule.as_ref().and_then(|schedule| schedule.after(now));
     if let Some(error) = body.get("scan").and_then(scan_too_large) {

@@ -281,12 +281,12 @@ async fn delete_old_scans(pool: &PgPool, before: Timestamp) -> sqlx::Result<u64>
     }
 }
 
-/// Deletes alerts that fired before a time. Skips locked rows, as [`delete_slots`] does, because
+/// Deletes alerts that fired before a time, except those that wait to be sent. Skips locked rows, as [`delete_slots`] does, because
 /// the deletion of a monitor locks rows in another order.
 async fn delete_alerts(pool: &PgPool, before: Timestamp) -> sqlx::Result<u64> {
     let deleted = sqlx::query!(
         "delete from alerts where ctid = any (array(
-             select ctid from alerts where fired_at < $1 order by fired_at limit $2 for update skip locked))",
+             select ctid from alerts where fired_at < $1 and not is_held order by fired_at limit $2 for update skip locked))",
         before.to_sqlx() as _,
         MAX_ROWS,
     );

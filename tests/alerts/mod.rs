@@ -5,6 +5,7 @@ mod exactly_once;
 mod implausible;
 mod kill;
 mod lists;
+mod notify;
 mod past;
 mod price_sequences;
 mod size;

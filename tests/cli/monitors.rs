@@ -143,6 +143,9 @@ async fn alerts_and_deliveries_have_their_evidence() {
         out(&test, &["monitors", "show", &id]).contains("has fired and waits"),
         "its rule"
     );
+    test.patch(&id, &json!({"notify": {"digest_at": "08:00"}}))
+        .await;
+    assert!(out(&test, &["monitors", "show", &id]).contains("notify    {\"digest_at\":\"08:00\"}"));
     let deliveries = out(&test, &["deliveries"]);
     assert!(deliveries.contains("pending"), "{deliveries}");
     let delivery = out(&test, &["deliveries", "show"]);

@@ -337,7 +337,7 @@ async fn webhooks_are_described_with_their_signature() {
     let sent = description["webhooks"].as_object().unwrap();
     assert_eq!(
         sent.keys().collect::<Vec<_>>(),
-        ["monitor.alerts", "monitor.test"]
+        ["monitor.alerts", "monitor.digest", "monitor.test"]
     );
     for (event, item) in sent {
         let headers = array(&item["post"]["parameters"]);

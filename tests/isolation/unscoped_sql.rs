@@ -231,6 +231,16 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "when the tick has to look again",
     ),
     (
+        "select tenant_id, monitor_id from monitors where notify_at <= $1",
+        "monitors",
+        "the tick finds held alerts that are due; each monitor's are sent by themselves",
+    ),
+    (
+        "select min(notify_at) as",
+        "monitors",
+        "when the tick has to look again",
+    ),
+    (
         "select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id",
         "monitor_slots",
         "the tick finds runs that have ended; each is judged by itself",

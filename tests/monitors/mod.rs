@@ -6,6 +6,7 @@ mod control;
 mod create;
 mod decisions;
 mod kill;
+mod notify;
 mod read;
 mod retention;
 mod tick;

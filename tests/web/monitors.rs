@@ -250,6 +250,15 @@ async fn an_alert_opens_with_its_evidence_and_is_sent_again() {
         shown.contains("fired, not armed") && shown.contains("150"),
         "{shown}"
     );
+    let notify = json!({"quiet_hours": {"from": "22:00", "until": "07:00"}, "digest_at": "08:00"});
+    test.patch(&id, &json!({"notify": notify})).await;
+    let shown = browser.page(&format!("/monitors/{id}")).await;
+    for expected in [
+        "Alerts are sent once a day, at 08:00, never between 22:00 and 07:00 Europe/London.",
+        "The next digest is at",
+    ] {
+        assert!(shown.contains(expected), "{expected}\n{shown}");
+    }
 
     let delivery = test.page("/v1/deliveries").await[0]["id"]
         .as_str()

@@ -126,6 +126,17 @@ fn describe(monitor: &Monitor) -> Result<String, Failure> {
         };
         lines.push(format!("webhook   {} ({state})", webhook.url));
     }
+    if let Some(notify) = &monitor.notify {
+        let held = monitor.held.map(|held| {
+            let until = time(held.notify_at);
+            format!(" ({} held until {until})", held.fired)
+        });
+        lines.push(format!(
+            "notify    {}{}",
+            serde_json::to_string(notify)?,
+            held.unwrap_or_default()
+        ));
+    }
     let limit = monitor
         .requests
         .max_per_month

@@ -10,7 +10,7 @@ use crate::contract::scans::{CellValues, ParityVerdict};
 use crate::contract::status::{SearchStatus, Verdict};
 use crate::contract::time_range::time_range_errors;
 use crate::contract::validation::ValidationErrors;
-use crate::ids::{AlertId, ItemId, MonitorId, ScanId};
+use crate::ids::{AlertId, DeliveryId, ItemId, MonitorId, ScanId};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
@@ -230,6 +230,14 @@ pub struct Alert {
     pub state_after: RuleState,
     /// When the run was evaluated.
     pub fired_at: Timestamp,
+    /// When it will be sent to the webhook, while `notify` of its monitor holds it. Never in events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub notify_at: Option<Timestamp>,
+    /// The delivery that reported it, with the other alerts of its run or digest. Never in events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub delivery_id: Option<DeliveryId>,
 }
 
 /// A price and its time.
@@ -334,7 +342,7 @@ pub struct RuleStanding {
 /// A page of alerts, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AlertPage {
-    /// The alerts as recorded; within one run the strongest first.
+    /// The alerts as recorded, with what became of them; within one run the strongest first.
     #[schema(value_type = Vec<Alert>)]
     pub data: Vec<Value>,
     /// Where the next page begins; null on the last.
@@ -362,4 +370,27 @@ pub struct MonitorAlerts {
     pub truncated: bool,
     /// The strongest alerts.
     pub alerts: Vec<Alert>,
+}
+
+/// The data of the event `monitor.digest`, sent to a monitor's webhook: the alerts that `notify`
+/// has held, of one or several runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MonitorDigest {
+    /// The monitor.
+    pub monitor_id: MonitorId,
+    /// Its name.
+    pub name: String,
+    /// When the oldest of its alerts fired, those that are not in `alerts` included.
+    pub since: Timestamp,
+    /// The time for which they were held: the end of the quiet hours, or that of the digest. The
+    /// event is later if no process ran, and earlier if `notify` was changed.
+    pub notify_at: Timestamp,
+    /// How many times the rules fired.
+    pub fired: u32,
+    /// `alerts` does not contain all of them: the others are at
+    /// `GET /v1/monitors/{id}/alerts?since=…`, at most a thousand per run.
+    pub truncated: bool,
+    /// The newest alerts; within one run the strongest first. Each has its `slot` and `scan_id`.
+    #[schema(value_type = Vec<Alert>)]
+    pub alerts: Vec<Value>,
 }

@@ -5,6 +5,7 @@
 
 mod alert;
 mod backtest;
+mod notify;
 mod queries;
 mod request;
 mod resource;
@@ -16,13 +17,14 @@ mod webhook;
 
 pub use alert::{
     Alert, AlertBaseline, AlertPage, AlertQuery, AlertsQuery, MonitorAlerts, MonitorAlertsQuery,
-    PriceMark, RuleStanding, RuleState, SearchedShare,
+    MonitorDigest, PriceMark, RuleStanding, RuleState, SearchedShare,
 };
 pub use backtest::{Backtest, BacktestAlert, BacktestDays, BacktestQuery, NotReplayed};
+pub use notify::{NotifySettings, QuietHours, WallTime};
 pub use queries::{MonitorsQuery, SlotsQuery};
 pub use request::{MonitorName, MonitorPatch, MonitorRequest, MonthlyCeiling, WebhookUrl};
 pub use resource::{
-    Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorPreview,
+    HeldAlerts, Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorPreview,
     MonitorRequests, MonitorSchedule, MonitorStatus,
 };
 pub use rule::{

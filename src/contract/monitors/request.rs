@@ -1,6 +1,7 @@
 //! Requests that create and change a monitor. `monitors` checks its scan by planning the next slot,
 //! with the code for all scans.
 
+use super::notify::NotifySettings;
 use super::rule::Rule;
 use super::scan::MonitorScan;
 use super::schedule::ScheduleRequest;
@@ -25,6 +26,8 @@ request_body! {
             alerts: BoundedList<Rule, 0, 20>;
             /// The receiver of alerts: an https URL on the public internet.
             webhook_url: WebhookUrl;
+            /// When alerts are sent to the webhook. Otherwise each run sends its alerts at once.
+            notify: NotifySettings;
             /// The maximum billed requests per calendar month in the schedule's time zone. A slot
             /// whose run could exceed it is skipped.
             max_requests_per_month: MonthlyCeiling;
@@ -45,8 +48,9 @@ request_body! {
 
 request_body! {
     /// Body of `PATCH /v1/monitors/{id}`. An absent field stays unchanged; a given one replaces the
-    /// whole old value: `schedule`, `scan` and `alerts` are not merged. `null` removes
-    /// `webhook_url` and `max_requests_per_month`; for the others it is the same as absent.
+    /// whole old value: `schedule`, `scan`, `alerts` and `notify` are not merged. `null` removes
+    /// `webhook_url`, `notify` and `max_requests_per_month`; for the others it is the same as
+    /// absent.
     pub struct MonitorPatch for "monitors" {
         required {}
         optional {
@@ -60,6 +64,9 @@ request_body! {
             alerts: BoundedList<Rule, 0, 20>;
             /// The receiver of alerts.
             webhook_url: WebhookUrl;
+            /// When alerts are sent to the webhook. Alerts that the new times do not hold are sent
+            /// at once.
+            notify: NotifySettings;
             /// The maximum billed requests per calendar month.
             max_requests_per_month: MonthlyCeiling;
         }

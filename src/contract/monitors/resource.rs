@@ -1,6 +1,7 @@
 //! Responses with a monitor.
 
 use super::alert::RuleStanding;
+use super::notify::NotifySettings;
 use super::rule::Rule;
 use super::scan::MonitorScan;
 use super::slot::MonitorSlot;
@@ -29,6 +30,7 @@ use utoipa::ToSchema;
         "last_fired": {"price": 189, "at": "2026-12-01T06:00:09Z"}
     }],
     "webhook_url": null, "webhook": null, "webhook_secret": null,
+    "notify": null, "next_digest_at": null, "held": null,
     "status": "active", "status_reason": null,
     "next_slot": "2026-12-02T06:00:00Z",
     "last_slot": {
@@ -67,6 +69,20 @@ pub struct Monitor {
     /// The signing secret of its deliveries. Only in the first response to the request that set the
     /// webhook, not when that request is repeated with its `Idempotency-Key`.
     pub webhook_secret: Option<ShownSecret>,
+    /// When its alerts are sent to the webhook; null: each run sends its alerts at once.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub notify: Option<NotifySettings>,
+    /// The time of its next digest, which is sent if there are alerts for it; null without
+    /// `digest_at` or a webhook.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub next_digest_at: Option<Timestamp>,
+    /// Its alerts that wait for the end of the quiet hours or for the digest; null if there are
+    /// none.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub held: Option<HeldAlerts>,
     /// Whether it is active.
     pub status: MonitorStatus,
     /// Why it is paused.
@@ -97,6 +113,15 @@ pub struct MonitorSchedule {
     pub cron: String,
     /// The IANA time zone of the cron fields.
     pub timezone: String,
+}
+
+/// Alerts that wait to be sent together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HeldAlerts {
+    /// How many times the rules fired.
+    pub fired: u64,
+    /// When they are sent; if in the past, as soon as a process does it.
+    pub notify_at: Timestamp,
 }
 
 /// A preview of a monitor.

@@ -11,7 +11,7 @@ const URL: &str =
     "an https URL of at most 2000 characters, without a user name, a password or a fragment";
 const NAME: &str = "text of 1 to 200 characters without control characters, not spaces alone";
 
-fn rows() -> [FieldCase; 6] {
+fn rows() -> [FieldCase; 7] {
     let schedule = json!({"cron": "0 6 * * *", "timezone": "UTC"});
     let rules = |count: usize| json!(vec![json!({"type": "new_low"}); count]);
     let long = |length: usize| {
@@ -65,6 +65,12 @@ fn rows() -> [FieldCase; 6] {
             Box::leak(list.into_boxed_str()),
         ),
         FieldCase("webhook_url", urls, no_urls, URL),
+        FieldCase(
+            "notify",
+            json!([{"digest_at": "08:00"}, {"quiet_hours": {"from": "22:00", "until": "07:00"}}]),
+            json!([[], "08:00", 8]),
+            "an object with the fields `quiet_hours`, `digest_at`",
+        ),
         FieldCase(
             "max_requests_per_month",
             json!([1, 2_147_483_647]),

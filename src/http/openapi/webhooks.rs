@@ -7,7 +7,10 @@ use utoipa::openapi::OpenApi;
 use crate::contract::webhooks::WebhookEvent;
 
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(monitor_alerts, monitor_test), components(schemas(WebhookEvent)))]
+#[openapi(
+    paths(monitor_alerts, monitor_digest, monitor_test),
+    components(schemas(WebhookEvent))
+)]
 struct WebhookRequests;
 
 /// The headers of every attempt (Standard Webhooks 1.0).
@@ -53,6 +56,15 @@ enum ReceiverResponses {
     request_body(content = ref("#/components/schemas/MonitorAlertsEvent")), responses(ReceiverResponses))]
 #[expect(dead_code, reason = "only for the OpenAPI description")]
 fn monitor_alerts() {}
+
+/// Alerts that were held
+///
+/// Of a monitor with `notify`: the alerts that fired in its quiet hours, when they end, or those of a
+/// day, once a day; newest alerts first. Without any there is no event.
+#[utoipa::path(post, path = "monitor.digest", tag = "Webhook events", operation_id = "receive_monitor_digest", security(()), params(SignatureHeaders),
+    request_body(content = ref("#/components/schemas/MonitorDigestEvent")), responses(ReceiverResponses))]
+#[expect(dead_code, reason = "only for the OpenAPI description")]
+fn monitor_digest() {}
 
 /// Webhook test
 ///

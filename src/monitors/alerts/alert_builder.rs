@@ -3,6 +3,7 @@
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::apply_rule::FiringCause;
@@ -22,7 +23,7 @@ use crate::ids::{AlertId, MonitorId, ScanId};
 /// The most stored alerts of one run. Further firings are only counted.
 pub(super) const MAX_STORED_ALERTS: usize = 1_000;
 /// The most alerts in a delivery.
-const MAX_SENT_ALERTS: usize = 100;
+pub(super) const MAX_SENT_ALERTS: usize = 100;
 /// The largest size of a delivery's alerts, in bytes: links may be long.
 const MAX_EVENT_BYTES: usize = 200_000;
 
@@ -199,6 +200,8 @@ fn build_alert(
         state_before: rule_state(&firing.before),
         state_after: rule_state(&firing.after),
         fired_at: run_info.fired_at,
+        notify_at: None,
+        delivery_id: None,
     }
 }
 
@@ -285,12 +288,7 @@ fn searched_share(run: &RunSnapshot) -> SearchedShare {
 
 /// The event for the monitor's webhook, with as many of the strongest alerts as fit.
 pub(super) fn webhook_event(run_info: &RunInfo, fired: usize, alerts: &[Alert]) -> MonitorAlerts {
-    let mut bytes = 0;
-    let fit = alerts.iter().take(MAX_SENT_ALERTS).take_while(|alert| {
-        bytes += serde_json::to_string(alert).map_or(0, |text| text.len());
-        bytes <= MAX_EVENT_BYTES
-    });
-    let sent: Vec<_> = fit.cloned().collect();
+    let sent = fitting(alerts);
     MonitorAlerts {
         monitor_id: run_info.monitor,
         name: run_info.name.clone(),
@@ -301,4 +299,14 @@ pub(super) fn webhook_event(run_info: &RunInfo, fired: usize, alerts: &[Alert]) 
         truncated: sent.len() < fired,
         alerts: sent,
     }
+}
+
+/// As many of the first alerts as fit into an event.
+pub(super) fn fitting<T: Serialize + Clone>(alerts: &[T]) -> Vec<T> {
+    let mut bytes = 0;
+    let fit = alerts.iter().take(MAX_SENT_ALERTS).take_while(|alert| {
+        bytes += serde_json::to_string(alert).map_or(0, |text| text.len());
+        bytes <= MAX_EVENT_BYTES
+    });
+    fit.cloned().collect()
 }

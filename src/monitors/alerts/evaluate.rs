@@ -8,28 +8,26 @@ use sqlx::PgConnection;
 
 use super::alert_builder::{self, RunInfo};
 use super::evaluation::Evaluation;
+use super::held;
 use super::past;
 use super::rule_key::{self, RuleKey};
 use super::run_snapshot::RunSnapshot;
 use super::state::ScopeStates;
 use super::store::{self, EvaluationRecord};
-use crate::commands::CommandError;
 use crate::contract::monitors::{Alert, MonitorAlerts, Rule};
 use crate::db;
 use crate::ids::{MonitorId, TenantId};
 use crate::monitors::store::UnevaluatedSlot;
 use crate::scans::cells;
-use crate::webhooks::{self, MonitorLock};
+use crate::webhooks::MonitorLock;
 
-/// The type of the webhook event.
-const EVENT: &str = "monitor.alerts";
 /// The default time limit for the rules of a run. The transaction waits for them, and the database
 /// ends a transaction that is idle for 30 seconds. Without the limit, such a slot would be retried
 /// for ever and block the slots after it.
 pub const MAX_EVALUATION_TIME: Duration = Duration::from_secs(20);
 
 /// Evaluates a slot whose monitor is locked. One commit writes the rules' states, the alerts, one
-/// delivery and the slot's record. `false`: the scan runs again because of a retry; nothing was
+/// delivery (unless they are held) and the slot's record. `false`: the scan runs again because of a retry; nothing was
 /// written.
 ///
 /// Only failures of the database are retried. Any other failure (unreadable rules or states, a run
@@ -115,9 +113,9 @@ pub(in crate::monitors) async fn evaluate_slot(
         }
     };
     store::save_states(lock.conn(), slot.tenant, slot.monitor, &evaluated.states).await?;
-    store::insert_alerts(lock.conn(), slot.tenant, &evaluated.alerts).await?;
     if let Some(event) = &evaluated.event {
-        enqueue_event(lock, event, now).await?;
+        let dispatch = held::dispatch(lock, event, now).await?;
+        store::insert_alerts(lock.conn(), slot.tenant, &evaluated.alerts, dispatch).await?;
     }
     store::record_evaluation(lock.conn(), slot, &evaluated.record, now).await?;
     Ok(true)
@@ -221,18 +219,5 @@ impl EvaluatedRun {
             event,
             record,
         })
-    }
-}
-
-/// Enqueues one event per run for the monitor's webhook, if it has one; sent after the commit.
-async fn enqueue_event(
-    lock: &mut MonitorLock<'_>,
-    event: &MonitorAlerts,
-    now: Timestamp,
-) -> sqlx::Result<()> {
-    match webhooks::enqueue(lock, EVENT, event, now).await {
-        Ok(_) => Ok(()),
-        Err(CommandError::Database(error)) => Err(error),
-        Err(other) => Err(sqlx::Error::Encode(other.into())),
     }
 }

@@ -4,7 +4,8 @@
 //! ```text
 //!  a run has ended ─► evaluate, in one transaction: cells ─► run_snapshot ─► rules ─► evaluation
 //!                     ─► alert_builder ─► write the rules' states, the alerts, the slot's record
-//!                     and one delivery `monitor.alerts`
+//!                     and one delivery `monitor.alerts`, or none while its alerts are held
+//!  held alerts are due ─► held: one delivery `monitor.digest`
 //!  GET /v1/alerts  ─► read
 //! ```
 //!
@@ -18,6 +19,7 @@ mod alert_builder;
 mod apply_rule;
 mod evaluate;
 mod evaluation;
+mod held;
 mod past;
 pub mod read;
 mod replay;
@@ -33,6 +35,7 @@ mod tests;
 pub use evaluate::MAX_EVALUATION_TIME;
 pub(super) use evaluate::{evaluate_slot, rules_changed};
 pub(super) use evaluation::rule_scope;
+pub(super) use held::{notify_changed, release_all, send_due};
 pub(super) use replay::RuleReplay;
 pub(super) use rule_traits::{RuleSubject, RuleTraits};
 pub(super) use standing::rule_standings;

@@ -9,11 +9,13 @@ use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
 use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
+use uuid::Uuid;
 
+use super::held::Dispatch;
 use super::rule_key::RuleKey;
 use super::state::{ScopeStates, state_key};
 use crate::contract::monitors::{Alert, AlertsQuery, Rule, RuleType};
-use crate::ids::{AlertId, MonitorId, TenantId};
+use crate::ids::{AlertId, DeliveryId, MonitorId, TenantId};
 use crate::monitors::store::UnevaluatedSlot;
 
 /// The largest states of one rule, uncompressed: 10,000 cells with 90 prices each take a fifth of
@@ -140,7 +142,12 @@ pub(super) async fn insert_alerts(
     conn: &mut PgConnection,
     tenant: TenantId,
     alerts: &[Alert],
+    dispatch: Dispatch,
 ) -> sqlx::Result<()> {
+    let delivery = match dispatch {
+        Dispatch::Held => None,
+        Dispatch::Sent(delivery) => delivery,
+    };
     let Some(first) = alerts.first() else {
         return Ok(());
     };
@@ -155,8 +162,8 @@ pub(super) async fn insert_alerts(
         .collect::<Result<_, _>>()
         .map_err(|error| sqlx::Error::Encode(error.into()))?;
     sqlx::query!(
-        "insert into alerts (tenant_id, alert_id, monitor_id, rule_type, fired_at, alert)
-         select $1, x.id, $2, x.rule_type, $3, x.alert::json
+        "insert into alerts (tenant_id, alert_id, monitor_id, rule_type, fired_at, alert, is_held, delivery_id)
+         select $1, x.id, $2, x.rule_type, $3, x.alert::json, $7, $8
          from unnest($4::uuid[], $5::text[], $6::text[]) as x (id, rule_type, alert)",
         tenant.uuid(),
         first.monitor_id.uuid(),
@@ -164,6 +171,8 @@ pub(super) async fn insert_alerts(
         &ids,
         &types,
         &documents,
+        dispatch == Dispatch::Held,
+        delivery.map(DeliveryId::uuid),
     )
     .execute(conn)
     .await?;
@@ -276,11 +285,14 @@ pub(super) async fn list_alerts(
     limit: i64,
 ) -> sqlx::Result<Vec<(Timestamp, AlertId, Value)>> {
     let rows = sqlx::query!(
-        "select fired_at, alert_id, alert from alerts
-           where tenant_id = $1 and ($2::uuid is null or monitor_id = $2) and ($3::text is null or rule_type = $3)
+        r#"select fired_at, alert_id, alert, delivery_id,
+                  case when is_held then (select m.notify_at from monitors m where m.tenant_id = $1 and m.monitor_id = a.monitor_id) end
+                      as "notify_at: SqlTimestamp"
+           from alerts a
+           where a.tenant_id = $1 and ($2::uuid is null or monitor_id = $2) and ($3::text is null or rule_type = $3)
              and ($4::timestamptz is null or fired_at >= $4) and ($5::timestamptz is null or fired_at < $5)
              and ($6::timestamptz is null or fired_at < $6 or fired_at = $6 and alert_id < $7)
-           order by fired_at desc, alert_id desc limit $8",
+           order by fired_at desc, alert_id desc limit $8"#,
         tenant.uuid(),
         query.monitor_id.map(MonitorId::uuid),
         query.r#type.map(RuleType::as_str),
@@ -293,8 +305,27 @@ pub(super) async fn list_alerts(
     let rows = rows.fetch_all(pool).await?;
     Ok(rows
         .into_iter()
-        .map(|row| (row.fired_at.to_jiff(), row.alert_id.into(), row.alert))
+        .map(|row| {
+            let alert = with_dispatch(row.alert, row.notify_at, row.delivery_id);
+            (row.fired_at.to_jiff(), row.alert_id.into(), alert)
+        })
         .collect())
+}
+
+/// An alert as recorded, with the time until which it is held or its delivery.
+fn with_dispatch(
+    mut alert: Value,
+    notify_at: Option<SqlTimestamp>,
+    delivery: Option<Uuid>,
+) -> Value {
+    if let Some(fields) = alert.as_object_mut() {
+        let notify_at = notify_at.map(|at| ("notify_at", at.to_jiff().to_string()));
+        let delivery = delivery.map(|id| ("delivery_id", DeliveryId::from(id).to_string()));
+        for (name, text) in notify_at.into_iter().chain(delivery) {
+            fields.insert(name.to_owned(), text.into());
+        }
+    }
+    alert
 }
 
 pub(super) async fn find_alert(
@@ -302,10 +333,14 @@ pub(super) async fn find_alert(
     tenant: TenantId,
     id: AlertId,
 ) -> sqlx::Result<Option<Value>> {
-    let alert = sqlx::query_scalar!(
-        "select alert from alerts where tenant_id = $1 and alert_id = $2",
+    let row = sqlx::query!(
+        r#"select alert, delivery_id,
+                  case when is_held then (select m.notify_at from monitors m where m.tenant_id = $1 and m.monitor_id = a.monitor_id) end
+                      as "notify_at: SqlTimestamp"
+           from alerts a where a.tenant_id = $1 and alert_id = $2"#,
         tenant.uuid(),
         id.uuid(),
     );
-    alert.fetch_optional(pool).await
+    let row = row.fetch_optional(pool).await?;
+    Ok(row.map(|row| with_dispatch(row.alert, row.notify_at, row.delivery_id)))
 }

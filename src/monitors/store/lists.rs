@@ -21,6 +21,11 @@ pub(in crate::monitors) struct MonitorRow {
     pub(in crate::monitors) timezone: String,
     pub(in crate::monitors) scan: Json<Box<RawValue>>,
     pub(in crate::monitors) rules: Value,
+    pub(in crate::monitors) notify: Option<Value>,
+    /// When its held alerts are sent.
+    pub(in crate::monitors) notify_at: Option<SqlTimestamp>,
+    pub(in crate::monitors) held_fired: i64,
+    pub(in crate::monitors) notified_for: Option<SqlTimestamp>,
     pub(in crate::monitors) max_requests_per_month: Option<i32>,
     /// The reason of its pause.
     pub(in crate::monitors) pause: Option<String>,
@@ -80,7 +85,8 @@ pub(in crate::monitors) async fn monitor_rows(
     };
     sqlx::query_as!(
         MonitorRow,
-        r#"select m.monitor_id, m.name, m.cron, m.timezone, m.scan as "scan: Json<Box<RawValue>>", m.rules, m.max_requests_per_month, p.pause, m.next_slot,
+        r#"select m.monitor_id, m.name, m.cron, m.timezone, m.scan as "scan: Json<Box<RawValue>>", m.rules, m.notify, m.notify_at, m.held_fired, m.notified_for,
+                  m.max_requests_per_month, p.pause, m.next_slot,
                   exists (select from key_grants g where g.tenant_id = $1 and g.grant_id = m.grant_id and g.wiped_at is null) as "holds_key!",
                   (select json_build_object('slot', s.slot, 'kind', s.kind, 'outcome', s.outcome, 'reason', s.reason, 'scan_id', s.scan_id,
                                             'decided_at', s.decided_at, 'evaluated_at', s.evaluated_at, 'fired', s.fired, 'alerts', s.alerts,

@@ -20,7 +20,7 @@ use futures::StreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use sqlx::PgConnection;
 
-use super::{ERROR_PAUSE, LONGEST_SLEEP, MAX_PER_PASS, PassTally, SHORTEST_SLEEP, Ticker};
+use super::{ERROR_PAUSE, MAX_PER_PASS, PassTally, Ticker, sleep_until};
 use crate::commands::RequestContext;
 use crate::contract::monitors::{SlotKind, SlotOutcome};
 use crate::db;
@@ -71,12 +71,7 @@ impl SlotPass {
         if self.failed > 0 {
             return ERROR_PAUSE;
         }
-        let until = self
-            .next
-            .map(|next| Duration::try_from(next.duration_since(now)).unwrap_or_default());
-        until
-            .unwrap_or(LONGEST_SLEEP)
-            .clamp(SHORTEST_SLEEP, LONGEST_SLEEP)
+        sleep_until(self.next, now)
     }
 }
 

@@ -186,7 +186,8 @@ pub(super) async fn copy_table(
     }
 }
 
-/// Parks the copy: its lanes are copied as paused, its monitors and deliveries are not due.
+/// Parks the copy: its lanes are copied as paused, its monitors, held alerts and deliveries are not
+/// due.
 pub(super) async fn park(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
     sqlx::query!(
         "update monitors set not_before = '9999-01-01 00:00:00+00' where tenant_id = $1",
@@ -207,7 +208,7 @@ pub(super) async fn park(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Res
 pub(super) async fn is_parked(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<bool> {
     let parked = sqlx::query_scalar!(
         r#"select not exists (select from lanes where tenant_id = $1 and paused_until is distinct from 'infinity')
-              and not exists (select from monitors where tenant_id = $1 and next_slot is not null
+              and not exists (select from monitors where tenant_id = $1 and (next_slot is not null or notify_at is not null)
                               and not_before is distinct from '9999-01-01 00:00:00+00')
               and not exists (select from webhook_endpoints where tenant_id = $1 and next_at is not null) as "parked!""#,
         tenant.uuid()

@@ -5,6 +5,7 @@ use axum::http::header::{CACHE_CONTROL, HeaderValue};
 use axum::response::Response;
 use maud::{Markup, html};
 
+use super::words;
 use crate::contract::monitors::{Monitor, OffReason, ShownSecret};
 use crate::contract::webhooks::Delivery;
 use crate::web::deliveries;
@@ -49,6 +50,12 @@ pub(super) fn card(session: &Session, monitor: &Monitor, recent: &[Delivery]) ->
                         }
                         dt { "Last delivered" }
                         dd { @match webhook.delivered_at { Some(at) => { (parts::time(at)) } None => { "never" } } }
+                    }
+                    @if let Some(notify) = &monitor.notify {
+                        p class="sub" { (words::notify(notify, &monitor.schedule.timezone))
+                            @if let Some(held) = &monitor.held { " " (parts::count(held.fired)) " held until " (words::zoned(held.notify_at, &monitor.schedule.timezone)) "." }
+                            @else if let Some(next) = monitor.next_digest_at { " The next digest is at " (words::zoned(next, &monitor.schedule.timezone)) "." }
+                        }
                     }
                     div class="actions" { (actions(session, monitor, webhook.off_at.is_some())) }
                     @if recent.is_empty() {

@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
+use crate::contract::monitors::NotifySettings;
 use crate::contract::{Endpoint, RawJson};
 
 /// The scan of a monitor: `TLV → LHR, one way, +7d to +36d`.
@@ -12,6 +13,25 @@ pub(in crate::web) fn scan(scan: &RawJson) -> String {
     scan.read::<Map<String, Value>>()
         .map(|scan| describe(&scan))
         .unwrap_or_default()
+}
+
+/// When alerts are sent: `Alerts are sent once a day, at 08:00 Europe/London.`
+pub(super) fn notify(notify: &NotifySettings, zone: &str) -> String {
+    let quiet = notify.quiet_hours.as_ref().map(|quiet| {
+        let (from, until) = (quiet.from.as_str(), quiet.until.as_str());
+        format!("between {from} and {until} {zone}")
+    });
+    match (&notify.digest_at, quiet) {
+        (Some(at), None) => format!("Alerts are sent once a day, at {} {zone}.", at.as_str()),
+        (Some(at), Some(quiet)) => format!(
+            "Alerts are sent once a day, at {}, never {quiet}.",
+            at.as_str()
+        ),
+        (None, quiet) => format!(
+            "Alerts {} are sent together when these hours end.",
+            quiet.unwrap_or_default()
+        ),
+    }
 }
 
 fn describe(scan: &Map<String, Value>) -> String {
