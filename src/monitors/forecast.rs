@@ -5,9 +5,10 @@
 use jiff::{Timestamp, ToSpan as _};
 use sqlx::PgConnection;
 
+use super::confirm;
 use super::monthly_limit;
 use super::schedule::Schedule;
-use crate::contract::monitors::MonitorForecast;
+use crate::contract::monitors::{MonitorForecast, Rule};
 use crate::ids::TenantId;
 use crate::scans::plan::ScanPlan;
 use crate::scans::preview;
@@ -18,12 +19,15 @@ pub(super) async fn forecast(
     tenant: Option<TenantId>,
     schedule: &Schedule,
     plan: &ScanPlan,
+    rules: &[Rule],
     ceiling: Option<u32>,
     now: Timestamp,
 ) -> sqlx::Result<MonitorForecast> {
     let slots = slots_of_month(schedule, now);
-    let requests_per_run = preview::requests(plan);
-    let requests_per_month = monthly_limit::requests_per_month(plan, slots, ceiling);
+    let again = confirm::most_searches(rules, plan);
+    let requests_per_run = preview::requests_with(plan, again);
+    let requests_per_month =
+        monthly_limit::requests_per_month(plan, requests_per_run, slots, ceiling);
     let plans = preview::monthly_costs(
         conn,
         tenant,

@@ -198,6 +198,7 @@ async fn update_locked(
                 Some(tenant),
                 schedule,
                 plan,
+                request.rules(),
                 ceiling,
                 context.now,
             )
