@@ -301,10 +301,10 @@ async fn a_confirming_search_takes_no_stored_answer() {
     let test = AlertTest::open().await;
     test.sell(&[&[150, 0, 155], &[300]]);
     let mut body = dates(2, &below(200));
-    let id = test.submit(&json!({
+    let scan = json!({
         "endpoint": "flights/oneway", "request": body["scan"]["request"], "sweep": body["scan"]["sweep"]
-    }));
-    test.wait_until_ended(&id.await).await;
+    });
+    test.wait_until_ended(&test.submit(&scan).await).await;
     body["scan"]["max_age_seconds"] = json!(2_678_400);
     let id = test.monitor(&body).await;
     let before = test.upstream.count();

@@ -61,7 +61,6 @@ pub struct SlotJudgement {
     /// Number of times that a rule with `confirm` did not fire, because its price was not found by a
     /// second search: that did not complete, or was not made. The rule stays as it was; `reason` may
     /// say more.
-    #[serde(default)]
     pub unconfirmed: u32,
 }
 
