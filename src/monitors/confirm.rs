@@ -7,12 +7,10 @@ use jiff::Timestamp;
 use sqlx::PgPool;
 
 use super::schedule::Schedule;
-use super::store::{self, FoundPrice, LockedMonitor, StoredConfirmation, UnevaluatedSlot};
+use super::store::{self, FirstPrice, LockedMonitor, StoredConfirmation, UnevaluatedSlot};
 use crate::commands::RequestContext;
-use crate::contract::monitors::{Rule, RuleScope};
 use crate::ids::GrantId;
 use crate::scans::confirm::{Confirming, NO_BUDGET, search_once_more};
-use crate::scans::plan::ScanPlan;
 use crate::tenants::{self, GrantError, Keyring};
 use crate::webhooks::MonitorLock;
 
@@ -43,7 +41,7 @@ pub(super) async fn begin(
     lock: &mut MonitorLock<'_>,
     access: KeyAccess<'_>,
     slot: &UnevaluatedSlot,
-    found: Vec<FoundPrice>,
+    found: Vec<FirstPrice>,
     now: Timestamp,
 ) -> sqlx::Result<Begun> {
     let refused = |why: &str| Ok(Begun::Refused(reason(why)));
@@ -114,16 +112,4 @@ async fn month_left(
     Ok(Some(
         u32::try_from(i64::from(ceiling) - spent).unwrap_or_default(),
     ))
-}
-
-/// How many searches of a run may be made once more.
-pub(super) fn most_searches(rules: &[Rule], plan: &ScanPlan) -> u32 {
-    let items = plan.items.len();
-    let searches = rules.iter().filter(|rule| rule.confirms()).map(|rule| {
-        match super::alerts::rule_scope(rule) {
-            RuleScope::Scan => 1,
-            RuleScope::Cell => MAX_OF_RULE.min(items),
-        }
-    });
-    u32::try_from(searches.sum::<usize>().min(items)).unwrap_or(u32::MAX)
 }

@@ -16,7 +16,7 @@ pub(super) use lists::{
     run_prices, slot_rows,
 };
 pub(super) use slots::{
-    Decision, FoundPrice, StoredConfirmation, UnevaluatedSlot, active_runs, has_later_run,
+    Decision, FirstPrice, StoredConfirmation, UnevaluatedSlot, active_runs, has_later_run,
     last_decided, last_manual_slot, lock_unevaluated, record_confirmation, record_decisions,
     requests_spent, unevaluated_slots,
 };

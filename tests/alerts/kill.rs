@@ -93,7 +93,7 @@ async fn each_run_fires_once_while_processes_are_killed() {
     }
     assert_eq!(
         fixture.count("select count(*) from (select distinct monitor_id, rule_type, fired_at from alerts) a").await,
-        monitors * 6
+        monitors * 4
     );
     assert_eq!(
         fixture

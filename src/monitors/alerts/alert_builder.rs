@@ -18,7 +18,7 @@ use crate::contract::monitors::{
 };
 use crate::contract::scans::{ItemState, Parity};
 use crate::ids::{AlertId, MonitorId, ScanId};
-use crate::monitors::store::FoundPrice;
+use crate::monitors::store::FirstPrice;
 
 /// The most stored alerts of one run. Further firings are only counted.
 pub(super) const MAX_STORED_ALERTS: usize = 1_000;
@@ -52,7 +52,7 @@ pub(super) struct Firing {
     /// With the index of the baseline's cell.
     pub(super) parity: Option<(Parity, usize)>,
     /// The price as it was found first, if a second search has found it again.
-    pub(super) found_first: Option<FoundPrice>,
+    pub(super) found_first: Option<FirstPrice>,
     pub(super) before: ScopeState,
     pub(super) after: ScopeState,
 }

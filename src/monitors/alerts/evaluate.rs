@@ -18,7 +18,7 @@ use crate::contract::monitors::{Alert, MonitorAlerts, Rule};
 use crate::db;
 use crate::ids::{MonitorId, TenantId};
 use crate::monitors::confirm::{self, Begun, KeyAccess, MAX_OF_RULE};
-use crate::monitors::store::{FoundPrice, StoredConfirmation, UnevaluatedSlot};
+use crate::monitors::store::{FirstPrice, StoredConfirmation, UnevaluatedSlot};
 use crate::scans::cells;
 use crate::webhooks::{self, MonitorLock};
 
@@ -164,7 +164,7 @@ pub(super) struct EvaluatedRun {
     event: Option<MonitorAlerts>,
     pub(super) record: EvaluationRecord,
     /// The prices on which rules with `confirm` would fire, the strongest first.
-    to_confirm: Vec<FoundPrice>,
+    to_confirm: Vec<FirstPrice>,
 }
 
 impl EvaluatedRun {
@@ -250,16 +250,16 @@ impl EvaluatedRun {
 
 /// The prices of firings that wait for a second search, each item once, at most [`MAX_OF_RULE`] of
 /// each rule.
-fn prices_to_confirm(run: &RunSnapshot, firings: Vec<Firing>) -> Vec<FoundPrice> {
+fn prices_to_confirm(run: &RunSnapshot, firings: Vec<Firing>) -> Vec<FirstPrice> {
     let mut of_rule = HashMap::<usize, usize>::new();
-    let mut found = Vec::<FoundPrice>::new();
+    let mut found = Vec::<FirstPrice>::new();
     for firing in firings {
         let Some(price) = firing.price else { continue };
         let count = of_rule.entry(firing.rule).or_default();
         *count += 1;
         let item = run.item_of(&price);
         if *count <= MAX_OF_RULE && found.iter().all(|other| other.item != item) {
-            found.push(FoundPrice {
+            found.push(FirstPrice {
                 item,
                 price: price.amount,
                 at: price.at,

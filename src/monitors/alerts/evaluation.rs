@@ -11,7 +11,7 @@ use crate::contract::SearchStatus;
 use crate::contract::monitors::{Rule, RuleScope};
 use crate::contract::scans::{Parity, ParityVerdict};
 use crate::ids::ItemId;
-use crate::monitors::store::FoundPrice;
+use crate::monitors::store::FirstPrice;
 
 /// The key of the state of the whole scan. No cell has it.
 pub(super) const WHOLE_SCAN: &str = "";
@@ -35,13 +35,13 @@ enum ConfirmMode {
     #[default]
     Ignored,
     /// A second search of the prices on which they fire; these had one, as they were found first.
-    Demanded(HashMap<ItemId, FoundPrice>),
+    Demanded(HashMap<ItemId, FirstPrice>),
 }
 
 impl Evaluation {
     /// An evaluation in which rules with `confirm` fire only on prices that a second search has
     /// found; `searched` had one.
-    pub(super) fn confirming(searched: impl IntoIterator<Item = FoundPrice>) -> Self {
+    pub(super) fn confirming(searched: impl IntoIterator<Item = FirstPrice>) -> Self {
         let searched = searched.into_iter().map(|found| (found.item, found));
         Self {
             confirm: ConfirmMode::Demanded(searched.collect()),
@@ -256,7 +256,7 @@ impl RuleEvaluation<'_> {
         &self,
         run: Option<&RunSnapshot>,
         price: Option<&LowestPrice>,
-    ) -> Result<Option<FoundPrice>, Unconfirmed> {
+    ) -> Result<Option<FirstPrice>, Unconfirmed> {
         let ConfirmMode::Demanded(searched) = &self.evaluation.confirm else {
             return Ok(None);
         };

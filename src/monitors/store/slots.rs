@@ -207,7 +207,7 @@ pub(in crate::monitors) struct UnevaluatedSlot {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::monitors) struct StoredConfirmation {
     pub(in crate::monitors) began_at: Timestamp,
-    pub(in crate::monitors) prices: Vec<FoundPrice>,
+    pub(in crate::monitors) prices: Vec<FirstPrice>,
 }
 
 impl StoredConfirmation {
@@ -222,19 +222,19 @@ impl StoredConfirmation {
     into = "(ItemId, String, Timestamp)",
     try_from = "(ItemId, String, Timestamp)"
 )]
-pub(in crate::monitors) struct FoundPrice {
+pub(in crate::monitors) struct FirstPrice {
     pub(in crate::monitors) item: ItemId,
     pub(in crate::monitors) price: Decimal,
     pub(in crate::monitors) at: Timestamp,
 }
 
-impl From<FoundPrice> for (ItemId, String, Timestamp) {
-    fn from(found: FoundPrice) -> Self {
+impl From<FirstPrice> for (ItemId, String, Timestamp) {
+    fn from(found: FirstPrice) -> Self {
         (found.item, found.price.to_string(), found.at)
     }
 }
 
-impl TryFrom<(ItemId, String, Timestamp)> for FoundPrice {
+impl TryFrom<(ItemId, String, Timestamp)> for FirstPrice {
     type Error = rust_decimal::Error;
 
     fn try_from((item, price, at): (ItemId, String, Timestamp)) -> Result<Self, Self::Error> {

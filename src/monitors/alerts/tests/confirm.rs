@@ -6,7 +6,7 @@ use super::{at, rule, run};
 use crate::contract::monitors::Rule;
 use crate::monitors::alerts::evaluation::Evaluation;
 use crate::monitors::alerts::state::ScopeStates;
-use crate::monitors::store::FoundPrice;
+use crate::monitors::store::FirstPrice;
 
 /// Each rule that takes `confirm`, with a run after which it can fire and one on which it does.
 fn rules() -> Vec<(Rule, &'static str, &'static str)> {
@@ -57,7 +57,7 @@ fn a_second_search_has_to_be_later_and_complete() {
             (format!("{} partial", fires.replace(" low", "")), 1, 0),
         ] {
             let second = run(&fires, 2);
-            let found = FoundPrice {
+            let found = FirstPrice {
                 item: second.cells.all[0].items[0].observation.item,
                 price: 150.into(),
                 at: at(found_at),
