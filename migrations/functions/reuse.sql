@@ -127,7 +127,7 @@ begin
         update scan_items i
         set state = 'done', attempt = f.number, worker_id = null, not_before = null, search_status = b.search_status, reason = b.reason,
             results = b.results, best_price = b.best_price, currency = b.currency, observed_at = f.observed_at, latency_ms = null,
-            error = null, reused_item = f.source, reused_from = f.attempt_id, reused_at = p_now
+            error = null, reused_item = f.source, reused_from = f.attempt_id, reused_at = p_now, joined = f.waits
         from found f
         cross join lateral (select * from scan_items b
                             where b.tenant_id = p_tenant and b.item_id between f.source and f.source

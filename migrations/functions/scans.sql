@@ -135,13 +135,78 @@ begin
     return end_scan_if_done(p_now, scan);
 end $$;
 
+-- Settles the confirming searches of a scan that have ended in this transaction (monitors.md, rule 87): a complete answer stays, and the item
+-- was searched, whatever answer it had taken before; otherwise the item has its earlier answer again. The counts and the best price follow.
+-- The caller has updated the scan, and holds the locks of these items: whatever ends an item ends in end_scan_if_done, so no other transaction
+-- can have left one.
+create or replace function settle_confirmations(p_scan scans) returns scans
+language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set plan_cache_mode = force_generic_plan
+as $$
+declare
+    scan scans;
+    kept uuid[];   -- items with their earlier answer
+begin
+    with ended as materialized (
+        select i.item_id, i.row_id, i.state, i.search_status, i.joined, i.reused_from is not null as took, k.*,
+               i.state = 'done' and i.search_status in ('ok', 'empty') as is_whole
+        from unnest(p_scan.confirming) as x (item_id)
+        cross join lateral (select i.*, i.ctid as row_id from scan_items i
+                            where i.tenant_id = p_scan.tenant_id and i.item_id between x.item_id and x.item_id
+                            order by i.item_id limit 1) i
+        cross join lateral jsonb_to_record(i.earlier) as k (kept_status text, kept_reason text, kept_results integer, kept_price numeric,
+                                                            kept_currency text, kept_at timestamptz, kept_latency integer,
+                                                            kept_offer jsonb)
+        where i.state in ('done', 'failed', 'cancelled')
+    ), searched as (
+        update scan_items i set earlier = null, joined = false, reused_item = null, reused_from = null, reused_at = null
+        from ended e where e.is_whole and i.tenant_id = p_scan.tenant_id and i.ctid = e.row_id
+    ), restored as (
+        update scan_items i
+        set earlier = null, state = 'done', search_status = e.kept_status, reason = e.kept_reason, results = e.kept_results,
+            best_price = e.kept_price, currency = e.kept_currency, observed_at = e.kept_at, latency_ms = e.kept_latency, error = null
+        from ended e where not e.is_whole and i.tenant_id = p_scan.tenant_id and i.ctid = e.row_id
+    ), offered as (
+        update item_offers o
+        set seller = k.seller, board = k.board, link = k.link, band_low = k.band_low, band_high = k.band_high, verdict = k.verdict
+        from ended e cross join lateral jsonb_populate_record(null::item_offers, e.kept_offer) k
+        where not e.is_whole and e.kept_offer is not null and o.tenant_id = p_scan.tenant_id and o.item_id = e.item_id
+    ), counted as (
+        update scans s
+        set ok = s.ok + c.ok, partial = s.partial + c.partial, degraded = s.degraded - c.degraded, failed = s.failed - c.failed,
+            cancelled = s.cancelled - c.cancelled, reused = s.reused - c.reused, joined = s.joined - c.joined,
+            confirming = nullif(array(select x from unnest(s.confirming) x where x <> all (c.items)), '{}')
+        from (select array_agg(e.item_id) as items,
+                     count(*) filter (where not e.is_whole and e.kept_status = 'ok') as ok,
+                     count(*) filter (where not e.is_whole and e.kept_status = 'partial')
+                         - count(*) filter (where e.state = 'done' and e.search_status = 'partial') as partial,
+                     count(*) filter (where e.state = 'done' and e.search_status = 'degraded') as degraded,
+                     count(*) filter (where e.state = 'failed') as failed,
+                     count(*) filter (where e.state = 'cancelled') as cancelled,
+                     count(*) filter (where e.is_whole and e.took and not e.joined) as reused,
+                     count(*) filter (where e.is_whole and e.took and e.joined) as joined
+              from ended e) c
+        where c.items is not null and s.tenant_id = p_scan.tenant_id and s.scan_id = p_scan.scan_id
+    )
+    select array_agg(e.item_id) filter (where not e.is_whole) into kept from ended e;
+    if kept is not null then
+        perform update_best_price(p_scan.tenant_id, p_scan.scan_id, kept);
+    end if;
+    select * into scan from scans s where s.tenant_id = p_scan.tenant_id and s.scan_id = p_scan.scan_id;
+    return scan;
+end $$;
+
 -- Ends a scan whose items have all ended: its status is decided, its key wiped, its listeners notified. A late answer may still make an
 -- incomplete scan a completed one. The caller has updated the scan in this transaction.
 create or replace function end_scan_if_done(p_now timestamptz, scan scans) returns scans
 language plpgsql as $$
 declare
-    good boolean := scan.partial + scan.degraded + scan.failed = 0;
+    good boolean;
 begin
+    if scan.confirming is not null then
+        scan := settle_confirmations(scan);
+    end if;
+    good := scan.partial + scan.degraded + scan.failed = 0;
     if scan.ok + scan.empty + scan.partial + scan.degraded + scan.failed + scan.cancelled < scan.total then
         return scan;
     end if;

@@ -133,8 +133,10 @@ async fn insert_monitor(
     let mut monitor = read::read_back(conn, context.ring, tenant, id, context.now).await?;
     monitor.webhook_secret = secret;
     let ceiling = request.max_requests_per_month.map(|max| max.get());
+    let rules = request.rules();
+    let now = context.now;
     monitor.forecast =
-        Some(forecast::forecast(conn, Some(tenant), schedule, plan, ceiling, context.now).await?);
+        Some(forecast::forecast(conn, Some(tenant), schedule, plan, rules, ceiling, now).await?);
     Ok(monitor)
 }
 

@@ -5,9 +5,11 @@
 use jiff::{Timestamp, ToSpan as _};
 use sqlx::PgConnection;
 
+use super::alerts::rule_scope;
+use super::confirm::MAX_OF_RULE;
 use super::monthly_limit;
 use super::schedule::Schedule;
-use crate::contract::monitors::MonitorForecast;
+use crate::contract::monitors::{MonitorForecast, Rule, RuleScope};
 use crate::ids::TenantId;
 use crate::scans::plan::ScanPlan;
 use crate::scans::preview;
@@ -18,12 +20,15 @@ pub(super) async fn forecast(
     tenant: Option<TenantId>,
     schedule: &Schedule,
     plan: &ScanPlan,
+    rules: &[Rule],
     ceiling: Option<u32>,
     now: Timestamp,
 ) -> sqlx::Result<MonitorForecast> {
     let slots = slots_of_month(schedule, now);
-    let requests_per_run = preview::requests(plan);
-    let requests_per_month = monthly_limit::requests_per_month(plan, slots, ceiling);
+    let again = most_confirmations(rules, plan);
+    let requests_per_run = preview::requests_with(plan, again);
+    let requests_per_month =
+        monthly_limit::requests_per_month(plan, requests_per_run, slots, ceiling);
     let plans = preview::monthly_costs(
         conn,
         tenant,
@@ -38,6 +43,19 @@ pub(super) async fn forecast(
         requests_per_month,
         plans,
     })
+}
+
+/// How many searches of a run may be made once more.
+fn most_confirmations(rules: &[Rule], plan: &ScanPlan) -> u32 {
+    let items = plan.items.len();
+    let searches = rules
+        .iter()
+        .filter(|rule| rule.confirms())
+        .map(|rule| match rule_scope(rule) {
+            RuleScope::Scan => 1,
+            RuleScope::Cell => MAX_OF_RULE.min(items),
+        });
+    u32::try_from(searches.sum::<usize>().min(items)).unwrap_or(u32::MAX)
 }
 
 fn slots_of_month(schedule: &Schedule, now: Timestamp) -> u32 {

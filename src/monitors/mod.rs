@@ -5,7 +5,8 @@
 //!            monitor
 //!  tick   ─► a monitor whose slot is due ─► one transaction: decide the slot (unique), store its
 //!            scan, set the next slot
-//!            a run whose scan has ended  ─► one transaction: evaluate its alert rules, once
+//!            a run whose scan has ended  ─► one transaction: evaluate its alert rules, once; or
+//!            search the prices of rules with `confirm` once more
 //!            held alerts are due         ─► one transaction: one delivery of all of them
 //!  update, control (pause, resume, run, delete) ─► one transaction over the monitor's row
 //! ```
@@ -21,6 +22,7 @@
 
 pub mod alerts;
 pub mod backtest;
+mod confirm;
 pub mod control;
 pub mod create;
 pub mod deliveries;

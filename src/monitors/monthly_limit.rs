@@ -4,7 +4,6 @@ use crate::contract::monitors::MonitorRequest;
 use crate::contract::scans::{MaxRequests, RequestRange};
 use crate::contract::{FieldValue as _, ValidationError};
 use crate::scans::plan::ScanPlan;
-use crate::scans::preview;
 
 /// The requests that must be left for a run to start: one for each search. Retries stop once the
 /// limit is spent.
@@ -30,14 +29,14 @@ pub(super) fn limit_too_low(request: &MonitorRequest, plan: &ScanPlan) -> Option
     })
 }
 
-/// The requests of `slots` runs together. A run starts while the limit leaves enough for it, and no
+/// The requests of `slots` runs of this cost together. A run starts while the limit leaves enough for it, and no
 /// request exceeds the limit.
 pub(super) fn requests_per_month(
     plan: &ScanPlan,
+    run: RequestRange,
     slots: u32,
     ceiling: Option<u32>,
 ) -> RequestRange {
-    let run = preview::requests(plan);
     let all = |requests: u64| requests.saturating_mul(slots.into());
     let Some(ceiling) = ceiling.map(u64::from) else {
         return RequestRange {
@@ -62,6 +61,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::scans::preview;
 
     fn plan(more: Value) -> ScanPlan {
         let mut order = json!({
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn a_month_counts_the_runs_that_fit_under_the_limit() {
         let month = |plan: &ScanPlan, slots, ceiling| {
-            let range = requests_per_month(plan, slots, ceiling);
+            let range = requests_per_month(plan, preview::requests(plan), slots, ceiling);
             (range.least, range.most)
         };
         let plain = plan(json!({}));

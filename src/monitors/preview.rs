@@ -32,8 +32,10 @@ pub async fn preview(
     let mut tx = db::begin(context.pool).await?;
     let tenant = context.find_tenant(&mut tx).await?;
     let ceiling = request.max_requests_per_month.map(|max| max.get());
+    let rules = request.rules();
+    let now = context.now;
     let forecast =
-        forecast::forecast(&mut tx, tenant, &schedule, &plan, ceiling, context.now).await?;
+        forecast::forecast(&mut tx, tenant, &schedule, &plan, rules, ceiling, now).await?;
     tx.rollback().await?;
     Ok(MonitorPreview {
         next_slots: schedule.slots_after(context.now).take(SLOTS).collect(),

@@ -17,8 +17,8 @@ use crate::commands::CommandError;
 use crate::contract::monitors::Webhook;
 use crate::contract::monitors::{
     HeldAlerts, Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorRequests,
-    MonitorSchedule, MonitorSlot, MonitorStatus, MonitorsQuery, SlotJudgement, SlotKind, SlotPage,
-    SlotsQuery,
+    MonitorSchedule, MonitorSlot, MonitorStatus, MonitorsQuery, SlotConfirmation, SlotJudgement,
+    SlotKind, SlotPage, SlotsQuery,
 };
 use crate::ids::{MonitorId, TenantId};
 use crate::paging::{self, PageError, limit_plus_one};
@@ -97,6 +97,7 @@ async fn current_forecast(
         Some(tenant),
         &schedule,
         &plan,
+        &monitor.alerts,
         ceiling,
         now,
     )
@@ -339,6 +340,11 @@ impl From<LastSlot> for MonitorSlot {
                 alerts: slot.alerts.unsigned_abs(),
                 not_comparable: slot.not_comparable.unsigned_abs(),
                 implausible: slot.implausible.unsigned_abs(),
+                unconfirmed: slot.unconfirmed.unsigned_abs(),
+            }),
+            confirmation: slot.confirmation.map(|confirmation| SlotConfirmation {
+                began_at: confirmation.began_at,
+                items: confirmation.items().collect(),
             }),
         }
     }
@@ -358,6 +364,8 @@ impl From<SlotRow> for MonitorSlot {
             alerts,
             not_comparable,
             implausible,
+            unconfirmed,
+            confirmation,
         } = row;
         let (slot, decided_at, evaluated_at) = (
             slot.to_jiff(),
@@ -376,6 +384,8 @@ impl From<SlotRow> for MonitorSlot {
             alerts,
             not_comparable,
             implausible,
+            unconfirmed,
+            confirmation: confirmation.map(|confirmation| confirmation.0),
         }
         .into()
     }

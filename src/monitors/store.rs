@@ -17,8 +17,9 @@ pub(super) use lists::{
     run_prices, slot_rows,
 };
 pub(super) use slots::{
-    Decision, UnevaluatedSlot, active_runs, last_decided, last_manual_slot, lock_unevaluated,
-    record_decisions, requests_spent, unevaluated_slots,
+    Decision, FirstPrice, StoredConfirmation, UnevaluatedSlot, active_runs, has_later_run,
+    last_decided, last_manual_slot, lock_unevaluated, record_confirmation, record_decisions,
+    requests_spent, unevaluated_slots,
 };
 
 use crate::contract::Api;
@@ -155,6 +156,11 @@ pub(super) async fn lock_due(
     };
     let row = locked(&mut lock, Some(now)).await?;
     Ok(row.map(|row| (lock, row)))
+}
+
+/// The row of a monitor that is locked already.
+pub(super) async fn locked_row(lock: &mut MonitorLock<'_>) -> sqlx::Result<LockedMonitor> {
+    locked(lock, None).await?.ok_or(sqlx::Error::RowNotFound)
 }
 
 /// The row; with `due_at`, only if its slot is due at that time.

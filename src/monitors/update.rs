@@ -203,6 +203,7 @@ async fn update_locked(
                 Some(tenant),
                 schedule,
                 plan,
+                request.rules(),
                 ceiling,
                 context.now,
             )

@@ -173,6 +173,13 @@ fn rule_conflict(rule: &Rule, scan: &Map<String, Value>) -> Option<ValidationErr
         .and_then(Endpoint::parse)?;
     let has_currencies =
         swept_values(scan, "currency").is_some_and(|currencies| currencies.len() > 1);
+    let is_watch = scan
+        .get("strategy")
+        .is_some_and(|strategy| strategy.get("watch").is_some());
+    if rule.confirms() && is_watch {
+        let expected = "0 for a scan that watches: it spends its `max_requests` on its question";
+        return Some(ValidationError::new("confirm", &1.into(), expected));
+    }
     match rule {
         Rule::ParityGapPercent(parity) => parity_rule_conflict(rule, parity, endpoint, scan),
         Rule::DropPercent(drop) if drop.percent.get() >= 100.into() => {

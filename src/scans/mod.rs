@@ -4,6 +4,7 @@
 //!  submit ─► plan (pure) ─► one transaction: grant, lane, scan, items ─► queue
 //!  after_acceptance ─► stores the rest of a scan after the marketplace has accepted its caller
 //!  retry, cancel, control (pause, resume, delete) ─► one transaction with the scan locked
+//!  confirm ─► items of an ended run are searched once more before an alert
 //!  preview ─► the items and cost of a submit, without storing anything
 //!  phases ─► the decisions of a strategy: what is searched next, and when a scan ends
 //!  respond_async ─► a synchronous search as a scan of one item, and its outcome
@@ -20,6 +21,7 @@ pub mod after_acceptance;
 pub mod cancel;
 pub(crate) mod cells;
 pub mod compare;
+pub(crate) mod confirm;
 pub mod control;
 mod default_age;
 pub mod grid;

@@ -69,7 +69,10 @@ async fn retry_items(
             Some(PauseReason::KeyExpired) => true,
             _ => false,
         };
-        store::requeue_items(scan, &again, resumes, request).await?;
+        let max_requests = request
+            .max_requests
+            .and_then(|max| i32::try_from(max.get()).ok());
+        store::requeue_items(scan, &again, resumes, max_requests).await?;
         phases::store::reopen(scan).await?;
         reseal_key(scan, context).await?;
     }

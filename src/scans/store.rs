@@ -16,7 +16,7 @@ use super::plan::ScanPlan;
 use super::reuse;
 use super::sequence::{self, Sequence};
 use crate::config::PaceConfig;
-use crate::contract::scans::{DelaySeconds, MaxAttempts, RetryPolicy, RetryRequest, ScanRequest};
+use crate::contract::scans::{DelaySeconds, MaxAttempts, RetryPolicy, ScanRequest};
 use crate::contract::{Api, FieldValue as _};
 use crate::ids::{GrantId, ItemId, MonitorId, ScanId, TenantId};
 use crate::tenants::acceptance::Probation;
@@ -355,6 +355,38 @@ pub(super) async fn cancel_scan(scan: &mut LockedScan<'_>, now: Timestamp) -> sq
     Ok(())
 }
 
+/// Keeps the answers of items that are about to be searched once more, until that search has ended
+/// (`settle_confirmations`).
+pub(super) async fn keep_answers(
+    scan: &mut LockedScan<'_>,
+    items: &[EndedItem],
+) -> sqlx::Result<()> {
+    let (tenant, id) = (scan.tenant(), scan.id());
+    let conn = scan.conn();
+    let ids: Vec<_> = items.iter().map(|item| item.item_id).collect();
+    sqlx::query!(
+        "update scan_items i
+         set earlier = jsonb_build_object(
+                 'kept_status', i.search_status, 'kept_reason', i.reason, 'kept_results', i.results, 'kept_price', i.best_price,
+                 'kept_currency', i.currency, 'kept_at', i.observed_at, 'kept_latency', i.latency_ms,
+                 'kept_offer', (select to_jsonb(o) from item_offers o where o.tenant_id = $1 and o.item_id = i.item_id))
+         where i.tenant_id = $1 and i.item_id = any ($2)",
+        tenant.uuid(),
+        &ids,
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "update scans set confirming = $3 where tenant_id = $1 and scan_id = $2",
+        tenant.uuid(),
+        id.uuid(),
+        &ids,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Makes ended items pending again under all locks (`held` if their scan is paused), subtracts them
 /// from the scan's counts and reopens it. With `resumes`, a paused scan runs again and its `held`
 /// items become pending after them, with consecutive sequence numbers: five remaining items wait as
@@ -363,25 +395,23 @@ pub(super) async fn requeue_items(
     scan: &mut LockedScan<'_>,
     items: &[EndedItem],
     resumes: bool,
-    request: &RetryRequest,
+    max_requests: Option<i32>,
 ) -> sqlx::Result<()> {
     let (tenant, id, sequence) = (scan.tenant(), scan.id(), scan.sequence());
     let conn = scan.conn();
     let ids: Vec<_> = items.iter().map(|item| item.item_id).collect();
-    let max_requests = request
-        .max_requests
-        .and_then(|max| i32::try_from(max.get()).ok());
     sqlx::query!(
         "with again as (
              select item_id, state, search_status from scan_items where tenant_id = $1 and item_id = any ($3)
          ), counted as (
-             select count(*) filter (where state = 'done' and search_status = 'partial')::integer as partial,
+             select count(*) filter (where state = 'done' and search_status = 'ok')::integer as ok,
+                    count(*) filter (where state = 'done' and search_status = 'partial')::integer as partial,
                     count(*) filter (where state = 'done' and search_status = 'degraded')::integer as degraded,
                     count(*) filter (where state = 'failed')::integer as failed
              from again
          )
          update scans s
-         set partial = s.partial - c.partial, degraded = s.degraded - c.degraded, failed = s.failed - c.failed,
+         set ok = s.ok - c.ok, partial = s.partial - c.partial, degraded = s.degraded - c.degraded, failed = s.failed - c.failed,
              status = case when s.status = 'paused' and not $4 then s.status else 'running' end,
              status_reason = case when s.status = 'paused' and not $4 then s.status_reason end,
              max_requests = coalesce($5, s.max_requests), finished_at = null

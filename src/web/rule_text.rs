@@ -12,7 +12,7 @@ use crate::contract::monitors::{PriceMark, Rule, RuleType};
 pub(super) fn sentence(rule: &Rule, currency: Option<&str>) -> String {
     let fields = rule.to_value();
     let number = |name: &str| fields.get(name).map(plain).unwrap_or_default();
-    match rule.rule_type() {
+    let condition = match rule.rule_type() {
         RuleType::PriceBelow => {
             let text = number("amount");
             let shown = text.parse().map_or(text, |price| amount(price, currency));
@@ -47,7 +47,11 @@ pub(super) fn sentence(rule: &Rule, currency: Option<&str>) -> String {
             "No answer for {} runs",
             fields.get("runs").map_or_else(|| "7".to_owned(), plain)
         ),
+    };
+    if rule.confirms() {
+        return format!("{condition}, confirmed by one more search");
     }
+    condition
 }
 
 /// The name of a type of rule.
@@ -109,6 +113,10 @@ mod tests {
                 "A market differs from US by at least 5 %",
             ),
             (json!({"type": "stale"}), "No answer for 7 runs"),
+            (
+                json!({"type": "below_typical", "confirm": 1}),
+                "Below your typical past prices, confirmed by one more search",
+            ),
             (
                 json!({"type": "new_low", "days": 30}),
                 "Lower than every price of the same dates in the last 30 days",

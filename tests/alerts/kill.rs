@@ -41,7 +41,7 @@ async fn each_run_fires_once_while_processes_are_killed() {
             1,
         )
         .await;
-    let rules = json!([{"type": "new_low"}, {"type": "drop_percent", "percent": 20}, {"type": "price_below", "amount": 100}]);
+    let rules = json!([{"type": "new_low"}, {"type": "drop_percent", "percent": 20}, {"type": "price_below", "amount": 100}, {"type": "price_below", "amount": 100, "confirm": 1}]);
     for number in 0..MONITORS {
         let mut body = super::monitor(1, &rules);
         body["name"] = json!(number.to_string());
@@ -81,7 +81,7 @@ async fn each_run_fires_once_while_processes_are_killed() {
             .await;
     }
     let events = "select count(*) from alerts where rule_type = ";
-    for (rule, times) in [("new_low", 1), ("drop_percent", 1), ("price_below", 2)] {
+    for (rule, times) in [("new_low", 1), ("drop_percent", 1), ("price_below", 4)] {
         let count: i64 = value!(
             fixture.pool(),
             sqlx::AssertSqlSafe(format!("{events}'{rule}'"))
@@ -99,6 +99,6 @@ async fn each_run_fires_once_while_processes_are_killed() {
         fixture
             .count("select sum(fired)::bigint from monitor_slots")
             .await,
-        monitors * 4
+        monitors * 6
     );
 }

@@ -1,6 +1,7 @@
 //! Alerts end to end: monitors, a running worker and the scripted marketplace; the test sets the
 //! times of slots.
 
+mod confirm;
 mod exactly_once;
 mod implausible;
 mod kill;

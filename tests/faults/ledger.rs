@@ -53,7 +53,11 @@ impl fmt::Display for LedgerCheck {
 const VIOLATIONS: [(&str, &str); 12] = [
     ("an item was called more often than its scan allows",
      "select count(*) from (select a.item_id from attempts a join scans s using (tenant_id, scan_id)
-                            group by a.item_id, s.max_attempts having count(*) > s.max_attempts) x"),
+                            group by a.item_id, s.max_attempts
+                            -- An item of a confirmation is searched once more.
+                            having count(*) > s.max_attempts * (1 + (select count(*) from monitor_slots m
+                                cross join lateral jsonb_array_elements(m.confirmation -> 'prices') c
+                                where c ->> 0 = 'itm_' || replace(a.item_id::text, '-', '')))) x"),
     ("an item's calls do not match its attempts",
      "select count(*) from scan_items i where i.calls <> (select count(*) from attempts a where (a.tenant_id, a.item_id) = (i.tenant_id, i.item_id))"),
     ("an item's requests do not match its attempts",
@@ -94,7 +98,7 @@ const VIOLATIONS: [(&str, &str); 12] = [
         and (i.state, i.search_status) <> ('done', 'ok')
         and (i.state, i.search_status) <> ('done', 'empty')
          or i.reused_from is not null and i.search_status = 'ok'
-            and 1 <> (select count(*) from answers a where (a.tenant_id, a.item_id, a.number) = (i.tenant_id, i.item_id, i.attempt))"),
+            and 1 <> (select count(*) from answers a where (a.tenant_id, a.item_id, a.observed_at) = (i.tenant_id, i.item_id, i.observed_at))"),
     ("a scan's avoided requests do not match its items",
      "select count(*) from scans s
       where s.reused + s.joined <> (select count(*) from scan_items i

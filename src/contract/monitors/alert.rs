@@ -222,6 +222,15 @@ pub struct Alert {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub was_empty_at: Option<Timestamp>,
+    /// Rules with `confirm`: when the price was found by one more search. `price` is that of this
+    /// search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub confirmed_at: Option<Timestamp>,
+    /// Rules with `confirm`: the price as it was found first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub found_first: Option<PriceMark>,
     /// The completed searches of the run; null if the slot has no scan.
     pub searched: Option<SearchedShare>,
     /// The state of the rule before.

@@ -34,5 +34,5 @@ pub use rule::{
 };
 pub use scan::MonitorScan;
 pub use schedule::{CronText, ScheduleRequest};
-pub use slot::{MonitorSlot, SlotJudgement, SlotKind, SlotOutcome, SlotPage};
+pub use slot::{MonitorSlot, SlotConfirmation, SlotJudgement, SlotKind, SlotOutcome, SlotPage};
 pub use webhook::{OffReason, ShownSecret, Webhook};

@@ -46,6 +46,14 @@ request_body! {
     }
 }
 
+impl MonitorRequest {
+    /// Its alert rules.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        self.alerts.as_ref().map_or(&[], BoundedList::as_slice)
+    }
+}
+
 request_body! {
     /// Body of `PATCH /v1/monitors/{id}`. An absent field stays unchanged; a given one replaces the
     /// whole old value: `schedule`, `scan`, `alerts` and `notify` are not merged. `null` removes

@@ -36,7 +36,7 @@ use utoipa::ToSchema;
     "last_slot": {
         "slot": "2026-12-01T06:00:00Z", "kind": "schedule", "outcome": "ran", "reason": null,
         "scan_id": "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b", "decided_at": "2026-12-01T06:00:00.012Z",
-        "judged": {"at": "2026-12-01T06:00:12Z", "fired": 1, "alerts": 1, "not_comparable": 0, "implausible": 0}
+        "judged": {"at": "2026-12-01T06:00:12Z", "fired": 1, "alerts": 1, "not_comparable": 0, "implausible": 0, "unconfirmed": 0}
     },
     "requests": {"this_month": 30, "max_per_month": 2000},
     "key_custody": {"until": null},

@@ -131,6 +131,16 @@ impl LookbackRuns {
 }
 
 bounded_integer! {
+    /// How many more searches have to find a price before a rule fires.
+    pub struct Confirm(u8): 0..=1;
+}
+
+impl Confirm {
+    /// The documented default: none.
+    pub const NO: Self = Self(0);
+}
+
+bounded_integer! {
     /// A number of days before a price was seen.
     pub struct LookbackDays(u16): 1..=365;
 }
@@ -147,6 +157,9 @@ request_body! {
             scope: RuleScope = RuleScope::Scan => scope_or_default;
             /// The rule can fire again after the price was this percentage above the amount.
             rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
+            /// 1: before the rule fires, the search that found the price is made once more, and the
+            /// rule fires only if it is still true then. That costs a request or more.
+            confirm: Confirm = Confirm::NO => confirm_or_default;
         }
         example { "amount": 200, "rearm_percent": 5 }
     }
@@ -168,6 +181,9 @@ request_body! {
             /// The rule can fire again after the price was this percentage above the price at which
             /// it fires. A further drop by `percent` fires without that.
             rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
+            /// 1: before the rule fires, the search that found the price is made once more, and the
+            /// rule fires only if it is still true then. That costs a request or more.
+            confirm: Confirm = Confirm::NO => confirm_or_default;
         }
         example { "percent": 10, "runs": 7 }
     }
@@ -180,6 +196,9 @@ request_body! {
         optional {
             /// What the rule evaluates.
             scope: RuleScope = RuleScope::Scan => scope_or_default;
+            /// 1: before the rule fires, the search that found the price is made once more, and the
+            /// rule fires only if it is still true then. That costs a request or more.
+            confirm: Confirm = Confirm::NO => confirm_or_default;
         }
         example {}
     }
@@ -202,6 +221,9 @@ request_body! {
             /// a low this percentage below the price at which it last fired; with 0 for every new
             /// low.
             rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
+            /// 1: before the rule fires, the search that found the price is made once more, and the
+            /// rule fires only if it is still true then. That costs a request or more.
+            confirm: Confirm = Confirm::NO => confirm_or_default;
         }
         example {}
     }
@@ -222,6 +244,9 @@ request_body! {
             /// The rule can fire again after the percentile was so many points higher. Together
             /// with `percentile` at most 100.
             rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
+            /// 1: before the rule fires, the search that found the price is made once more, and the
+            /// rule fires only if it is still true then. That costs a request or more.
+            confirm: Confirm = Confirm::NO => confirm_or_default;
         }
         example { "percentile": 20 }
     }
@@ -236,6 +261,9 @@ request_body! {
         optional {
             /// What the rule evaluates.
             scope: RuleScope = RuleScope::Scan => scope_or_default;
+            /// 1: before the rule fires, the search that found the price is made once more, and the
+            /// rule fires only if it is still true then. That costs a request or more.
+            confirm: Confirm = Confirm::NO => confirm_or_default;
         }
         example { "scope": "cell" }
     }
@@ -249,6 +277,9 @@ request_body! {
         optional {
             /// What the rule evaluates; with `scan` only the best price of the whole scan.
             scope: RuleScope = RuleScope::Cell => scope_or_default;
+            /// 1: before the rule fires, the search that found the price is made once more, and the
+            /// rule fires only if it is still true then. That costs a request or more.
+            confirm: Confirm = Confirm::NO => confirm_or_default;
         }
         example {}
     }
@@ -262,6 +293,9 @@ request_body! {
         optional {
             /// What the rule evaluates.
             scope: RuleScope = RuleScope::Scan => scope_or_default;
+            /// 1: before the rule fires, the search that found the price is made once more, and the
+            /// rule fires only if it is still true then. That costs a request or more.
+            confirm: Confirm = Confirm::NO => confirm_or_default;
         }
         example { "scope": "cell" }
     }
@@ -364,6 +398,23 @@ macro_rules! alert_rules {
         }
 
         impl Rule {
+            /// Whether a price is searched once more before it fires (monitors.md, rule 85).
+            #[must_use]
+            pub fn confirms(&self) -> bool {
+                let confirm = match self {
+                    Self::PriceBelow(rule) => rule.confirm_or_default(),
+                    Self::DropPercent(rule) => rule.confirm_or_default(),
+                    Self::Verdict(rule) => rule.confirm_or_default(),
+                    Self::NewLow(rule) => rule.confirm_or_default(),
+                    Self::PercentileAtMost(rule) => rule.confirm_or_default(),
+                    Self::BelowTypical(rule) => rule.confirm_or_default(),
+                    Self::BackInStock(rule) => rule.confirm_or_default(),
+                    Self::Available(rule) => rule.confirm_or_default(),
+                    Self::SoldOut(_) | Self::ParityGapPercent(_) | Self::Stale(_) => Confirm::NO,
+                };
+                confirm != Confirm::NO
+            }
+
             /// Its `type`.
             #[must_use]
             pub const fn rule_type(&self) -> RuleType {

@@ -1,7 +1,7 @@
 //! The slots of a monitor.
 
 use crate::contract::string_enum::string_enum;
-use crate::ids::ScanId;
+use crate::ids::{ItemId, ScanId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -24,6 +24,21 @@ pub struct MonitorSlot {
     /// The evaluation of the alert rules; null until its scan has ended, and for slots without a
     /// scan.
     pub judged: Option<SlotJudgement>,
+    /// The prices that are searched once more before rules with `confirm` fire, or were; absent if
+    /// there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub confirmation: Option<SlotConfirmation>,
+}
+
+/// The searches that a run makes once more, because rules with `confirm` would fire on what they
+/// found. The run is evaluated when they have ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SlotConfirmation {
+    /// When they were ordered.
+    pub began_at: Timestamp,
+    /// Their items; what was found first is among the attempts of each.
+    pub items: Vec<ItemId>,
 }
 
 /// The evaluation of the alert rules for a slot.
@@ -44,6 +59,10 @@ pub struct SlotJudgement {
     /// Number of prices that rules about prices left out, because they are far off their own history. 0 also
     /// where that was not looked up: without a rule about prices, and where `reason` says so.
     pub implausible: u32,
+    /// Number of times that a rule with `confirm` did not fire, because its price was not found by a
+    /// second search: that did not complete, or was not made. The rule stays as it was; `reason` may
+    /// say more.
+    pub unconfirmed: u32,
 }
 
 string_enum! {

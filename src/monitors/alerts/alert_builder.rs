@@ -19,6 +19,7 @@ use crate::contract::monitors::{
 };
 use crate::contract::scans::{ItemState, Parity};
 use crate::ids::{AlertId, MonitorId, ScanId};
+use crate::monitors::store::FirstPrice;
 
 /// The most stored alerts of one run. Further firings are only counted.
 pub(super) const MAX_STORED_ALERTS: usize = 1_000;
@@ -51,6 +52,8 @@ pub(super) struct Firing {
     pub(super) price: Option<LowestPrice>,
     /// With the index of the baseline's cell.
     pub(super) parity: Option<(Parity, usize)>,
+    /// The price as it was found first, if a second search has found it again.
+    pub(super) found_first: Option<FirstPrice>,
     pub(super) before: ScopeState,
     pub(super) after: ScopeState,
 }
@@ -196,6 +199,15 @@ fn build_alert(
         link,
         history_verdict: of_need(PastNeed::Verdict).and_then(|past| past.verdict.clone()),
         was_empty_at: of_need(PastNeed::LastAnswer).and_then(|past| Some(past.last_answer?.at)),
+        confirmed_at: firing
+            .found_first
+            .as_ref()
+            .and(firing.price.as_ref())
+            .map(|price| price.at),
+        found_first: firing.found_first.as_ref().map(|first| PriceMark {
+            price: first.price.normalize(),
+            at: first.at,
+        }),
         searched: searched.cloned(),
         state_before: rule_state(&firing.before),
         state_after: rule_state(&firing.after),

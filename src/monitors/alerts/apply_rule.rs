@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Any price may fire a rule, even if its search was partial or others of the scope failed, but an
-//! implausible one: that is an offer and no more (monitors.md, rule 84). Only a *confirmed* price
+//! implausible one: that is an offer and no more (monitors.md, rule 84). Only a *firm* price
 //! proves that nothing cheaper existed, so only it rearms a rule or raises the price that later runs
 //! compare with. Without a price, no rule about prices changes. Not here: the view of a run
 //! (`run_snapshot`), the storage of states (`store`).
@@ -80,7 +80,7 @@ pub(super) fn apply_rule(
                 let lowest = window
                     .iter()
                     .min_by(|one, other| one.price.cmp(&other.price));
-                if price.confirmed || lowest.is_none_or(|lowest| price.amount < lowest.price) {
+                if price.is_firm || lowest.is_none_or(|lowest| price.amount < lowest.price) {
                     after
                         .memory
                         .push(price.mark(), drop.runs_or_default().get().into());
@@ -167,7 +167,7 @@ pub(super) fn apply_rule(
             let holds = price.verdict == Some(Verdict::Low);
             RuleCondition {
                 holds,
-                rearms: price.confirmed && price.verdict.is_some() && !holds,
+                rearms: price.is_firm && price.verdict.is_some() && !holds,
                 ..RuleCondition::NOTHING_TO_COMPARE
             }
         }),
@@ -269,7 +269,7 @@ impl RuleCondition {
         let high_enough = plus_percent(threshold, rearm).is_some_and(|high| price.amount >= high);
         Self {
             holds,
-            rearms: price.confirmed && !holds && high_enough,
+            rearms: price.is_firm && !holds && high_enough,
             threshold: Some(threshold),
             strength: drop_fraction(threshold, price.amount),
             ..Self::NOTHING_TO_COMPARE
@@ -374,7 +374,7 @@ fn percentile_condition(rule: &PercentileAtMost, price: &LowestPrice) -> RuleCon
     let holds = percentile <= threshold;
     RuleCondition {
         holds,
-        rearms: price.confirmed
+        rearms: price.is_firm
             && !holds
             && percentile >= threshold + rule.rearm_percent_or_default().get(),
         threshold: Some(threshold),
@@ -391,7 +391,7 @@ fn below_typical_condition(price: &LowestPrice) -> RuleCondition {
     let holds = matches!(verdict.class, PriceClass::Low | PriceClass::Below);
     RuleCondition {
         holds,
-        rearms: price.confirmed && !holds,
+        rearms: price.is_firm && !holds,
         strength: (Decimal::ONE_HUNDRED - percentile) / Decimal::ONE_HUNDRED,
         ..RuleCondition::NOTHING_TO_COMPARE
     }
@@ -466,7 +466,7 @@ fn with_price(before: &ScopeState, price: Option<&LowestPrice>) -> ScopeState {
     after.currency = Some(price.currency.clone());
     after.last = Some(price.mark());
     if let Some(cell) = &price.cell
-        && (price.confirmed
+        && (price.is_firm
             || before
                 .anchor
                 .as_ref()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use sqlx::PgConnection;
 
-use super::alert_builder::{self, RunInfo};
+use super::alert_builder::{self, Firing, RunInfo};
 use super::evaluation::Evaluation;
 use super::held;
 use super::past;
@@ -17,7 +17,8 @@ use super::store::{self, EvaluationRecord};
 use crate::contract::monitors::{Alert, MonitorAlerts, Rule};
 use crate::db;
 use crate::ids::{MonitorId, TenantId};
-use crate::monitors::store::UnevaluatedSlot;
+use crate::monitors::confirm::{self, Begun, KeyAccess, MAX_OF_RULE};
+use crate::monitors::store::{FirstPrice, StoredConfirmation, UnevaluatedSlot};
 use crate::scans::cells;
 use crate::webhooks::MonitorLock;
 
@@ -27,8 +28,8 @@ use crate::webhooks::MonitorLock;
 pub const MAX_EVALUATION_TIME: Duration = Duration::from_secs(20);
 
 /// Evaluates a slot whose monitor is locked. One commit writes the rules' states, the alerts, one
-/// delivery (unless they are held) and the slot's record. `false`: the scan runs again because of a retry; nothing was
-/// written.
+/// delivery (unless they are held) and the slot's record; or it searches prices once more
+/// (monitors.md, rule 86). `false`: the scan runs again because of a retry; nothing was written.
 ///
 /// Only failures of the database are retried. Any other failure (unreadable rules or states, a run
 /// over the time limit, a bug) is recorded as the slot's reason: endless retries would block the
@@ -36,6 +37,8 @@ pub const MAX_EVALUATION_TIME: Duration = Duration::from_secs(20);
 pub(in crate::monitors) async fn evaluate_slot(
     lock: &mut MonitorLock<'_>,
     slot: &UnevaluatedSlot,
+    access: KeyAccess<'_>,
+    confirmation: Option<StoredConfirmation>,
     max_time: Duration,
     now: Timestamp,
 ) -> sqlx::Result<bool> {
@@ -95,11 +98,14 @@ pub(in crate::monitors) async fn evaluate_slot(
         fired_at,
     };
     // Thousands of cells for each of twenty rules would block an async thread.
+    let was_confirmed = confirmation.is_some();
+    let searched_again = confirmation.map_or_else(Vec::new, |confirmation| confirmation.prices);
     let evaluated = tokio::task::spawn_blocking(move || {
-        EvaluatedRun::evaluate(&run_info, &rules, stored, run.as_ref(), until)
+        let evaluation = Evaluation::confirming(searched_again);
+        EvaluatedRun::evaluate(&run_info, &rules, stored, run.as_ref(), until, evaluation)
     })
     .await;
-    let evaluated = match evaluated
+    let mut evaluated = match evaluated
         .map_err(|panic| panic.to_string())
         .and_then(|evaluated| evaluated.map_err(|error| error.to_string()))
     {
@@ -112,6 +118,14 @@ pub(in crate::monitors) async fn evaluate_slot(
                 .map(|()| true);
         }
     };
+    if !was_confirmed && !evaluated.to_confirm.is_empty() {
+        let found = std::mem::take(&mut evaluated.to_confirm);
+        match confirm::begin(lock, access, slot, found, now).await? {
+            Begun::Waits => return Ok(true),
+            Begun::NotEnded => return Ok(false),
+            Begun::Refused(reason) => evaluated.record.add_failure(reason),
+        }
+    }
     store::save_states(lock.conn(), slot.tenant, slot.monitor, &evaluated.states).await?;
     if let Some(event) = &evaluated.event {
         let dispatch = held::dispatch(lock, event, now).await?;
@@ -147,6 +161,8 @@ pub(super) struct EvaluatedRun {
     pub(super) alerts: Vec<Alert>,
     event: Option<MonitorAlerts>,
     pub(super) record: EvaluationRecord,
+    /// The prices on which rules with `confirm` would fire, the strongest first.
+    to_confirm: Vec<FirstPrice>,
 }
 
 impl EvaluatedRun {
@@ -157,10 +173,10 @@ impl EvaluatedRun {
         stored: Vec<(RuleKey, Vec<u8>)>,
         run: Option<&RunSnapshot>,
         until: Instant,
+        mut evaluation: Evaluation,
     ) -> std::io::Result<Self> {
         let mut stored: HashMap<_, _> = stored.into_iter().collect();
-        let (mut states, mut evaluation, mut failures) =
-            (Vec::new(), Evaluation::default(), Vec::new());
+        let (mut states, mut failures) = (Vec::new(), Vec::new());
         if run.is_some_and(RunSnapshot::is_plausibility_unread) {
             failures.push(
                 "implausible prices were not left out: the price history was not read, or not in time"
@@ -201,7 +217,13 @@ impl EvaluatedRun {
         let Evaluation {
             fired,
             not_comparable,
+            unconfirmed,
+            ..
         } = evaluation;
+        let unconfirmed_count = unconfirmed.count;
+        let to_confirm = run.map_or_else(Vec::new, |run| {
+            prices_to_confirm(run, unconfirmed.in_order())
+        });
         let all = fired.count;
         let alerts = alert_builder::build_alerts(run_info, rules, run, &fired.in_order());
         let event = (all > 0).then(|| alert_builder::webhook_event(run_info, all, &alerts));
@@ -211,6 +233,7 @@ impl EvaluatedRun {
             stored: alerts.len(),
             not_comparable,
             implausible: run.map_or(0, RunSnapshot::count_implausible),
+            unconfirmed: unconfirmed_count,
             failure,
         };
         Ok(Self {
@@ -218,6 +241,28 @@ impl EvaluatedRun {
             alerts,
             event,
             record,
+            to_confirm,
         })
     }
+}
+
+/// The prices of firings that wait for a second search, each item once, at most [`MAX_OF_RULE`] of
+/// each rule.
+fn prices_to_confirm(run: &RunSnapshot, firings: Vec<Firing>) -> Vec<FirstPrice> {
+    let mut of_rule = HashMap::<usize, usize>::new();
+    let mut found = Vec::<FirstPrice>::new();
+    for firing in firings {
+        let Some(price) = firing.price else { continue };
+        let count = of_rule.entry(firing.rule).or_default();
+        *count += 1;
+        let item = run.item_of(&price);
+        if *count <= MAX_OF_RULE && found.iter().all(|other| other.item != item) {
+            found.push(FirstPrice {
+                item,
+                price: price.amount,
+                at: price.at,
+            });
+        }
+    }
+    found
 }

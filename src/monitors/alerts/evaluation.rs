@@ -1,12 +1,17 @@
 //! Evaluates all rules of a monitor for a run: their new states and what fired. Pure.
 
+use std::collections::HashMap;
+
 use super::alert_builder::{Firing, StrongestFirings};
 use super::apply_rule::apply_rule;
 use super::rule_traits::{RuleSubject, RuleTraits};
-use super::run_snapshot::{RunSnapshot, ScopeView, has_searches};
+use super::run_snapshot::{LowestPrice, RunSnapshot, ScopeView, has_searches};
 use super::state::{ScopeState, ScopeStates, state_key};
+use crate::contract::SearchStatus;
 use crate::contract::monitors::{Rule, RuleScope};
 use crate::contract::scans::{Parity, ParityVerdict};
+use crate::ids::ItemId;
+use crate::monitors::store::FirstPrice;
 
 /// The key of the state of the whole scan. No cell has it.
 pub(super) const WHOLE_SCAN: &str = "";
@@ -17,9 +22,33 @@ pub(super) struct Evaluation {
     pub(super) fired: StrongestFirings,
     /// The number of rule evaluations, by cell, whose prices or markets were not comparable.
     pub(super) not_comparable: usize,
+    /// Firings of rules with `confirm` on prices that no second search has found. They have not
+    /// fired, and the states are those before the run.
+    pub(super) unconfirmed: StrongestFirings,
+    confirm: ConfirmMode,
+}
+
+/// What rules with `confirm` wait for.
+#[derive(Debug, Default)]
+enum ConfirmMode {
+    /// Nothing: in a backtest.
+    #[default]
+    Ignored,
+    /// A second search of the prices on which they fire; these had one, as they were found first.
+    Demanded(HashMap<ItemId, FirstPrice>),
 }
 
 impl Evaluation {
+    /// An evaluation in which rules with `confirm` fire only on prices that a second search has
+    /// found; `searched` had one.
+    pub(super) fn confirming(searched: impl IntoIterator<Item = FirstPrice>) -> Self {
+        let searched = searched.into_iter().map(|found| (found.item, found));
+        Self {
+            confirm: ConfirmMode::Demanded(searched.collect()),
+            ..Self::default()
+        }
+    }
+
     /// Evaluates the rule at `index` and returns its new states. One rule at a time, so
     /// that only its states are in memory: those of twenty rules with 10,000 cells take hundreds of
     /// megabytes.
@@ -106,6 +135,7 @@ impl RuleEvaluation<'_> {
             },
             &run.requested_currency(None),
             &run.scan_view(anchor.as_deref()),
+            Some(run),
         );
     }
 
@@ -125,6 +155,7 @@ impl RuleEvaluation<'_> {
                 },
                 &run.requested_currency(Some(cell)),
                 &view,
+                Some(run),
             );
         }
     }
@@ -149,6 +180,7 @@ impl RuleEvaluation<'_> {
                 },
                 &run.requested_currency(Some(cell)),
                 &comparison.view,
+                Some(run),
             );
         }
     }
@@ -171,6 +203,7 @@ impl RuleEvaluation<'_> {
                     answered: Some(false),
                     ..ScopeView::default()
                 },
+                None,
             );
         }
     }
@@ -180,6 +213,7 @@ impl RuleEvaluation<'_> {
         EvaluatedScope { key, cell, parity }: EvaluatedScope<'_>,
         requested_currency: &str,
         view: &ScopeView,
+        run: Option<&RunSnapshot>,
     ) {
         let key = state_key(self.rule, key).into_owned();
         let before = self
@@ -194,17 +228,53 @@ impl RuleEvaluation<'_> {
                 step.after.last_fired = Some(price.mark());
             }
             let after = step.after.clone();
-            self.evaluation.fired.add(Firing {
+            let confirmation = self.confirmation(run, price.as_ref());
+            let firing = Firing {
                 rule: self.index,
                 key: key.clone(),
                 cell,
                 fired,
                 price,
                 parity,
+                found_first: confirmation.clone().ok().flatten(),
                 before,
                 after,
-            });
+            };
+            if confirmation.is_err() {
+                self.after.insert(key, firing.before.clone());
+                self.evaluation.unconfirmed.add(firing);
+                return;
+            }
+            self.evaluation.fired.add(firing);
         }
         self.after.insert(key, step.after);
     }
+
+    /// Whether the rule may fire on a price: with the price as it was found first, if a second
+    /// search had to find it.
+    fn confirmation(
+        &self,
+        run: Option<&RunSnapshot>,
+        price: Option<&LowestPrice>,
+    ) -> Result<Option<FirstPrice>, Unconfirmed> {
+        let ConfirmMode::Demanded(searched) = &self.evaluation.confirm else {
+            return Ok(None);
+        };
+        if !self.rule.confirms() {
+            return Ok(None);
+        }
+        let (run, price) = run.zip(price).ok_or(Unconfirmed)?;
+        let (cell, item) = price.location;
+        let seen = &run.cells.all[cell].items[item].observation;
+        searched
+            .get(&seen.item)
+            .filter(|first| price.at > first.at && seen.search_status == Some(SearchStatus::Ok))
+            .cloned()
+            .map(Some)
+            .ok_or(Unconfirmed)
+    }
 }
+
+/// No second search has found the price.
+#[derive(Debug, Clone, Copy)]
+struct Unconfirmed;

@@ -23,6 +23,9 @@ pub(super) fn distinct_rules(rules: Vec<Rule>) -> Vec<(RuleKey, Rule)> {
     distinct
 }
 
+/// A field that is younger than stored states: left out where it has its default.
+const CONFIRM: &str = "confirm";
+
 /// The key of a rule: its type and all fields in the order of their names, with defaults filled in.
 pub(super) fn rule_key(rule: &Rule) -> RuleKey {
     let mut given = rule.to_value();
@@ -46,6 +49,7 @@ pub(super) fn rule_key(rule: &Rule) -> RuleKey {
         .rule_type()
         .fields()
         .iter()
+        .filter(|field| field.name != CONFIRM || rule.confirms())
         .filter_map(|field| {
             let value = given
                 .get(field.name)
@@ -91,6 +95,7 @@ mod tests {
             json!({"amount": 200.0, "type": "price_below"}),
             json!({"type": "price_below", "amount": 2e2, "rearm_percent": 2}),
             json!({"type": "price_below", "scope": "scan", "rearm_percent": 2.00, "amount": 200}),
+            json!({"type": "price_below", "amount": 200, "confirm": 0}),
         ] {
             assert_eq!(rule_key(&rule(same.clone())), below, "{same}");
         }
@@ -98,6 +103,7 @@ mod tests {
             json!({"type": "price_below", "amount": 200.01}),
             json!({"type": "price_below", "amount": 200, "scope": "cell"}),
             json!({"type": "price_below", "amount": 200, "rearm_percent": 5}),
+            json!({"type": "price_below", "amount": 200, "confirm": 1}),
             json!({"type": "new_low"}),
             json!({"type": "available"}),
             json!({"type": "sold_out"}),
@@ -120,6 +126,20 @@ mod tests {
         );
         assert_eq!(parity(3.0, Value::Null), parity(3.0, json!(1.5)));
         assert_ne!(parity(3.0, Value::Null), parity(3.0, json!(2)));
+    }
+
+    /// States of monitors are found by it: it must never change.
+    #[test]
+    fn the_key_of_a_rule_without_confirm_is_that_of_stored_states() {
+        let fields = [
+            ("amount", "200"),
+            ("rearm_percent", "2"),
+            ("scope", "\"scan\""),
+        ];
+        let canonical = json!(["price_below", fields]).to_string();
+        let digest: [u8; 32] = Sha256::digest(canonical).into();
+        let rule = rule(json!({"type": "price_below", "amount": 200}));
+        assert_eq!(rule_key(&rule)[..], digest[..16]);
     }
 
     #[test]

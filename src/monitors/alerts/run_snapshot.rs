@@ -59,7 +59,7 @@ pub(super) struct LowestPrice {
     /// Whether nothing cheaper existed, as far as can be known. In a cell: every search is complete
     /// and in this currency. In a scan: every searched cell is so, and none was left out that may be
     /// the cheapest; or the cell with the lowest price so far is so, or that cell has left the scan.
-    pub(super) confirmed: bool,
+    pub(super) is_firm: bool,
     /// In a scan: the short key of its cell.
     pub(super) cell: Option<String>,
     /// The indexes of its cell and of the search in that cell.
@@ -233,7 +233,7 @@ impl RunSnapshot {
         let mut view = view_of_cells(self.cells.all.iter().enumerate());
         for price in view.offers_mut() {
             price.past = self.past.get(&self.item_of(price)).cloned();
-            price.confirmed = is_known(&price.currency);
+            price.is_firm = is_known(&price.currency);
             price.cell = Some(short_key(&self.cells.all[price.location.0].key).into_owned());
         }
         view
@@ -245,7 +245,7 @@ impl RunSnapshot {
         let mut view = view_of_cells(std::iter::once((index, cell)));
         for price in view.offers_mut() {
             price.past = self.past.get(&self.item_of(price)).cloned();
-            price.confirmed = is_complete(cell, &price.currency);
+            price.is_firm = is_complete(cell, &price.currency);
         }
         view
     }
@@ -351,7 +351,7 @@ fn is_unreadable(seen: &ItemObservation) -> bool {
     seen.search_status == Some(SearchStatus::Ok) && seen.price.is_none() && seen.reason.is_none()
 }
 
-/// The combined view of some cells, with unconfirmed prices.
+/// The combined view of some cells, with prices that are not firm.
 fn view_of_cells<'a>(cells: impl Iterator<Item = (usize, &'a ScanCell)>) -> ScopeView {
     let mut lowest = BTreeMap::<&str, ((bool, Decimal, i32), LowestPrice)>::new();
     let (mut wanted, mut nothing) = (false, true);
@@ -379,7 +379,7 @@ fn view_of_cells<'a>(cells: impl Iterator<Item = (usize, &'a ScanCell)>) -> Scop
                     currency: currency.clone(),
                     verdict: seen.offer.as_ref().and_then(|offer| offer.verdict),
                     at: searched.observed_at.unwrap_or(Timestamp::UNIX_EPOCH),
-                    confirmed: false,
+                    is_firm: false,
                     cell: None,
                     location: (index, at),
                     past: None,

@@ -217,11 +217,20 @@ pub(super) struct EvaluationRecord {
     pub(super) not_comparable: usize,
     /// The number of prices that no rule saw.
     pub(super) implausible: usize,
+    /// How often a rule did not fire for lack of a second search.
+    pub(super) unconfirmed: usize,
     /// What was not evaluated, and why.
     pub(super) failure: Option<String>,
 }
 
 impl EvaluationRecord {
+    pub(super) fn add_failure(&mut self, why: String) {
+        self.failure = Some(match self.failure.take() {
+            Some(failure) => format!("{failure}; {why}"),
+            None => why,
+        });
+    }
+
     pub(super) fn failure(why: impl Display) -> Self {
         Self {
             failure: Some(format!("the alert rules were not evaluated: {why}")),
@@ -240,7 +249,7 @@ pub(super) async fn record_evaluation(
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     sqlx::query!(
         "update monitor_slots set evaluated_at = $5, fired = $6, alerts = $7, not_comparable = $8,
-                                  implausible = $9, reason = nullif(concat_ws('; ', reason, $10::text), '')
+                                  implausible = $9, reason = nullif(concat_ws('; ', reason, $10::text), ''), unconfirmed = $11
          where tenant_id = $1 and monitor_id = $2 and slot = $3 and kind = $4",
         slot.tenant.uuid(),
         slot.monitor.uuid(),
@@ -252,6 +261,7 @@ pub(super) async fn record_evaluation(
         count(record.not_comparable),
         count(record.implausible),
         record.failure.as_deref(),
+        count(record.unconfirmed),
     )
     .execute(conn)
     .await?;

@@ -10,6 +10,7 @@ use sqlx::PgConnection;
 use sqlx::types::Json;
 use uuid::Uuid;
 
+use super::slots::StoredConfirmation;
 use crate::contract::monitors::{MonitorsQuery, SlotKind, SlotOutcome, SlotsQuery};
 use crate::ids::{MonitorId, TenantId};
 
@@ -50,6 +51,8 @@ pub(in crate::monitors) struct LastSlot {
     pub(in crate::monitors) alerts: i32,
     pub(in crate::monitors) not_comparable: i32,
     pub(in crate::monitors) implausible: i32,
+    pub(in crate::monitors) unconfirmed: i32,
+    pub(in crate::monitors) confirmation: Option<StoredConfirmation>,
 }
 
 /// Some monitors, or a page of a list.
@@ -90,7 +93,8 @@ pub(in crate::monitors) async fn monitor_rows(
                   exists (select from key_grants g where g.tenant_id = $1 and g.grant_id = m.grant_id and g.wiped_at is null) as "holds_key!",
                   (select json_build_object('slot', s.slot, 'kind', s.kind, 'outcome', s.outcome, 'reason', s.reason, 'scan_id', s.scan_id,
                                             'decided_at', s.decided_at, 'evaluated_at', s.evaluated_at, 'fired', s.fired, 'alerts', s.alerts,
-                                            'not_comparable', s.not_comparable, 'implausible', s.implausible)
+                                            'not_comparable', s.not_comparable, 'implausible', s.implausible,
+                                            'unconfirmed', s.unconfirmed, 'confirmation', s.confirmation)
                    from monitor_slots s where s.tenant_id = $1 and s.monitor_id = m.monitor_id
                    order by s.slot desc, s.kind desc limit 1) as "last_slot: Json<LastSlot>",
                   m.created_at, m.updated_at
@@ -156,6 +160,8 @@ pub(in crate::monitors) struct SlotRow {
     pub(in crate::monitors) alerts: i32,
     pub(in crate::monitors) not_comparable: i32,
     pub(in crate::monitors) implausible: i32,
+    pub(in crate::monitors) unconfirmed: i32,
+    pub(in crate::monitors) confirmation: Option<Json<StoredConfirmation>>,
 }
 
 /// The newest first; `before` is the last slot of the previous page.
@@ -169,10 +175,11 @@ pub(in crate::monitors) async fn slot_rows(
 ) -> sqlx::Result<Vec<SlotRow>> {
     sqlx::query_as!(
         SlotRow,
-        "select slot, kind, outcome, reason, scan_id, decided_at, evaluated_at, fired, alerts, not_comparable, implausible from monitor_slots
-         where tenant_id = $1 and monitor_id = $2 and ($3::timestamptz is null or slot < $3 or slot = $3 and kind < $4)
-           and ($5::text is null or outcome = $5)
-         order by slot desc, kind desc limit $6",
+        r#"select slot, kind, outcome, reason, scan_id, decided_at, evaluated_at, fired, alerts, not_comparable, implausible, unconfirmed,
+                  confirmation as "confirmation: Json<StoredConfirmation>" from monitor_slots
+           where tenant_id = $1 and monitor_id = $2 and ($3::timestamptz is null or slot < $3 or slot = $3 and kind < $4)
+             and ($5::text is null or outcome = $5)
+           order by slot desc, kind desc limit $6"#,
         tenant.uuid(),
         id.uuid(),
         before.map(|(slot, _)| slot.to_sqlx()) as _,

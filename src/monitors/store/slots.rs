@@ -2,11 +2,14 @@
 
 use jiff::Timestamp;
 use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 
 use crate::contract::monitors::{SlotKind, SlotOutcome};
 use crate::contract::scans::{PauseReason, ScanStatus};
-use crate::ids::{MonitorId, ScanId, TenantId};
+use crate::ids::{ItemId, MonitorId, ScanId, TenantId};
 use crate::webhooks::MonitorLock;
 
 /// The decision of a slot.
@@ -200,6 +203,46 @@ pub(in crate::monitors) struct UnevaluatedSlot {
     pub(in crate::monitors) scan: Option<ScanId>,
 }
 
+/// The prices of a run that are searched once more (monitors.md, rule 86).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::monitors) struct StoredConfirmation {
+    pub(in crate::monitors) began_at: Timestamp,
+    pub(in crate::monitors) prices: Vec<FirstPrice>,
+}
+
+impl StoredConfirmation {
+    pub(in crate::monitors) fn items(&self) -> impl Iterator<Item = ItemId> {
+        self.prices.iter().map(|price| price.item)
+    }
+}
+
+/// A price as it was found first. Stored as text: a JSON number would round it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(
+    into = "(ItemId, String, Timestamp)",
+    try_from = "(ItemId, String, Timestamp)"
+)]
+pub(in crate::monitors) struct FirstPrice {
+    pub(in crate::monitors) item: ItemId,
+    pub(in crate::monitors) price: Decimal,
+    pub(in crate::monitors) at: Timestamp,
+}
+
+impl From<FirstPrice> for (ItemId, String, Timestamp) {
+    fn from(found: FirstPrice) -> Self {
+        (found.item, found.price.to_string(), found.at)
+    }
+}
+
+impl TryFrom<(ItemId, String, Timestamp)> for FirstPrice {
+    type Error = rust_decimal::Error;
+
+    fn try_from((item, price, at): (ItemId, String, Timestamp)) -> Result<Self, Self::Error> {
+        let price = price.parse()?;
+        Ok(Self { item, price, at })
+    }
+}
+
 /// Slots to evaluate, round-robin over the tenants, the oldest first. A tenant with many slots
 /// delays no other tenant.
 pub(in crate::monitors) async fn unevaluated_slots(
@@ -228,27 +271,71 @@ pub(in crate::monitors) async fn unevaluated_slots(
 }
 
 /// Locks a slot and its monitor for evaluation. `None`: it was evaluated meanwhile, another process
-/// holds the monitor, or an earlier slot comes first.
+/// holds the monitor, or an earlier slot comes first. With the prices that were searched once more.
 pub(in crate::monitors) async fn lock_unevaluated<'t>(
     conn: &'t mut PgConnection,
     run: &UnevaluatedSlot,
-) -> sqlx::Result<Option<MonitorLock<'t>>> {
+) -> sqlx::Result<Option<(MonitorLock<'t>, Option<StoredConfirmation>)>> {
     let Some(mut lock) = MonitorLock::try_acquire(conn, run.tenant, run.monitor).await? else {
         return Ok(None);
     };
-    let taken = sqlx::query!(
-        "select from monitor_slots s
+    let taken = sqlx::query_scalar!(
+        r#"select confirmation as "confirmation: Json<StoredConfirmation>" from monitor_slots s
          where s.tenant_id = $1 and s.monitor_id = $2 and s.slot = $3 and s.kind = $4 and s.evaluated_at is null
            and not exists (
                select from monitor_slots o left join scans c on c.tenant_id = o.tenant_id and c.scan_id = o.scan_id
                where o.tenant_id = $1 and o.monitor_id = $2 and o.slot < $3 and o.evaluated_at is null
                  and (c.finished_at is not null or o.scan_id is null and o.outcome in ('failed', 'overlap')))
-         for update of s",
+         for update of s"#,
         run.tenant.uuid(),
         run.monitor.uuid(),
         run.slot.to_sqlx() as _,
         run.kind.as_str(),
     );
-    let taken = taken.execute(lock.conn()).await?.rows_affected() == 1;
-    Ok(taken.then_some(lock))
+    let taken = taken.fetch_optional(lock.conn()).await?;
+    Ok(taken.map(|confirmation| (lock, confirmation.map(|confirmation| confirmation.0))))
+}
+
+/// Records which prices of a run are searched once more; its rules are evaluated when its scan has
+/// ended again.
+pub(in crate::monitors) async fn record_confirmation(
+    conn: &mut PgConnection,
+    slot: &UnevaluatedSlot,
+    confirmation: &StoredConfirmation,
+    reason: Option<&str>,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update monitor_slots set confirmation = $5, reason = nullif(concat_ws('; ', reason, $6::text), '')
+         where tenant_id = $1 and monitor_id = $2 and slot = $3 and kind = $4",
+        slot.tenant.uuid(),
+        slot.monitor.uuid(),
+        slot.slot.to_sqlx() as _,
+        slot.kind.as_str(),
+        Json(confirmation) as _,
+        reason,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Whether a run of the monitor began after this one.
+pub(in crate::monitors) async fn has_later_run(
+    conn: &mut PgConnection,
+    slot: &UnevaluatedSlot,
+) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists (
+               select from monitor_slots s
+               join monitor_slots o on o.tenant_id = $1 and o.monitor_id = $2 and o.outcome in ('ran', 'late')
+                                   and (o.slot, o.kind) <> (s.slot, s.kind) and o.decided_at >= s.decided_at
+               where s.tenant_id = $1 and s.monitor_id = $2 and s.slot = $3 and s.kind = $4
+           ) as "is_there!""#,
+        slot.tenant.uuid(),
+        slot.monitor.uuid(),
+        slot.slot.to_sqlx() as _,
+        slot.kind.as_str(),
+    )
+    .fetch_one(conn)
+    .await
 }

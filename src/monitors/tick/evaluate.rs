@@ -8,7 +8,9 @@ use jiff::Timestamp;
 
 use super::{ERROR_PAUSE, LONGEST_SLEEP, MAX_PER_PASS, PassTally, SHORTEST_SLEEP, Ticker};
 use crate::db;
+use crate::monitors::confirm::KeyAccess;
 use crate::monitors::{alerts, store};
+use crate::tenants;
 
 /// How many monitors a process evaluates concurrently: each takes a connection, and a core for
 /// large runs.
@@ -75,10 +77,18 @@ impl Ticker {
     /// its scan runs again.
     async fn evaluate(&self, run: &store::UnevaluatedSlot, now: Timestamp) -> sqlx::Result<bool> {
         let mut tx = db::begin(&self.pool).await?;
-        let Some(mut lock) = store::lock_unevaluated(&mut tx, run).await? else {
+        // A second search seals the monitor's key, so a rotation has to wait; its lock comes first.
+        tenants::store::lock_tenant_shared(&mut tx, run.tenant).await?;
+        let Some((mut lock, confirmation)) = store::lock_unevaluated(&mut tx, run).await? else {
             return Ok(false);
         };
-        let evaluated = alerts::evaluate_slot(&mut lock, run, self.evaluation_timeout, now).await?;
+        let access = KeyAccess {
+            pool: &self.pool,
+            ring: &self.ring,
+        };
+        let max_time = self.evaluation_timeout;
+        let evaluated =
+            alerts::evaluate_slot(&mut lock, run, access, confirmation, max_time, now).await?;
         tx.commit().await?;
         Ok(evaluated)
     }

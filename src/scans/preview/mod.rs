@@ -176,22 +176,35 @@ fn build_preview(plan: &ScanPlan, lane: &LaneState, cost: ScanCost, now: Timesta
 
 /// The billed requests of a plan.
 pub(crate) fn requests(plan: &ScanPlan) -> RequestRange {
-    requests_without(plan, 0)
+    requests_with(plan, 0)
+}
+
+/// As [`requests`], of a plan of which up to `again` searches may be made once more.
+pub(crate) fn requests_with(plan: &ScanPlan, again: u32) -> RequestRange {
+    let RequestRange { least, .. } = requests_without(plan, 0);
+    let most =
+        most_requests(plan, 0).saturating_add(most_of_one(plan).saturating_mul(again.into()));
+    RequestRange {
+        least,
+        expected: None,
+        most: most.min(ceiling(plan)),
+    }
 }
 
 /// The billed requests of a plan of which `free` searches cost none.
 fn requests_without(plan: &ScanPlan, free: u32) -> RequestRange {
-    let ceiling = plan
-        .scan_request
-        .max_requests
-        .map_or(u64::MAX, |max| max.get().into());
     // Two phases may search fewer items than there are.
     let least = u64::try_from(*plan.searches().start()).unwrap_or(u64::MAX);
     RequestRange {
         least: least.saturating_sub(free.into()),
         expected: None,
-        most: most_requests(plan, free).min(ceiling),
+        most: most_requests(plan, free).min(ceiling(plan)),
     }
+}
+
+fn ceiling(plan: &ScanPlan) -> u64 {
+    let max = plan.scan_request.max_requests;
+    max.map_or(u64::MAX, |max| max.get().into())
 }
 
 /// The cost of `requests` in a full month on each plan, regardless of the requests left this month.
@@ -218,14 +231,15 @@ pub(crate) async fn monthly_costs(
 /// At most all attempts of every search that is not free, each with the second try of a server error (gateway.md,
 /// rule 17).
 fn most_requests(plan: &ScanPlan, free: u32) -> u64 {
-    let attempts = plan
-        .scan_request
-        .retry
-        .as_ref()
-        .map_or(MaxAttempts::ONE, RetryPolicy::max_attempts_or_default);
     u64::try_from(*plan.searches().end())
         .unwrap_or(u64::MAX)
         .saturating_sub(free.into())
-        .saturating_mul(u64::from(attempts.get()))
-        .saturating_mul(2)
+        .saturating_mul(most_of_one(plan))
+}
+
+/// The most requests of one search: each attempt with a second try.
+fn most_of_one(plan: &ScanPlan) -> u64 {
+    let retry = plan.scan_request.retry.as_ref();
+    let attempts = retry.map_or(MaxAttempts::ONE, RetryPolicy::max_attempts_or_default);
+    2 * u64::from(attempts.get())
 }

@@ -333,7 +333,8 @@ pub(super) async fn attempts(
     .await
 }
 
-/// The last answer of each item that has one.
+/// The answer of each item that has one: that of its price, which need not be that of its last
+/// attempt (monitors.md, rule 87), or the last.
 pub(super) async fn answers(
     pool: &PgPool,
     tenant: TenantId,
@@ -341,8 +342,10 @@ pub(super) async fn answers(
 ) -> sqlx::Result<HashMap<ItemId, RawJson>> {
     let ids: Vec<_> = items.iter().map(|item| item.uuid()).collect();
     let rows = sqlx::query!(
-        "select distinct on (item_id) item_id, body from answers
-         where tenant_id = $1 and item_id = any ($2) order by item_id, number desc",
+        "select distinct on (a.item_id) a.item_id, a.body
+         from answers a join scan_items i on i.tenant_id = $1 and i.item_id = a.item_id
+         where a.tenant_id = $1 and a.item_id = any ($2)
+         order by a.item_id, a.observed_at is not distinct from i.observed_at desc, a.number desc",
         tenant.uuid(),
         &ids,
     )

@@ -9,7 +9,8 @@
 //! ends one of two transactions, and it is tried again: the removal of an unaccepted caller may meet
 //! a late refusal, and a call whose row a failover lost locks its scan first (`restore_calls`).
 
-use jiff_sqlx::Date;
+use jiff::Timestamp;
+use jiff_sqlx::{Date, ToSqlx as _};
 use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -17,7 +18,7 @@ use uuid::Uuid;
 use super::wake_lane;
 use crate::contract::Api;
 use crate::contract::scans::{PauseReason, Priority, RetryRequest, ScanStatus};
-use crate::ids::{GrantId, ScanId, TenantId};
+use crate::ids::{GrantId, ItemId, ScanId, TenantId};
 use crate::scans::sequence::Sequence;
 
 /// A scan locked by the transaction of `conn`, after its lane and its items. Only this type and
@@ -42,6 +43,7 @@ pub(in crate::scans) struct LockedScanRow {
     pub(in crate::scans) priority: Priority,
     pub(in crate::scans) requests_spent: i32,
     pub(in crate::scans) max_requests: Option<i32>,
+    pub(in crate::scans) max_attempts: i16,
     /// All its items have ended, so no call is in flight.
     pub(in crate::scans) finished: bool,
     pub(in crate::scans) grant_id: Option<Uuid>,
@@ -86,6 +88,29 @@ impl<'t> LockedScan<'t> {
             return Ok(None);
         };
         let items = lock_ended_items(conn, tenant, id, request).await?;
+        let locked = lock_row(conn, tenant, id).await?.map(|row| Self {
+            conn,
+            tenant,
+            id,
+            sequence_start,
+            needs_requests: !items.is_empty(),
+            row,
+        });
+        Ok(locked.map(|scan| (scan, items)))
+    }
+
+    /// As [`Self::lock`], but locks those of the given items that still have the answer of the given
+    /// time, with a price.
+    pub(in crate::scans) async fn lock_answered(
+        conn: &'t mut PgConnection,
+        tenant: TenantId,
+        id: ScanId,
+        answered: &[(ItemId, Timestamp)],
+    ) -> sqlx::Result<Option<(Self, Vec<EndedItem>)>> {
+        let Some(sequence_start) = wake_lane_of(conn, tenant, id).await? else {
+            return Ok(None);
+        };
+        let items = lock_answered_items(conn, tenant, id, answered).await?;
         let locked = lock_row(conn, tenant, id).await?.map(|row| Self {
             conn,
             tenant,
@@ -195,7 +220,7 @@ async fn lock_row(
 ) -> sqlx::Result<Option<LockedScanRow>> {
     sqlx::query_as!(
         LockedScanRow,
-        r#"select status, status_reason, priority, requests_spent, max_requests, finished_at is not null as "finished!", grant_id
+        r#"select status, status_reason, priority, requests_spent, max_requests, max_attempts, finished_at is not null as "finished!", grant_id
            from scans where tenant_id = $1 and scan_id = $2 for no key update"#,
         tenant.uuid(),
         id.uuid(),
@@ -253,6 +278,30 @@ async fn lock_ended_items(
         id.uuid(),
         &statuses,
         reasons.as_deref(),
+    )
+    .fetch_all(conn)
+    .await
+}
+
+async fn lock_answered_items(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+    answered: &[(ItemId, Timestamp)],
+) -> sqlx::Result<Vec<EndedItem>> {
+    let items: Vec<_> = answered.iter().map(|(item, _)| item.uuid()).collect();
+    let times: Vec<_> = answered.iter().map(|(_, at)| at.to_sqlx()).collect();
+    sqlx::query_as!(
+        EndedItem,
+        "select i.item_id, i.first_date
+         from scan_items i join unnest($3::uuid[], $4::timestamptz[]) as x (item_id, observed_at) on x.item_id = i.item_id
+         where i.tenant_id = $1 and i.scan_id = $2 and i.state = 'done' and i.search_status in ('ok', 'partial')
+           and i.best_price is not null and i.observed_at = x.observed_at
+         order by i.item_id for no key update of i",
+        tenant.uuid(),
+        id.uuid(),
+        &items,
+        &times as _,
     )
     .fetch_all(conn)
     .await

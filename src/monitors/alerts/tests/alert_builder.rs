@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::alert_builder::{MAX_STORED_ALERTS, RunInfo, build_alerts, webhook_event};
 use super::super::evaluate::EvaluatedRun;
+use super::super::evaluation::Evaluation;
 use super::super::run_snapshot::RunSnapshot;
 use super::super::state::{ScopeStates, state_key};
 use super::super::store::{decode_states, encode_states};
@@ -41,6 +42,7 @@ fn alerts_of(rules: Vec<Value>, text: &str) -> (usize, Vec<Alert>) {
         Vec::new(),
         Some(&run(text, 0)),
         in_time(),
+        Evaluation::default(),
     )
     .unwrap();
     (judged.record.fired, judged.alerts)
@@ -290,6 +292,7 @@ fn the_record_names_rules_that_were_not_evaluated() {
         kept.clone(),
         Some(&run),
         Instant::now(),
+        Evaluation::default(),
     )
     .unwrap();
     assert_eq!((late.record.fired, &late.states), (0, &kept));
@@ -298,11 +301,26 @@ fn the_record_names_rules_that_were_not_evaluated() {
         why.starts_with("`alerts[0]` and the rules after it were not evaluated"),
         "{why}"
     );
-    let judged = EvaluatedRun::evaluate(&run_info(), &rules, kept, Some(&run), in_time()).unwrap();
+    let judged = EvaluatedRun::evaluate(
+        &run_info(),
+        &rules,
+        kept,
+        Some(&run),
+        in_time(),
+        Evaluation::default(),
+    )
+    .unwrap();
     assert_eq!((judged.record.fired, judged.states.len()), (3, 3));
     let why = judged.record.failure.unwrap();
     assert_eq!(why.matches("was unreadable").count(), 2, "{why}");
-    let again =
-        EvaluatedRun::evaluate(&run_info(), &rules, judged.states, Some(&run), in_time()).unwrap();
+    let again = EvaluatedRun::evaluate(
+        &run_info(),
+        &rules,
+        judged.states,
+        Some(&run),
+        in_time(),
+        Evaluation::default(),
+    )
+    .unwrap();
     assert_eq!((again.record.fired, again.record.failure), (0, None));
 }

@@ -8,6 +8,7 @@
 //! `cancelled` or `skipped`. `-` means that the scan lacks the cell.
 
 mod alert_builder;
+mod confirm;
 mod markets;
 mod past;
 mod properties;

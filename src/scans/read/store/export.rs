@@ -62,7 +62,8 @@ pub(in crate::scans::read) async fn items_at(
                    select * from scan_items where tenant_id = $1 and scan_id = $2 and position = asked.position limit 1
                ) i
                left join lateral (
-                   select body from answers a where $7 and a.tenant_id = i.tenant_id and a.item_id = i.item_id order by a.number desc limit 1
+                   select body from answers a where $7 and a.tenant_id = i.tenant_id and a.item_id = i.item_id
+                   order by a.observed_at is not distinct from i.observed_at desc, a.number desc limit 1
                ) a on true
            ) i
            where coalesce(i.bytes_before, 0) < $8::bigint

@@ -1,0 +1,115 @@
+//! Searches prices of an ended run once more, before rules with `confirm` fire on them (monitors.md,
+//! rules 85 to 89). Not here: which prices (`alerts`), the scan (`scans::confirm`).
+
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+use sqlx::PgPool;
+
+use super::schedule::Schedule;
+use super::store::{self, FirstPrice, LockedMonitor, StoredConfirmation, UnevaluatedSlot};
+use crate::commands::RequestContext;
+use crate::ids::GrantId;
+use crate::scans::confirm::{Confirming, NO_BUDGET, search_once_more};
+use crate::tenants::{self, GrantError, Keyring};
+use crate::webhooks::MonitorLock;
+
+/// The most prices of one rule that a run confirms. Those of the scope `cell` may be thousands.
+pub(super) const MAX_OF_RULE: usize = 10;
+
+/// What opens the key of a monitor.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeyAccess<'a> {
+    pub(super) pool: &'a PgPool,
+    pub(super) ring: &'a Keyring,
+}
+
+/// What became of the wish to confirm prices.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// They are searched; the run is evaluated when its scan has ended again.
+    Waits,
+    /// The scan has not ended.
+    NotEnded,
+    /// They are not searched, and why.
+    Refused(String),
+}
+
+/// Begins the second searches of these prices, the strongest first, in the transaction that holds
+/// the locks of the caller's keys and of the monitor.
+pub(super) async fn begin(
+    lock: &mut MonitorLock<'_>,
+    access: KeyAccess<'_>,
+    slot: &UnevaluatedSlot,
+    found: Vec<FirstPrice>,
+    now: Timestamp,
+) -> sqlx::Result<Begun> {
+    let refused = |why: &str| Ok(Begun::Refused(reason(why)));
+    let Some(scan) = slot.scan else {
+        return refused("the run has no scan");
+    };
+    let monitor = store::locked_row(lock).await?;
+    if store::has_later_run(lock.conn(), slot).await? {
+        return refused("the next run had begun");
+    }
+    if let Some(refusal) = store::lane_refusal(lock.conn(), slot.tenant, monitor.api).await? {
+        return refused(&refusal);
+    }
+    let month_left = month_left(lock, &monitor, slot).await?;
+    let grant = GrantId::from(monitor.grant_id);
+    let key = match tenants::open_grant(lock.conn(), access.ring, slot.tenant, grant).await {
+        Ok(key) => key,
+        Err(GrantError::Database(error)) => return Err(error),
+        Err(gone) => return refused(&format!("the monitor's key cannot be decrypted: {gone}")),
+    };
+    let context = RequestContext {
+        pool: access.pool,
+        ring: access.ring,
+        key: &key,
+        now,
+    };
+    let answered: Vec<_> = found.iter().map(|price| (price.item, price.at)).collect();
+    let scan = (slot.tenant, scan);
+    match search_once_more(lock.conn(), context, scan, &answered, month_left).await? {
+        Confirming::NotEnded => Ok(Begun::NotEnded),
+        Confirming::Refused(why) => refused(why),
+        Confirming::Began { items, is_cut } => {
+            let items: HashSet<_> = items.into_iter().collect();
+            let confirmation = StoredConfirmation {
+                began_at: now,
+                prices: found
+                    .into_iter()
+                    .filter(|price| items.contains(&price.item))
+                    .collect(),
+            };
+            let cut = is_cut.then(|| reason(NO_BUDGET));
+            store::record_confirmation(lock.conn(), slot, &confirmation, cut.as_deref()).await?;
+            Ok(Begun::Waits)
+        }
+    }
+}
+
+fn reason(why: &str) -> String {
+    format!("prices were not confirmed: {why}")
+}
+
+/// The requests that the slot's month leaves; `None`: no limit.
+async fn month_left(
+    lock: &mut MonitorLock<'_>,
+    monitor: &LockedMonitor,
+    slot: &UnevaluatedSlot,
+) -> sqlx::Result<Option<u32>> {
+    let Some(ceiling) = monitor.max_requests_per_month else {
+        return Ok(None);
+    };
+    let Some(schedule) = Schedule::parse(&monitor.cron, &monitor.timezone) else {
+        return Ok(Some(0));
+    };
+    let (begin, end) = schedule.month(slot.slot);
+    let months = [(slot.monitor, begin, end)];
+    let spent = store::requests_spent(lock.conn(), slot.tenant, &months).await?;
+    let spent: i64 = spent.iter().map(|(_, spent)| spent).sum();
+    Ok(Some(
+        u32::try_from(i64::from(ceiling) - spent).unwrap_or_default(),
+    ))
+}
