@@ -38,7 +38,7 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/monitors/{id}/change", post(store))
 }
 
-async fn own(session: &Session, id: &str) -> Result<Monitor, PageFailure> {
+pub(super) async fn own(session: &Session, id: &str) -> Result<Monitor, PageFailure> {
     let (tenant, id) = own_monitor(session, id)?;
     let context = session.context()?;
     read::monitor(session.pool()?, context.ring, tenant, id, context.now)
@@ -72,6 +72,7 @@ async fn form_page(
             input type="hidden" name=(SEEN) value=(seen);
         },
         button: "Show what changes",
+        more_buttons: html! {},
         suggestions: &Suggestions::read(session).await,
     });
     let body = html! {

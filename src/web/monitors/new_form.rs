@@ -19,6 +19,14 @@ pub(super) const REPEATS: [(&str, &str); 6] = [
     ("cron", "As the cron text below says"),
 ];
 
+/// What each run looks at: everything, or where the answer to a question may have changed.
+const WATCHES: [(&str, &str); 4] = [
+    ("", "searches everything"),
+    ("cheapest", "watches which is the cheapest"),
+    ("below", "watches for one below an amount"),
+    ("every_date", "watches what each costs"),
+];
+
 /// The form of a monitor: a new one, or one that is changed.
 pub(super) struct MonitorForm<'a> {
     /// The path that it is sent to.
@@ -31,6 +39,8 @@ pub(super) struct MonitorForm<'a> {
     pub(super) hidden: Markup,
     /// The text of its button.
     pub(super) button: &'a str,
+    /// Buttons beside it.
+    pub(super) more_buttons: Markup,
     /// Airports, hotels and places of the caller's own searches.
     pub(super) suggestions: &'a Suggestions,
 }
@@ -146,7 +156,24 @@ fn scan(fields: &FormFields) -> Result<Map<String, Value>, ValidationErrors> {
     if !sweep.is_empty() {
         scan.insert("sweep".to_owned(), Value::Object(sweep));
     }
+    add_watch(fields, &mut scan);
     Ok(scan)
+}
+
+/// What each run looks at, and its requests (scans.md, rule 91).
+fn add_watch(fields: &FormFields, scan: &mut Map<String, Value>) {
+    if let Some(watch) = fields.text("watch") {
+        let mut strategy = Map::from_iter([("watch".to_owned(), watch.into())]);
+        if watch == "below"
+            && let Some(below) = fields.text("below")
+        {
+            strategy.insert("below".to_owned(), number(below));
+        }
+        scan.insert("strategy".to_owned(), Value::Object(strategy));
+    }
+    if let Some(max) = fields.text("max_requests") {
+        scan.insert("max_requests".to_owned(), number(max));
+    }
 }
 
 /// The parts of a text with commas.
@@ -239,6 +266,12 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
                     (text("currency", "Currency", "USD without one", "currency"))
                     (text("proxy_country", "Markets", "us, or us, de, gb", "proxy_country"))
                 }
+                h3 { "How much of it each run searches" }
+                div class="fields" {
+                    (select("watch", "Each run", &WATCHES, fields.text("watch")))
+                    (text("below", "Amount", "In the currency of the search", "below"))
+                    (text("max_requests", "Most requests of a run", "A watch needs it, such as 18 for 90 dates; otherwise empty for no limit", "scan.max_requests"))
+                }
                 (more_fields(fields))
             }
             section class="card" {
@@ -288,6 +321,7 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
             }
             div class="actions" {
                 button class="primary" type="submit" name="step" value="check" { (form.button) }
+                (form.more_buttons)
                 span class="hint" { "Nothing is stored and nothing is searched yet." }
             }
         }
@@ -335,6 +369,7 @@ fn only_for(name: &str) -> &'static str {
         "hotel_booking_id" => " for-hotels for-rooms",
         "proxy_country" => " for-hotels",
         "nights" => " for-nights",
+        "below" => " for-below",
         _ => "",
     }
 }
