@@ -99,6 +99,12 @@ async fn a_watch_is_changed_and_ended() {
     let edit = edit_form(&page, &id).with("watch", "below");
     let same = browser.send(&edit).await.expect(200).text();
     assert!(same.contains("Nothing changes"), "{same}");
+    let replayed = browser.send(&edit.clone().with("step", "backtest")).await;
+    let replayed = replayed.expect(200).text();
+    assert!(
+        replayed.contains("Your history has no price of these searches"),
+        "{replayed}"
+    );
     for (watch, stored) in [
         ("every_date", json!({"watch": "every_date"})),
         ("", Value::Null),

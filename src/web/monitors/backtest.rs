@@ -12,8 +12,8 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-use super::edit::own;
-use super::new::error_notice;
+use super::new_form::{BACKTEST, error_notice};
+use super::one::own;
 use super::{forecast, words};
 use crate::contract::monitors::{Backtest, BacktestAlert, BacktestQuery};
 use crate::http::AppState;
@@ -28,8 +28,6 @@ use crate::web::parts;
 use crate::web::rule_text::{sentence, type_name};
 use crate::web::session::Session;
 
-/// The `step` of a form that asks for a replay, and the section that shows it.
-pub(super) const STEP: &str = "backtest";
 /// The field with the days.
 pub(super) const DAYS: &str = "backtest_days";
 const RANGES: [&str; 4] = ["30", "90", "180", "366"];
@@ -50,11 +48,26 @@ pub(super) struct Replay {
 }
 
 impl Replay {
+    /// Replays the body of a form whose step asks for it.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub(super) async fn of_step(
+        session: &Session,
+        body: &Map<String, Value>,
+        fields: &FormFields,
+    ) -> Result<Option<Self>, ApiError> {
+        match fields.text("step") {
+            Some(BACKTEST) => Self::of(session, body, fields).await.map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Replays the body of a monitor on the days that the form names.
     ///
     /// # Errors
     /// Those of the API that no other days or fields would mend.
-    pub(super) async fn of(
+    async fn of(
         session: &Session,
         body: &Map<String, Value>,
         fields: &FormFields,
@@ -150,12 +163,12 @@ pub(super) fn section(replay: Option<&Replay>, form: impl Fn(Markup) -> Markup) 
                 @if !RANGES.contains(&chosen) { option value=(chosen) selected { (chosen) " days" } }
             }
         }
-        button type="submit" name="step" value=(STEP) {
+        button type="submit" name="step" value=(BACKTEST) {
             @if replay.is_some() { "Replay again" } @else { "Replay" }
         }
     };
     html! {
-        section class="card" id=(STEP) {
+        section class="card" id=(BACKTEST) {
             h2 { "What would this have reported?" }
             p class="sub" { "Replays the rules on the prices that you have already paid for, day by day. No search is made and nothing is billed." }
             (form(controls))

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::backtest::{self, Replay};
 use super::new_form::MonitorForm;
 use super::{NEW_PATH, PATH, edit_fields, forecast, new_form, webhook, words};
+use crate::contract::RawJson;
 use crate::contract::monitors::{Monitor, MonitorPreview, Rule};
-use crate::contract::{FieldError, RawJson};
 use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::monitors::{create, preview, repeated};
@@ -64,10 +64,7 @@ async fn check(form: SessionForm) -> Result<Response, PageFailure> {
     };
     match previewed {
         Ok((body, previewed)) => {
-            let replay = match fields.text("step") {
-                Some(backtest::STEP) => Some(Replay::of(&session, &body, &fields).await?),
-                _ => None,
-            };
+            let replay = Replay::of_step(&session, &body, &fields).await?;
             Ok(cost_page(
                 &session,
                 &fields,
@@ -109,9 +106,6 @@ async fn form_page(
         errors,
         hidden: html! { (token_field(session)) (once_field()) },
         button: "Show the cost of a month",
-        more_buttons: html! {
-            button type="submit" name="step" value=(backtest::STEP) formaction={ (NEW_PATH) "#" (backtest::STEP) } { "What would this have reported?" }
-        },
         suggestions: &Suggestions::read(session).await,
     });
     let body = html! {
@@ -122,25 +116,10 @@ async fn form_page(
                 p class="sub" { "A scan that repeats. The next step shows what a month costs." }
             }
         }
-        (error_notice(errors))
+        (new_form::error_notice(errors))
         (form)
     };
     page_with_status(status, session, "New monitor", NavItem::Monitors, body)
-}
-
-pub(super) fn error_notice(errors: &[FieldError]) -> Markup {
-    html! {
-        @if !errors.is_empty() {
-            div class="notice bad" role="alert" {
-                "Please correct:"
-                ul {
-                    @for error in errors {
-                        li { code { (error.field) } @if let Some(found) = &error.found { ": found " (found) } ", expected " (error.expected) }
-                    }
-                }
-            }
-        }
-    }
 }
 
 fn cost_page(
@@ -186,7 +165,7 @@ fn cost_page(
             }
         }
         (backtest::section(replay, |controls| html! {
-            form class="filters" method="post" action={ (NEW_PATH) "#" (backtest::STEP) } {
+            form class="filters" method="post" action={ (NEW_PATH) "#" (new_form::BACKTEST) } {
                 (token_field(session))
                 (entered(fields))
                 (controls)

@@ -27,6 +27,9 @@ const WATCHES: [(&str, &str); 4] = [
     ("every_date", "watches what each costs"),
 ];
 
+/// The step that also replays the rules on the past, and the section with its outcome.
+pub(super) const BACKTEST: &str = "backtest";
+
 /// The form of a monitor: a new one, or one that is changed.
 pub(super) struct MonitorForm<'a> {
     /// The path that it is sent to.
@@ -39,8 +42,6 @@ pub(super) struct MonitorForm<'a> {
     pub(super) hidden: Markup,
     /// The text of its button.
     pub(super) button: &'a str,
-    /// Buttons beside it.
-    pub(super) more_buttons: Markup,
     /// Airports, hotels and places of the caller's own searches.
     pub(super) suggestions: &'a Suggestions,
 }
@@ -223,6 +224,22 @@ fn alerts(fields: &FormFields) -> Vec<Value> {
     rules
 }
 
+/// What is wrong with a form.
+pub(super) fn error_notice(errors: &[FieldError]) -> Markup {
+    html! {
+        @if !errors.is_empty() {
+            div class="notice bad" role="alert" {
+                "Please correct:"
+                ul {
+                    @for error in errors {
+                        li { code { (error.field) } @if let Some(found) = &error.found { ": found " (found) } ", expected " (error.expected) }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The form with what was entered and what is wrong with it.
 pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
     let MonitorForm { fields, errors, .. } = form;
@@ -321,7 +338,7 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
             }
             div class="actions" {
                 button class="primary" type="submit" name="step" value="check" { (form.button) }
-                (form.more_buttons)
+                button type="submit" name="step" value=(BACKTEST) formaction={ (form.action) "#" (BACKTEST) } { "What would this have reported?" }
                 span class="hint" { "Nothing is stored and nothing is searched yet." }
             }
         }

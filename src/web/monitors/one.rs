@@ -60,6 +60,15 @@ pub(super) fn own_monitor(
     Ok((session.tenant().ok_or_else(unknown)?, id))
 }
 
+/// A monitor of the caller.
+pub(super) async fn own(session: &Session, id: &str) -> Result<Monitor, PageFailure> {
+    let (tenant, id) = own_monitor(session, id)?;
+    let context = session.context()?;
+    read::monitor(session.pool()?, context.ring, tenant, id, context.now)
+        .await?
+        .ok_or_else(|| PageFailure::not_found("monitor"))
+}
+
 /// What is read for the page.
 struct ShownMonitor {
     monitor: Monitor,
