@@ -207,7 +207,7 @@ async fn a_new_monitor_is_replayed_before_it_is_created() {
     for part in [
         "Price below 200 USD",
         "199 USD",
-        "210 USD</",
+        "210 USD <span",
         "(−5.2 %)",
         "Sold out",
         "stored days have prices, not whether a day without one was sold out",
