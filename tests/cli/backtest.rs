@@ -147,7 +147,7 @@ async fn a_backtest_says_why_there_is_nothing() {
     }
     let refused = backtest(KEY, &date, &["--days", "367"]);
     assert!(
-        refused.code == Some(2) && refused.err.contains("`days`: found 367"),
+        refused.code == Some(2) && refused.err.contains("days: found 367"),
         "{refused:?}"
     );
 }

@@ -89,7 +89,7 @@ async fn a_change_is_stored_after_its_cost_was_shown() {
 async fn a_watch_is_changed_and_ended() {
     let mut body = route();
     body["scan"]["strategy"] = json!({"watch": "below", "below": 150.5});
-    body["scan"]["max_requests"] = json!(2);
+    body["scan"]["max_requests"] = json!(3);
     let (service, id) = service_with_monitor(&body).await;
     let browser = Browser::sign_in(&service, KEY).await;
     let path = format!("/monitors/{id}");
@@ -117,7 +117,7 @@ async fn a_watch_is_changed_and_ended() {
         let scan = service.monitor(&id).await["scan"].clone();
         assert_eq!(
             (&scan["strategy"], &scan["max_requests"]),
-            (&stored, &json!(2))
+            (&stored, &json!(3))
         );
     }
 }

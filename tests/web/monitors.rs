@@ -182,7 +182,7 @@ async fn a_new_monitor_is_replayed_before_it_is_created() {
     let fixture = HistoryFixture::open().await;
     with_partitions(&fixture, 60).await;
     let date = today(&fixture).saturating_add(60.days());
-    let prices = [(9, 210), (8, 199), (7, 205), (5, 1150)];
+    let prices = [(9, 210), (8, 199), (7, 205), (5, 250)];
     let prices = prices.map(|(ago, price)| seen(&fixture, date, ago, price));
     fixture.insert(&prices).await;
     pack_past_days(fixture.pool(), fixture.now).await.unwrap();

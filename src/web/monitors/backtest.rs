@@ -32,8 +32,6 @@ use crate::web::session::Session;
 pub(super) const DAYS: &str = "backtest_days";
 const RANGES: [&str; 4] = ["30", "90", "180", "366"];
 const DEFAULT_RANGE: &str = RANGES[1];
-/// Rows of the table. The API has up to a thousand.
-const MOST_ROWS: usize = 200;
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new().route("/monitors/{id}/backtest", get(show))
@@ -113,9 +111,11 @@ impl Replay {
     }
 
     fn alerts(&self, found: &Backtest) -> Markup {
+        let shown = u64::try_from(found.alerts.len()).unwrap_or(u64::MAX);
         html! {
             @if is_whole(found) { (by_day(found)) }
-            div class="scroll" tabindex="0" role="region" aria-label="Alerts that would have been sent" {
+            h3 { "Each alert" }
+            div class="scroll replayed" tabindex="0" role="region" aria-label="Alerts that would have been sent" {
                 table class="rows" {
                     thead {
                         tr {
@@ -126,13 +126,13 @@ impl Replay {
                             th scope="col" { "Compared with" }
                         }
                     }
-                    tbody { @for alert in found.alerts.iter().take(MOST_ROWS) { (row(alert, &self.zone)) } }
+                    tbody { @for alert in &found.alerts { (row(alert, &self.zone)) } }
                 }
             }
-            @if found.alerts.len() > MOST_ROWS || !is_whole(found) {
+            @if !is_whole(found) {
                 p class="hint" {
-                    "The first " (found.alerts.len().min(MOST_ROWS)) " of " (parts::count(found.fired.into()))
-                    " are shown. A stricter rule would report less often."
+                    "These are the first " (parts::count(shown)) " of " (parts::count(found.fired.into()))
+                    ". A stricter rule would report less often."
                 }
             }
         }
@@ -251,6 +251,7 @@ fn why_none(found: &Backtest) -> Option<Markup> {
         return Some(html! {
             p { "Your history has no price of these searches in this time, so there is nothing to replay." }
             p { "Scans and the runs of monitors fill it. Dates relative to a run, such as " code { "+7d" } ", need prices of many departures." }
+            a class="button" href="/scans/new" { "New scan" }
         });
     }
     (found.fired == 0).then(|| html! { p { "No rule would have fired." } })
@@ -275,14 +276,14 @@ fn by_day(found: &Backtest) -> Markup {
             }),
         }
     }
-    BarChart {
+    let chart = BarChart {
         id: "backtest-by-day",
         title: "Alerts by day (UTC)",
         names: &["alerts"],
         range: (day(found.since), day(found.until)),
         bars,
-    }
-    .markup()
+    };
+    html! { h3 { "Alerts by day (UTC)" } (chart.markup()) }
 }
 
 fn row(alert: &BacktestAlert, zone: &str) -> Markup {

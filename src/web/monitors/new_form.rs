@@ -22,9 +22,9 @@ pub(super) const REPEATS: [(&str, &str); 6] = [
 /// What each run looks at: everything, or where the answer to a question may have changed.
 const WATCHES: [(&str, &str); 4] = [
     ("", "searches everything"),
-    ("cheapest", "watches which is the cheapest"),
-    ("below", "watches for one below an amount"),
-    ("every_date", "watches what each costs"),
+    ("cheapest", "watches the cheapest"),
+    ("below", "watches for an amount"),
+    ("every_date", "watches every date"),
 ];
 
 /// The step that also replays the rules on the past, and the section with its outcome.
@@ -284,10 +284,11 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
                     (text("proxy_country", "Markets", "us, or us, de, gb", "proxy_country"))
                 }
                 h3 { "How much of it each run searches" }
+                p class="sub" { "A watch searches where the answer may have changed since earlier runs, and says how likely it has missed something." }
                 div class="fields" {
                     (select("watch", "Each run", &WATCHES, fields.text("watch")))
                     (text("below", "Amount", "In the currency of the search", "below"))
-                    (text("max_requests", "Most requests of a run", "A watch needs it, such as 18 for 90 dates; otherwise empty for no limit", "scan.max_requests"))
+                    (text("max_requests", "Most requests of a run", "A watch needs it, such as 18 for 90 dates", "scan.max_requests"))
                 }
                 (more_fields(fields))
             }
