@@ -2,6 +2,7 @@
 //! do (`actions`), a new one (`new`).
 
 mod actions;
+mod backtest;
 mod edit;
 mod edit_fields;
 mod forecast;
@@ -42,6 +43,7 @@ pub(super) fn routes() -> Router<AppState> {
         .merge(new::routes())
         .merge(one::routes())
         .merge(edit::routes())
+        .merge(backtest::routes())
         .merge(actions::routes())
 }
 

@@ -71,6 +71,10 @@ pub fn pages(of: &Filled) -> Vec<(&'static str, String)> {
             format!("/monitors/new?like={fares}"),
         ),
         ("monitor", format!("/monitors/{monitor}")),
+        (
+            "backtest of a monitor",
+            format!("/monitors/{monitor}/backtest"),
+        ),
         ("alerts", "/alerts".to_owned()),
         ("alert", format!("/alerts/{alert}")),
         ("deliveries", "/deliveries".to_owned()),
@@ -134,6 +138,32 @@ async fn every_page_is_accessible(theme: Theme) {
     browser.press("Show the cost of a month").await;
     browser.wait_for_text("Create this monitor?").await;
     all += &faults(&browser, "cost of a monitor").await;
+    browser.press("Change it").await;
+    for (label, text) in [
+        ("First date", "+30d"),
+        ("Last date", "+44d"),
+        ("Price below", "160"),
+        ("Lowest of days", "30"),
+        ("Runs without an answer", "3"),
+    ] {
+        browser.fill(label, text).await;
+    }
+    let choice = browser.field("Each run").await;
+    choice.send_keys("watches the cheapest").await.unwrap();
+    browser.fill("Most requests of a run", "5").await;
+    all += &faults(&browser, "form of a watch").await;
+    browser.press("What would this have reported?").await;
+    browser.wait_for_text("Replay again").await;
+    Chromium::assert_says(
+        &browser.text().await,
+        &[
+            "Compared with",
+            "Price below 160 USD",
+            "Not replayed",
+            "The watch searches fewer dates",
+        ],
+    );
+    all += &faults(&browser, "backtest of a new monitor").await;
     assert!(all.is_empty(), "{all}");
     browser.end().await;
     filled.close().await;

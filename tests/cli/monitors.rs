@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use super::{bare_command, lines, stable};
 use crate::alerts::{AlertTest, fares, monitor};
 use crate::operation::process::{CommandResult, run};
+use crate::support::TestService;
 use crate::support::app::KEY;
 
-/// The program against the service of an alert test.
-pub fn cli(test: &AlertTest, args: &[&str]) -> CommandResult {
+/// The program against a service.
+pub fn cli(test: &TestService, args: &[&str]) -> CommandResult {
     let home = tempfile::tempdir().unwrap();
     let mut command = bare_command(home.path(), args);
     run(command
@@ -17,7 +18,7 @@ pub fn cli(test: &AlertTest, args: &[&str]) -> CommandResult {
 }
 
 #[track_caller]
-pub fn out(test: &AlertTest, args: &[&str]) -> String {
+pub fn out(test: &TestService, args: &[&str]) -> String {
     let done = cli(test, args);
     assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
     done.out

@@ -13,12 +13,12 @@ use crate::history::fixture::HistoryFixture;
 use crate::support::app::{KEY, ring, tenant};
 use crate::support::array;
 
-fn today(fixture: &HistoryFixture) -> Date {
+pub fn today(fixture: &HistoryFixture) -> Date {
     fixture.now.to_zoned(TimeZone::UTC).date()
 }
 
 /// A fare of a departure, seen at noon some days ago.
-fn seen(fixture: &HistoryFixture, departure: Date, ago: i64, price: i64) -> Observation {
+pub fn seen(fixture: &HistoryFixture, departure: Date, ago: i64, price: i64) -> Observation {
     let midnight = today(fixture).to_zoned(TimeZone::UTC).unwrap().timestamp();
     Observation {
         observed_at: midnight - SignedDuration::from_hours(24 * ago - 12),
@@ -46,7 +46,7 @@ async fn backtest(fixture: &HistoryFixture, days: u16, body: &Value) -> Value {
         .json()
 }
 
-async fn with_partitions(fixture: &HistoryFixture, days: i32) {
+pub async fn with_partitions(fixture: &HistoryFixture, days: i32) {
     execute!(
         fixture.pool(),
         "select create_partitions(now() - make_interval(days => $1), 2 + $1 / 28)",

@@ -1,7 +1,7 @@
 //! Monitors: created, updated and read over HTTP; ticks decide their slots at times that the test
 //! sets.
 
-mod backtest;
+pub mod backtest;
 mod control;
 mod create;
 mod decisions;

@@ -86,6 +86,43 @@ async fn a_change_is_stored_after_its_cost_was_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_watch_is_changed_and_ended() {
+    let mut body = route();
+    body["scan"]["strategy"] = json!({"watch": "below", "below": 150.5});
+    body["scan"]["max_requests"] = json!(3);
+    let (service, id) = service_with_monitor(&body).await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let path = format!("/monitors/{id}");
+    let page = browser.page(&format!("{path}/edit")).await;
+    // The choice is no input: a browser sends what is selected.
+    assert!(page.contains(r#"<option value="below" selected"#), "{page}");
+    let edit = edit_form(&page, &id).with("watch", "below");
+    let same = browser.send(&edit).await.expect(200).text();
+    assert!(same.contains("Nothing changes"), "{same}");
+    let replayed = browser.send(&edit.clone().with("step", "backtest")).await;
+    let replayed = replayed.expect(200).text();
+    assert!(
+        replayed.contains("Your history has no price of these searches"),
+        "{replayed}"
+    );
+    for (watch, stored) in [
+        ("every_date", json!({"watch": "every_date"})),
+        ("", Value::Null),
+    ] {
+        let page = browser.page(&format!("{path}/edit")).await;
+        let edit = edit_form(&page, &id).with("watch", watch);
+        let page = browser.send(&edit).await.expect(200).text();
+        let save = form(&page, &format!("{path}/change"));
+        assert_eq!(redirect(browser.send(&save).await), path);
+        let scan = service.monitor(&id).await["scan"].clone();
+        assert_eq!(
+            (&scan["strategy"], &scan["max_requests"]),
+            (&stored, &json!(3))
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_someone_else_is_not_lost() {
     let (service, id) = service_with_monitor(&route()).await;
     let browser = Browser::sign_in(&service, KEY).await;

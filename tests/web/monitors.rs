@@ -1,10 +1,14 @@
 //! `/monitors`, `/alerts` and `/deliveries`: what they show, what their buttons do, and that each
 //! asks before it spends.
 
+use farescan::history::daily_pack::pack_past_days;
+use jiff::ToSpan as _;
 use serde_json::{Value, json};
 
 use super::{Browser, Form, encoded, form, redirect};
 use crate::alerts::AlertTest;
+use crate::history::fixture::HistoryFixture;
+use crate::monitors::backtest::{seen, today, with_partitions};
 use crate::monitors::{monitor, with};
 use crate::support::TestService;
 use crate::support::app::KEY;
@@ -121,6 +125,126 @@ async fn a_watched_route_fills_the_form() {
     ] {
         assert!(page.contains(expected), "{expected}\n{page}");
     }
+}
+
+/// A form that watches says what a run costs, and its monitor shows what its last run declares.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_is_a_choice_of_the_form() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(4);
+    service.accept_key().await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let new = browser.page("/monitors/new").await;
+    let watch = [("watch", "below"), ("below", "150.5"), ("last", "+26d")];
+    let page = browser.send(&filled(&new, &watch)).await.expect(422).text();
+    for part in [
+        "scan.max_requests",
+        r#"<option value="below" selected"#,
+        r#"name="below" value="150.5""#,
+        r#"id="max_requests" name="max_requests" value="" aria-invalid="true""#,
+    ] {
+        assert!(page.contains(part), "{part}\n{page}");
+    }
+    let watch = [&watch[..], &[("max_requests", "5")]].concat();
+    let cost = browser.send(&filled(&new, &watch)).await.expect(200).text();
+    for part in [
+        "watches for a price below 150.5 with at most 5 requests a run",
+        "to 5 requests",
+    ] {
+        assert!(cost.contains(part), "{part}\n{cost}");
+    }
+    let path = redirect(browser.send(&form(&cost, "/monitors")).await);
+    let stored = monitors(&service).await;
+    assert_eq!(
+        (
+            &stored[0]["scan"]["strategy"],
+            &stored[0]["scan"]["max_requests"]
+        ),
+        (&json!({"watch": "below", "below": 150.5}), &json!(5))
+    );
+    assert!(!browser.page(&path).await.contains("risk of a miss"));
+    let scan = redirect(browser.press(&path, &format!("{path}/run")).await);
+    let scan = scan.strip_prefix("/scans/").unwrap();
+    service
+        .wait_for_scan(scan, "the watch has ended", |scan| {
+            scan["finished_at"].is_string() && scan["strategy"]["ended_by"].is_string()
+        })
+        .await;
+    let page = browser.page(&path).await;
+    for part in ["Estimated risk of a miss", "last run: 5 of 20 searched"] {
+        assert!(page.contains(part), "{part}\n{page}");
+    }
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_monitor_is_replayed_before_it_is_created() {
+    let fixture = HistoryFixture::open().await;
+    with_partitions(&fixture, 60).await;
+    let date = today(&fixture).saturating_add(60.days());
+    let prices = [(9, 210), (8, 199), (7, 205), (5, 250)];
+    let prices = prices.map(|(ago, price)| seen(&fixture, date, ago, price));
+    fixture.insert(&prices).await;
+    pack_past_days(fixture.pool(), fixture.now).await.unwrap();
+    let browser = Browser::sign_in(&fixture, KEY).await;
+    let new = browser.page("/monitors/new").await;
+    assert!(new.contains("What would this have reported?"), "{new}");
+    let date = date.to_string();
+    let replayed = filled(
+        &new,
+        &[
+            ("first", &date),
+            ("last", ""),
+            ("timezone", "UTC"),
+            ("time", "13:00"),
+            ("new_low_days", "30"),
+            ("sold_out", "yes"),
+            ("step", "backtest"),
+        ],
+    );
+    let calls = fixture.upstream.count();
+    let page = browser.send(&replayed).await.expect(200).text();
+    for part in [
+        "Price below 200 USD",
+        "199 USD",
+        "210 USD <span",
+        "(−5.2 %)",
+        "Sold out",
+        "stored days have prices, not whether a day without one was sold out",
+        "90 to 180 requests",
+        "4 <small>of 90",
+        "Create this monitor?",
+    ] {
+        assert!(page.contains(part), "{part}\n{page}");
+    }
+    let again = form(&page, "/monitors/new#backtest")
+        .with("step", "backtest")
+        .with("backtest_days", "400");
+    let again = Form {
+        action: "/monitors/new".to_owned(),
+        ..again
+    };
+    let refused = browser.send(&again).await.expect(422).text();
+    assert!(
+        refused.contains("found 400") && refused.contains("Create this monitor?"),
+        "{refused}"
+    );
+    let shorter = again.with("backtest_days", "6");
+    let page = browser.send(&shorter).await.expect(200).text();
+    assert!(page.contains("No rule would have fired"), "{page}");
+    // The button of the replayed page creates the monitor, and its page replays it too.
+    let path = redirect(browser.send(&form(&page, "/monitors")).await);
+    assert_eq!(monitors(&fixture).await.len(), 1);
+    let link = format!("{path}/backtest");
+    assert!(browser.page(&path).await.contains(&link));
+    let page = browser.page(&format!("{link}?backtest_days=180")).await;
+    assert!(
+        page.contains("199 USD") && page.contains("4 <small>of 180"),
+        "{page}"
+    );
+    assert_eq!(fixture.upstream.count(), calls, "no call");
+    let other = Browser::sign_in(&fixture, OTHER).await;
+    assert_eq!(other.get(&link).await.status, 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]

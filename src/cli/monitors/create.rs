@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 
 use super::show::{forecast_line, print_changed};
+use super::watch::WatchOptions;
 use crate::cli::Failure;
 use crate::cli::client::ClientArgs;
 use crate::cli::exit::CommandEnd;
@@ -22,7 +23,7 @@ use crate::contract::monitors::{MonitorPreview, Rule, RuleType};
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    after_help = "Examples:\n  farescan monitors create oneway TLV LHR --depart +7d..+13d --name \"a week in advance\" --cron \"0 6 * * *\" --alert price_below=150 --alert new_low\n  farescan monitors create monitor.json --yes"
+    after_help = "Examples:\n  farescan monitors create oneway TLV LHR --depart +7d..+13d --name \"a week in advance\" --cron \"0 6 * * *\" --alert price_below=150 --alert new_low\n  farescan monitors create oneway TLV LHR --depart +30d..+119d --watch cheapest --max-requests 18 --alert price_below=150\n  farescan monitors create monitor.json --yes"
 )]
 pub(super) struct CreateArgs {
     #[command(subcommand)]
@@ -30,6 +31,13 @@ pub(super) struct CreateArgs {
     /// File with the body of `POST /v1/monitors`; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     file: Option<PathBuf>,
+    #[command(flatten)]
+    command: CreateCommand,
+}
+
+/// The consent to create it, and the service.
+#[derive(Debug, clap::Args)]
+struct CreateCommand {
     #[command(flatten)]
     confirmation: Confirmation,
     #[command(flatten)]
@@ -43,47 +51,34 @@ enum CreateKind {
     #[command(
         after_help = "Examples:\n  farescan monitors create oneway TLV LHR 2027-02 --alert price_below=150\n  farescan monitors create oneway TLV LHR --depart +7d..+13d --name \"a week ahead\" --cron \"30 7 * * mon-fri\" --max-requests-per-month 500 --yes"
     )]
-    Oneway(Box<OnewayMonitor>),
+    Oneway(Box<MonitorArgs<OnewayArgs, CreateCommand>>),
     /// Watch round-trip fares
     #[command(
         after_help = "Examples:\n  farescan monitors create roundtrip TLV LHR --depart 2027-02-04 --nights 7 --name trip --cron \"0 6 * * *\" --alert drop_percent=10\n  farescan monitors create roundtrip TLV LHR --depart +30d --nights 7,14 --name trips --cron \"0 6 * * 1\" --alert verdict"
     )]
-    Roundtrip(Box<RoundtripMonitor>),
+    Roundtrip(Box<MonitorArgs<RoundtripArgs, CreateCommand>>),
     /// Watch the rates of a hotel
     #[command(
         after_help = "Examples:\n  farescan monitors create hotel \"Hotel Arts\" --checkin 2027-02-04 --nights 3 --name Arts --cron \"0 6 * * *\" --alert available\n  farescan monitors create hotel \"Hotel Arts\" --checkin +30d --nights 3 --markets us,de --samples 2 --name parity --cron \"0 6 * * *\" --alert parity_gap_percent=5,baseline=us"
     )]
-    Hotel(Box<HotelMonitor>),
+    Hotel(Box<MonitorArgs<HotelArgs, CreateCommand>>),
 }
 
+/// The searches of each run, the monitor, and what else the command takes.
 #[derive(Debug, clap::Args)]
-struct OnewayMonitor {
+pub(super) struct MonitorArgs<S: clap::Args, C: clap::Args> {
     #[command(flatten)]
-    fields: OnewayArgs,
+    pub(super) searches: S,
     #[command(flatten)]
-    monitor: MonitorOptions,
-}
-
-#[derive(Debug, clap::Args)]
-struct RoundtripMonitor {
+    pub(super) monitor: MonitorOptions,
     #[command(flatten)]
-    fields: RoundtripArgs,
-    #[command(flatten)]
-    monitor: MonitorOptions,
-}
-
-#[derive(Debug, clap::Args)]
-struct HotelMonitor {
-    #[command(flatten)]
-    fields: HotelArgs,
-    #[command(flatten)]
-    monitor: MonitorOptions,
+    pub(super) command: C,
 }
 
 /// When it runs, and when it alerts.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Monitor")]
-struct MonitorOptions {
+pub(super) struct MonitorOptions {
     /// Name of the monitor [default: its route or hotel]
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
@@ -105,9 +100,7 @@ struct MonitorOptions {
     #[arg(long, value_name = "NUMBER")]
     max_requests_per_month: Option<u32>,
     #[command(flatten)]
-    confirmation: Confirmation,
-    #[command(flatten)]
-    client: ClientArgs,
+    watch: WatchOptions,
 }
 
 /// `TYPE[=MAIN][,FIELD=VALUE]…` as a rule of the API.
@@ -154,19 +147,26 @@ pub(super) fn rule(text: &str) -> Result<Value, String> {
 
 /// Previews, asks, creates.
 pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
-    let (body, confirmation, client) = match (args.kind, args.file) {
+    let (body, command) = match (args.kind, args.file) {
         (Some(CreateKind::Oneway(create)), _) => {
-            create.monitor.body(create.fields.fields()?.into_scan())
+            let scan = create.searches.fields()?.into_scan();
+            (create.monitor.body(scan), create.command)
         }
         (Some(CreateKind::Roundtrip(create)), _) => {
-            create.monitor.body(create.fields.fields()?.into_scan())
+            let scan = create.searches.fields()?.into_scan();
+            (create.monitor.body(scan), create.command)
         }
         (Some(CreateKind::Hotel(create)), _) => {
-            create.monitor.body(create.fields.fields()?.into_scan())
+            let scan = create.searches.fields()?.into_scan();
+            (create.monitor.body(scan), create.command)
         }
-        (None, Some(file)) => (read_body(&file)?, args.confirmation, args.client),
+        (None, Some(file)) => (read_body(&file)?, args.command),
         (None, None) => return Err(CommandEnd::usage("a kind of scan or a file is missing").into()),
     };
+    let CreateCommand {
+        confirmation,
+        client,
+    } = command;
     let session = client.open()?;
     let preview: MonitorPreview = session.client.post("/v1/monitors/preview", &body).await?;
     if !confirmation.yes || session.screen.interactive {
@@ -202,7 +202,8 @@ pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
 
 impl MonitorOptions {
     /// The body of the API.
-    fn body(self, scan: Map<String, Value>) -> (Map<String, Value>, Confirmation, ClientArgs) {
+    pub(super) fn body(self, mut scan: Map<String, Value>) -> Map<String, Value> {
+        self.watch.set(&mut scan);
         let system = || TimeZone::system().iana_name().unwrap_or("UTC").to_owned();
         let timezone = self.timezone.unwrap_or_else(system);
         let name = self.name.unwrap_or_else(|| subject_of(&scan));
@@ -223,7 +224,7 @@ impl MonitorOptions {
         if let Some(max) = self.max_requests_per_month {
             body.insert("max_requests_per_month".to_owned(), max.into());
         }
-        (body, self.confirmation, self.client)
+        body
     }
 }
 

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use reqwest::Method;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 
 use super::create::rule;
 use super::show::{forecast_line, print_changed};
+use super::watch::{self, WatchChange};
 use crate::cli::Failure;
 use crate::cli::client::{ClientArgs, ClientError, ServiceSession};
 use crate::cli::exit::CommandEnd;
@@ -36,6 +37,16 @@ pub(super) struct EditArgs {
     /// File with the new scan: the body of `POST /v1/scans`; `-` is standard input
     #[arg(long, value_name = "FILE")]
     scan: Option<PathBuf>,
+    /// What to watch with few requests: `cheapest`, `below` (a price), `every-date`; `none` searches
+    /// everything in each run
+    #[arg(long, value_name = "WHAT", value_parser = ["cheapest", "below", "every-date", NONE])]
+    watch: Option<String>,
+    /// With a watch `below`: the price
+    #[arg(long, value_name = "AMOUNT", value_parser = watch::amount)]
+    below: Option<Number>,
+    /// Hard limit of billed requests of a run, retries included; `none` removes the limit
+    #[arg(long, value_name = "NUMBER", value_parser = limit)]
+    max_requests: Option<Value>,
     /// Rule that replaces all rules, such as `price_below=150`; may be repeated
     #[arg(long = "alert", value_name = "RULE", value_parser = rule)]
     alerts: Vec<Value>,
@@ -46,7 +57,7 @@ pub(super) struct EditArgs {
     #[arg(long, value_name = "URL")]
     webhook_url: Option<String>,
     /// Most billed requests of a calendar month; `none` removes the limit
-    #[arg(long, value_name = "NUMBER", value_parser = monthly_limit)]
+    #[arg(long, value_name = "NUMBER", value_parser = limit)]
     max_requests_per_month: Option<Value>,
     #[command(flatten)]
     confirmation: Confirmation,
@@ -55,7 +66,7 @@ pub(super) struct EditArgs {
 }
 
 /// A number, or null for `none`.
-fn monthly_limit(text: &str) -> Result<Value, String> {
+fn limit(text: &str) -> Result<Value, String> {
     if text == NONE {
         return Ok(Value::Null);
     }
@@ -104,8 +115,7 @@ fn patch(args: &EditArgs, monitor: &Monitor) -> Result<Map<String, Value>, Failu
         });
         set("schedule", Some(schedule));
     }
-    let scan = args.scan.as_deref().map(read_body).transpose()?;
-    set("scan", scan.map(Value::Object));
+    set("scan", scan(args, monitor)?.map(Value::Object));
     let has_rules = args.no_alerts || !args.alerts.is_empty();
     set("alerts", has_rules.then(|| json!(args.alerts)));
     let url = args.webhook_url.as_deref();
@@ -118,6 +128,28 @@ fn patch(args: &EditArgs, monitor: &Monitor) -> Result<Map<String, Value>, Failu
         args.max_requests_per_month.clone(),
     );
     Ok(patch)
+}
+
+/// The new scan: that of the file or the stored one, with the watch that was named.
+fn scan(args: &EditArgs, monitor: &Monitor) -> Result<Option<Map<String, Value>>, Failure> {
+    let change = WatchChange {
+        watch: args
+            .watch
+            .as_deref()
+            .map(|watch| (watch != NONE).then_some(watch)),
+        below: args.below.as_ref(),
+        max_requests: args.max_requests.as_ref(),
+    };
+    let file = args.scan.as_deref().map(read_body).transpose()?;
+    if change.is_empty() {
+        return Ok(file);
+    }
+    let mut scan = match file {
+        Some(scan) => scan,
+        None => monitor.scan.read()?,
+    };
+    change.apply(&mut scan)?;
+    Ok(Some(scan))
 }
 
 /// Whether more runs, more searches or a higher limit are possible.

@@ -1,10 +1,12 @@
 //! `farescan monitors`: scans on a schedule.
 
+mod backtest;
 mod control;
 mod create;
 mod edit;
 mod list;
 mod show;
+mod watch;
 mod webhook;
 
 use super::Failure;
@@ -24,12 +26,14 @@ pub struct MonitorsArgs {
 enum MonitorsCommand {
     /// Create a monitor: its cost of a month first
     Create(Box<create::CreateArgs>),
+    /// Show what a monitor would have reported in the past days, at no cost
+    Backtest(Box<backtest::BacktestArgs>),
     /// Show a monitor with its last runs
     #[command(
         after_help = "Examples:\n  farescan monitors show @last\n  farescan monitors show mon_01a203c0e342 --json | jq .forecast"
     )]
     Show(show::MonitorShowArgs),
-    /// Change the name, times, scan, rules, webhook or monthly limit of a monitor
+    /// Change the name, times, scan, watch, rules, webhook or limits of a monitor
     #[command(
         after_help = "Examples:\n  farescan monitors edit @last --max-requests-per-month 500\n  farescan monitors edit mon_01a203c0e342 --cron \"30 7 * * mon-fri\" --alert price_below=150 --yes"
     )]
@@ -67,6 +71,7 @@ pub async fn run(args: MonitorsArgs) -> Result<(), Failure> {
     match args.command {
         None => list::run(args.list).await,
         Some(MonitorsCommand::Create(args)) => create::run(*args).await,
+        Some(MonitorsCommand::Backtest(args)) => backtest::run(*args).await,
         Some(MonitorsCommand::Show(args)) => show::run(args).await,
         Some(MonitorsCommand::Edit(args)) => edit::run(*args).await,
         Some(MonitorsCommand::Webhook(command)) => webhook::run(command).await,

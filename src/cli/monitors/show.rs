@@ -3,13 +3,16 @@
 use std::io::Write as _;
 
 use super::list::status;
+use super::watch;
 use crate::cli::Failure;
 use crate::cli::client::{ClientArgs, ServiceResponse, ServiceSession};
 use crate::cli::format::{counted, price, time, time_or, zone};
 use crate::cli::ids;
 use crate::cli::render::{Column, ListTable, Text, Tone};
-use crate::cli::scan::cost;
+use crate::cli::scan::{cost, results};
 use crate::contract::monitors::{Monitor, MonitorForecast, MonitorSlot, SlotOutcome, SlotPage};
+use crate::contract::scans::StrategyProgress;
+use crate::contract::{ErrorType, Scan};
 
 /// The shown slots.
 const SLOTS: u16 = 10;
@@ -40,11 +43,38 @@ pub(super) async fn run(args: MonitorShowArgs) -> Result<(), Failure> {
         .client
         .get(&format!("/v1/monitors/{id}/slots?limit={SLOTS}"))
         .await?;
+    if let Some(words) = last_watch(&session, &monitor, &slots.data).await? {
+        writeln!(out, "last run  {words}")?;
+    }
     if !slots.data.is_empty() {
         writeln!(out, "\n{}", slot_table(&slots.data).render(session.screen))?;
     }
     anstream::eprintln!("Times in {}.", zone());
     Ok(())
+}
+
+/// What the newest run says of a monitor that watches. A run whose scan was deleted says nothing.
+async fn last_watch(
+    session: &ServiceSession,
+    monitor: &Monitor,
+    slots: &[MonitorSlot],
+) -> Result<Option<String>, Failure> {
+    let newest = slots.iter().find_map(|slot| slot.scan_id);
+    let Some(scan) = newest.filter(|_| watch::words(monitor).is_some()) else {
+        return Ok(None);
+    };
+    match session
+        .client
+        .get::<Scan>(&format!("/v1/scans/{scan}"))
+        .await
+    {
+        Ok(scan) => Ok(match &scan.strategy {
+            Some(StrategyProgress::Watch(watch)) => Some(results::watched(watch)),
+            _ => None,
+        }),
+        Err(error) if error.error_type() == Some(ErrorType::NotFound) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Prints a monitor that was created or changed, with a new secret of its webhook.
@@ -84,6 +114,7 @@ fn describe(monitor: &Monitor) -> Result<String, Failure> {
         ),
         format!("scan      {scan}"),
     ];
+    lines.extend(watch::words(monitor).map(|words| format!("watch     {words}")));
     lines.extend(
         monitor
             .schedule_warnings

@@ -94,7 +94,7 @@ fn found(find: &FindProgress) -> String {
 }
 
 /// What a run of a watch says, and how it came to it.
-fn watched(watch: &WatchProgress) -> String {
+pub fn watched(watch: &WatchProgress) -> String {
     format!(
         "{} {} searched, {} reused, {} not searched in this run, in {}",
         watch.risk_in_words(),

@@ -2,7 +2,7 @@
 
 use super::rule::{Rule, RuleScope, RuleType};
 use crate::contract::history_verdict::HistoryVerdict;
-use crate::contract::monitors::PriceMark;
+use crate::contract::monitors::{Monitor, PriceMark};
 use crate::contract::primitives::bounded_integer;
 use crate::contract::query_string::query_string;
 use crate::contract::request_body::request_body;
@@ -107,6 +107,35 @@ pub struct BacktestAlert {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub history_verdict: Option<HistoryVerdict>,
+}
+
+impl BacktestAlert {
+    /// The swept values of the search that are no dates: `CDG`, `de`.
+    #[must_use]
+    pub fn other_values(&self) -> Vec<String> {
+        let is_date = |name: &str| name.ends_with("_date") || name == "nights";
+        let others = self.cell.iter().filter(|(name, _)| !is_date(name));
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        others
+            .map(|(_, value)| text(value).unwrap_or_else(|| value.to_string()))
+            .collect()
+    }
+}
+
+impl Monitor {
+    /// The body that backtests it: what decides its slots, its searches and its rules.
+    ///
+    /// # Errors
+    /// When its scan is no object.
+    pub fn backtest_body(&self) -> serde_json::Result<Map<String, Value>> {
+        let scan: Map<String, Value> = self.scan.read()?;
+        Ok(Map::from_iter([
+            ("name".to_owned(), self.name.clone().into()),
+            ("schedule".to_owned(), serde_json::to_value(&self.schedule)?),
+            ("scan".to_owned(), Value::Object(scan)),
+            ("alerts".to_owned(), serde_json::to_value(&self.alerts)?),
+        ]))
+    }
 }
 
 /// A rule that was not replayed.

@@ -10,20 +10,20 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
+use super::backtest::{self, Replay};
 use super::edit_fields::{changes, fields_of};
-use super::new::error_notice;
-use super::new_form::{self, MonitorForm};
-use super::one::own_monitor;
+use super::new_form::{self, MonitorForm, error_notice};
+use super::one::own;
 use super::{forecast, webhook, words};
 use crate::contract::monitors::{Monitor, MonitorForecast, MonitorPreview};
 use crate::contract::{FieldError, ValidationError};
 use crate::http::AppState;
 use crate::http::error::ApiError;
+use crate::monitors::preview;
 use crate::monitors::update::{self, FormUpdate};
-use crate::monitors::{preview, read};
 use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm, token_field};
-use crate::web::layout::{NavItem, page, page_with_status};
+use crate::web::layout::{NavItem, page_with_status};
 use crate::web::links;
 use crate::web::once::{self, once_field, once_key};
 use crate::web::session::Session;
@@ -36,14 +36,6 @@ pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/monitors/{id}/edit", get(show).post(check))
         .route("/monitors/{id}/change", post(store))
-}
-
-async fn own(session: &Session, id: &str) -> Result<Monitor, PageFailure> {
-    let (tenant, id) = own_monitor(session, id)?;
-    let context = session.context()?;
-    read::monitor(session.pool()?, context.ring, tenant, id, context.now)
-        .await?
-        .ok_or_else(|| PageFailure::not_found("monitor"))
 }
 
 async fn show(session: Session, Path(id): Path<String>) -> Result<Response, PageFailure> {
@@ -104,17 +96,22 @@ async fn check(Path(id): Path<String>, form: SessionForm) -> Result<Response, Pa
     let previewed = match new_form::body(&fields) {
         Ok(body) => previewed(&session, &monitor, &body)
             .await
-            .map(|previewed| (changes(&monitor, &body), previewed)),
+            .map(|previewed| (body, previewed)),
         Err(errors) => Err(errors.into()),
     };
     match previewed {
-        Ok((patch, previewed)) => Ok(confirm_page(
-            &session,
-            &monitor,
-            &fields,
-            &patch,
-            previewed.as_ref(),
-        )),
+        Ok((body, previewed)) => {
+            let replay = Replay::of_step(&session, &body, &fields).await?;
+            let patch = changes(&monitor, &body);
+            let previewed = previewed.as_ref();
+            Ok(confirm_page(
+                &session,
+                &monitor,
+                &fields,
+                (&patch, previewed),
+                replay.as_ref(),
+            ))
+        }
         Err(error) if !error.details().is_empty() => {
             let status = StatusCode::UNPROCESSABLE_ENTITY;
             Ok(form_page(&session, status, &monitor, &fields, error.details()).await)
@@ -152,8 +149,8 @@ fn confirm_page(
     session: &Session,
     monitor: &Monitor,
     fields: &FormFields,
-    patch: &Map<String, Value>,
-    previewed: Option<&MonitorPreview>,
+    (patch, previewed): (&Map<String, Value>, Option<&MonitorPreview>),
+    replay: Option<&Replay>,
 ) -> Response {
     let path = links::monitor(monitor.id);
     let limit = match patch.get("max_requests_per_month") {
@@ -189,6 +186,13 @@ fn confirm_page(
                 p class="notice warn" { "The next run cannot be planned, usually because its dates have passed, so its cost is unknown." }
             }
         }
+        (backtest::section(replay, |controls| html! {
+            form class="filters" method="post" action={ (path) "/edit#" (new_form::BACKTEST) } {
+                (token_field(session))
+                (hidden_fields(fields))
+                (controls)
+            }
+        }))
         section class="card" {
             h2 { @if patch.is_empty() { "Nothing changes" } @else { "Save this?" } }
             p class="sub" { (cost_words(monitor, previewed)) " Saving bills nothing by itself." }
@@ -211,13 +215,14 @@ fn confirm_page(
             }
         }
     };
-    page(session, "What changes", NavItem::Monitors, body)
+    let status = replay.map_or(StatusCode::OK, Replay::status);
+    page_with_status(status, session, "What changes", NavItem::Monitors, body)
 }
 
 /// What was entered, for the form again.
 fn hidden_fields(fields: &FormFields) -> Markup {
     html! {
-        @for (name, text) in fields.pairs().filter(|(name, _)| *name != "step") {
+        @for (name, text) in fields.pairs().filter(|(name, _)| !["step", backtest::DAYS].contains(name)) {
             input type="hidden" name=(name) value=(text);
         }
     }

@@ -160,6 +160,12 @@ fn scan_fields(scan: &Map<String, Value>) -> Vec<(&'static str, String)> {
         .shift_remove("proxy_country")
         .or_else(|| sweep.get("proxy_country").cloned());
     fields.extend(markets.map(|markets| ("proxy_country", text(&markets))));
+    for name in ["watch", "below"] {
+        let part = scan.get("strategy").and_then(|strategy| strategy.get(name));
+        fields.extend(part.map(|part| (name, text(part))));
+    }
+    let most = scan.get("max_requests");
+    fields.extend(most.map(|most| ("max_requests", text(most))));
     if !request.is_empty() {
         fields.push(("fields", Value::Object(request).to_string()));
     }
@@ -240,6 +246,20 @@ mod tests {
                 json!([{"type": "percentile_at_most", "percentile": 20, "scope": "cell"}, {"type": "new_low", "days": 30, "scope": "cell"},
                        {"type": "below_typical", "scope": "cell"}, {"type": "back_in_stock"}]),
                 [false, false],
+            ),
+            (
+                json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
+                       "sweep": {"departure_date": {"from": "+30d", "to": "+119d"}},
+                       "strategy": {"watch": "below", "below": 149.5}, "max_requests": 18}),
+                json!([]),
+                [false, false],
+            ),
+            (
+                json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
+                       "sweep": {"departure_date": {"from": "+30d", "to": "+119d"}},
+                       "strategy": {"find": "cheapest"}, "max_requests": 18}),
+                json!([]),
+                [true, false],
             ),
             (
                 json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV"},

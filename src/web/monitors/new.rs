@@ -7,16 +7,17 @@ use axum::routing::{get, post};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
+use super::backtest::{self, Replay};
 use super::new_form::MonitorForm;
 use super::{NEW_PATH, PATH, edit_fields, forecast, new_form, webhook, words};
+use crate::contract::RawJson;
 use crate::contract::monitors::{Monitor, MonitorPreview, Rule};
-use crate::contract::{FieldError, RawJson};
 use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::monitors::{create, preview, repeated};
 use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm, token_field};
-use crate::web::layout::{NavItem, page, page_with_status};
+use crate::web::layout::{NavItem, page_with_status};
 use crate::web::links;
 use crate::web::once::{once_field, once_field_for, once_key, once_of};
 use crate::web::rule_text::sentence;
@@ -41,7 +42,7 @@ async fn show(session: Session, query: FormFields) -> Result<Response, PageFailu
     let fields = edit_fields::of_scan(name, &scan_pages::searches_of(&scan), once_of(&query));
     let body = new_form::body(&fields).unwrap_or_default();
     match previewed(&session, &body).await {
-        Ok(previewed) => Ok(cost_page(&session, &fields, &body, &previewed)),
+        Ok(previewed) => Ok(cost_page(&session, &fields, &body, &previewed, None)),
         Err(error) if !error.details().is_empty() => {
             Ok(form_page(&session, StatusCode::OK, &fields, Some(&error)).await)
         }
@@ -62,7 +63,16 @@ async fn check(form: SessionForm) -> Result<Response, PageFailure> {
         Err(errors) => Err(errors.into()),
     };
     match previewed {
-        Ok((body, previewed)) => Ok(cost_page(&session, &fields, &body, &previewed)),
+        Ok((body, previewed)) => {
+            let replay = Replay::of_step(&session, &body, &fields).await?;
+            Ok(cost_page(
+                &session,
+                &fields,
+                &body,
+                &previewed,
+                replay.as_ref(),
+            ))
+        }
         Err(error) if !error.details().is_empty() => Ok(form_page(
             &session,
             StatusCode::UNPROCESSABLE_ENTITY,
@@ -106,25 +116,10 @@ async fn form_page(
                 p class="sub" { "A scan that repeats. The next step shows what a month costs." }
             }
         }
-        (error_notice(errors))
+        (new_form::error_notice(errors))
         (form)
     };
     page_with_status(status, session, "New monitor", NavItem::Monitors, body)
-}
-
-pub(super) fn error_notice(errors: &[FieldError]) -> Markup {
-    html! {
-        @if !errors.is_empty() {
-            div class="notice bad" role="alert" {
-                "Please correct:"
-                ul {
-                    @for error in errors {
-                        li { code { (error.field) } @if let Some(found) = &error.found { ": found " (found) } ", expected " (error.expected) }
-                    }
-                }
-            }
-        }
-    }
 }
 
 fn cost_page(
@@ -132,6 +127,7 @@ fn cost_page(
     fields: &FormFields,
     body: &Map<String, Value>,
     previewed: &MonitorPreview,
+    replay: Option<&Replay>,
 ) -> Response {
     let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
     let zone = body
@@ -168,6 +164,13 @@ fn cost_page(
                 }
             }
         }
+        (backtest::section(replay, |controls| html! {
+            form class="filters" method="post" action={ (NEW_PATH) "#" (new_form::BACKTEST) } {
+                (token_field(session))
+                (entered(fields))
+                (controls)
+            }
+        }))
         section class="card" {
             h2 { "Create this monitor?" }
             p class="sub" { "Its runs bill " b { (month) } " in a month. Your key is stored, sealed, until you pause or delete the monitor." }
@@ -181,15 +184,24 @@ fn cost_page(
                 }
                 form method="post" action=(NEW_PATH) {
                     (token_field(session))
-                    @for (name, text) in fields.pairs().filter(|(name, _)| !matches!(*name, "step" | "once")) {
-                        input type="hidden" name=(name) value=(text);
-                    }
+                    (entered(fields))
                     button type="submit" name="step" value="edit" { "Change it" }
                 }
             }
         }
     };
-    page(session, "New monitor", NavItem::Monitors, body)
+    let status = replay.map_or(StatusCode::OK, Replay::status);
+    page_with_status(status, session, "New monitor", NavItem::Monitors, body)
+}
+
+/// What was entered, for the steps before and after.
+fn entered(fields: &FormFields) -> Markup {
+    let of_page = ["step", "once", backtest::DAYS];
+    html! {
+        @for (name, text) in fields.pairs().filter(|(name, _)| !of_page.contains(name)) {
+            input type="hidden" name=(name) value=(text);
+        }
+    }
 }
 
 /// The rules of a checked body.

@@ -19,6 +19,17 @@ pub(super) const REPEATS: [(&str, &str); 6] = [
     ("cron", "As the cron text below says"),
 ];
 
+/// What each run looks at: everything, or where the answer to a question may have changed.
+const WATCHES: [(&str, &str); 4] = [
+    ("", "searches everything"),
+    ("cheapest", "watches the cheapest"),
+    ("below", "watches for an amount"),
+    ("every_date", "watches every date"),
+];
+
+/// The step that also replays the rules on the past, and the section with its outcome.
+pub(super) const BACKTEST: &str = "backtest";
+
 /// The form of a monitor: a new one, or one that is changed.
 pub(super) struct MonitorForm<'a> {
     /// The path that it is sent to.
@@ -146,7 +157,24 @@ fn scan(fields: &FormFields) -> Result<Map<String, Value>, ValidationErrors> {
     if !sweep.is_empty() {
         scan.insert("sweep".to_owned(), Value::Object(sweep));
     }
+    add_watch(fields, &mut scan);
     Ok(scan)
+}
+
+/// What each run looks at, and its requests (scans.md, rule 91).
+fn add_watch(fields: &FormFields, scan: &mut Map<String, Value>) {
+    if let Some(watch) = fields.text("watch") {
+        let mut strategy = Map::from_iter([("watch".to_owned(), watch.into())]);
+        if watch == "below"
+            && let Some(below) = fields.text("below")
+        {
+            strategy.insert("below".to_owned(), number(below));
+        }
+        scan.insert("strategy".to_owned(), Value::Object(strategy));
+    }
+    if let Some(max) = fields.text("max_requests") {
+        scan.insert("max_requests".to_owned(), number(max));
+    }
 }
 
 /// The parts of a text with commas.
@@ -196,6 +224,22 @@ fn alerts(fields: &FormFields) -> Vec<Value> {
     rules
 }
 
+/// What is wrong with a form.
+pub(super) fn error_notice(errors: &[FieldError]) -> Markup {
+    html! {
+        @if !errors.is_empty() {
+            div class="notice bad" role="alert" {
+                "Please correct:"
+                ul {
+                    @for error in errors {
+                        li { code { (error.field) } @if let Some(found) = &error.found { ": found " (found) } ", expected " (error.expected) }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The form with what was entered and what is wrong with it.
 pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
     let MonitorForm { fields, errors, .. } = form;
@@ -238,6 +282,13 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
                     (text("nights", "Nights", "3, or 3, 7", "nights"))
                     (text("currency", "Currency", "USD without one", "currency"))
                     (text("proxy_country", "Markets", "us, or us, de, gb", "proxy_country"))
+                }
+                h3 { "How much of it each run searches" }
+                p class="sub" { "A watch searches where the answer may have changed since earlier runs, and says how likely it has missed something." }
+                div class="fields" {
+                    (select("watch", "Each run", &WATCHES, fields.text("watch")))
+                    (text("below", "Amount", "In the currency of the search", "below"))
+                    (text("max_requests", "Most requests of a run", "A watch needs it, such as 18 for 90 dates", "scan.max_requests"))
                 }
                 (more_fields(fields))
             }
@@ -288,6 +339,7 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
             }
             div class="actions" {
                 button class="primary" type="submit" name="step" value="check" { (form.button) }
+                button type="submit" name="step" value=(BACKTEST) formaction={ (form.action) "#" (BACKTEST) } { "What would this have reported?" }
                 span class="hint" { "Nothing is stored and nothing is searched yet." }
             }
         }
@@ -335,6 +387,7 @@ fn only_for(name: &str) -> &'static str {
         "hotel_booking_id" => " for-hotels for-rooms",
         "proxy_country" => " for-hotels",
         "nights" => " for-nights",
+        "below" => " for-below",
         _ => "",
     }
 }

@@ -11,12 +11,14 @@ use maud::{Markup, html};
 
 use super::{RUNS, forecast, implausible_note, price_line, rules, slots, state, webhook, words};
 use crate::contract::monitors::{AlertsQuery, Monitor, MonitorStatus, SlotPage, SlotsQuery};
+use crate::contract::scans::{StrategyProgress, WatchGoal, WatchProgress};
 use crate::contract::webhooks::{DeliveriesQuery, Delivery};
 use crate::http::AppState;
 use crate::ids::{MonitorId, TenantId};
 use crate::monitors::alerts::read as alerts;
 use crate::monitors::read;
 use crate::monitors::run_prices::{RunPrice, run_prices};
+use crate::scans;
 use crate::web::alerts as alert_pages;
 use crate::web::charts::{ChartAxis, LineChart, LineNames, Point, Unit};
 use crate::web::failure::PageFailure;
@@ -58,11 +60,21 @@ pub(super) fn own_monitor(
     Ok((session.tenant().ok_or_else(unknown)?, id))
 }
 
+/// A monitor of the caller.
+pub(super) async fn own(session: &Session, id: &str) -> Result<Monitor, PageFailure> {
+    let (tenant, id) = own_monitor(session, id)?;
+    let context = session.context()?;
+    read::monitor(session.pool()?, context.ring, tenant, id, context.now)
+        .await?
+        .ok_or_else(|| PageFailure::not_found("monitor"))
+}
+
 /// What is read for the page.
 struct ShownMonitor {
     monitor: Monitor,
     slots: SlotPage,
     runs: Vec<RunPrice>,
+    watch: Option<WatchProgress>,
     alerts: Vec<serde_json::Value>,
     deliveries: Vec<Delivery>,
 }
@@ -84,7 +96,7 @@ pub(super) async fn render(
         @if let Some((_, message)) = refused {
             p class="notice bad" role="alert" { "Nothing was done: " (message) "." }
         }
-        (stats(monitor, &shown.runs))
+        (stats(monitor, &shown.runs, shown.watch.as_ref()))
         div class="grid2 wide-left" {
             (chart(monitor, &shown.runs))
             (slots::coming(monitor, context.now))
@@ -142,6 +154,7 @@ async fn load(
             .remove(&id)
             .unwrap_or_default()
     };
+    let watch = last_watch(session, tenant, &runs).await?;
     let of_monitor = id.to_string();
     let recent = [("monitor_id", of_monitor.as_str()), ("limit", RECENT)];
     let alerts = alerts::alerts(pool, tenant, &AlertsQuery::from_query(recent)?)
@@ -156,8 +169,25 @@ async fn load(
         monitor,
         slots,
         runs,
+        watch,
         alerts,
         deliveries,
+    })
+}
+
+/// What the last run says, if it watches.
+async fn last_watch(
+    session: &Session,
+    tenant: TenantId,
+    runs: &[RunPrice],
+) -> Result<Option<WatchProgress>, PageFailure> {
+    let Some(last) = runs.last() else {
+        return Ok(None);
+    };
+    let scan = scans::read::scan(session.pool()?, tenant, last.scan).await?;
+    Ok(match scan.and_then(|scan| scan.strategy) {
+        Some(StrategyProgress::Watch(watch)) => Some(watch),
+        _ => None,
     })
 }
 
@@ -233,7 +263,7 @@ fn actions(session: &Session, monitor: &Monitor) -> Markup {
     }
 }
 
-fn stats(monitor: &Monitor, runs: &[RunPrice]) -> Markup {
+fn stats(monitor: &Monitor, runs: &[RunPrice], watch: Option<&WatchProgress>) -> Markup {
     let requests = monitor.requests;
     let last = runs
         .iter()
@@ -256,6 +286,7 @@ fn stats(monitor: &Monitor, runs: &[RunPrice]) -> Markup {
                 div class="label" { "Last " (recent.len()) " runs" }
                 (price_line(&monitor.name, recent))
             }
+            @if let Some(watch) = watch { (watch_stat(watch)) }
             div class="stat" {
                 div class="label" { "Next slot" }
                 @match monitor.next_slot {
@@ -279,6 +310,27 @@ fn stats(monitor: &Monitor, runs: &[RunPrice]) -> Markup {
                     div class="note" { "forecast of a month: " (forecast::requests(forecast.requests_per_month)) }
                 }
             }
+        }
+    }
+}
+
+/// What the last run of a watch declares about what it did not search.
+fn watch_stat(watch: &WatchProgress) -> Markup {
+    let all = watch.searched + watch.reused + watch.unsearched;
+    let label = match watch.watch {
+        WatchGoal::EveryDate => "Changed unseen, estimated",
+        WatchGoal::Cheapest | WatchGoal::Below => "Estimated risk of a miss",
+    };
+    html! {
+        div class="stat" {
+            div class="label" { (label) }
+            div class="value" {
+                @match watch.risk_of_miss {
+                    Some(risk) => { ((risk * 1e3).round() / 10.0) " %" }
+                    None => { "–" }
+                }
+            }
+            div class="note" { "last run: " (watch.searched + watch.reused) " of " (all) " searched" }
         }
     }
 }

@@ -14,7 +14,10 @@ pub(super) fn card(monitor: &Monitor) -> Markup {
     let standings = monitor.rule_standings.as_deref().unwrap_or_default();
     html! {
         section class="card" {
-            h2 { "Alert rules" }
+            div class="card-head" {
+                h2 { "Alert rules" }
+                @if !monitor.alerts.is_empty() { a href={ (links::monitor(monitor.id)) "/backtest" } { "What would they have reported?" } }
+            }
             @if monitor.alerts.is_empty() {
                 (parts::empty_state(&html! {
                     p { "No rules: this monitor only collects prices." }

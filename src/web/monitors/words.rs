@@ -70,7 +70,20 @@ fn describe(scan: &Map<String, Value>) -> String {
     words.extend(field("departure_date").or_else(|| field("checkin_date")));
     words.extend(field("nights").map(|nights| format!("{nights} nights")));
     words.extend(field("proxy_country").map(|market| format!("market {}", market.to_uppercase())));
+    words.extend(watch(scan));
     words.join(", ")
+}
+
+/// What a run that watches looks at: `watches the cheapest with at most 18 requests`.
+fn watch(scan: &Map<String, Value>) -> Option<String> {
+    let strategy = scan.get("strategy")?;
+    let question = match strategy.get("watch")?.as_str()? {
+        "below" => format!("watches for a price below {}", strategy.get("below")?),
+        "every_date" => "watches what each costs".to_owned(),
+        goal => format!("watches the {goal}"),
+    };
+    let most = scan.get("max_requests")?;
+    Some(format!("{question} with at most {most} requests a run"))
 }
 
 /// A value of a field: `LHR, CDG`, `+7d to +36d`.
@@ -123,6 +136,11 @@ mod tests {
                 json!({"endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts", "checkin_date": "+30d"},
                        "sweep": {"proxy_country": ["us", "de"], "nights": [3, 7]}}),
                 "Hotel Arts, +30d, 3, 7 nights, market US, DE",
+            ),
+            (
+                json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "departure_date": "+7d"},
+                       "strategy": {"watch": "below", "below": 150}, "max_requests": 18}),
+                "TLV → LHR, one way, +7d, watches for a price below 150 with at most 18 requests a run",
             ),
             (json!({"endpoint": 1}), ""),
         ] {

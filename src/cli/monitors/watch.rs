@@ -1,0 +1,114 @@
+//! The watch of a monitor's scan: its question, its price, and the requests of a run (scans.md,
+//! rules 91 to 98). Not here: whether they are valid, which the service decides.
+
+use serde_json::{Map, Number, Value, json};
+
+use crate::cli::Failure;
+use crate::cli::exit::CommandEnd;
+use crate::contract::monitors::Monitor;
+
+/// What each run of a new monitor looks at.
+#[derive(Debug, clap::Args)]
+pub(super) struct WatchOptions {
+    /// Search only where the answer may have changed since earlier runs: `cheapest` (which is it?),
+    /// `below` (is one below --below?), `every-date` (what does each cost?)
+    #[arg(long, value_name = "WHAT", value_parser = ["cheapest", "below", "every-date"], requires = "max_requests")]
+    watch: Option<String>,
+    /// With --watch below: the price
+    #[arg(long, value_name = "AMOUNT", value_parser = amount, requires = "watch")]
+    below: Option<Number>,
+    /// Hard limit of billed requests of a run, retries included; a watch spends no more
+    #[arg(long, value_name = "NUMBER")]
+    max_requests: Option<u32>,
+}
+
+impl WatchOptions {
+    /// Sets what was given in the scan.
+    pub(super) fn set(&self, scan: &mut Map<String, Value>) {
+        if let Some(watch) = &self.watch {
+            scan.insert("strategy".to_owned(), strategy(watch, self.below.as_ref()));
+        }
+        if let Some(max) = self.max_requests {
+            scan.insert("max_requests".to_owned(), max.into());
+        }
+    }
+}
+
+/// A price, kept as written.
+pub(super) fn amount(text: &str) -> Result<Number, String> {
+    text.parse()
+        .map_err(|_| format!("found {text:?}; expected an amount such as 150"))
+}
+
+fn strategy(watch: &str, below: Option<&Number>) -> Value {
+    let below = below.map(|below| ("below".to_owned(), json!(below)));
+    let watch = ("watch".to_owned(), json!(watch.replace('-', "_")));
+    Value::Object([watch].into_iter().chain(below).collect())
+}
+
+/// What changes of the watch of a stored monitor.
+#[derive(Debug)]
+pub(super) struct WatchChange<'a> {
+    /// `Some(None)` ends it.
+    pub(super) watch: Option<Option<&'a str>>,
+    pub(super) below: Option<&'a Number>,
+    /// Null removes it.
+    pub(super) max_requests: Option<&'a Value>,
+}
+
+impl WatchChange<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.watch.is_none() && self.below.is_none() && self.max_requests.is_none()
+    }
+
+    /// Changes the scan. What is not named stays.
+    ///
+    /// # Errors
+    /// A price without a watch.
+    pub(super) fn apply(&self, scan: &mut Map<String, Value>) -> Result<(), Failure> {
+        let stored = scan.get("strategy").and_then(|stored| stored.get("watch"));
+        let stored = stored.and_then(Value::as_str).map(str::to_owned);
+        match (self.watch, stored) {
+            (Some(None), Some(_)) => _ = scan.shift_remove("strategy"),
+            (Some(None), None) => {}
+            (Some(Some(watch)), stored) => {
+                let is_same = stored.as_deref() == Some(watch);
+                let kept = scan.get("strategy").filter(|_| is_same);
+                let kept = kept.and_then(|stored| stored.get("below")?.as_number().cloned());
+                let changed = strategy(watch, self.below.or(kept.as_ref()));
+                scan.insert("strategy".to_owned(), changed);
+            }
+            (None, Some(_)) => {
+                if let Some(below) = self.below {
+                    scan["strategy"]["below"] = json!(below);
+                }
+            }
+            (None, None) => {}
+        }
+        let has_watch = scan
+            .get("strategy")
+            .is_some_and(|left| left.get("watch").is_some());
+        if self.below.is_some() && !has_watch {
+            return Err(
+                CommandEnd::usage("--below needs --watch below; nothing was changed").into(),
+            );
+        }
+        match self.max_requests {
+            Some(Value::Null) => _ = scan.shift_remove("max_requests"),
+            Some(max) => _ = scan.insert("max_requests".to_owned(), max.clone()),
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+/// `cheapest, at most 18 requests a run`; `None` without a watch.
+pub(super) fn words(monitor: &Monitor) -> Option<String> {
+    let scan: Map<String, Value> = monitor.scan.read().ok()?;
+    let strategy = scan.get("strategy")?;
+    let question = strategy.get("watch")?.as_str()?.replace('_', " ");
+    let below = strategy.get("below").filter(|below| !below.is_null());
+    let below = below.map(|below| format!(" {below}")).unwrap_or_default();
+    let most = scan.get("max_requests")?;
+    Some(format!("{question}{below}, at most {most} requests a run"))
+}

@@ -1,0 +1,337 @@
+//! What a monitor would have reported in the past days, by the caller's own stored prices
+//! (monitors.md, rules 80 to 83): of a new monitor before it is created, and of a stored one.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::get;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+use super::new_form::{BACKTEST, error_notice};
+use super::one::own;
+use super::{forecast, words};
+use crate::contract::monitors::{Backtest, BacktestAlert, BacktestQuery};
+use crate::http::AppState;
+use crate::http::error::ApiError;
+use crate::monitors::backtest::backtest;
+use crate::web::charts::{Bar, BarChart};
+use crate::web::failure::PageFailure;
+use crate::web::form::FormFields;
+use crate::web::layout::{NavItem, page_with_status};
+use crate::web::links;
+use crate::web::parts;
+use crate::web::rule_text::{sentence, type_name};
+use crate::web::session::Session;
+
+/// The field with the days.
+pub(super) const DAYS: &str = "backtest_days";
+const RANGES: [&str; 4] = ["30", "90", "180", "366"];
+const DEFAULT_RANGE: &str = RANGES[1];
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new().route("/monitors/{id}/backtest", get(show))
+}
+
+/// A replayed monitor, or why its days cannot be replayed.
+pub(super) struct Replay {
+    days: String,
+    zone: String,
+    is_watch: bool,
+    outcome: Result<Backtest, ApiError>,
+}
+
+impl Replay {
+    /// Replays the body of a form whose step asks for it.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub(super) async fn of_step(
+        session: &Session,
+        body: &Map<String, Value>,
+        fields: &FormFields,
+    ) -> Result<Option<Self>, ApiError> {
+        match fields.text("step") {
+            Some(BACKTEST) => Self::of(session, body, fields).await.map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Replays the body of a monitor on the days that the form names.
+    ///
+    /// # Errors
+    /// Those of the API that no other days or fields would mend.
+    async fn of(
+        session: &Session,
+        body: &Map<String, Value>,
+        fields: &FormFields,
+    ) -> Result<Self, ApiError> {
+        let days = fields.text(DAYS).unwrap_or(DEFAULT_RANGE).to_owned();
+        let part = |object: &str, name: &str| body.get(object)?.get(name).cloned();
+        let zone = part("schedule", "timezone");
+        let outcome = match replayed(session, body, &days).await {
+            Err(error) if error.details().is_empty() => return Err(error),
+            outcome => outcome,
+        };
+        Ok(Self {
+            days,
+            zone: zone
+                .as_ref()
+                .and_then(Value::as_str)
+                .unwrap_or("UTC")
+                .to_owned(),
+            is_watch: part("scan", "strategy")
+                .is_some_and(|strategy| strategy.get("watch").is_some()),
+            outcome,
+        })
+    }
+
+    /// The status of the page that shows it.
+    pub(super) fn status(&self) -> StatusCode {
+        match &self.outcome {
+            Ok(_) => StatusCode::OK,
+            Err(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        }
+    }
+
+    fn markup(&self) -> Markup {
+        match &self.outcome {
+            Ok(found) => html! {
+                (stats(found))
+                @if let Some(why) = why_none(found) { (parts::empty_state(&why)) }
+                @else { (self.alerts(found)) }
+                (notes(found, self.is_watch))
+            },
+            Err(error) => error_notice(error.details()),
+        }
+    }
+
+    fn alerts(&self, found: &Backtest) -> Markup {
+        let shown = u64::try_from(found.alerts.len()).unwrap_or(u64::MAX);
+        html! {
+            @if is_whole(found) { (by_day(found)) }
+            h3 { "Each alert" }
+            div class="scroll replayed" tabindex="0" role="region" aria-label="Alerts that would have been sent" {
+                table class="rows" {
+                    thead {
+                        tr {
+                            th scope="col" { "Run" }
+                            th scope="col" { "Rule" }
+                            th scope="col" { "Dates" }
+                            th scope="col" class="num" { "Price" }
+                            th scope="col" { "Compared with" }
+                        }
+                    }
+                    tbody { @for alert in &found.alerts { (row(alert, &self.zone)) } }
+                }
+            }
+            @if !is_whole(found) {
+                p class="hint" {
+                    "These are the first " (parts::count(shown)) " of " (parts::count(found.fired.into()))
+                    ". A stricter rule would report less often."
+                }
+            }
+        }
+    }
+}
+
+async fn replayed(
+    session: &Session,
+    body: &Map<String, Value>,
+    days: &str,
+) -> Result<Backtest, ApiError> {
+    let query = BacktestQuery::from_query([("days", days)])?;
+    let _permits = session.heavy_read_permits().await?;
+    let (context, history) = (session.context()?, session.history_pool()?);
+    let guard = session.app().webhook_guard();
+    Ok(backtest(context, history, guard, body, query.days_or_default()).await?)
+}
+
+/// The section: the days with a button, and beneath it what was replayed. `form` wraps the button in
+/// the form that asks for it.
+pub(super) fn section(replay: Option<&Replay>, form: impl Fn(Markup) -> Markup) -> Markup {
+    let chosen = replay.map_or(DEFAULT_RANGE, |replay| replay.days.as_str());
+    let controls = html! {
+        div class="field" {
+            label for=(DAYS) { "On the past" }
+            select id=(DAYS) name=(DAYS) {
+                @for days in RANGES { option value=(days) selected[days == chosen] { (days) " days" } }
+                @if !RANGES.contains(&chosen) { option value=(chosen) selected { (chosen) " days" } }
+            }
+        }
+        button type="submit" name="step" value=(BACKTEST) {
+            @if replay.is_some() { "Replay again" } @else { "Replay" }
+        }
+    };
+    html! {
+        section class="card" id=(BACKTEST) {
+            h2 { "What would this have reported?" }
+            p class="sub" { "Replays the rules on the prices that you have already paid for, day by day. No search is made and nothing is billed." }
+            (form(controls))
+            @if let Some(replay) = replay { (replay.markup()) }
+        }
+    }
+}
+
+/// The page of a stored monitor.
+async fn show(
+    session: Session,
+    Path(id): Path<String>,
+    query: FormFields,
+) -> Result<Response, PageFailure> {
+    let monitor = own(&session, &id).await?;
+    let path = links::monitor(monitor.id);
+    let body = monitor.backtest_body().unwrap_or_default();
+    let replay = Replay::of(&session, &body, &query).await?;
+    let form = |controls: Markup| {
+        html! { form class="filters" method="get" action={ (path) "/backtest" } { (controls) } }
+    };
+    let title = format!("{}: replayed", monitor.name);
+    let body = html! {
+        div class="head" {
+            div {
+                p class="sub" { a href=(path) { (monitor.name) } }
+                h1 { "Its rules on the past" }
+                p class="sub" { (words::scan(&monitor.scan)) }
+            }
+            div class="actions" { a class="button" href={ (path) "/edit" } { "Change the rules" } }
+        }
+        (section(Some(&replay), form))
+    };
+    let status = replay.status();
+    Ok(page_with_status(
+        status,
+        &session,
+        &title,
+        NavItem::Monitors,
+        body,
+    ))
+}
+
+fn stats(found: &Backtest) -> Markup {
+    html! {
+        div class="stats flat" {
+            div class="stat" {
+                div class="label" { "Alerts" }
+                div class="value" { (parts::count(found.fired.into())) }
+            }
+            div class="stat" {
+                div class="label" { "Days with prices" }
+                div class="value" { (parts::count(found.days_with_prices.into())) " " small { "of " (parts::count(found.days.into())) } }
+                div class="note" { (parts::count(found.searches_with_prices.into())) " of " (parts::count(found.searches.into())) " searches have one" }
+            }
+            div class="stat" {
+                div class="label" { "Runs" }
+                div class="value" { (parts::count(found.slots.into())) }
+                div class="note" { (day(found.since).strftime("%-d %b %Y")) " to " (day(found.until).strftime("%-d %b %Y")) }
+            }
+            div class="stat" {
+                div class="label" { "They would have cost" }
+                div class="value" { (forecast::requests(found.requests)) }
+                div class="note" { "this replay: none" }
+            }
+        }
+    }
+}
+
+fn day(at: Timestamp) -> Date {
+    at.to_zoned(TimeZone::UTC).date()
+}
+
+/// Why there is no alert; `None` if there are some.
+fn why_none(found: &Backtest) -> Option<Markup> {
+    if found.slots == 0 {
+        return Some(html! { p { "The schedule has no run in this time." } });
+    }
+    if found.days_with_prices == 0 {
+        return Some(html! {
+            p { "Your history has no price of these searches in this time, so there is nothing to replay." }
+            p { "Scans and the runs of monitors fill it. Dates relative to a run, such as " code { "+7d" } ", need prices of many departures." }
+            a class="button" href="/scans/new" { "New scan" }
+        });
+    }
+    (found.fired == 0).then(|| html! { p { "No rule would have fired." } })
+}
+
+/// Whether all alerts are known.
+fn is_whole(found: &Backtest) -> bool {
+    usize::try_from(found.fired).is_ok_and(|fired| fired == found.alerts.len())
+}
+
+/// How often it would have reported.
+fn by_day(found: &Backtest) -> Markup {
+    let mut bars: Vec<Bar> = Vec::new();
+    for alert in &found.alerts {
+        let on = day(alert.slot);
+        match bars.last_mut().filter(|bar| bar.day == on) {
+            Some(bar) => bar.value += 1,
+            None => bars.push(Bar {
+                day: on,
+                value: 1,
+                others: Vec::new(),
+            }),
+        }
+    }
+    let chart = BarChart {
+        id: "backtest-by-day",
+        title: "Alerts by day (UTC)",
+        names: &["alerts"],
+        range: (day(found.since), day(found.until)),
+        bars,
+    };
+    html! { h3 { "Alerts by day (UTC)" } (chart.markup()) }
+}
+
+fn row(alert: &BacktestAlert, zone: &str) -> Markup {
+    let others = alert.other_values();
+    html! {
+        tr {
+            td class="nowrap" { (words::zoned(alert.slot, zone)) }
+            td { (sentence(&alert.rule, Some(&alert.currency))) }
+            td class="nowrap" {
+                (alert.first_date.strftime("%a %-d %b %Y"))
+                @if let Some(last) = alert.last_date { " – " (last.strftime("%a %-d %b %Y")) }
+                @if !others.is_empty() { div class="sub" { (others.join(", ")) } }
+            }
+            td class="num" { b { (parts::price(alert.price, &alert.currency)) } }
+            td { (compared_with(alert)) }
+        }
+    }
+}
+
+/// The price or the past prices with which the rule compared.
+fn compared_with(alert: &BacktestAlert) -> Markup {
+    if let Some(verdict) = &alert.history_verdict {
+        return parts::history_verdict(verdict);
+    }
+    let price = |price| parts::price(price, &alert.currency);
+    let from = alert.reference.as_ref();
+    let base = from.map(|mark| mark.price).or(alert.threshold);
+    let change = base.and_then(|base| parts::percent_of(alert.price, base));
+    html! {
+        @if let Some(mark) = from {
+            (price(mark.price)) " " span class="muted" { "of " (day(mark.at).strftime("%-d %b %Y")) }
+            @if let Some(threshold) = alert.threshold.filter(|threshold| *threshold != mark.price) { ", at most " (price(threshold)) }
+        } @else if let Some(threshold) = alert.threshold { (price(threshold)) }
+        @if let Some(change) = change { " " span class="muted" { "(" (parts::signed_percent(change)) ")" } }
+    }
+}
+
+/// What the replay leaves out.
+fn notes(found: &Backtest, is_watch: bool) -> Markup {
+    html! {
+        @if !found.not_replayed.is_empty() {
+            div class="notice warn" {
+                "Not replayed:"
+                ul { @for rule in &found.not_replayed { li { b { (type_name(rule.rule_type)) } ": " (rule.reason) "." } } }
+            }
+        }
+        @if is_watch {
+            p class="hint" { "Every date with a stored price is replayed. The watch searches fewer dates in each run, so it may report less." }
+        }
+    }
+}
