@@ -136,6 +136,17 @@ pub fn fares(prices: &[u64], asked: &Value) -> Reply {
     Reply::json(prices.iter().map(|price| fare(*price, asked)).collect())
 }
 
+/// Listed alerts as recorded and sent: without their delivery, which all of them have.
+pub fn as_sent(listed: &[Value]) -> Value {
+    let sent = listed.iter().map(|alert| {
+        let mut alert = alert.clone();
+        let delivery = alert.as_object_mut().unwrap().remove("delivery_id");
+        assert!(delivery.is_some(), "{alert}");
+        alert
+    });
+    sent.collect()
+}
+
 pub fn time(value: &Value) -> Timestamp {
     crate::monitors::at(value.as_str().unwrap())
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{AlertTest, fares, monitor};
+use super::{AlertTest, as_sent, fares, monitor};
 use crate::support::reply::Reply;
 
 /// The response for one run of a sequence.
@@ -58,7 +58,7 @@ async fn sequence(test: &AlertTest, id: &str, rows: &[(&'static str, bool)]) {
                 (&json!(seen.parse::<u64>().unwrap()), &slot["slot"])
             );
             assert_eq!(events[0]["type"], "monitor.alerts");
-            assert_eq!(events[0]["data"]["alerts"], json!([alerts[0]]));
+            assert_eq!(events[0]["data"]["alerts"], as_sent(&alerts[..1]));
         }
     }
 }
@@ -164,7 +164,7 @@ async fn an_alert_shows_what_the_run_saw() {
     );
     assert_eq!(
         events[0]["data"]["alerts"],
-        json!(alerts[..3]),
+        as_sent(&alerts[..3]),
         "all alerts of one run in one delivery"
     );
     let alert = &alerts[1];
