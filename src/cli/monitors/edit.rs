@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value, json};
 
 use super::create::rule;
 use super::show::{forecast_line, print_changed};
-use super::watch::{self, WatchChange};
+use super::watch::{self, NONE, WatchChange};
 use crate::cli::Failure;
 use crate::cli::client::{ClientArgs, ClientError, ServiceSession};
 use crate::cli::exit::CommandEnd;
@@ -15,9 +15,6 @@ use crate::cli::ids;
 use crate::cli::question::Confirmation;
 use crate::cli::scan::read_body;
 use crate::contract::monitors::{Monitor, MonitorPreview};
-
-/// The word that removes a value.
-const NONE: &str = "none";
 
 /// A monitor and what changes.
 #[derive(Debug, clap::Args)]
@@ -133,10 +130,7 @@ fn patch(args: &EditArgs, monitor: &Monitor) -> Result<Map<String, Value>, Failu
 /// The new scan: that of the file or the stored one, with the watch that was named.
 fn scan(args: &EditArgs, monitor: &Monitor) -> Result<Option<Map<String, Value>>, Failure> {
     let change = WatchChange {
-        watch: args
-            .watch
-            .as_deref()
-            .map(|watch| (watch != NONE).then_some(watch)),
+        watch: args.watch.as_deref(),
         below: args.below.as_ref(),
         max_requests: args.max_requests.as_ref(),
     };

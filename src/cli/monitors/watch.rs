@@ -7,6 +7,9 @@ use crate::cli::Failure;
 use crate::cli::exit::CommandEnd;
 use crate::contract::monitors::Monitor;
 
+/// The word that removes a value.
+pub(super) const NONE: &str = "none";
+
 /// What each run of a new monitor looks at.
 #[derive(Debug, clap::Args)]
 pub(super) struct WatchOptions {
@@ -49,8 +52,8 @@ fn strategy(watch: &str, below: Option<&Number>) -> Value {
 /// What changes of the watch of a stored monitor.
 #[derive(Debug)]
 pub(super) struct WatchChange<'a> {
-    /// `Some(None)` ends it.
-    pub(super) watch: Option<Option<&'a str>>,
+    /// [`NONE`] ends it.
+    pub(super) watch: Option<&'a str>,
     pub(super) below: Option<&'a Number>,
     /// Null removes it.
     pub(super) max_requests: Option<&'a Value>,
@@ -69,9 +72,9 @@ impl WatchChange<'_> {
         let stored = scan.get("strategy").and_then(|stored| stored.get("watch"));
         let stored = stored.and_then(Value::as_str).map(str::to_owned);
         match (self.watch, stored) {
-            (Some(None), Some(_)) => _ = scan.shift_remove("strategy"),
-            (Some(None), None) => {}
-            (Some(Some(watch)), stored) => {
+            (Some(NONE) | None, None) => {}
+            (Some(NONE), Some(_)) => _ = scan.shift_remove("strategy"),
+            (Some(watch), stored) => {
                 let is_same = stored.as_deref() == Some(watch);
                 let kept = scan.get("strategy").filter(|_| is_same);
                 let kept = kept.and_then(|stored| stored.get("below")?.as_number().cloned());
@@ -83,7 +86,6 @@ impl WatchChange<'_> {
                     scan["strategy"]["below"] = json!(below);
                 }
             }
-            (None, None) => {}
         }
         let has_watch = scan
             .get("strategy")

@@ -283,13 +283,10 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
                     (text("currency", "Currency", "USD without one", "currency"))
                     (text("proxy_country", "Markets", "us, or us, de, gb", "proxy_country"))
                 }
-                h3 { "How much of it each run searches" }
-                p class="sub" { "A watch searches where the answer may have changed since earlier runs, and says how likely it has missed something." }
-                div class="fields" {
-                    (select("watch", "Each run", &WATCHES, fields.text("watch")))
-                    (text("below", "Amount", "In the currency of the search", "below"))
-                    (text("max_requests", "Most requests of a run", "A watch needs it, such as 18 for 90 dates", "scan.max_requests"))
-                }
+                (watch_fields(fields, &[
+                    text("below", "Amount", "In the currency of the search", "below"),
+                    text("max_requests", "Most requests of a run", "A watch needs it, such as 18 for 90 dates", "scan.max_requests"),
+                ]))
                 (more_fields(fields))
             }
             section class="card" {
@@ -342,6 +339,18 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
                 button type="submit" name="step" value=(BACKTEST) formaction={ (form.action) "#" (BACKTEST) } { "What would this have reported?" }
                 span class="hint" { "Nothing is stored and nothing is searched yet." }
             }
+        }
+    }
+}
+
+/// What each run looks at: the choice, and the `numbers` that belong to it.
+fn watch_fields(fields: &FormFields, numbers: &[Markup]) -> Markup {
+    html! {
+        h3 { "How much of it each run searches" }
+        p class="sub" { "A watch searches where the answer may have changed since earlier runs, and says how likely it has missed something." }
+        div class="fields" {
+            (select("watch", "Each run", &WATCHES, fields.text("watch")))
+            @for number in numbers { (number) }
         }
     }
 }
