@@ -49,8 +49,8 @@ pub enum WatchQuestion {
 /// a miss is at most 1 %.
 ///
 /// **Exploration**: a tenth of the budget goes to the candidates that were not tried for the longest
-/// time, half of it as long as some were never tried, all of it if none was. So nothing that is wrongly taken to be dear, or
-/// sold out, stays so for good.
+/// time, half of it as long as some were never tried, all of it if none was. So nothing that is
+/// wrongly taken to be dear, or sold out, stays so for good.
 ///
 /// **The rest** goes where the answer may have changed, a few at a time: for `Cheapest` and `Below`
 /// as [`VerifyWinners`](super::VerifyWinners) estimates it; for `EveryDate` where a search is worth
@@ -234,8 +234,8 @@ pub fn explored(budget: usize) -> usize {
 
 /// The price that a watch goes by, of the last two answers of a candidate that have a price or are
 /// empty, the newest first; a partial one with a price counts. A price that has doubled, or is gone,
-/// counts only once it was seen twice: an error of one
-/// answer would otherwise hide a cheap candidate for as long as nobody looks.
+/// counts only once it was seen twice: an error of one answer would otherwise hide a cheap candidate
+/// for as long as nobody looks.
 #[must_use]
 pub fn trusted<T: Copy>(
     answers: [Option<(Option<Decimal>, T)>; 2],

@@ -46,12 +46,12 @@ struct Changed {
 
 /// Callers to read again, and what wakes their reader.
 #[derive(Debug, Default)]
-struct Changes {
+struct CallerChanges {
     due: Mutex<Changed>,
     wake: Notify,
 }
 
-impl Changes {
+impl CallerChanges {
     fn due(&self) -> MutexGuard<'_, Changed> {
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,7 +93,7 @@ pub(super) struct RecordedCallers {
     known: Arc<RwLock<HashMap<Fingerprint, TenantId>>>,
     /// What was read is what is known: a later read is never overwritten by an earlier one.
     reading: Arc<tokio::sync::Mutex<()>>,
-    changes: Arc<Changes>,
+    changes: Arc<CallerChanges>,
 }
 
 impl RecordedCallers {
@@ -181,7 +181,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3_600);
 
-    fn notify(changes: &Changes, caller: TenantId) {
+    fn notify(changes: &CallerChanges, caller: TenantId) {
         changes.note(ListenEvent::Notified(&caller.uuid().to_string()));
     }
 
@@ -192,7 +192,7 @@ mod tests {
 
     #[tokio::test]
     async fn all_are_read_again_however_many_notifications_arrive() {
-        let (changes, caller) = (Changes::default(), TenantId::new());
+        let (changes, caller) = (CallerChanges::default(), TenantId::new());
         let mut reload = interval(Duration::from_millis(20));
         let (began, mut reloads, mut others) = (Instant::now(), 0, 0);
         // There is a notification before each read, so that the reader never waits.
