@@ -20,6 +20,7 @@ mod filter;
 pub mod grid;
 pub mod insert;
 pub mod judged_latest;
+pub mod known_price;
 pub mod latest;
 pub mod lead_times;
 mod observation;

@@ -15,9 +15,9 @@ use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, Postgres};
 
 use super::daily_pack::midnight;
+use super::known_price::KnownPrice;
 use super::price::CompactPrice;
 use super::sample::{Sample, day, unpack};
-use super::series::Subject;
 use super::store::past_prices::{self as store, SeriesRange};
 use super::verdict::{self, DailyPrices, JudgedPrice};
 use crate::contract::Api;
@@ -33,38 +33,6 @@ pub const MAX_JUDGED_PRODUCTS: usize = 100;
 const DATES_AT_A_TIME: usize = 1_000;
 /// How far back a complete answer is looked for.
 const MAX_ANSWER_AGE: SignedDuration = SignedDuration::from_hours(24 * 365);
-
-/// A price whose past is asked for.
-#[derive(Debug, Clone)]
-pub struct KnownPrice {
-    /// Product and dates.
-    pub subject: Subject,
-    /// In the currency of the subject.
-    pub price: Decimal,
-    /// When it was found.
-    pub seen_at: Timestamp,
-    /// What came from this time on is not its past.
-    pub before: Timestamp,
-}
-
-impl KnownPrice {
-    /// A price of a search, about whose past only what came before it is asked; `None` if its
-    /// currency is not that of the product: such a price has no history.
-    #[must_use]
-    pub fn of(
-        subject: Subject,
-        price: Decimal,
-        currency: &str,
-        seen_at: Timestamp,
-    ) -> Option<Self> {
-        (subject.series.currency == currency).then_some(Self {
-            subject,
-            price,
-            seen_at,
-            before: seen_at,
-        })
-    }
-}
 
 /// What is asked about prices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -127,7 +95,7 @@ pub async fn verdicts(
     let (mut places, mut asked) = (Vec::new(), Vec::new());
     for (place, price) in prices.into_iter().enumerate() {
         let Some(price) = price else { continue };
-        let product = price.subject.series.key;
+        let product = price.series;
         if products.len() < MAX_JUDGED_PRODUCTS || products.contains(&product) {
             products.insert(product);
             places.push(place);
@@ -169,8 +137,7 @@ pub async fn past_of_prices(
     if question.verdicts || question.plausibility || !question.lowest_of_days.is_empty() {
         let mut by_series = BTreeMap::<_, Vec<_>>::new();
         for (place, price) in prices.iter().enumerate() {
-            let series = price.subject.series.key;
-            by_series.entry(series).or_default().push(place);
+            by_series.entry(price.series).or_default().push(place);
         }
         let by_series: Vec<_> = by_series.into_values().collect();
         for products in by_series.chunks(PRODUCTS_AT_A_TIME) {
@@ -188,10 +155,7 @@ pub async fn past_of_prices(
         let places: Vec<_> = (0..prices.len()).collect();
         for places in places.chunks(DATES_AT_A_TIME) {
             check_time(until)?;
-            let asked: Vec<_> = places
-                .iter()
-                .map(|place| (&prices[*place].subject, prices[*place].before))
-                .collect();
+            let asked: Vec<_> = places.iter().map(|place| &prices[*place]).collect();
             let answers = store::last_answers(conn, tenant, &asked, MAX_ANSWER_AGE).await?;
             for (place, at, is_empty) in answers {
                 past[places[place]].last_answer = Some(LastAnswer { at, is_empty });
@@ -241,10 +205,10 @@ struct LowestOfDays {
 impl AskedProduct {
     /// `places` are those of one product, at least one.
     fn new(places: &[usize], prices: &[KnownPrice], question: &PastQuestion) -> Self {
-        let subject = &prices[places[0]].subject;
+        let first = &prices[places[0]];
         let mut asked = Self {
-            key: subject.series.key.0.to_vec(),
-            api: subject.series.endpoint.api(),
+            key: first.series.0.to_vec(),
+            api: first.api,
             verdicts: question.verdicts,
             plausibility: question.plausibility,
             since: Timestamp::MAX,
@@ -264,7 +228,7 @@ impl AskedProduct {
             let age = SignedDuration::from_hours(24 * i64::from(days));
             price.seen_at.checked_sub(age).unwrap_or(Timestamp::MIN)
         };
-        let (first, last) = (price.subject.first_date, price.subject.last_date);
+        let (first, last) = (price.first_date, price.last_date);
         let seen_on = price.seen_at.to_zoned(TimeZone::UTC).date();
         let judged = (question.verdicts || question.plausibility)
             .then(|| JudgedPrice::of_dates(seen_on, first, last, price.price))

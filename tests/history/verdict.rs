@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use farescan::contract::SearchStatus;
 use farescan::history::Observation;
 use farescan::history::daily_pack::pack_past_days;
-use farescan::history::past_prices::{KnownPrice, PastQuestion, past_of_prices};
+use farescan::history::known_price::KnownPrice;
+use farescan::history::past_prices::{PastQuestion, past_of_prices};
 use farescan::ids::ItemId;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -469,11 +470,11 @@ async fn a_run_over_midnight_is_not_judged_by_its_own_packed_prices() {
         ..at(42, 1, 90)
     };
     let before = earlier.observed_at + SignedDuration::from_hours(1);
+    let subject = at(42, 0, 120).subject;
+    let judged = KnownPrice::of(&subject, 120.into(), &subject.series.currency, fixture.now);
     let judged = KnownPrice {
-        subject: at(42, 0, 120).subject,
-        price: 120.into(),
-        seen_at: fixture.now,
         before,
+        ..judged.unwrap()
     };
     fixture.insert(&[earlier, own, same_dates]).await;
     pack_past_days(fixture.pool(), fixture.now).await.unwrap();

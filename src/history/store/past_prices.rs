@@ -9,8 +9,8 @@ use rust_decimal::Decimal;
 use sqlx::PgConnection;
 
 use crate::contract::SearchStatus;
+use crate::history::known_price::KnownPrice;
 use crate::history::sample::{RawSample, Sample};
-use crate::history::series::Subject;
 use crate::ids::TenantId;
 
 /// A product and the times of which its samples are read.
@@ -131,21 +131,20 @@ pub(in crate::history) fn samples<'a>(
 pub(in crate::history) async fn last_answers(
     conn: &mut PgConnection,
     tenant: TenantId,
-    asked: &[(&Subject, Timestamp)],
+    asked: &[&KnownPrice],
     max_age: SignedDuration,
 ) -> sqlx::Result<Vec<(usize, Timestamp, bool)>> {
-    let subjects = || asked.iter().map(|(subject, _)| *subject);
-    let series: Vec<_> = subjects()
-        .map(|subject| subject.series.key.0.to_vec())
+    let series: Vec<_> = asked.iter().map(|price| price.series.0.to_vec()).collect();
+    let first: Vec<Date> = asked
+        .iter()
+        .map(|price| price.first_date.to_sqlx())
         .collect();
-    let first: Vec<Date> = subjects()
-        .map(|subject| subject.first_date.to_sqlx())
+    let last: Vec<Option<Date>> = asked
+        .iter()
+        .map(|price| price.last_date.map(|date| date.to_sqlx()))
         .collect();
-    let last: Vec<Option<Date>> = subjects()
-        .map(|subject| subject.last_date.map(|date| date.to_sqlx()))
-        .collect();
-    let before: Vec<SqlTimestamp> = asked.iter().map(|(_, before)| before.to_sqlx()).collect();
-    let oldest = asked.iter().map(|(_, before)| *before).min();
+    let before: Vec<SqlTimestamp> = asked.iter().map(|price| price.before.to_sqlx()).collect();
+    let oldest = asked.iter().map(|price| price.before).min();
     let oldest = oldest.and_then(|oldest| oldest.checked_sub(max_age).ok());
     let rows = sqlx::query!(
         r#"select x.place as "place!", o.search_status = 'empty' as "is_empty!", o.observed_at as "at!: SqlTimestamp"

@@ -2,7 +2,7 @@
 //! (monitors.md, rule 84), and for the rules that ask (rules 74 to 78) the past of the prices that
 //! they evaluate: all prices of all rules together, each once.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use jiff::Timestamp;
@@ -15,9 +15,8 @@ use super::rule_traits::{PastNeed, RuleSubject, RuleTraits};
 use super::run_snapshot::RunSnapshot;
 use crate::contract::monitors::Rule;
 use crate::db;
-use crate::history::past_prices::{
-    KnownPrice, PastError, PastOfPrice, PastQuestion, past_of_prices,
-};
+use crate::history::known_price::KnownPrice;
+use crate::history::past_prices::{PastError, PastOfPrice, PastQuestion, past_of_prices};
 use crate::ids::{ItemId, ScanId};
 use crate::monitors::store::UnevaluatedSlot;
 use crate::scans::cells;
@@ -118,21 +117,22 @@ async fn read_past(
     if prices.is_empty() {
         return Ok(Some(Vec::new()));
     }
-    let items: Vec<_> = prices.iter().map(|(item, ..)| *item).collect();
     let endpoint = run.cells.endpoint;
-    let mut subjects = HashMap::new();
-    for items in items.chunks(REQUESTS_AT_A_TIME) {
-        subjects.extend(cells::subjects(conn, slot.tenant, scan, endpoint, items).await?);
-    }
     let began = run.cells.created_at;
-    let known = prices.iter().filter_map(|(item, price, currency, at)| {
-        let subject = subjects.remove(item)?;
-        let known = KnownPrice::of(subject, *price, currency, *at)?;
-        // An answer that was reused is older than the run.
-        let before = began.min(*at);
-        Some((*item, KnownPrice { before, ..known }))
-    });
-    let (items, asked): (Vec<_>, Vec<_>) = known.unzip();
+    let (mut items, mut asked) = (Vec::new(), Vec::new());
+    for prices in prices.chunks(REQUESTS_AT_A_TIME) {
+        let of_chunk: Vec<_> = prices.iter().map(|(item, ..)| *item).collect();
+        let subjects = cells::subjects(conn, slot.tenant, scan, endpoint, &of_chunk).await?;
+        let known = prices.iter().filter_map(|(item, price, currency, at)| {
+            let known = KnownPrice::of(subjects.get(item)?, *price, currency, *at)?;
+            // An answer that was reused is older than the run.
+            let before = began.min(*at);
+            Some((*item, KnownPrice { before, ..known }))
+        });
+        let (found, known): (Vec<_>, Vec<_>) = known.unzip();
+        items.extend(found);
+        asked.extend(known);
+    }
     let mut reading = db::begin_reading(conn, until).await?;
     let past = past_of_prices(&mut reading, slot.tenant, question, &asked, Some(until)).await;
     reading.rollback().await?;

@@ -13,7 +13,8 @@ use crate::contract::history_verdict::HistoryVerdict;
 use crate::contract::scans::Item;
 use crate::contract::{Endpoint, Request};
 use crate::history::Subject;
-use crate::history::past_prices::{self, KnownPrice};
+use crate::history::known_price::KnownPrice;
+use crate::history::past_prices;
 use crate::ids::{ItemId, ScanId, TenantId};
 
 /// A price that an item found.
@@ -94,5 +95,5 @@ fn known_price(
     at: Timestamp,
 ) -> Option<KnownPrice> {
     let subject = Subject::of(&Request::check(endpoint, body).ok()?.request)?;
-    KnownPrice::of(subject, price, currency, at)
+    KnownPrice::of(&subject, price, currency, at)
 }
