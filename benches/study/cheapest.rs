@@ -55,9 +55,9 @@ const MAX_AGE: i64 = 14;
 pub const TOLERANCE: f64 = 1.01;
 
 /// One question, with the prices of its dates on the last days, the day of the question last.
-struct Question {
+pub struct Question {
     today: Date,
-    dates: Vec<Date>,
+    pub dates: Vec<Date>,
     fares: Vec<Vec<Option<ScenarioFare>>>,
     seed: u64,
 }
@@ -116,7 +116,7 @@ pub fn run(
 }
 
 /// The questions of a world, on evenly spaced days.
-fn questions(world: &World, starts: usize) -> Vec<Question> {
+pub fn questions(world: &World, starts: usize) -> Vec<Question> {
     let first = world.days.start().saturating_add(MAX_AGE.days());
     let span = i64::from((*world.days.end() - first).get_days());
     if span < 0 {
@@ -160,7 +160,7 @@ impl Question {
     }
 
     /// The fare of a date, so many days ago.
-    fn fare(&self, position: usize, age: i64) -> Option<ScenarioFare> {
+    pub fn fare(&self, position: usize, age: i64) -> Option<ScenarioFare> {
         let index = usize::try_from(MAX_AGE - age).ok()?;
         *self.fares.get(position)?.get(index)?
     }
@@ -280,8 +280,9 @@ impl Question {
             .collect()
     }
 
-    fn verification<'a>(&self, percent: u8, rates: &'a ChangeRates) -> VerifyWinners<'a> {
+    pub fn verification<'a>(&self, percent: u8, rates: &'a ChangeRates) -> VerifyWinners<'a> {
         VerifyWinners {
+            below: None,
             max_risk: f64::from(percent) / 100.0,
             ceiling: self.dates.len() * CEILING / 10,
             batch: BATCH,
@@ -303,6 +304,22 @@ impl Question {
         planner: &dyn SearchPlanner,
         age: impl Fn(usize) -> Option<i64>,
     ) -> Answer {
+        let Played { searched, best } = self.played(planner, age);
+        Answer {
+            strategy: strategy.to_owned(),
+            requests: searched.len(),
+            dates: self.dates.len(),
+            regret: self.regret(best.position),
+            risk: best.risk,
+        }
+    }
+
+    /// What a strategy searches and finds, with stored prices of the ages of their positions.
+    pub fn played(
+        &self,
+        planner: &dyn SearchPlanner,
+        age: impl Fn(usize) -> Option<i64>,
+    ) -> Played {
         let shown = |position: usize, age: i64| {
             self.fare(position, age)
                 .and_then(ScenarioFare::found)
@@ -320,15 +337,7 @@ impl Question {
                 ..Candidate::unknown(*date)
             })
             .collect();
-        let Played { searched, best } =
-            play(planner, &mut candidates, |position| shown(position, 0));
-        Answer {
-            strategy: strategy.to_owned(),
-            requests: searched.len(),
-            dates: self.dates.len(),
-            regret: self.regret(best.position),
-            risk: best.risk,
-        }
+        play(planner, &mut candidates, |position| shown(position, 0))
     }
 
     fn regret(&self, best: Option<usize>) -> f64 {

@@ -12,6 +12,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic ends the study and shows where")]
 
+mod below;
 mod cheapest;
 mod comparators;
 mod families;
@@ -38,8 +39,10 @@ enum StudyName {
     Monitors,
     /// Watch budgets: a share of the 90 dates, searched on each of 150 days
     Watch,
-    /// All of them
+    /// The first three
     All,
+    /// Whether one of 90 dates is below a price
+    Below,
     /// Which prices are marked implausible, if one in twenty is wrong
     Implausible,
 }
@@ -108,6 +111,14 @@ fn run(args: &StudyArgs) -> Result<(), Box<dyn std::error::Error>> {
             add_rows(&mut results, &rows)?;
         } else {
             implausible::print(&rows);
+        }
+    }
+    if args.study == StudyName::Below {
+        let rows = below::run(&families, &worlds);
+        if args.json {
+            add_rows(&mut results, &rows)?;
+        } else {
+            below::print(&rows);
         }
     }
     if matches!(args.study, StudyName::Cheapest | StudyName::All) {

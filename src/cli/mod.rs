@@ -3,6 +3,7 @@
 
 mod age;
 mod alerts;
+mod amount;
 mod client;
 mod commands;
 mod compare;

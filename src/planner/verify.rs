@@ -5,6 +5,8 @@ pub(super) mod estimate;
 mod tests;
 
 use jiff::civil::Date;
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
 
 use self::estimate::{Estimate, Target};
 use super::{
@@ -18,6 +20,9 @@ use crate::contract::scans::DecisionReason;
 /// probability that an unsearched one is does not exceed `max_risk`, and declares it. `Estimate`
 /// says how it is estimated.
 ///
+/// With a price to be below, it searches those that are the likeliest to be below that, and stops as
+/// soon as one is.
+///
 /// Whatever `max_risk`, the batches are the same, and a higher one only stops earlier.
 ///
 /// If the searched prices show that the stored ones say nothing, it searches on up to `ceiling` and
@@ -28,6 +33,8 @@ use crate::contract::scans::DecisionReason;
 /// those costs more than two phases, and some of them in no order find less.
 #[derive(Debug, Clone, Copy)]
 pub struct VerifyWinners<'a> {
+    /// The price of which one below is looked for; `None`: the cheapest is.
+    pub below: Option<Decimal>,
     /// The highest acceptable risk, from 0 to 1. With 0 it searches all.
     pub max_risk: f64,
     /// The most searches for the question.
@@ -59,6 +66,15 @@ impl VerifyWinners<'_> {
             && (searches_all || 2 * stored().count() >= view.candidates.len())
     }
 
+    /// Whether one was found below the price.
+    fn is_found(&self, view: &SearchView<'_>) -> bool {
+        let cheapest = view.cheapest_searched();
+        let price = cheapest.and_then(|position| view.candidates[position].searched.flatten());
+        price
+            .zip(self.below)
+            .is_some_and(|(price, below)| price < below)
+    }
+
     /// `otherwise`, up to the ceiling.
     fn with_few_stored_prices(&self, view: &SearchView<'_>, left: usize) -> ExplainedDecision {
         let mut explained = self.otherwise.explain(view);
@@ -85,12 +101,28 @@ impl SearchPlanner for VerifyWinners<'_> {
 
 impl ExplainedPlanner for VerifyWinners<'_> {
     fn explain(&self, view: &SearchView<'_>) -> ExplainedDecision {
+        if self.is_found(view) {
+            let risk = Some(0.0);
+            let position = view.cheapest_searched();
+            return ExplainedDecision {
+                decision: PlannerDecision::Stop(BestCandidate { position, risk }),
+                reason: DecisionReason::Found,
+                risk,
+            };
+        }
         let searched = view.candidates.len() - view.unsearched().count();
         let left = self.ceiling.saturating_sub(searched);
         if !self.has_enough_stored(view) {
             return self.with_few_stored_prices(view, left);
         }
-        let estimate = Estimate::of(view, self.rates, self.today, Target::Best);
+        let (target, likeliest) = match self.below {
+            Some(below) => (
+                Target::Below(below.to_f64().unwrap_or(0.0)),
+                DecisionReason::LikeliestBelow,
+            ),
+            None => (Target::Best, DecisionReason::LikeliestCheaper),
+        };
+        let estimate = Estimate::of(view, self.rates, self.today, target);
         let risk = Some(estimate.risk());
         let reason = if searched == view.candidates.len() {
             DecisionReason::NothingLeft
@@ -99,9 +131,9 @@ impl ExplainedPlanner for VerifyWinners<'_> {
         } else if left == 0 {
             DecisionReason::LimitReached
         } else {
-            DecisionReason::LikeliestCheaper
+            likeliest
         };
-        let decision = if reason == DecisionReason::LikeliestCheaper {
+        let decision = if reason == likeliest {
             let mut winners = estimate.winners();
             winners.truncate(self.batch.max(1).min(left));
             PlannerDecision::Search(winners)

@@ -2,6 +2,7 @@
 //! it (scans.md, rules 80 to 88, and 91 to 98).
 
 mod answers;
+mod below;
 mod control;
 mod replay;
 mod watch;

@@ -82,6 +82,7 @@ pub(super) async fn stored_decisions(pool: &PgPool) -> Vec<StoredDecision> {
 
 fn planner(rates: &ChangeRates, now: Timestamp) -> VerifyWinners<'_> {
     VerifyWinners {
+        below: None,
         max_risk: 0.05,
         ceiling: usize::MAX,
         batch: 2,
@@ -116,6 +117,16 @@ type PlannerOf = for<'r> fn(&'r ChangeRates, &StoredDecision) -> Box<dyn SearchP
 
 fn finds<'r>(rates: &'r ChangeRates, decision: &StoredDecision) -> Box<dyn SearchPlanner + 'r> {
     Box::new(planner(rates, decision.now))
+}
+
+fn finds_below<'r>(
+    rates: &'r ChangeRates,
+    decision: &StoredDecision,
+) -> Box<dyn SearchPlanner + 'r> {
+    Box::new(VerifyWinners {
+        below: Some(Decimal::from(65)),
+        ..planner(rates, decision.now)
+    })
 }
 
 /// A watch with 20 requests.
@@ -203,6 +214,12 @@ async fn each_decision_is_that_of_the_direct_play() {
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_between_and_in_decisions_it_searches_nothing_twice() {
     killed(&json!({"strategy": {"find": "cheapest"}}), finds).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_while_it_looks_for_one_below_it_searches_nothing_twice() {
+    let below = json!({"strategy": {"find": "below", "below": 65}});
+    killed(&below, finds_below).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

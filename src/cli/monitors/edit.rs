@@ -7,8 +7,9 @@ use serde_json::{Map, Number, Value, json};
 
 use super::create::rule;
 use super::show::{forecast_line, print_changed};
-use super::watch::{self, NONE, WatchChange};
+use super::watch::{NONE, WatchChange};
 use crate::cli::Failure;
+use crate::cli::amount;
 use crate::cli::client::{ClientArgs, ClientError, ServiceSession};
 use crate::cli::exit::CommandEnd;
 use crate::cli::ids;
@@ -39,7 +40,7 @@ pub(super) struct EditArgs {
     #[arg(long, value_name = "WHAT", value_parser = ["cheapest", "below", "every-date", NONE])]
     watch: Option<String>,
     /// With a watch `below`: the price
-    #[arg(long, value_name = "AMOUNT", value_parser = watch::amount)]
+    #[arg(long, value_name = "AMOUNT", value_parser = amount::amount)]
     below: Option<Number>,
     /// Hard limit of billed requests of a run, retries included; `none` removes the limit
     #[arg(long, value_name = "NUMBER", value_parser = limit)]

@@ -4,6 +4,7 @@
 use serde_json::{Map, Number, Value, json};
 
 use crate::cli::Failure;
+use crate::cli::amount;
 use crate::cli::exit::CommandEnd;
 use crate::contract::monitors::Monitor;
 
@@ -18,7 +19,7 @@ pub(super) struct WatchOptions {
     #[arg(long, value_name = "WHAT", value_parser = ["cheapest", "below", "every-date"], requires = "max_requests")]
     watch: Option<String>,
     /// With --watch below: the price
-    #[arg(long, value_name = "AMOUNT", value_parser = amount, requires = "watch")]
+    #[arg(long, value_name = "AMOUNT", value_parser = amount::amount, requires = "watch")]
     below: Option<Number>,
     /// Hard limit of billed requests of a run, retries included; a watch spends no more
     #[arg(long, value_name = "NUMBER")]
@@ -35,12 +36,6 @@ impl WatchOptions {
             scan.insert("max_requests".to_owned(), max.into());
         }
     }
-}
-
-/// A price, kept as written.
-pub(super) fn amount(text: &str) -> Result<Number, String> {
-    text.parse()
-        .map_err(|_| format!("found {text:?}; expected an amount such as 150"))
 }
 
 fn strategy(watch: &str, below: Option<&Number>) -> Value {

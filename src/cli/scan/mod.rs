@@ -11,7 +11,10 @@ pub use submit::read_body;
 
 use std::path::PathBuf;
 
+use serde_json::Number;
+
 use super::Failure;
+use super::amount;
 use super::client::ClientArgs;
 use super::question::Confirmation;
 use super::request::{HotelArgs, OnewayArgs, RoundtripArgs};
@@ -102,10 +105,13 @@ struct SubmitArgs {
     )]
     refine: Option<u16>,
     /// Search only what can still be the answer, from the stored prices
-    #[arg(long, value_name = "WHAT", value_parser = ["cheapest"], conflicts_with = "coarse_step")]
+    #[arg(long, value_name = "WHAT", value_parser = ["cheapest", "below"], conflicts_with = "coarse_step")]
     find: Option<String>,
-    /// With --find: stop when the estimated risk that another one is cheaper is at most this: 5%,
-    /// 0.05
+    /// With --find below: the price; the search ends with the first one below it
+    #[arg(long, value_name = "AMOUNT", value_parser = amount::amount, requires = "find")]
+    below: Option<Number>,
+    /// With --find: stop when the estimated risk that another one is cheaper, or below the price, is
+    /// at most this: 5%, 0.05
     #[arg(long, value_name = "RISK", requires = "find", value_parser = risk::share)]
     max_risk: Option<f64>,
     /// Name of the scan

@@ -108,8 +108,10 @@ fn add_options(body: &mut Map<String, Value>, args: &SubmitArgs) {
         let risk = args
             .max_risk
             .map(|risk| ("max_risk".to_owned(), json!(risk)));
+        let below = args.below.as_ref();
+        let below = below.map(|below| ("below".to_owned(), json!(below)));
         let find = ("find".to_owned(), json!(find));
-        Value::Object([find].into_iter().chain(risk).collect())
+        Value::Object([find].into_iter().chain(below).chain(risk).collect())
     });
     set("strategy", question);
 }

@@ -49,16 +49,18 @@ request_body! {
 }
 
 request_body! {
-    /// Find the cheapest of all searches: start from the stored prices, search what can still be
-    /// cheaper, and stop when the rest hardly can.
+    /// Find the cheapest of all searches, or one below a price: start from the stored prices, search
+    /// what can still be the answer, and stop when the rest hardly can.
     pub struct FindStrategy for "strategy" {
         required {
             /// What to find.
             find: FindGoal;
         }
         optional {
-            /// Stop when the estimated probability that an unsearched one is cheaper, by more than
-            /// 1 %, is at most this.
+            /// With `find` `below`: the price, in the currency of the request.
+            below: PriceLimit;
+            /// Stop when the estimated probability that an unsearched one is cheaper by more than
+            /// 1 %, or below the price, is at most this.
             max_risk: MaxRisk = MaxRisk::DEFAULT => max_risk_or_default;
         }
         example { "find": "cheapest", "max_risk": 0.05 }
@@ -97,6 +99,8 @@ string_enum! {
     pub enum FindGoal {
         /// The lowest price.
         Cheapest = "cheapest",
+        /// One below a price; the search ends with the first.
+        Below = "below",
     }
 }
 
@@ -115,7 +119,7 @@ string_enum! {
 /// The largest price limit: larger numbers are not exact in JSON.
 const MAX_PRICE: f64 = 9_007_199_254_740_991.0;
 
-/// A price that a watch compares with, kept as written.
+/// A price that a question or a watch compares with, kept as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriceLimit(Number);
 
@@ -228,10 +232,11 @@ impl FieldValue for Strategy {
         let fields = value
             .as_object()
             .ok_or_else(|| invalid_value::<Self>(value))?;
-        let has_any = |of: &[FieldSpec]| of.iter().any(|field| fields.contains_key(field.name));
+        let has = |name: &str| fields.contains_key(name);
+        let has_any = |of: &[FieldSpec]| of.iter().any(|field| has(field.name));
         // Fields of several are a fault of the first of these, which names those that it does not
-        // have.
-        if has_any(WatchStrategy::FIELDS) {
+        // have. `below` belongs to two of them: alone it is taken for that of a watch.
+        if has("watch") || !has("find") && has_any(WatchStrategy::FIELDS) {
             WatchStrategy::from_body(fields).map(Self::Watch)
         } else if has_any(FindStrategy::FIELDS) {
             FindStrategy::from_body(fields).map(Self::Find)
@@ -305,9 +310,14 @@ impl StrategyProgress {
             Self::TwoPhase(progress) => serde_json::json!({
                 "coarse_step": progress.coarse_step, "refine": progress.refine
             }),
-            Self::Find(progress) => serde_json::json!({
-                "find": progress.find, "max_risk": progress.max_risk
-            }),
+            Self::Find(progress) => {
+                let mut request =
+                    serde_json::json!({"find": progress.find, "max_risk": progress.max_risk});
+                if let Some(below) = &progress.below {
+                    request["below"] = below.to_value();
+                }
+                request
+            }
             Self::Watch(progress) => {
                 let mut request = serde_json::json!({"watch": progress.watch});
                 if let Some(below) = &progress.below {
@@ -350,7 +360,7 @@ string_enum! {
     }
 }
 
-/// The progress and the answer of a scan that finds the cheapest.
+/// The progress and the answer of a scan that finds the cheapest, or one below a price.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "find": "cheapest", "max_risk": 0.05,
@@ -361,15 +371,25 @@ string_enum! {
 pub struct FindProgress {
     /// As requested.
     pub find: FindGoal,
+    /// As requested, with `find` `below`; otherwise absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    pub below: Option<PriceLimit>,
     /// As requested, or the default.
     pub max_risk: f64,
     /// The cheapest that a search returned so far, in the currency of the request.
     pub best: Option<FoundBest>,
     /// The estimated probability that an item without an answer is cheaper than `best` by more than
     /// 1 %. Null until the last decision, and if nothing can be said: with few stored prices rates of
-    /// change say nothing.
+    /// change say nothing. Always null with `find` `below`.
     #[schema(minimum = 0, maximum = 1)]
     pub risk_of_cheaper: Option<f64>,
+    /// With `find` `below`: the estimated probability that an item without an answer is below the
+    /// price although none was found; 0 if one was. Absent until the last decision, and if nothing
+    /// can be said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1)]
+    pub risk_of_miss: Option<f64>,
     /// The items with a stored price when the first decision was made; null before it.
     pub stored_prices: Option<u32>,
     /// Pairs of own successive prices that the rates of change count beside the prior; null before
@@ -391,15 +411,25 @@ impl FindProgress {
     /// What it says about the items that were not searched, as a sentence.
     #[must_use]
     pub fn risk_in_words(&self) -> String {
-        match (self.risk_of_cheaper, self.stored_prices) {
+        let than = match &self.below {
+            Some(below) => format!("below {}", below.get()),
+            None => "cheaper".to_owned(),
+        };
+        match (
+            self.risk_of_miss.or(self.risk_of_cheaper),
+            self.stored_prices,
+        ) {
+            _ if self.ended_by == Some(DecisionReason::Found) => {
+                format!("One {than} was found, so no further ones were searched.")
+            }
             (Some(risk), _) => {
                 let percent = (risk * 1e3).round() / 10.0;
-                format!("The estimated risk that another one is cheaper is {percent} %.")
+                format!("The estimated risk that another one is {than} is {percent} %.")
             }
             (None, Some(0)) => {
                 "No price was stored, so nothing is declared about the others.".to_owned()
             }
-            (None, _) => "The risk that another one is cheaper is not estimated yet.".to_owned(),
+            (None, _) => format!("The risk that another one is {than} is not estimated yet."),
         }
     }
 }
@@ -498,6 +528,8 @@ string_enum! {
         /// Spend the rest of the requests, in the order of the question: a sentinel has fallen by
         /// 10 % or more.
         Burst = "burst",
+        /// End: one below the price was found.
+        Found = "found",
         /// End: both phases have ended.
         PhasesEnded = "phases_ended",
         /// End: the risk is at most `max_risk`, of a watch at most 1 %.

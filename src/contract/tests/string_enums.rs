@@ -44,11 +44,11 @@ fn the_words_of_the_wire() {
         PauseReason: "by_caller" "rate_limited" "quota_exhausted" "key_rejected" "not_subscribed" "budget_spent"
             "reserve_reached" "key_expired" "upstream_down" "moving";
         ItemState: "pending" "running" "done" "failed" "cancelled" "skipped";
-        FindGoal: "cheapest";
+        FindGoal: "cheapest" "below";
         WatchGoal: "cheapest" "below" "every_date";
         StrategyPhase: "coarse" "refine";
         DecisionReason: "first_phase" "second_phase" "likeliest_cheaper" "sentinels" "longest_unseen" "likeliest_below" "likeliest_changed" "burst"
-            "phases_ended" "risk_accepted" "limit_reached" "nothing_left" "retried";
+            "found" "phases_ended" "risk_accepted" "limit_reached" "nothing_left" "retried";
         Priority: "interactive" "scheduled";
         ItemSort: "position" "price";
         Expand: "answer";

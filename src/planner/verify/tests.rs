@@ -38,6 +38,7 @@ fn phases(dates: usize) -> TwoPhase {
 
 fn verify(max_risk: f64, rates: &ChangeRates, dates: usize) -> VerifyWinners<'_> {
     VerifyWinners {
+        below: None,
         max_risk,
         ceiling: usize::MAX,
         batch: 2,

@@ -16,7 +16,7 @@ pub(super) use self::known::earlier;
 pub(in crate::scans) use self::known::{KnownSearches, find_earlier, find_rates};
 use super::view::{AskedWithin, DecidedItem, Question};
 use crate::contract::SearchStatus;
-use crate::contract::scans::WatchGoal;
+use crate::contract::scans::{FindGoal, WatchGoal};
 use crate::ids::{ScanId, TenantId};
 use crate::planner::{ChangeRates, ExplainedDecision, TwoPhase, WatchQuestion};
 use crate::scans::item_state::StoredItemState;
@@ -26,7 +26,7 @@ use crate::scans::store::lock::LockedScan;
 /// The columns of a question.
 #[derive(Default)]
 struct QuestionColumns {
-    find: Option<&'static str>,
+    find: Option<FindGoal>,
     max_risk: Option<f64>,
     watch: Option<WatchGoal>,
     below: Option<Decimal>,
@@ -36,10 +36,12 @@ struct QuestionColumns {
 impl QuestionColumns {
     fn of(asks: AskedWithin) -> Self {
         let (question, budget) = match asks {
-            AskedWithin::Find { max_risk } => {
+            AskedWithin::Find { below, max_risk } => {
+                let goal = below.map_or(FindGoal::Cheapest, |_| FindGoal::Below);
                 return Self {
-                    find: Some("cheapest"),
+                    find: Some(goal),
                     max_risk: Some(max_risk),
+                    below,
                     ..Self::default()
                 };
             }
@@ -61,7 +63,8 @@ impl QuestionColumns {
     /// What they ask; `None`: nothing.
     fn asks(&self) -> Option<AskedWithin> {
         if let Some(max_risk) = self.max_risk {
-            return Some(AskedWithin::Find { max_risk });
+            let below = self.below;
+            return Some(AskedWithin::Find { below, max_risk });
         }
         let question = match (self.watch?, self.below) {
             (WatchGoal::Cheapest, _) => WatchQuestion::Cheapest,
@@ -104,7 +107,7 @@ pub(in crate::scans) async fn insert(
         number(phases.inner_items),
         number(phases.combinations),
         number(deferred),
-        columns.find,
+        columns.find.map(FindGoal::as_str),
         columns.max_risk,
         question.as_ref().map(|question| number(question.batch)),
         question.as_ref().map(|question| question.currency.as_str()),

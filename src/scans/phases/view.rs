@@ -221,6 +221,7 @@ pub(in crate::scans) struct Question {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::scans) enum AskedWithin {
     Find {
+        below: Option<Decimal>,
         max_risk: f64,
     },
     Watch {
@@ -240,7 +241,7 @@ impl Question {
         } = plan.question()?;
         let max = plan.scan_request.max_requests;
         let asks = match *asks {
-            Asks::Find { max_risk } => AskedWithin::Find { max_risk },
+            Asks::Find { below, max_risk } => AskedWithin::Find { below, max_risk },
             Asks::Watch(question) => AskedWithin::Watch {
                 question,
                 budget: max.map_or(0, |max| usize::try_from(max.get()).unwrap_or(usize::MAX)),
@@ -268,7 +269,8 @@ impl Question {
         let ceiling = asked.may_search.unwrap_or(usize::MAX);
         let today = TimeZone::UTC.to_datetime(asked.now).date();
         match self.asks {
-            AskedWithin::Find { max_risk } => Box::new(VerifyWinners {
+            AskedWithin::Find { below, max_risk } => Box::new(VerifyWinners {
+                below,
                 max_risk,
                 ceiling,
                 batch: self.batch,

@@ -5,7 +5,11 @@ use std::ops::RangeInclusive;
 use serde_json::Value;
 
 use super::axes::{Axes, Axis, SweepContext};
-use crate::contract::scans::{MaxRequests, PriceLimit, Strategy, WatchGoal, WatchStrategy};
+use rust_decimal::Decimal;
+
+use crate::contract::scans::{
+    FindGoal, FindStrategy, MaxRequests, PriceLimit, Strategy, WatchGoal, WatchStrategy,
+};
 use crate::contract::{FieldValue as _, Request, ValidationError, ValidationErrors};
 use crate::history::Subject;
 use crate::planner::{self, TwoPhase, WatchQuestion};
@@ -31,8 +35,10 @@ pub enum PlannedStrategy {
 /// What a question asks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Asks {
-    /// The cheapest of all, up to a risk.
+    /// The cheapest of all, or one below a price, up to a risk.
     Find {
+        /// The price; `None`: the cheapest.
+        below: Option<Decimal>,
         /// The highest accepted risk.
         max_risk: f64,
     },
@@ -113,7 +119,8 @@ pub(super) fn planned(
     match Strategy::read(strategy) {
         Ok(Strategy::Find(find)) => {
             let max_risk = find.max_risk_or_default().get();
-            let asked = ("strategy.find", Asks::Find { max_risk });
+            let below = below_price(&find, faults)?;
+            let asked = ("strategy.find", Asks::Find { below, max_risk });
             question(context, asked, axes, items, faults).map(PlannedStrategy::Question)
         }
         Ok(Strategy::Watch(watch)) => {
@@ -183,30 +190,53 @@ fn two_phase(coarse_step: usize, refine: usize, axes: &Axes, range: usize) -> Tw
     }
 }
 
-/// What a watch asks; its price belongs to `below`, and to nothing else.
+/// The price that one below is looked for; the outer `None`: it is missing, or not asked for.
+fn below_price(find: &FindStrategy, faults: &mut ValidationErrors) -> Option<Option<Decimal>> {
+    match (find.find, &find.below) {
+        (FindGoal::Cheapest, None) => Some(None),
+        (FindGoal::Below, Some(price)) => Some(Some(price.get())),
+        (goal, price) => {
+            refuse_price("find", goal.as_str(), price.as_ref(), faults);
+            None
+        }
+    }
+}
+
+/// What a watch asks.
 fn watch_question(watch: &WatchStrategy, faults: &mut ValidationErrors) -> Option<WatchQuestion> {
     match (watch.watch, &watch.below) {
         (WatchGoal::Cheapest, None) => Some(WatchQuestion::Cheapest),
         (WatchGoal::EveryDate, None) => Some(WatchQuestion::EveryDate),
         (WatchGoal::Below, Some(price)) => Some(WatchQuestion::Below(price.get())),
-        (WatchGoal::Below, None) => {
-            let expected = format!(
-                "{}, the price that `watch` `below` asks for",
-                PriceLimit::expected()
-            );
-            faults.push(ValidationError::missing("strategy.below", expected));
-            None
-        }
-        (goal, Some(price)) => {
-            let expected = format!("no price: `watch` is `{goal}`, and only `below` asks for one");
-            faults.push(ValidationError::new(
-                "strategy.below",
-                &price.to_value(),
-                expected,
-            ));
+        (goal, price) => {
+            refuse_price("watch", goal.as_str(), price.as_ref(), faults);
             None
         }
     }
+}
+
+/// The price belongs to the goal `below`, and to nothing else.
+fn refuse_price(
+    field: &str,
+    goal: &str,
+    price: Option<&PriceLimit>,
+    faults: &mut ValidationErrors,
+) {
+    let path = "strategy.below";
+    faults.push(match price {
+        Some(price) => {
+            let expected =
+                format!("no price: `{field}` is `{goal}`, and only `below` asks for one");
+            ValidationError::new(path, &price.to_value(), expected)
+        }
+        None => {
+            let of = PriceLimit::expected();
+            ValidationError::missing(
+                path,
+                format!("{of}, the price that `{field}` `below` asks for"),
+            )
+        }
+    });
 }
 
 /// Plans a question; the path is that of its field.

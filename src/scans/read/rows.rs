@@ -251,11 +251,18 @@ fn strategy_progress(row: StrategyRow, items: &ItemCounts, taken: u32) -> Strate
         });
     }
     if let Some(find) = row.find {
+        let risk = row.risk.map(rounded);
+        let (risk_of_cheaper, risk_of_miss) = match find {
+            FindGoal::Cheapest => (risk, None),
+            FindGoal::Below => (None, risk),
+        };
         return StrategyProgress::Find(FindProgress {
             find,
+            below: row.below,
             max_risk: row.max_risk.unwrap_or_default(),
             best: found,
-            risk_of_cheaper: row.risk.map(rounded),
+            risk_of_cheaper,
+            risk_of_miss,
             stored_prices: row.known,
             counted_changes: row.pairs,
             searched,

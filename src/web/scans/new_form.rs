@@ -230,9 +230,13 @@ fn add_options(fields: &FormFields, body: &mut Map<String, Value>) {
         strategy.insert("coarse_step".to_owned(), number(step));
         strategy.insert("refine".to_owned(), number(refine));
     }
-    if let Some(risk) = fields.text("max_risk") {
-        strategy.insert("find".to_owned(), json!("cheapest"));
-        strategy.insert("max_risk".to_owned(), number(risk));
+    let (risk, below) = (fields.text("max_risk"), fields.text("below"));
+    if risk.is_some() || below.is_some() {
+        let find = below.map_or("cheapest", |_| "below");
+        strategy.insert("find".to_owned(), json!(find));
+        let given = [("max_risk", risk), ("below", below)].into_iter();
+        let given = given.filter_map(|(name, text)| Some((name.to_owned(), number(text?))));
+        strategy.extend(given);
     }
     if !strategy.is_empty() {
         body.insert("strategy".to_owned(), Value::Object(strategy));
@@ -286,6 +290,9 @@ pub(super) fn fields_of(scan: &Scan) -> FormFields {
         }
         Some(StrategyProgress::Find(find)) => {
             add("max_risk".to_owned(), find.max_risk.to_string());
+            if let Some(below) = &find.below {
+                add("below".to_owned(), below.get().to_string());
+            }
         }
         // The form has no fields for a watch: it repeats one run, and a monitor repeats its own.
         Some(StrategyProgress::Watch(_)) | None => {}

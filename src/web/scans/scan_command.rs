@@ -76,6 +76,7 @@ fn options(body: &Map<String, Value>, words: &mut Vec<String>) {
             body.get("strategy")
                 .and_then(|strategy| list(strategy.get("find")?)),
         ),
+        ("--below", number("strategy", "below")),
         ("--max-risk", number("strategy", "max_risk")),
         ("--label", text("label")),
     ];

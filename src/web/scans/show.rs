@@ -253,7 +253,10 @@ fn strategy_progress(strategy: &StrategyProgress) -> Markup {
         },
         StrategyProgress::Find(find) => html! {
             p class="hint" {
-                "Finds the cheapest. "
+                @match &find.below {
+                    Some(below) => { "Finds one below " (below.get()) ". " }
+                    None => { "Finds the cheapest. " }
+                }
                 @if let Some(best) = &find.best {
                     "Best: " (best.price) " " (best.currency) ", " (best.date) ". "
                 }

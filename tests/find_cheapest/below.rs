@@ -1,0 +1,173 @@
+//! The question whether one is below a price (scans.md, rule 80).
+
+use serde_json::{Value, json};
+
+use super::{column, decisions, ladder, make_older, run, sell, wait_until_decided, with_calendar};
+use crate::support::reply::Reply;
+use crate::support::service::{TestService, fares_with, with};
+
+/// A fare scan over the first dates of 2030 that looks for one below a price.
+fn looking(dates: usize, below: f64) -> Value {
+    fares_with(
+        dates,
+        &json!({"strategy": {"find": "below", "below": below}}),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_ends_with_the_first_price_below() {
+    let mut prices = ladder(60);
+    let service = with_calendar(&prices, 3).await;
+    let preview = service
+        .post("/v1/scans/preview", &looking(60, 65.0))
+        .await
+        .json();
+    let range = &preview["requests"];
+    assert_eq!(
+        (&range["least"], &range["expected"], &range["most"]),
+        (&json!(2), &json!(2), &json!(120)),
+        "if the stored prices are still true, the first two searches find one: {preview:#}"
+    );
+    // The first two that are tried have risen.
+    prices[28] = Some(73);
+    prices[29] = Some(65);
+    sell(&service, prices);
+    let scan = run(&service, &looking(60, 65.0)).await;
+    let strategy = &scan["strategy"];
+    assert_eq!(
+        (&strategy["find"], &strategy["below"], &strategy["searched"]),
+        (&json!("below"), &json!(65.0), &json!(4)),
+        "{scan:#}"
+    );
+    assert_eq!(
+        (
+            &strategy["best"]["price"],
+            &strategy["ended_by"],
+            &strategy["risk_of_miss"]
+        ),
+        (&json!(60), &json!("found"), &json!(0.0))
+    );
+    assert_eq!(strategy["risk_of_cheaper"], Value::Null);
+    let decisions = decisions(&service, &scan).await;
+    assert_eq!(
+        column(&decisions, "reason"),
+        ["likeliest_below", "likeliest_below", "found"]
+    );
+    assert_eq!(decisions[0]["searches"], json!([28, 29]), "65 is not below");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_ends_with_a_risk_where_none_is_below() {
+    let service = with_calendar(&ladder(60), 3).await;
+    let scan = run(&service, &looking(60, 50.0)).await;
+    let strategy = &scan["strategy"];
+    let risk = strategy["risk_of_miss"].as_f64().unwrap();
+    assert!(risk > 0.0 && risk <= 0.05, "{scan:#}");
+    assert_eq!(strategy["ended_by"], "risk_accepted");
+    let near = strategy["searched"].as_u64().unwrap();
+    // The farther the price, the fewer searches show that none is below it.
+    make_older(service.pool(), 3).await;
+    let scan = run(&service, &looking(60, 20.0)).await;
+    assert_eq!(scan["strategy"]["ended_by"], "risk_accepted", "{scan:#}");
+    let far = scan["strategy"]["searched"].as_u64().unwrap();
+    assert!(far <= near && near < 40, "{far} {near}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn from_nothing_it_searches_in_two_phases_until_one_is_found() {
+    let service = TestService::start().await;
+    sell(&service, ladder(31));
+    let scan = run(&service, &looking(31, 65.0)).await;
+    let decided = decisions(&service, &scan).await;
+    assert_eq!(column(&decided, "reason"), ["first_phase", "found"]);
+    assert_eq!(scan["strategy"]["searched"], 9, "{scan:#}");
+
+    let service = TestService::start().await;
+    sell(&service, ladder(31));
+    let scan = run(&service, &looking(31, 50.0)).await;
+    let decided = decisions(&service, &scan).await;
+    assert_eq!(
+        column(&decided, "reason"),
+        ["first_phase", "second_phase", "phases_ended"]
+    );
+    assert_eq!(scan["strategy"].get("risk_of_miss"), None, "{scan:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_retry_that_finds_one_ends_with_it() {
+    let prices = ladder(60);
+    let service = with_calendar(&prices, 3).await;
+    let before = service.upstream.count();
+    service.upstream.reply(Reply::status(502));
+    let worker = service.start_worker(4);
+    let body = with(looking(60, 65.0), &json!({"max_requests": 4}));
+    let id = service.submit(&body).await;
+    let scan = wait_until_decided(&service, &id).await;
+    assert_eq!(scan["strategy"]["ended_by"], "limit_reached", "{scan:#}");
+    sell(&service, prices);
+    let raised = json!({"search_status": ["degraded"], "max_requests": 20});
+    service.command(&id, "retry", &raised).await;
+    let scan = wait_until_decided(&service, &id).await;
+    worker.stop().await;
+    assert_eq!(
+        (
+            &scan["strategy"]["ended_by"],
+            &scan["strategy"]["best"]["price"]
+        ),
+        (&json!("found"), &json!(60)),
+        "{scan:#}"
+    );
+    assert_eq!(
+        json!(service.upstream.count() - before),
+        scan["requests"]["spent"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn its_price_is_needed_and_belongs_to_it_alone() {
+    let service = TestService::start().await;
+    for (strategy, found, expected) in [
+        (
+            json!({"find": "below"}),
+            Value::Null,
+            "the price that `find` `below` asks for",
+        ),
+        (
+            json!({"find": "below", "below": 0}),
+            json!("0"),
+            "a number above 0",
+        ),
+        (
+            json!({"find": "below", "below": "65"}),
+            json!("\"65\""),
+            "a number above 0",
+        ),
+        (
+            json!({"find": "cheapest", "below": 65}),
+            json!("65"),
+            "no price: `find` is `cheapest`",
+        ),
+    ] {
+        let answer = service
+            .post(
+                "/v1/scans",
+                &fares_with(10, &json!({"strategy": strategy.clone()})),
+            )
+            .await;
+        let body = answer.json();
+        assert_eq!(answer.status, 400, "{body:#}");
+        let fault = &body["error"]["details"][0];
+        assert_eq!(fault["field"], "strategy.below", "{body:#}");
+        assert_eq!(
+            fault.get("found").unwrap_or(&Value::Null),
+            &found,
+            "{body:#}"
+        );
+        assert!(
+            fault["expected"].as_str().unwrap().contains(expected),
+            "{body:#}"
+        );
+    }
+    assert_eq!(service.count("select count(*) from scans").await, 0);
+    assert_eq!(service.upstream.count(), 0);
+}
