@@ -12,6 +12,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
 use jiff::civil::Date;
 use maud::{Markup, html};
+use serde_json::Value;
 
 use super::failure::PageFailure;
 use super::session::Session;
@@ -26,6 +27,15 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The fields of a form in their order. A name may occur more than once.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FormFields(Vec<(String, String)>);
+
+/// A number as it was typed, such as `07` or `150.5`; any other text stays text, which the validation
+/// names.
+pub(super) fn number(text: &str) -> Value {
+    let whole = text.parse::<u64>().map(Value::from);
+    whole
+        .or_else(|_| serde_json::from_str(text).map(Value::Number))
+        .unwrap_or_else(|_| text.into())
+}
 
 impl FormFields {
     /// Parses `application/x-www-form-urlencoded`: a form's body or a query string.

@@ -386,3 +386,50 @@ async fn colour_needs_a_terminal_that_shows_it() {
     terminal.expect("farescan retry").await;
     insta::assert_snapshot!("dumb_terminal", stable(&terminal.shown().replace('\r', "")));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_search_for_one_below_a_price_says_what_it_found() {
+    let client = with_fares().await;
+    let _worker = client.start_worker(4);
+    let four = [&FEBRUARY[..5], &["2030-02-01..2030-02-04"]].concat();
+    let all = client.run(&[&four[..], &["--yes"]].concat());
+    assert_eq!(all.code, Some(0), "{all:?}");
+    let find = |below: &'static str| {
+        let question = ["--find", "below", "--below", below, "--yes"];
+        client.run(&[&four[..], &question].concat())
+    };
+    let (found, none) = (find("100000"), find("1.5"));
+    for (asked, sentence, searched) in [
+        (
+            &found,
+            "One below 100000 was found, so no others were searched. 2 searched",
+            2,
+        ),
+        (
+            &none,
+            "None below 1.5 was found. The estimated risk that there is one is",
+            2,
+        ),
+    ] {
+        assert_eq!(asked.code, Some(0), "{asked:?}");
+        assert!(asked.out.contains(sentence), "{asked:?}");
+        assert!(
+            asked.out.contains("Lowest that was searched: "),
+            "{asked:?}"
+        );
+        assert!(
+            asked.err.contains(&format!("{searched} requests spent")),
+            "{asked:?}"
+        );
+    }
+    for refused in [
+        &["--find", "below"][..],
+        &["--below", "9"],
+        &["--find", "below", "--below", "x"],
+    ] {
+        let refused = client.run(&[&four[..], refused, &["--yes"]].concat());
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.err.contains("below"), "{refused:?}");
+    }
+    assert_eq!(client.calls(), 4 + 2 + 2);
+}

@@ -222,6 +222,21 @@ async fn a_preview_is_also_a_request_and_a_command() {
         let part = part.replace('"', "&quot;");
         assert!(page.contains(&part), "{part}: {page}");
     }
+    let page = browser
+        .page(&(fare_fields("2030-01-05") + "&below=150.5"))
+        .await;
+    for part in ["--find below --below 150.5", "value=\"150.5\""] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let below = json!({"strategy": {"find": "below", "below": 150.5}});
+    let id = service
+        .submit(&crate::support::service::fares_with(5, &below))
+        .await;
+    let page = browser.page(&format!("/scans/{id}")).await;
+    let sentence = "Finds one below 150.5. Whether one is below 150.5 is not decided yet.";
+    assert!(page.contains(sentence), "{page}");
+    let again = browser.page(&format!("/scans/new?like={id}")).await;
+    assert!(again.contains("value=\"150.5\""), "{again}");
 }
 
 #[tokio::test]

@@ -9,7 +9,9 @@ use crate::cli::export;
 use crate::cli::format::{count, counted, price};
 use crate::cli::layout::{Layout, cell_text};
 use crate::cli::progress::summary;
-use crate::contract::scans::{FindProgress, PauseReason, StrategyProgress, WatchProgress};
+use crate::contract::scans::{
+    FindGoal, FindProgress, PauseReason, StrategyProgress, WatchProgress,
+};
 use crate::contract::{Item, Scan, ScanStatus, offers};
 
 /// The form of the results.
@@ -169,7 +171,13 @@ async fn cheapest(session: &ServiceSession, scan: &Scan) -> Result<Option<String
             .and_then(|offer| offer.carrier_or_room.clone()),
     );
     parts.retain(|part| !part.is_empty());
-    let mut text = format!("Cheapest: {}", parts.join(", "));
+    let label = match &scan.strategy {
+        Some(StrategyProgress::Find(find)) if find.find == FindGoal::Below => {
+            "Lowest that was searched"
+        }
+        _ => "Cheapest",
+    };
+    let mut text = format!("{label}: {}", parts.join(", "));
     if let Some(link) = offer.and_then(|offer| offer.link) {
         text = format!("{text}\n  {link}");
     }

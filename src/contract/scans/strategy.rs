@@ -411,25 +411,38 @@ impl FindProgress {
     /// What it says about the items that were not searched, as a sentence.
     #[must_use]
     pub fn risk_in_words(&self) -> String {
-        let than = match &self.below {
-            Some(below) => format!("below {}", below.get()),
-            None => "cheaper".to_owned(),
+        let what = match self.find {
+            FindGoal::Cheapest => "another one is cheaper",
+            FindGoal::Below => "there is one",
         };
-        match (
-            self.risk_of_miss.or(self.risk_of_cheaper),
-            self.stored_prices,
-        ) {
-            _ if self.ended_by == Some(DecisionReason::Found) => {
-                format!("One {than} was found, so no further ones were searched.")
-            }
+        let risk = self.risk_of_miss.or(self.risk_of_cheaper);
+        let about_others = match (risk, self.stored_prices) {
             (Some(risk), _) => {
                 let percent = (risk * 1e3).round() / 10.0;
-                format!("The estimated risk that another one is {than} is {percent} %.")
+                format!("The estimated risk that {what} is {percent} %.")
             }
             (None, Some(0)) => {
                 "No price was stored, so nothing is declared about the others.".to_owned()
             }
-            (None, _) => format!("The risk that another one is {than} is not estimated yet."),
+            (None, _) if self.ended_by.is_some() => {
+                "Few prices were stored, so nothing is declared about the others.".to_owned()
+            }
+            (None, _) => format!("The risk that {what} is not estimated yet."),
+        };
+        match (&self.below, self.ended_by) {
+            (None, _) => about_others,
+            (Some(below), None) => {
+                format!("Whether one is below {} is not decided yet.", below.get())
+            }
+            (Some(below), Some(DecisionReason::Found)) => {
+                format!(
+                    "One below {} was found, so no others were searched.",
+                    below.get()
+                )
+            }
+            (Some(below), Some(_)) => {
+                format!("None below {} was found. {about_others}", below.get())
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::contract::{
     Endpoint, FieldError, MAX_DEPTH, ValidationError, ValidationErrors, read_object,
 };
-use crate::web::form::FormFields;
+use crate::web::form::{FormFields, number};
 use crate::web::suggestions::{self, Suggestions};
 
 /// How often a monitor can run without a cron text of its own.
@@ -83,11 +83,6 @@ pub(super) fn body(fields: &FormFields) -> Result<Map<String, Value>, Validation
         body.insert("max_requests_per_month".to_owned(), number(limit));
     }
     Ok(body)
-}
-
-/// A number, or the text for the validation to name.
-fn number(text: &str) -> Value {
-    serde_json::from_str::<serde_json::Number>(text).map_or_else(|_| text.into(), Value::Number)
 }
 
 /// Five cron fields from the choice and the time of day.

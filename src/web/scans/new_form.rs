@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::contract::scans::{Scan, StrategyProgress};
 use crate::contract::{Endpoint, FieldKind, FieldSpec};
-use crate::web::form::FormFields;
+use crate::web::form::{FormFields, number};
 use crate::web::once;
 use crate::web::parts::words;
 
@@ -186,11 +186,6 @@ fn numbers(text: &str) -> Value {
         }
     }
     Value::Array(values)
-}
-
-fn number(text: &str) -> Value {
-    text.parse::<u64>()
-        .map_or_else(|_| text.into(), Value::from)
 }
 
 fn split_list(text: &str) -> impl Iterator<Item = &str> {
