@@ -165,11 +165,7 @@ async fn story(session: &ServiceSession, item: &Item) -> Result<(), Failure> {
     }
     writeln!(out, "\n{}", verdict(item))?;
     if let Some(verdict) = &item.history_verdict {
-        writeln!(
-            out,
-            "By your past prices: {}, {}.",
-            verdict.class, verdict.sentence
-        )?;
+        writeln!(out, "By your past prices: {}.", verdict.in_words())?;
     }
     if let Some((source, age)) = item.reused_item.zip(item.age_seconds) {
         let age = duration(age);

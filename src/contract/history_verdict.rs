@@ -69,6 +69,17 @@ pub struct HistoryVerdict {
     pub usual: Option<UsualPrice>,
 }
 
+impl HistoryVerdict {
+    /// The class and the sentence, which names `implausible` itself.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        match self.class {
+            PriceClass::Implausible => self.sentence.clone(),
+            class => format!("{class}, {}", self.sentence),
+        }
+    }
+}
+
 /// The median of the last prices of three earlier days of a departure or stay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UsualPrice {

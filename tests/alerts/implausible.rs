@@ -73,6 +73,12 @@ async fn an_implausible_price_is_stored_and_marked_and_fires_nothing() {
             "beside the price of 60: {page}"
         );
     }
+    let scan = format!("/scans/{}", slot["scan_id"].as_str().unwrap());
+    let page = browser.page(&scan).await;
+    assert!(
+        page.contains("implausible: the median of the last three days"),
+        "beside the cheapest: {page}"
+    );
 
     // It is stored, and marked wherever a verdict is asked for.
     let usual = json!({"price": 200, "since": today().saturating_sub(3.days())});

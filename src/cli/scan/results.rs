@@ -9,6 +9,7 @@ use crate::cli::export;
 use crate::cli::format::{count, counted, price};
 use crate::cli::layout::{Layout, cell_text};
 use crate::cli::progress::summary;
+use crate::contract::history_verdict::PriceClass;
 use crate::contract::scans::{
     FindGoal, FindProgress, PauseReason, StrategyProgress, WatchProgress,
 };
@@ -152,7 +153,12 @@ async fn cheapest(session: &ServiceSession, scan: &Scan) -> Result<Option<String
         return Ok(None);
     };
     let path = format!("/v1/items/{}?expand=answer", best.item);
-    let item: Item = session.client.get(&path).await?;
+    // Without the history the price has no verdict.
+    let judged = format!("{path}&history_verdict=true");
+    let item: Item = match session.client.get(&judged).await {
+        Ok(item) => item,
+        Err(_) => session.client.get(&path).await?,
+    };
     let offers = item
         .answer
         .as_ref()
@@ -180,6 +186,10 @@ async fn cheapest(session: &ServiceSession, scan: &Scan) -> Result<Option<String
     let mut text = format!("{label}: {}", parts.join(", "));
     if let Some(link) = offer.and_then(|offer| offer.link) {
         text = format!("{text}\n  {link}");
+    }
+    let verdict = item.history_verdict.as_ref();
+    if let Some(verdict) = verdict.filter(|verdict| verdict.class != PriceClass::Insufficient) {
+        text = format!("{text}\n  by your past prices: {}", verdict.in_words());
     }
     Ok(Some(text))
 }

@@ -5,19 +5,22 @@ use axum::extract::Path;
 use axum::response::Response;
 use axum::routing::get;
 use maud::{Markup, html};
+use tokio::time::timeout;
 
 use super::cell::PriceScale;
 use super::describe::{facts, title};
 use super::grid::{self, ScanGrid};
 use super::matrix::against_median;
 use super::{ALREADY_STARTED, actions, items, new, own_scan, same_as};
+use crate::contract::history_verdict::{HistoryVerdict, PriceClass};
 use crate::contract::scans::{PauseReason, Scan, ScanStatus, StrategyProgress};
 use crate::http::AppState;
+use crate::ids::TenantId;
 use crate::scans;
 use crate::web::failure::PageFailure;
 use crate::web::form::FormFields;
 use crate::web::layout::{NavItem, page};
-use crate::web::parts;
+use crate::web::parts::{self, VERDICT_TIMEOUT};
 use crate::web::session::Session;
 
 pub(super) fn routes() -> Router<AppState> {
@@ -35,13 +38,14 @@ async fn show(
         .ok_or_else(|| PageFailure::not_found("scan"))?;
     let grid = grid::read(&session, tenant, &scan).await?;
     let items = items::section(&session, tenant, &scan, &filters).await?;
+    let verdict = judge_best(&session, tenant, &scan).await;
     let name = title(scan.endpoint, &scan.request, &scan.sweep);
     let body = html! {
         (head(&session, &scan, &name))
         @if filters.text(ALREADY_STARTED).is_some() { (already_started(&scan)) }
         div id="scan-state" data-live class="stack-16" {
             (state_notice(&session, &scan))
-            (figures(&scan, grid.as_ref()))
+            (figures(&scan, grid.as_ref(), verdict.as_ref()))
             (progress(&scan))
         }
         @if let Some(grid) = &grid {
@@ -51,6 +55,21 @@ async fn show(
         (same_as::section(&scan))
     };
     Ok(page(&session, &name, NavItem::Scans, body))
+}
+
+/// The verdict on the cheapest price of a scan that has ended, because a live page is read again with
+/// each event. `None` also if the history is not read in time.
+async fn judge_best(session: &Session, tenant: TenantId, scan: &Scan) -> Option<HistoryVerdict> {
+    let best = scan.best.as_ref().filter(|_| scan.finished_at.is_some())?;
+    let judged = async {
+        let _permits = session.heavy_read_permits().await?;
+        let (pool, history) = (session.pool()?, session.history_pool()?);
+        let mut item = scans::read::item(pool, tenant, best.item, None).await?;
+        scans::read::judge_items(pool, history, tenant, scan.id, item.as_mut_slice()).await?;
+        Ok::<_, PageFailure>(item.and_then(|item| item.history_verdict))
+    };
+    let verdict = timeout(VERDICT_TIMEOUT, judged).await.ok()?.ok()??;
+    (verdict.class != PriceClass::Insufficient).then_some(verdict)
 }
 
 fn head(session: &Session, scan: &Scan, name: &str) -> Markup {
@@ -151,7 +170,7 @@ pub(in crate::web) const fn pause_words(reason: PauseReason) -> &'static str {
     }
 }
 
-fn figures(scan: &Scan, grid: Option<&ScanGrid>) -> Markup {
+fn figures(scan: &Scan, grid: Option<&ScanGrid>, verdict: Option<&HistoryVerdict>) -> Markup {
     let scale = grid.map(|grid| PriceScale::of(grid.grid.cells.iter()));
     let priced = scan.items.ok + scan.items.partial;
     html! {
@@ -167,6 +186,7 @@ fn figures(scan: &Scan, grid: Option<&ScanGrid>) -> Markup {
                             @if let Some(place) = grid.and_then(|grid| grid.place_of(best.item)) { b { (place) } ", " }
                             (scale.as_ref().and_then(against_median).unwrap_or_else(|| "lowest price seen".to_owned()))
                         }
+                        @if let Some(verdict) = verdict { dd class="note" { (parts::history_verdict(verdict)) } }
                     }
                     None => { dd class="value muted" { "–" } dd class="note" { "no price yet" } }
                 }
