@@ -223,10 +223,20 @@ fn slot_table(slots: &[MonitorSlot]) -> ListTable {
     table
 }
 
-/// The reason of a slot, and how many prices its rules left out.
+/// The reason of a slot, how many prices its rules left out, and what became of its confirmation.
 fn why(slot: &MonitorSlot) -> String {
-    let implausible = slot.judged.map_or(0, |judged| judged.implausible);
-    let left_out = (implausible > 0).then(|| format!("{implausible} implausible"));
-    let reason = slot.reason.clone().into_iter().chain(left_out);
-    reason.collect::<Vec<_>>().join("; ")
+    let count = |number: u32, word: &str| (number > 0).then(|| format!("{number} {word}"));
+    let found = slot.judged.into_iter().flat_map(|judged| {
+        [
+            count(judged.implausible, "implausible"),
+            count(judged.unconfirmed, "unconfirmed"),
+        ]
+    });
+    let waits = slot.confirmation.as_ref().filter(|_| slot.judged.is_none());
+    let waits = waits.map(|confirmation| {
+        let prices = u32::try_from(confirmation.items.len()).unwrap_or(u32::MAX);
+        format!("waits for the confirmation of {}", counted(prices, "price"))
+    });
+    let reason = slot.reason.clone().into_iter().chain(found.flatten());
+    reason.chain(waits).collect::<Vec<_>>().join("; ")
 }
