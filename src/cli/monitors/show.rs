@@ -208,7 +208,7 @@ fn slot_table(slots: &[MonitorSlot]) -> ListTable {
         };
         table.row([
             time(slot.slot).into(),
-            Text::new(slot.outcome.to_string(), tone),
+            Text::new(outcome(slot), tone),
             slot.judged
                 .map(|judged| judged.alerts.to_string())
                 .unwrap_or_default()
@@ -223,20 +223,22 @@ fn slot_table(slots: &[MonitorSlot]) -> ListTable {
     table
 }
 
-/// The reason of a slot, how many prices its rules left out, and what became of its confirmation.
+/// What became of a slot, and of the confirmation of its prices.
+fn outcome(slot: &MonitorSlot) -> String {
+    let outcome = slot.outcome;
+    match (slot.judged, &slot.confirmation) {
+        (None, Some(_)) => format!("{outcome}, waits for confirmation"),
+        (Some(judged), _) if judged.unconfirmed > 0 => {
+            format!("{outcome}, {} unconfirmed", judged.unconfirmed)
+        }
+        _ => outcome.to_string(),
+    }
+}
+
+/// The reason of a slot, and how many prices its rules left out.
 fn why(slot: &MonitorSlot) -> String {
-    let count = |number: u32, word: &str| (number > 0).then(|| format!("{number} {word}"));
-    let found = slot.judged.into_iter().flat_map(|judged| {
-        [
-            count(judged.implausible, "implausible"),
-            count(judged.unconfirmed, "unconfirmed"),
-        ]
-    });
-    let waits = slot.confirmation.as_ref().filter(|_| slot.judged.is_none());
-    let waits = waits.map(|confirmation| {
-        let prices = u32::try_from(confirmation.items.len()).unwrap_or(u32::MAX);
-        format!("waits for the confirmation of {}", counted(prices, "price"))
-    });
-    let reason = slot.reason.clone().into_iter().chain(found.flatten());
-    reason.chain(waits).collect::<Vec<_>>().join("; ")
+    let implausible = slot.judged.map_or(0, |judged| judged.implausible);
+    let left_out = (implausible > 0).then(|| format!("{implausible} implausible"));
+    let reason = slot.reason.clone().into_iter().chain(left_out);
+    reason.collect::<Vec<_>>().join("; ")
 }
