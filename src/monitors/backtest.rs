@@ -161,8 +161,14 @@ fn replayed_slots(
 struct DailyPlans<'a> {
     monitor: &'a ValidatedMonitor,
     scan: &'a Map<String, Value>,
-    /// The date of the last slot, its scan, and its run if one could be planned.
-    last: Option<(Date, Map<String, Value>, Option<Arc<PlannedRun>>)>,
+    last: Option<LastPlan>,
+}
+
+/// The date of the last slot, its scan, and its run if one could be planned.
+struct LastPlan {
+    date: Date,
+    scan: Map<String, Value>,
+    planned: Option<Arc<PlannedRun>>,
 }
 
 impl<'a> DailyPlans<'a> {
@@ -176,14 +182,18 @@ impl<'a> DailyPlans<'a> {
 
     fn of(&mut self, slot: Timestamp) -> Option<Arc<PlannedRun>> {
         let date = self.monitor.schedule.date(slot);
-        if let Some((_, _, planned)) = self.last.as_ref().filter(|last| last.0 == date) {
-            return planned.clone();
+        if let Some(last) = self.last.as_ref().filter(|last| last.date == date) {
+            return last.planned.clone();
         }
-        let resolved = resolve_dates(self.scan, date);
-        let same = self.last.take().filter(|(_, last, _)| *last == resolved);
-        let planned = same.and_then(|(_, _, planned)| planned);
+        let scan = resolve_dates(self.scan, date);
+        let same = self.last.take().filter(|last| last.scan == scan);
+        let planned = same.and_then(|last| last.planned);
         let planned = planned.or_else(|| self.plan(slot).map(Arc::new));
-        self.last = Some((date, resolved, planned.clone()));
+        self.last = Some(LastPlan {
+            date,
+            scan,
+            planned: planned.clone(),
+        });
         planned
     }
 

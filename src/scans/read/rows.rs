@@ -121,17 +121,20 @@ pub(super) struct ItemRow {
 /// The price in the answer that an item keeps while it is searched once more.
 #[derive(Debug, Deserialize)]
 pub(super) struct ConfirmingRow {
-    kept_price: Decimal,
-    kept_currency: String,
-    kept_at: jiff::Timestamp,
+    #[serde(rename = "kept_price")]
+    price: Decimal,
+    #[serde(rename = "kept_currency")]
+    currency: String,
+    #[serde(rename = "kept_at")]
+    at: jiff::Timestamp,
 }
 
 impl From<ConfirmingRow> for ConfirmedPrice {
     fn from(row: ConfirmingRow) -> Self {
         Self {
-            price: row.kept_price.normalize(),
-            currency: row.kept_currency,
-            at: row.kept_at,
+            price: row.price.normalize(),
+            currency: row.currency,
+            at: row.at,
         }
     }
 }
