@@ -278,7 +278,7 @@ async fn a_product_is_back_in_stock_after_a_complete_empty_answer() {
     let live = of_cells(&test.alerts(&id).await);
     assert_eq!(live, [json!(dates[0]), json!(dates[3])]);
     let alerts = crate::support::array(&replayed["alerts"]);
-    assert_eq!(of_cells(&alerts), live, "{replayed:#}");
+    assert_eq!(of_cells(alerts), live, "{replayed:#}");
     assert_eq!(
         super::time(&alerts[0]["was_empty_at"])
             .to_zoned(TimeZone::UTC)

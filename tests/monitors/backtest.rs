@@ -302,8 +302,7 @@ async fn a_year_of_two_hundred_series_is_replayed() {
 /// What a backtest of `days` would have sent: days ago and price.
 async fn sent(fixture: &HistoryFixture, days: u16, body: &Value) -> Vec<(i32, i64)> {
     let answer = backtest(fixture, days, body).await;
-    let alerts = array(&answer["alerts"]).into_iter();
-    let sent = alerts.map(|alert| {
+    let sent = array(&answer["alerts"]).iter().map(|alert| {
         let slot: Timestamp = alert["slot"].as_str().unwrap().parse().unwrap();
         let ago = today(fixture) - slot.to_zoned(TimeZone::UTC).date();
         (ago.get_days(), alert["price"].as_i64().unwrap())

@@ -33,7 +33,7 @@ async fn a_digest_arrives_once_signed_and_as_documented() {
     names.resolve_to("hooks.test", &[&[address(&receiver)]]);
     let rotate = format!("/v1/monitors/{}/rotate-secret", test.id);
     let rotated = test.ask("POST", &rotate, None).await.expect(200).json();
-    let secret = text(&rotated["webhook_secret"]).to_owned();
+    let secret = text(&rotated["webhook_secret"]);
     test.run_at(290).await;
     test.run_at(280).await;
     let end = time(&test.shown().await["held"]["notify_at"]);
