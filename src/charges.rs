@@ -8,10 +8,11 @@
 //!
 //! The same task records that the marketplace accepted a key (docs/decisions/0029).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use sqlx::PgPool;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -43,12 +44,15 @@ pub struct CallUsage {
     limited: Option<Duration>,
     /// The marketplace accepted the key.
     accepted: bool,
+    /// When it began, if the clock was right: before a rotation of its key it is of the caller who
+    /// had the key then.
+    began_at: Option<Timestamp>,
 }
 
 impl CallUsage {
     /// The usage of a search.
     #[must_use]
-    pub fn from_search(search: &Search, outcome: &Outcome) -> Self {
+    pub fn from_search(search: &Search, outcome: &Outcome, began_at: Option<Timestamp>) -> Self {
         let limited = match disposition::of(search, outcome).lane {
             Some(LanePause::RateLimited(time)) => Some(time),
             _ => None,
@@ -60,12 +64,13 @@ impl CallUsage {
             plan: outcome.plan,
             limited,
             accepted,
+            began_at,
         }
     }
 
     /// The usage of a key check.
     #[must_use]
-    pub fn from_probe(api: Api, probe: &Probe) -> Self {
+    pub fn from_probe(api: Api, probe: &Probe, began_at: Option<Timestamp>) -> Self {
         let accepted = probe.verdict.as_ref().is_ok_and(|reason| reason.is_ok());
         Self {
             api,
@@ -73,6 +78,7 @@ impl CallUsage {
             plan: probe.plan,
             limited: None,
             accepted,
+            began_at,
         }
     }
 }
@@ -140,19 +146,16 @@ async fn run(pool: PgPool, mut charges: mpsc::Receiver<PendingCharge>) {
 async fn record_accepted(
     pool: &PgPool,
     batch: &[PendingCharge],
-    tenants: &HashMap<Fingerprint, TenantId>,
+    owners: &[Option<TenantId>],
 ) -> sqlx::Result<()> {
     if !batch.iter().any(|charge| charge.usage.accepted) {
         return Ok(());
     }
     let now = DatabaseTime::read(pool).await?.now();
     let mut known = BTreeSet::new();
-    for charge in batch.iter().filter(|charge| charge.usage.accepted) {
-        match charge
-            .fingerprints
-            .iter()
-            .find_map(|fingerprint| tenants.get(fingerprint))
-        {
+    for (charge, owner) in batch.iter().zip(owners) {
+        match owner {
+            _ if !charge.usage.accepted => {}
             Some(tenant) => _ = known.insert(*tenant),
             None => {
                 acceptance::record_fingerprints_accepted(pool, &charge.fingerprints, now).await?;
@@ -164,18 +167,36 @@ async fn record_accepted(
     Ok(())
 }
 
-async fn update_lanes(pool: &PgPool, batch: &[PendingCharge]) -> sqlx::Result<()> {
+/// The caller of each charge. Of a key that nobody has, it is the caller whose key was rotated since
+/// the call began (security.md, rule 10).
+async fn owners(pool: &PgPool, batch: &[PendingCharge]) -> sqlx::Result<Vec<Option<TenantId>>> {
     let fingerprints: Vec<_> = batch
         .iter()
         .flat_map(|charge| &charge.fingerprints)
         .collect();
     let tenants = tenants::store::find_all(pool, &fingerprints).await?;
-    record_accepted(pool, batch, &tenants).await?;
-    let updates = batch.iter().filter_map(|charge| {
-        let tenant = charge
-            .fingerprints
-            .iter()
-            .find_map(|fingerprint| tenants.get(fingerprint))?;
+    let mut owners = Vec::with_capacity(batch.len());
+    for PendingCharge {
+        fingerprints,
+        usage,
+    } in batch
+    {
+        let mut known = fingerprints.iter().filter_map(|one| tenants.get(one));
+        owners.push(match (known.next(), usage.began_at) {
+            (None, Some(began_at)) => {
+                let mut conn = pool.acquire().await?;
+                tenants::rotate::rotated_since(&mut conn, fingerprints, began_at).await?
+            }
+            (known, _) => known.copied(),
+        });
+    }
+    Ok(owners)
+}
+
+async fn update_lanes(pool: &PgPool, batch: &[PendingCharge]) -> sqlx::Result<()> {
+    let owners = owners(pool, batch).await?;
+    record_accepted(pool, batch, &owners).await?;
+    let updates = batch.iter().zip(&owners).filter_map(|(charge, owner)| {
         let CallUsage {
             api,
             billed,
@@ -184,7 +205,7 @@ async fn update_lanes(pool: &PgPool, batch: &[PendingCharge]) -> sqlx::Result<()
             ..
         } = charge.usage;
         Some(LaneUpdate {
-            tenant: *tenant,
+            tenant: (*owner)?,
             api,
             answered: 0,
             charged: billed.into(),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Failure;
 use super::client::ClientArgs;
-use super::format::{price_or, time, zone};
+use super::format::{price, price_or, time, zone};
 use super::ids;
 use super::pages::{Query, page_limit, print_lines, rows};
 use super::render::{Column, ListTable, Text};
@@ -104,7 +104,7 @@ async fn list(args: AlertListArgs) -> Result<(), Failure> {
         let currency = alert.currency.as_deref().unwrap_or_default();
         table.row([
             Text::from(id),
-            alert.rule_type.to_string().into(),
+            rule(alert).into(),
             format!("{} {currency}", price_or(alert.price, "–"))
                 .trim()
                 .to_owned()
@@ -118,6 +118,12 @@ async fn list(args: AlertListArgs) -> Result<(), Failure> {
     writeln!(anstream::stdout(), "{}", table.render(session.screen))?;
     anstream::eprintln!("Times in {}.", zone());
     Ok(())
+}
+
+/// The type of the rule, and whether one more search has found the price.
+fn rule(alert: &Alert) -> String {
+    let confirmed = alert.confirmed_at.map_or("", |_| ", confirmed");
+    format!("{}{confirmed}", alert.rule_type)
 }
 
 fn cell(alert: &Alert) -> String {
@@ -154,9 +160,26 @@ async fn show_one(args: AlertShowArgs) -> Result<(), Failure> {
     if let Some(verdict) = &alert.history_verdict {
         writeln!(out, "past      {}, {}", verdict.class, verdict.sentence)?;
     }
+    if let Some((first, at)) = alert.found_first.as_ref().zip(alert.confirmed_at) {
+        writeln!(
+            out,
+            "confirmed {}; found first at {} on {}",
+            time(at),
+            price(first.price),
+            time(first.at)
+        )?;
+    }
     // Every other field that has a value, as the API has it: nothing of the evidence is left out.
     let fields: serde_json::Map<String, Value> = answer.read()?;
-    let shown = ["id", "type", "rule", "fired_at", "history_verdict"];
+    let shown = [
+        "id",
+        "type",
+        "rule",
+        "fired_at",
+        "history_verdict",
+        "confirmed_at",
+        "found_first",
+    ];
     let others = fields
         .iter()
         .filter(|(name, value)| !shown.contains(&name.as_str()) && !value.is_null());

@@ -100,7 +100,9 @@ fn print(is_json: bool, text: &str, settings: AccountSettings) -> Result<(), Fai
 /// An age in its largest unit that is exact: `6 h`, `90 min`, `3 d`.
 fn in_words(seconds: u32) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
-    let exact = units.into_iter().find(|(unit, _)| seconds % unit == 0);
+    let exact = units
+        .into_iter()
+        .find(|(unit, _)| seconds.is_multiple_of(*unit));
     let (unit, name) = exact.unwrap_or((1, "s"));
     format!("{} {name}", seconds / unit)
 }

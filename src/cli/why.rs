@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use super::Failure;
 use super::client::{ClientArgs, ServiceSession};
 use super::exit::CommandEnd;
-use super::format::{clock, counted, duration, price, zone};
+use super::format::{clock, counted, duration, price, time, zone};
 use super::ids;
 use super::layout::cell_text;
 use super::pages::{Query, rows};
@@ -124,7 +124,7 @@ fn list(session: &ServiceSession, scan: &Scan, items: &[&Item]) -> Result<(), Fa
             Text::from(cell_text(scan, &item.search)),
             value.exact_text(),
             status(item).into(),
-            item.reason.clone().unwrap_or_default().into(),
+            reason(item).into(),
             item.id.to_string().into(),
         ]);
     }
@@ -136,6 +136,14 @@ fn list(session: &ServiceSession, scan: &Scan, items: &[&Item]) -> Result<(), Fa
 fn status(item: &Item) -> String {
     item.search_status
         .map_or_else(|| item.state.to_string(), |status| status.to_string())
+}
+
+/// Why an item has no complete answer, or what its search is to confirm.
+fn reason(item: &Item) -> String {
+    let confirms = item.confirming.as_ref();
+    let confirms =
+        confirms.map(|first| format!("confirms {} {}", price(first.price), first.currency));
+    item.reason.clone().or(confirms).unwrap_or_default()
 }
 
 async fn story(session: &ServiceSession, item: &Item) -> Result<(), Failure> {
@@ -196,6 +204,18 @@ fn verdict(item: &Item) -> String {
             item.currency.as_deref().unwrap_or_default()
         )
     });
+    if let Some(first) = &item.confirming {
+        let state = match item.state {
+            ItemState::Running => "It is being searched once more now",
+            _ => "It waits for its confirmation, one more search",
+        };
+        return format!(
+            "{state}: before its rule fires, {} {} of {} is to be found again. {spent} spent.",
+            price(first.price),
+            first.currency,
+            time(first.at)
+        );
+    }
     match (item.state, item.search_status, found) {
         (ItemState::Pending, ..) => format!("It waits for its search. {spent} spent."),
         (ItemState::Running, ..) => format!("It is being searched now. {spent} spent."),

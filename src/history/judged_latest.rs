@@ -27,6 +27,7 @@ use crate::ids::{ItemId, TenantId};
 ///
 /// # Errors
 /// When the database fails.
+#[expect(clippy::implicit_hasher, reason = "callers have the usual set")]
 pub async fn calendar<P: Product>(
     conn: PoolConnection<Postgres>,
     tenant: TenantId,

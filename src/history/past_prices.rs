@@ -32,7 +32,7 @@ pub const MAX_JUDGED_PRODUCTS: usize = 100;
 /// Dates whose last complete answers are read together.
 const DATES_AT_A_TIME: usize = 1_000;
 /// How far back a complete answer is looked for.
-const MAX_ANSWER_AGE: SignedDuration = SignedDuration::from_hours(24 * 365);
+pub(super) const MAX_ANSWER_AGE: SignedDuration = SignedDuration::from_hours(24 * 365);
 
 /// What is asked about prices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -264,8 +264,8 @@ impl AskedProduct {
         });
     }
 
-    fn range(&self) -> ProductRange {
-        ProductRange {
+    fn range(&self) -> SeriesRange {
+        SeriesRange {
             series: self.key.clone(),
             since: self.since,
             until: self.until,
@@ -363,19 +363,12 @@ async fn read_products(
     }
 }
 
-/// A product and the times of which its samples are read.
-pub(super) struct ProductRange {
-    pub(super) series: Vec<u8>,
-    pub(super) since: Timestamp,
-    pub(super) until: Timestamp,
-}
-
 /// Calls `take` with the place of each product and its samples, those of a product in the order of
 /// their times.
 pub(super) async fn read_samples(
     conn: &mut PgConnection,
     tenant: TenantId,
-    products: &[ProductRange],
+    products: &[SeriesRange],
     until: Option<Instant>,
     mut take: impl FnMut(usize, &Sample),
 ) -> Result<(), PastError> {

@@ -33,7 +33,7 @@ fn no_such_item() -> ApiError {
 /// in a page. The CSV columns are the item's fields, with one for each field of the endpoint
 /// instead of `search` (`search.departure_date`). A list or an answer is JSON text, null is an
 /// empty cell; a text that begins like a formula is prefixed with `'`. A truncated body is
-/// incomplete. Only JSON has `history_verdict`.
+/// incomplete. CSV and Parquet have no `confirming`, and no file has `history_verdict`.
 #[utoipa::path(
     get, path = "/v1/scans/{id}/items", operation_id = "list_items", tag = "Scans", params(("id" = ScanId, Path, description = "The scan"), ItemsQuery),
     responses(

@@ -27,12 +27,13 @@ pub(super) async fn send(
     request_id: &str,
     permit: SearchPermit,
 ) -> Outcome {
+    let began_at = app.now().ok();
     let outcome = app
         .upstream
         .search(search, key, request_id, || async { true })
         .await;
     permit.record_verdict(key_verdict(outcome.http_status));
-    app.charge(key, CallUsage::from_search(search, &outcome));
+    app.charge(key, CallUsage::from_search(search, &outcome, began_at));
     outcome
 }
 

@@ -84,8 +84,10 @@ pub(super) async fn probe_apis(
     let mut verification = KeyVerification::default();
     for api in [Api::Flights, Api::Hotels] {
         if verification.should_probe(api, scope) {
+            let began_at = app.now().ok();
             let probe = app.upstream.probe(api, &caller.key, request_id).await;
-            verification.spent.push(CallUsage::from_probe(api, &probe));
+            let spent = CallUsage::from_probe(api, &probe, began_at);
+            verification.spent.push(spent);
             verification.add(api, probe);
         }
     }

@@ -46,7 +46,7 @@ pub(super) async fn forecast(
 }
 
 /// How many searches of a run may be made once more.
-fn most_confirmations(rules: &[Rule], plan: &ScanPlan) -> u32 {
+pub(super) fn most_confirmations(rules: &[Rule], plan: &ScanPlan) -> u32 {
     let items = plan.items.len();
     let searches = rules
         .iter()

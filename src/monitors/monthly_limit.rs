@@ -11,6 +11,20 @@ pub(super) fn requests_needed(plan: &ScanPlan) -> u32 {
     u32::try_from(*plan.searches().end()).unwrap_or(u32::MAX)
 }
 
+/// The requests that a month with these spent leaves for a run that needs so many.
+///
+/// # Errors
+/// Why the run does not start: too few are left.
+pub(super) fn left_for_run(ceiling: i64, spent: i64, needed: u32) -> Result<u32, String> {
+    let left = u32::try_from(ceiling - spent).unwrap_or_default();
+    if left < needed {
+        return Err(format!(
+            "the monitor has spent {spent} of {ceiling} requests this month and a run needs {needed}; raise `max_requests_per_month` or wait for the next month"
+        ));
+    }
+    Ok(left)
+}
+
 /// Limits a run to the requests left in its month.
 pub(super) fn cap_plan(plan: &mut ScanPlan, left: u32) {
     let cap = plan
@@ -78,7 +92,7 @@ mod tests {
     #[test]
     fn a_month_counts_the_runs_that_fit_under_the_limit() {
         let month = |plan: &ScanPlan, slots, ceiling| {
-            let range = requests_per_month(plan, preview::requests(plan), slots, ceiling);
+            let range = requests_per_month(plan, preview::requests_with(plan, 0), slots, ceiling);
             (range.least, range.most)
         };
         let plain = plan(json!({}));
@@ -89,7 +103,7 @@ mod tests {
         assert_eq!(month(&plain, 30, Some(10)), (10, 10));
         assert_eq!(month(&plain, 0, Some(10)), (0, 0));
         let two_phase = plan(json!({"strategy": {"coarse_step": 5, "refine": 1}}));
-        let run = preview::requests(&two_phase);
+        let run = preview::requests_with(&two_phase, 0);
         assert!(run.least < requests_needed(&two_phase).into());
         // The last run starts only if the limit covers all of its searches.
         let spare = u64::from(requests_needed(&two_phase));

@@ -70,13 +70,8 @@ pub(super) async fn start_run(
         let spent = store::requests_spent(conn, run.tenant, &[(run.id, begin, end)]).await?;
         let spent: i64 = spent.iter().map(|(_, spent)| spent).sum();
         let needed = monthly_limit::requests_needed(&plan);
-        let left = u32::try_from(i64::from(ceiling) - spent).unwrap_or_default();
-        if left < needed {
-            let message = format!(
-                "the monitor has spent {spent} of {ceiling} requests this month and a run needs {needed}; raise `max_requests_per_month` or wait for the next month"
-            );
-            return Err(StartRunError::MonthlyLimit(message));
-        }
+        let left = monthly_limit::left_for_run(ceiling.into(), spent, needed)
+            .map_err(StartRunError::MonthlyLimit)?;
         monthly_limit::cap_plan(&mut plan, left);
     }
     store_plan(conn, context, pace, run.tenant, &plan, Some(run.id))

@@ -96,6 +96,16 @@ async fn show(session: Session, Path(id): Path<String>) -> Result<Response, Page
 
 /// What the result means, in a sentence.
 fn result_notice(item: &Item) -> Markup {
+    if let Some(first) = &item.confirming {
+        return html! {
+            div class="notice" {
+                p {
+                    "A rule waits for the confirmation of " b { (parts::price(first.price, &first.currency)) } ", found first "
+                    (parts::time(first.at)) ". It fires if this search finds such a price once more."
+                }
+            }
+        };
+    }
     let explained = item.reason.as_deref().and_then(explain);
     let (tone, text) = match (item.state, item.search_status) {
         (ItemState::Done, Some(SearchStatus::Degraded)) => (

@@ -205,7 +205,10 @@ async fn search_during_rotation(cache_control: Option<&str>) {
     service
         .upstream
         .answer(move |call| match call.key.as_str() {
-            KEY => Reply::json(json!([fare(120, &call.body)])).gated_by(&gate_of_search),
+            KEY => Reply::json(json!([fare(120, &call.body)]))
+                .header("x-ratelimit-requests-limit", "2500")
+                .header("x-ratelimit-requests-remaining", "1234")
+                .gated_by(&gate_of_search),
             _ => Reply::json(json!([])),
         });
     let body = json!({"from_airport": "TLV", "to_airport": "CDG", "departure_date": "2030-01-01"});
@@ -228,5 +231,8 @@ async fn search_during_rotation(cache_control: Option<&str>) {
     service.wait_for_count(stored, 2).await;
     let scans = service.get_as(NEW_KEY, "/v1/scans").await.json();
     assert_eq!(array(&scans["data"]).len(), 2);
+    // The search is charged to its caller a moment after its response, and nobody else comes of it.
+    let charged = "select count(*) from lanes where plan_remaining = 1234";
+    service.wait_for_count(charged, 1).await;
     assert_eq!(service.count("select count(*) from tenants").await, 1);
 }

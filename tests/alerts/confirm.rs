@@ -1,6 +1,9 @@
 //! Rules with `confirm`: a price is searched once more before it fires (monitors.md, rules 85 to 89).
 //! Beside each the marketplace's own ledger.
 
+mod rotation;
+mod shown;
+
 use std::collections::HashMap;
 
 use farescan::contract::SearchStatus;

@@ -1,6 +1,8 @@
 //! Quiet hours and digests: what is held, until when, and that it is sent once (monitors.md, rules
 //! 90 to 94).
 
+mod sent;
+
 use std::time::Duration;
 
 use farescan::config::RetentionConfig;

@@ -257,6 +257,38 @@ async fn a_product_is_back_in_stock_after_a_complete_empty_answer() {
     let judged = &test.run(&id).await["judged"];
     assert_eq!(judged["fired"], 2, "the last date, by both rules");
     assert_eq!(test.run(&id).await["judged"]["fired"], 0);
+
+    // A replay of today fires as its runs did.
+    let mut body = of_dates(
+        &dates,
+        &json!([rules[0], {"type": "back_in_stock", "scope": "scan"}]),
+    );
+    body["schedule"] = json!({"cron": "0 0 * * *", "timezone": "UTC"});
+    let replayed = test.post("/v1/monitors/backtest?days=1", &body).await;
+    let replayed = replayed.expect(200).json();
+    let of_cells = |alerts: &[Value]| {
+        let of_cell = |alert: &&Value| alert["type"] == "back_in_stock" && alert["scope"] == "cell";
+        let found = alerts.iter().filter(of_cell);
+        let mut found: Vec<_> = found
+            .map(|alert| alert["cell"]["departure_date"].clone())
+            .collect();
+        found.sort_by_key(Value::to_string);
+        found
+    };
+    let live = of_cells(&test.alerts(&id).await);
+    assert_eq!(live, [json!(dates[0]), json!(dates[3])]);
+    let alerts = crate::support::array(&replayed["alerts"]);
+    assert_eq!(of_cells(alerts), live, "{replayed:#}");
+    assert_eq!(
+        super::time(&alerts[0]["was_empty_at"])
+            .to_zoned(TimeZone::UTC)
+            .date(),
+        today().saturating_sub(4.days())
+    );
+    assert_eq!(
+        (&replayed["not_replayed"], &replayed["runs"]),
+        (&json!([]), &json!(1))
+    );
     test.close().await;
 }
 

@@ -52,7 +52,7 @@ async fn a_backtest_says_what_would_have_been_reported() {
         "Requests  the runs would have cost 30 to 60 requests; this costs none",
         // Below 200 on the eighth day and again after 205; lower than all on three days.
         "Alerts    5 would have been sent",
-        "Note      sold_out is not replayed: stored days have prices",
+        "Note      sold_out is not replayed: only days with a price",
         "By plan: ",
         &format!("{first} 13:00"),
         &format!("199 USD  210 on {lowest}"),
@@ -88,6 +88,15 @@ async fn a_backtest_says_what_would_have_been_reported() {
     ];
     let stored: Value = serde_json::from_str(&out(&fixture, &stored)).unwrap();
     assert_eq!(stored["alerts"], answer["alerts"]);
+    let limited = [&of_date[..], &["--max-requests-per-month", "3"]].concat();
+    let limited = out(&fixture, &limited);
+    for part in [
+        "Limit     ",
+        " without a run from ",
+        ": the monitor has spent 3 of 3 requests",
+    ] {
+        assert!(limited.contains(part), "{part}\n{limited}");
+    }
     assert_eq!(fixture.upstream.count(), calls, "no call");
 }
 

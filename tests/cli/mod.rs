@@ -7,7 +7,7 @@ mod documents;
 mod follow;
 mod history;
 mod limits;
-mod monitors;
+pub mod monitors;
 mod relay;
 mod scan;
 mod scans;

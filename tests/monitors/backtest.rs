@@ -1,12 +1,14 @@
 //! Backtests (monitors.md, rules 80 to 83): a monitor replayed on the caller's own stored prices, at
 //! no cost.
 
+use std::collections::BTreeMap;
+
 use farescan::contract::SearchStatus;
 use farescan::history::Observation;
 use farescan::history::daily_pack::pack_past_days;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, ToSpan as _};
+use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use serde_json::{Value, json};
 
 use crate::history::fixture::HistoryFixture;
@@ -295,4 +297,205 @@ async fn a_year_of_two_hundred_series_is_replayed() {
     let answer = backtest(&fixture, 365, &monitor(&dates, &rules)).await;
     assert_eq!(answer["searches_with_prices"], 73_000, "{}", answer["days"]);
     assert_eq!(answer["alerts"].as_array().unwrap().len(), 1_000);
+}
+
+/// What a backtest of `days` would have sent: days ago and price.
+async fn sent(fixture: &HistoryFixture, days: u16, body: &Value) -> Vec<(i32, i64)> {
+    let answer = backtest(fixture, days, body).await;
+    let sent = array(&answer["alerts"]).iter().map(|alert| {
+        let slot: Timestamp = alert["slot"].as_str().unwrap().parse().unwrap();
+        let ago = today(fixture) - slot.to_zoned(TimeZone::UTC).date();
+        (ago.get_days(), alert["price"].as_i64().unwrap())
+    });
+    sent.collect()
+}
+
+/// As [`seen`], some hours later, with the outcome of the search.
+fn answered(
+    seen: Observation,
+    hours: i64,
+    status: SearchStatus,
+    reason: Option<&str>,
+) -> Observation {
+    Observation {
+        observed_at: seen.observed_at + SignedDuration::from_hours(hours),
+        best: seen.best.filter(|_| status == SearchStatus::Ok),
+        status,
+        reason: reason.map(str::to_owned),
+        ..seen
+    }
+}
+
+#[tokio::test]
+async fn a_departure_that_was_sold_out_is_back_in_stock_once() {
+    let fixture = HistoryFixture::open().await;
+    with_partitions(&fixture, 60).await;
+    let date = today(&fixture).saturating_add(60.days());
+    let at =
+        |ago, hours, status| answered(seen(&fixture, date, ago, 200 - ago), hours, status, None);
+    let (ok, empty) = (SearchStatus::Ok, SearchStatus::Empty);
+    let history = [
+        at(20, 0, ok),
+        at(19, 0, empty),
+        at(18, 0, ok), // Fires …
+        at(17, 0, ok), // … once.
+        at(16, 0, empty),
+        answered(
+            seen(&fixture, date, 15, 5),
+            0,
+            SearchStatus::Degraded,
+            Some("blocked_page"),
+        ),
+        at(14, 0, ok), // What did not complete says nothing.
+        at(13, 0, ok),
+        at(13, 1, empty), // Sold out at the end of a day with a price.
+        at(12, 0, ok),
+        at(11, 0, empty),
+        at(11, 1, ok), // Empty and back within one day: for a replay it was there.
+        at(10, 0, ok),
+    ];
+    fixture.insert(&history).await;
+    let body = monitor(&[date], &json!([{"type": "back_in_stock"}]));
+    let expected = [(18, 182), (14, 186), (12, 188)];
+    assert_eq!(sent(&fixture, 30, &body).await, expected);
+    pack_past_days(fixture.pool(), fixture.now).await.unwrap();
+    assert_eq!(sent(&fixture, 30, &body).await, expected, "packed");
+    // A replay that begins later knows what came before it.
+    assert_eq!(sent(&fixture, 13, &body).await, expected[2..]);
+    // An error in the price is an offer, as for a run, and rules about prices do not see it.
+    let far_off = Observation {
+        observed_at: seen(&fixture, date, 8, 1).observed_at,
+        ..fixture.fare(&date.to_string(), 0, Some(20))
+    };
+    fixture.insert(&[at(9, 0, empty), far_off]).await;
+    let rules = json!([{"type": "back_in_stock"}, {"type": "price_below", "amount": 100}]);
+    let answer = sent(&fixture, 30, &monitor(&[date], &rules)).await;
+    assert_eq!(answer, [&expected[..], &[(8, 20)]].concat());
+}
+
+/// A name that matches no hotel says nothing about its offers.
+#[tokio::test]
+async fn an_unknown_name_is_no_empty_answer() {
+    let fixture = HistoryFixture::open().await;
+    with_partitions(&fixture, 60).await;
+    let stay = today(&fixture).saturating_add(60.days());
+    let request = json!({"hotel_name": "Example", "checkin_date": stay, "checkout_date": stay.saturating_add(2.days())});
+    let midnight = today(&fixture).to_zoned(TimeZone::UTC).unwrap().timestamp();
+    let found = |ago: i64, price: Option<i64>, reason: Option<&str>| Observation {
+        observed_at: midnight - SignedDuration::from_hours(24 * ago - 12),
+        status: price.map_or(SearchStatus::Empty, |_| SearchStatus::Ok),
+        reason: reason.map(str::to_owned),
+        ..fixture.observation("hotels/by-name", request.clone(), 0, price)
+    };
+    let history = [
+        found(9, Some(190), None),
+        found(8, None, Some("no_match")),
+        found(7, Some(180), None),
+        found(6, None, Some("sold_out")),
+        found(5, None, Some("no_match")),
+        found(4, Some(170), None),
+    ];
+    fixture.insert(&history).await;
+    pack_past_days(fixture.pool(), fixture.now).await.unwrap();
+    let mut body = monitor(&[], &json!([{"type": "back_in_stock"}]));
+    body["scan"] = json!({"endpoint": "hotels/by-name", "request": request});
+    assert_eq!(sent(&fixture, 20, &body).await, [(4, 170)]);
+}
+
+/// Slots that the month's limit would have left without a run cost nothing and fire nothing.
+#[tokio::test]
+async fn the_limit_of_a_month_holds() {
+    let fixture = HistoryFixture::open().await;
+    with_partitions(&fixture, 120).await;
+    let date = today(&fixture).saturating_add(60.days());
+    let dates = [date, date.saturating_add(1.days())];
+    // Below 200 on every second day, each with two searches.
+    let price = |ago: i64| if ago % 2 == 0 { 150 } else { 250 };
+    let history = (0..100).flat_map(|ago| {
+        let fixture = &fixture;
+        dates.map(|date| seen(fixture, date, ago, price(ago)))
+    });
+    let history: Vec<_> = history
+        .filter(|seen| seen.observed_at < fixture.now)
+        .collect();
+    fixture.insert(&history).await;
+    pack_past_days(fixture.pool(), fixture.now).await.unwrap();
+    let mut body = monitor(&dates, &json!([{"type": "price_below", "amount": 200}]));
+    body["max_requests_per_month"] = json!(31);
+    let answer = backtest(&fixture, 90, &body).await;
+
+    let at = |field: &str| {
+        answer[field]
+            .as_str()
+            .unwrap()
+            .parse::<Timestamp>()
+            .unwrap()
+    };
+    let first = at("since").to_zoned(TimeZone::UTC).date();
+    let slots = (0..=90).map(|days| {
+        let slot = first.saturating_add(days.days()).at(13, 0, 0, 0);
+        slot.to_zoned(TimeZone::UTC).unwrap()
+    });
+    let (mut runs, mut refused) = (BTreeMap::<_, u64>::new(), Vec::<Value>::new());
+    let (mut fired, mut is_armed) = (0, true);
+    for slot in
+        slots.filter(|slot| slot.timestamp() > at("since") && slot.timestamp() <= at("until"))
+    {
+        let runs = runs
+            .entry(slot.first_of_month().unwrap().date())
+            .or_default();
+        // Of 31 requests 15 runs have two each; the last one is left.
+        if *runs < 15 {
+            *runs += 1;
+            let ago = (today(&fixture) - slot.date()).get_days();
+            let is_below = price(i64::from(ago)) < 200;
+            fired += usize::from(is_armed && is_below);
+            is_armed = !is_below;
+            continue;
+        }
+        let month =
+            |row: &&mut Value| row["slot"].as_str().unwrap()[..7] == slot.date().to_string()[..7];
+        match refused.last_mut().filter(month) {
+            Some(row) => row["slots"] = json!(row["slots"].as_u64().unwrap() + 1),
+            None => refused.push(json!({
+                "slot": slot.timestamp(), "slots": 1,
+                "reason": "the monitor has spent 30 of 31 requests this month and a run needs 2; raise `max_requests_per_month` or wait for the next month"
+            })),
+        }
+    }
+    assert!(refused.len() >= 2, "{refused:?}");
+    let all: u64 = runs.values().sum();
+    let most: u64 = runs.values().map(|runs| (4 * runs).min(31)).sum();
+    assert_eq!(answer["monthly_ceiling"], json!(refused));
+    assert_eq!(
+        [
+            &answer["slots"],
+            &answer["runs"],
+            &answer["days"],
+            &answer["fired"]
+        ],
+        [json!(90), json!(all), json!(all), json!(fired)].each_ref()
+    );
+    assert_eq!(answer["requests"], json!({"least": 2 * all, "most": most}));
+
+    // Without a limit all of them run; the answer of a limit that no run fits in is that of a new monitor.
+    body["max_requests_per_month"] = Value::Null;
+    let answer = backtest(&fixture, 90, &body).await;
+    assert_eq!(
+        (
+            &answer["runs"],
+            &answer["monthly_ceiling"],
+            &answer["requests"]["least"]
+        ),
+        (&json!(90), &json!([]), &json!(180))
+    );
+    body["max_requests_per_month"] = json!(1);
+    let path = "/v1/monitors/backtest?days=90";
+    let refused = fixture.app.ask("POST", path, Some(&body)).await;
+    assert_eq!(refused.kind(), "400 invalid_request");
+    assert!(
+        refused.message().contains("max_requests_per_month"),
+        "{}",
+        refused.message()
+    );
 }

@@ -380,3 +380,38 @@ async fn usage_can_be_grouped_by_monitor() {
         "400 invalid_request"
     );
 }
+
+/// The budget of a watch does not fit all of its dates: the error names it, and both ways out do.
+#[tokio::test]
+async fn the_end_of_a_watch_says_what_to_do_with_its_budget() {
+    let service = TestService::start().await;
+    let sweep = json!({"departure_date": {"from": "+30d", "to": "+59d"}});
+    let scan = json!({
+        "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"}, "sweep": sweep,
+        "strategy": {"watch": "cheapest"}, "max_requests": 18
+    });
+    let id = service.create_monitor(&with(&json!({"scan": scan}))).await;
+    let path = format!("/v1/monitors/{id}");
+    let without = |names: &[&str]| {
+        let mut scan = scan.clone();
+        scan.as_object_mut()
+            .unwrap()
+            .retain(|name, _| !names.contains(&name.as_str()));
+        json!({"scan": scan})
+    };
+    let refused = service
+        .ask("PATCH", &path, Some(&without(&["strategy"])))
+        .await;
+    assert_eq!(
+        (refused.kind().as_str(), refused.message().as_str()),
+        (
+            "400 invalid_request",
+            "`scan.max_requests`: found 18; expected at least the number of items, 30: one request each; leave it out for no limit, or add a `strategy` that searches fewer"
+        )
+    );
+    let mut find = without(&[]);
+    find["scan"]["strategy"] = json!({"find": "cheapest"});
+    for body in [find, without(&["strategy", "max_requests"])] {
+        service.ask("PATCH", &path, Some(&body)).await.expect(200);
+    }
+}

@@ -210,7 +210,7 @@ async fn a_new_monitor_is_replayed_before_it_is_created() {
         "210 USD <span",
         "(−5.2 %)",
         "Sold out",
-        "stored days have prices, not whether a day without one was sold out",
+        "only days with a price are replayed, not those on which nothing was on offer",
         "90 to 180 requests",
         "4 <small>of 90",
         "Create this monitor?",
@@ -242,6 +242,19 @@ async fn a_new_monitor_is_replayed_before_it_is_created() {
         page.contains("199 USD") && page.contains("4 <small>of 180"),
         "{page}"
     );
+    // With a limit of a month it says which runs there would not have been.
+    let id = path.rsplit('/').next().unwrap();
+    fixture
+        .patch(id, &json!({"max_requests_per_month": 3}))
+        .await;
+    let page = browser.page(&format!("{link}?backtest_days=180")).await;
+    for part in [
+        "of 180 slots",
+        "The monthly limit would have left",
+        "has spent 3 of 3 requests",
+    ] {
+        assert!(page.contains(part), "{part}\n{page}");
+    }
     assert_eq!(fixture.upstream.count(), calls, "no call");
     let other = Browser::sign_in(&fixture, OTHER).await;
     assert_eq!(other.get(&link).await.status, 404);

@@ -130,7 +130,7 @@ fn describe(backtest: &Backtest, body: &Map<String, Value>) -> String {
     let mut lines = vec![
         format!(
             "Replayed  {} from {} to {}",
-            counted(backtest.slots, "run"),
+            counted(backtest.runs, "run"),
             day(backtest.since),
             day(backtest.until)
         ),
@@ -151,6 +151,14 @@ fn describe(backtest: &Backtest, body: &Map<String, Value>) -> String {
         format!(
             "Note      {} is not replayed: {}",
             rule.rule_type, rule.reason
+        )
+    }));
+    lines.extend(backtest.monthly_ceiling.iter().map(|month| {
+        format!(
+            "Limit     {} without a run from {}: {}",
+            counted(month.slots, "slot"),
+            time(month.slot),
+            month.reason
         )
     }));
     if backtest.fired > 0 && is_watch(body) {
@@ -224,9 +232,15 @@ fn compared_with(alert: &BacktestAlert) -> String {
     if let Some(verdict) = &alert.history_verdict {
         return format!("{}: {}", verdict.class, verdict.sentence);
     }
+    let day = |at: jiff::Timestamp| at.to_zoned(TimeZone::UTC).date();
+    if let Some(at) = alert.was_empty_at {
+        return format!("nothing on offer on {}", day(at));
+    }
     let reference = alert.reference.as_ref().map(|mark| {
-        let day = mark.at.to_zoned(TimeZone::UTC).date();
-        (mark.price, format!("{} on {day}", price(mark.price)))
+        (
+            mark.price,
+            format!("{} on {}", price(mark.price), day(mark.at)),
+        )
     });
     match (alert.threshold, reference) {
         (Some(threshold), Some((from, text))) if threshold != from => {

@@ -208,7 +208,7 @@ fn slot_table(slots: &[MonitorSlot]) -> ListTable {
         };
         table.row([
             time(slot.slot).into(),
-            Text::new(slot.outcome.to_string(), tone),
+            Text::new(outcome(slot), tone),
             slot.judged
                 .map(|judged| judged.alerts.to_string())
                 .unwrap_or_default()
@@ -221,6 +221,18 @@ fn slot_table(slots: &[MonitorSlot]) -> ListTable {
         ]);
     }
     table
+}
+
+/// What became of a slot, and of the confirmation of its prices.
+fn outcome(slot: &MonitorSlot) -> String {
+    let outcome = slot.outcome;
+    match (slot.judged, &slot.confirmation) {
+        (None, Some(_)) => format!("{outcome}, waits for confirmation"),
+        (Some(judged), _) if judged.unconfirmed > 0 => {
+            format!("{outcome}, {} unconfirmed", judged.unconfirmed)
+        }
+        _ => outcome.to_string(),
+    }
 }
 
 /// The reason of a slot, and how many prices its rules left out.

@@ -40,7 +40,7 @@ query_string!(BacktestQuery);
 
 /// What a monitor would have done in the past days, by the caller's own stored prices. It is
 /// replayed by days: a run of a day sees the lowest price that a complete search found on that day
-/// of UTC, and of several slots of a day only the first is evaluated.
+/// of UTC, and of several runs of a day only the first is evaluated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Backtest {
     /// Where the replay begins.
@@ -49,7 +49,12 @@ pub struct Backtest {
     pub until: Timestamp,
     /// Slots of the schedule in that time.
     pub slots: u32,
-    /// Days with a slot.
+    /// Of these slots, those that would have started a run.
+    pub runs: u32,
+    /// The slots that `max_requests_per_month` would have left without a run, by months, oldest
+    /// first.
+    pub monthly_ceiling: Vec<BacktestCeiling>,
+    /// Days with a run.
     pub days: u32,
     /// Of these days, those with a stored price.
     pub days_with_prices: u32,
@@ -57,8 +62,8 @@ pub struct Backtest {
     pub searches: u32,
     /// Of these searches, those with a stored price of their day.
     pub searches_with_prices: u32,
-    /// The requests that all slots would have cost, `max_requests_per_month` aside. Two phases and
-    /// retries make `least` and `most` differ.
+    /// The requests that the runs would have cost. Two phases, retries and confirmations make `least`
+    /// and `most` differ.
     pub requests: RequestRange,
     /// The requests that the backtest cost.
     pub billed_requests: u32,
@@ -68,6 +73,18 @@ pub struct Backtest {
     pub alerts: Vec<BacktestAlert>,
     /// Rules that the stored prices cannot replay, and why.
     pub not_replayed: Vec<NotReplayed>,
+}
+
+/// The slots of a month, in the zone of the schedule, that `max_requests_per_month` would have left
+/// without a run, if each run of the month had cost the least.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BacktestCeiling {
+    /// The first of them.
+    pub slot: Timestamp,
+    /// How many they are.
+    pub slots: u32,
+    /// The `reason` that the first one would have had.
+    pub reason: String,
 }
 
 /// An alert that would have been sent.
@@ -103,6 +120,10 @@ pub struct BacktestAlert {
     pub threshold: Option<Decimal>,
     /// The price from which the threshold follows; its time is the begin of its day, or of its run.
     pub reference: Option<PriceMark>,
+    /// `back_in_stock`: the day of the last complete answer, without offers; its begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub was_empty_at: Option<Timestamp>,
     /// The verdict that `percentile_at_most` and `below_typical` rest on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -134,6 +155,10 @@ impl Monitor {
             ("schedule".to_owned(), serde_json::to_value(&self.schedule)?),
             ("scan".to_owned(), Value::Object(scan)),
             ("alerts".to_owned(), serde_json::to_value(&self.alerts)?),
+            (
+                "max_requests_per_month".to_owned(),
+                self.requests.max_per_month.into(),
+            ),
         ]))
     }
 }

@@ -19,7 +19,9 @@ pub use alert::{
     Alert, AlertBaseline, AlertPage, AlertQuery, AlertsQuery, MonitorAlerts, MonitorAlertsQuery,
     MonitorDigest, PriceMark, RuleStanding, RuleState, SearchedShare,
 };
-pub use backtest::{Backtest, BacktestAlert, BacktestDays, BacktestQuery, NotReplayed};
+pub use backtest::{
+    Backtest, BacktestAlert, BacktestCeiling, BacktestDays, BacktestQuery, NotReplayed,
+};
 pub use notify::{NotifySettings, QuietHours, WallTime};
 pub use queries::{MonitorsQuery, SlotsQuery};
 pub use request::{MonitorName, MonitorPatch, MonitorRequest, MonthlyCeiling, WebhookUrl};

@@ -72,6 +72,12 @@ pub struct Item {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub age_seconds: Option<u64>,
+    /// The price that its search is to confirm for a rule with `confirm`; absent before and
+    /// after. Until that search has ended, the item is pending or running, without a price of its
+    /// own. Files have no such column.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub confirming: Option<ConfirmedPrice>,
     /// The verdict on the price from your own history, as of the day on which it was found; only
     /// with `history_verdict=true`, and absent without a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,6 +89,19 @@ pub struct Item {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>, nullable = false)]
     pub answer: Option<RawJson>,
+}
+
+/// A price that one more search is to find again, as it was found first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ConfirmedPrice {
+    /// The price, in major units.
+    #[serde(serialize_with = "crate::contract::money::price")]
+    #[schema(value_type = f64)]
+    pub price: Decimal,
+    /// Its currency.
+    pub currency: String,
+    /// When it was found.
+    pub at: Timestamp,
 }
 
 /// A page of a scan's items.

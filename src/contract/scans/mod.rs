@@ -19,7 +19,7 @@ mod sweep;
 pub use compare::{Change, ChangeCounts, ComparedCell, Comparison, SeenPrice};
 pub use event::{EventId, EventKind, EventsQuery, EventsReset};
 pub use grid::{Grid, GridAxis, GridCell, GridQuery, Parity, ParityVerdict, SweptField};
-pub use item::{Attempt, AttemptPage, Item, ItemPage};
+pub use item::{Attempt, AttemptPage, ConfirmedPrice, Item, ItemPage};
 pub use preview::{PlanCost, PlanFit, RequestRange, ScanPreview, UsdRange, Warning, WarningKind};
 pub use queries::{
     DecisionsQuery, DeleteQuery, ItemQuery, ItemsQuery, ScanQuery, ScansQuery, WaitSeconds,

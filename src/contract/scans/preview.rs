@@ -62,7 +62,7 @@ pub struct ScanPreview {
 }
 
 /// The minimum and maximum requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RequestRange {
     /// If every search completes at the first attempt; with `find`, those of the first decision.
     pub least: u64,

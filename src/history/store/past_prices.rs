@@ -125,6 +125,36 @@ pub(in crate::history) fn samples<'a>(
     })
 }
 
+/// The empty answers within the ranges of some products that say that nothing has the name of their
+/// hotel: the place of each product, and when they arrived, in microseconds since 1970.
+pub(in crate::history) async fn unmatched(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    ranges: &[SeriesRange],
+) -> sqlx::Result<Vec<(usize, i64)>> {
+    let columns = RangeColumns::of(ranges);
+    let rows = sqlx::query!(
+        r#"select r.place as "place!", o.observed_at as "at!: SqlTimestamp"
+           from unnest($2::bytea[], $3::timestamptz[], $4::timestamptz[]) with ordinality as r (series, since, until, place)
+           join observations o on o.tenant_id = $1 and o.series = r.series and o.observed_at >= r.since and o.observed_at < r.until
+                               and o.observed_at >= $5 and o.observed_at < $6
+           where o.search_status = 'empty' and o.reason = 'no_match'"#,
+        tenant.uuid(),
+        &columns.series,
+        &columns.since as &[SqlTimestamp],
+        &columns.until as &[SqlTimestamp],
+        columns.first as _,
+        columns.last as _,
+    );
+    let rows = rows.fetch_all(conn).await?.into_iter();
+    Ok(rows
+        .filter_map(|row| {
+            let place = usize::try_from(row.place).ok()?.checked_sub(1)?;
+            Some((place, row.at.to_jiff().as_microsecond()))
+        })
+        .collect())
+}
+
 /// The last complete answer of each product and dates before a time, at most `max_age` older: its
 /// place, when it arrived, and whether it was empty. A name that matches no hotel is no answer about
 /// its offers.

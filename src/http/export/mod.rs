@@ -36,7 +36,7 @@ const ROW_GROUP_ROWS: usize = 10_000;
 const ROW_GROUP_BYTES: usize = 8 * 1024 * 1024;
 
 /// Fields of rows that files do not have.
-const JSON_ONLY: [&str; 1] = ["history_verdict"];
+const JSON_ONLY: [&str; 2] = ["history_verdict", "confirming"];
 
 /// A streamed format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

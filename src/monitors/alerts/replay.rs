@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::alert_builder::{Firing, price_mark};
 use super::evaluation::Evaluation;
@@ -14,7 +14,7 @@ use super::state::ScopeStates;
 use crate::contract::SearchStatus;
 use crate::contract::monitors::{BacktestAlert, NotReplayed, Rule, RuleScope};
 use crate::contract::scans::ItemState;
-use crate::history::past_prices::{PastOfPrice, PastQuestion};
+use crate::history::past_prices::{LastAnswer, PastOfPrice, PastQuestion};
 use crate::history::replay::{ReplayedPrice, add_sentence};
 use crate::ids::ItemId;
 use crate::scans::cells::{CellItem, ItemObservation, PlannedCells, ScanCell, ScanCells};
@@ -64,7 +64,8 @@ impl RuleReplay {
             match RuleTraits::of(rule).past {
                 Some(PastNeed::Verdict) => question.verdicts = true,
                 Some(PastNeed::LowestOfDays(days)) => question.lowest_of_days.push(days),
-                Some(PastNeed::LastAnswer) | None => {}
+                Some(PastNeed::LastAnswer) => question.last_answer = true,
+                None => {}
             }
         }
         question
@@ -100,10 +101,11 @@ fn missing(rule: &Rule) -> Option<&'static str> {
         | Rule::DropPercent(_)
         | Rule::NewLow(_)
         | Rule::PercentileAtMost(_)
-        | Rule::BelowTypical(_) => None,
+        | Rule::BelowTypical(_)
+        | Rule::BackInStock(_) => None,
         Rule::Verdict(_) => Some("stored days have prices, not the provider's verdicts"),
-        Rule::Available(_) | Rule::SoldOut(_) | Rule::BackInStock(_) => {
-            Some("stored days have prices, not whether a day without one was sold out")
+        Rule::Available(_) | Rule::SoldOut(_) => {
+            Some("only days with a price are replayed, not those on which nothing was on offer")
         }
         Rule::ParityGapPercent(_) => Some("it needs several samples of each market in one run"),
         Rule::Stale(_) => Some("it is about searches, not about prices"),
@@ -144,7 +146,7 @@ fn snapshot(
                 price: found.price.map(|price| (price, currency())),
                 offer: None,
             },
-            is_implausible: false,
+            is_implausible: found.is_implausible,
         });
         past.push((item, found.past));
     }
@@ -159,6 +161,12 @@ fn snapshot(
     (run, searches)
 }
 
+/// The begin of the day of a replayed answer, whose time is the end of its day.
+fn begin_of(answer: LastAnswer) -> Timestamp {
+    let day = SignedDuration::from_hours(24);
+    answer.at.checked_sub(day).unwrap_or(Timestamp::MIN)
+}
+
 fn alert<'a>(
     slot: Timestamp,
     rule: &Rule,
@@ -169,11 +177,12 @@ fn alert<'a>(
     let price = firing.price?;
     let (cell, subject) = search(run.item_of(&price))?;
     let past = firing.fired.past.as_deref();
-    let past = past.filter(|_| RuleTraits::of(rule).past == Some(PastNeed::Verdict));
-    let mut verdict = past.and_then(|past| past.verdict.clone());
+    let of_need = |need| past.filter(|_| RuleTraits::of(rule).past == Some(need));
+    let mut verdict = of_need(PastNeed::Verdict).and_then(|past| past.verdict.clone());
     if let Some(verdict) = &mut verdict {
         add_sentence(verdict, run.cells.endpoint.api());
     }
+    let last_answer = of_need(PastNeed::LastAnswer).and_then(|past| past.last_answer);
     Some(BacktestAlert {
         slot,
         rule_type: rule.rule_type(),
@@ -190,6 +199,7 @@ fn alert<'a>(
         currency: price.currency,
         threshold: firing.fired.threshold.map(|value| value.normalize()),
         reference: price_mark(firing.fired.reference.as_ref()),
+        was_empty_at: last_answer.map(begin_of),
         history_verdict: verdict,
     })
 }

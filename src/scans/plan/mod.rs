@@ -155,15 +155,20 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Validati
         .and_then(|request| request.max_requests)
         && usize::try_from(max.get()).is_ok_and(|max| max < searches)
     {
-        let items = if strategy.is_some() {
-            "the items that both phases may search"
+        let (items, others) = if strategy.is_some() {
+            ("the items that both phases may search", "")
         } else {
-            "the number of items"
+            (
+                "the number of items",
+                ", or add a `strategy` that searches fewer",
+            )
         };
         faults.push(ValidationError::new(
             "max_requests",
             &max.to_value(),
-            format!("at least {items}, {searches}: one request each"),
+            format!(
+                "at least {items}, {searches}: one request each; leave it out for no limit{others}"
+            ),
         ));
     }
     refuse_age_of_samples(scan_request.as_ref(), &mut faults);

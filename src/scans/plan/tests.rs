@@ -302,7 +302,7 @@ fn scan_fields_are_checked_together_with_the_sweep() {
     let messages = plan(&object(wrong), TODAY).unwrap_err().to_string();
     assert_eq!(
         messages,
-        "`max_requests`: found 30; expected at least the number of items, 31: one request each"
+        "`max_requests`: found 30; expected at least the number of items, 31: one request each; leave it out for no limit, or add a `strategy` that searches fewer"
     );
 
     let wrong = json!({

@@ -174,12 +174,7 @@ fn build_preview(plan: &ScanPlan, lane: &LaneState, cost: ScanCost, now: Timesta
     }
 }
 
-/// The billed requests of a plan.
-pub(crate) fn requests(plan: &ScanPlan) -> RequestRange {
-    requests_with(plan, 0)
-}
-
-/// As [`requests`], of a plan of which up to `again` searches may be made once more.
+/// The billed requests of a plan of which up to `again` searches may be made once more.
 pub(crate) fn requests_with(plan: &ScanPlan, again: u32) -> RequestRange {
     let RequestRange { least, .. } = requests_without(plan, 0);
     let most =

@@ -14,9 +14,9 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::contract::scans::{
-    Attempt, AvoidedRequests, BestPrice, DecisionReason, FindGoal, FindProgress, FoundBest, Item,
-    ItemCounts, KeyCustody, PauseReason, PriceLimit, RequestCounts, Scan, ScanStatus,
-    StrategyPhase, StrategyProgress, TwoPhaseProgress, WatchGoal, WatchProgress,
+    Attempt, AvoidedRequests, BestPrice, ConfirmedPrice, DecisionReason, FindGoal, FindProgress,
+    FoundBest, Item, ItemCounts, KeyCustody, PauseReason, PriceLimit, RequestCounts, Scan,
+    ScanStatus, StrategyPhase, StrategyProgress, TwoPhaseProgress, WatchGoal, WatchProgress,
 };
 use crate::contract::{Endpoint, RawJson, SearchStatus};
 use crate::ids::MonitorId;
@@ -115,6 +115,28 @@ pub(super) struct ItemRow {
     pub(super) reused_from: Option<Uuid>,
     #[serde(deserialize_with = "time")]
     pub(super) reused_at: Option<Timestamp>,
+    pub(super) confirming: Option<Json<ConfirmingRow>>,
+}
+
+/// The price in the answer that an item keeps while it is searched once more.
+#[derive(Debug, Deserialize)]
+pub(super) struct ConfirmingRow {
+    #[serde(rename = "kept_price")]
+    price: Decimal,
+    #[serde(rename = "kept_currency")]
+    currency: String,
+    #[serde(rename = "kept_at")]
+    at: jiff::Timestamp,
+}
+
+impl From<ConfirmingRow> for ConfirmedPrice {
+    fn from(row: ConfirmingRow) -> Self {
+        Self {
+            price: row.price.normalize(),
+            currency: row.currency,
+            at: row.at,
+        }
+    }
 }
 
 /// An item at a requested position, and its compressed answer.
@@ -324,6 +346,7 @@ impl From<ItemRow> for Item {
                 .reused_at
                 .zip(row.observed_at)
                 .map(|(reused, observed)| age_seconds(reused.to_jiff(), observed.to_jiff())),
+            confirming: row.confirming.map(|Json(price)| price.into()),
             history_verdict: None,
             answer: None,
         }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 
-use super::rows::{AttemptRow, ItemRow, ScanRow, StrategyRow, decompress_json};
+use super::rows::{AttemptRow, ConfirmingRow, ItemRow, ScanRow, StrategyRow, decompress_json};
 use super::{ItemsForm, PagePosition, ScanConditions};
 use crate::contract::scans::{ItemsQuery, ScansQuery};
 use crate::contract::{Endpoint, RawJson};
@@ -179,7 +179,7 @@ pub(super) async fn changes(
                               'requests_spent', i.requests_spent, 'results', i.results, 'best_price', i.best_price::text,
                               'currency', i.currency, 'observed_at', i.observed_at, 'latency_ms', i.latency_ms, 'error', i.error, 'reused_item', i.reused_item,
                               'reused_from', i.reused_from,
-                              'reused_at', i.reused_at
+                              'reused_at', i.reused_at, 'confirming', i.earlier
                           )) order by e.id), '[]')
                    from (select v.last_id - cardinality(v.items) + x.place as id, x.item_id
                          from scan_events v cross join lateral unnest(v.items) with ordinality as x (item_id, place)
@@ -247,12 +247,13 @@ pub(super) async fn items_by_position(
     let states = query.state.map(stored_states);
     sqlx::query_as!(
         ItemRow,
-        "select i.item_id, i.scan_id, s.endpoint, i.position, i.body, i.state, i.search_status, i.reason, i.calls, i.requests_spent,
-                i.results, i.best_price, i.currency, i.observed_at, i.latency_ms, i.error, i.reused_item, i.reused_from, i.reused_at
+        r#"select i.item_id, i.scan_id, s.endpoint, i.position, i.body, i.state, i.search_status, i.reason, i.calls, i.requests_spent,
+                i.results, i.best_price, i.currency, i.observed_at, i.latency_ms, i.error, i.reused_item, i.reused_from, i.reused_at,
+                i.earlier as "confirming: Json<ConfirmingRow>"
          from scan_items i join scans s on s.tenant_id = i.tenant_id and s.scan_id = i.scan_id
          where i.tenant_id = $1 and i.scan_id = $2 and i.position > $3 and ($4::text[] is null or i.state = any ($4))
            and ($5::text is null or i.search_status = $5) and ($6::text is null or i.reason = $6)
-         order by i.position limit $7",
+         order by i.position limit $7"#,
         tenant.uuid(),
         scan.uuid(),
         after.position,
@@ -277,14 +278,15 @@ pub(super) async fn items_by_price(
     let states = query.state.map(stored_states);
     sqlx::query_as!(
         ItemRow,
-        "select i.item_id, i.scan_id, s.endpoint, i.position, i.body, i.state, i.search_status, i.reason, i.calls, i.requests_spent,
-                i.results, i.best_price, i.currency, i.observed_at, i.latency_ms, i.error, i.reused_item, i.reused_from, i.reused_at
+        r#"select i.item_id, i.scan_id, s.endpoint, i.position, i.body, i.state, i.search_status, i.reason, i.calls, i.requests_spent,
+                i.results, i.best_price, i.currency, i.observed_at, i.latency_ms, i.error, i.reused_item, i.reused_from, i.reused_at,
+                i.earlier as "confirming: Json<ConfirmingRow>"
          from scan_items i join scans s on s.tenant_id = i.tenant_id and s.scan_id = i.scan_id
          where i.tenant_id = $1 and i.scan_id = $2 and ($4::text[] is null or i.state = any ($4))
            and ($5::text is null or i.search_status = $5) and ($6::text is null or i.reason = $6)
            and case when $8::numeric is null then i.best_price is null and i.position > $3
                     else i.best_price is null or (i.best_price, i.position) > ($8, $3) end
-         order by i.best_price nulls last, i.position limit $7",
+         order by i.best_price nulls last, i.position limit $7"#,
         tenant.uuid(),
         scan.uuid(),
         after.position,
@@ -305,10 +307,11 @@ pub(super) async fn item(
 ) -> sqlx::Result<Option<ItemRow>> {
     sqlx::query_as!(
         ItemRow,
-        "select i.item_id, i.scan_id, s.endpoint, i.position, i.body, i.state, i.search_status, i.reason, i.calls, i.requests_spent,
-                i.results, i.best_price, i.currency, i.observed_at, i.latency_ms, i.error, i.reused_item, i.reused_from, i.reused_at
+        r#"select i.item_id, i.scan_id, s.endpoint, i.position, i.body, i.state, i.search_status, i.reason, i.calls, i.requests_spent,
+                i.results, i.best_price, i.currency, i.observed_at, i.latency_ms, i.error, i.reused_item, i.reused_from, i.reused_at,
+                i.earlier as "confirming: Json<ConfirmingRow>"
          from scan_items i join scans s on s.tenant_id = i.tenant_id and s.scan_id = i.scan_id
-         where i.tenant_id = $1 and i.item_id = $2",
+         where i.tenant_id = $1 and i.item_id = $2"#,
         tenant.uuid(),
         id.uuid(),
     )

@@ -30,7 +30,7 @@ pub struct BarChart<'a> {
     pub id: &'a str,
     /// What a screen reader says first.
     pub title: &'a str,
-    /// The name of the value, then of the others: `billed requests`, `degraded`.
+    /// The name of the value, then of the others, in the plural: `billed requests`, `degraded`.
     pub names: &'a [&'a str],
     /// The first and the last day of the plot.
     pub range: (Date, Date),
@@ -100,8 +100,8 @@ impl BarChart<'_> {
             )
         });
         format!(
-            "{} {name} from {} to {}{most}.",
-            Unit::Count.label(total.into()),
+            "{} from {} to {}{most}.",
+            numbered(total, name),
             self.range.0.strftime("%-d %b %Y"),
             self.range.1.strftime("%-d %b %Y"),
         )
@@ -111,7 +111,7 @@ impl BarChart<'_> {
         let numbers: Vec<_> = std::iter::once(&bar.value)
             .chain(&bar.others)
             .zip(self.names)
-            .map(|(number, name)| format!("{} {name}", Unit::Count.label((*number).into())))
+            .map(|(number, name)| numbered(*number, name))
             .collect();
         format!("{}: {}", bar.day.strftime("%a %-d %b"), numbers.join(", "))
     }
@@ -134,6 +134,15 @@ impl BarChart<'_> {
         }
         .markup()
     }
+}
+
+/// `2 alerts`, `1 alert`.
+fn numbered(number: u64, plural: &str) -> String {
+    let name = match (number, plural.strip_suffix('s')) {
+        (1, Some(singular)) => singular,
+        _ => plural,
+    };
+    format!("{} {name}", Unit::Count.label(number.into()))
 }
 
 #[cfg(test)]
@@ -171,6 +180,16 @@ mod tests {
         assert!(page.contains(
             "150 billed requests from 1 Nov 2026 to 10 Nov 2026; the most on Tue 10 Nov 2026: 100."
         ));
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        let page = chart(&[(2, 1)]);
+        assert!(
+            page.contains("Mon 2 Nov: 1 billed request, 1 degraded"),
+            "{page}"
+        );
+        assert!(page.contains("1 billed request from 1 Nov 2026"));
     }
 
     #[test]

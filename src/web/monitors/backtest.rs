@@ -226,7 +226,7 @@ fn stats(found: &Backtest) -> Markup {
             }
             div class="stat" {
                 div class="label" { "Runs" }
-                div class="value" { (parts::count(found.slots.into())) }
+                div class="value" { (parts::count(found.runs.into())) @if found.runs < found.slots { " " small { "of " (parts::counted(found.slots.into(), "slot")) } } }
                 div class="note" { (day(found.since).strftime("%-d %b %Y")) " to " (day(found.until).strftime("%-d %b %Y")) }
             }
             div class="stat" {
@@ -308,6 +308,9 @@ fn compared_with(alert: &BacktestAlert) -> Markup {
     if let Some(verdict) = &alert.history_verdict {
         return parts::history_verdict(verdict);
     }
+    if let Some(at) = alert.was_empty_at {
+        return html! { span class="muted" { "nothing on offer on " (day(at).strftime("%-d %b %Y")) } };
+    }
     let price = |price| parts::price(price, &alert.currency);
     let from = alert.reference.as_ref();
     let base = from.map(|mark| mark.price).or(alert.threshold);
@@ -328,6 +331,16 @@ fn notes(found: &Backtest, is_watch: bool) -> Markup {
             div class="notice warn" {
                 "Not replayed:"
                 ul { @for rule in &found.not_replayed { li { b { (type_name(rule.rule_type)) } ": " (rule.reason) "." } } }
+            }
+        }
+        @if !found.monthly_ceiling.is_empty() {
+            div class="notice warn" {
+                "The monthly limit would have left slots without a run:"
+                ul {
+                    @for month in &found.monthly_ceiling {
+                        li { b { (parts::counted(month.slots.into(), "slot")) " from " (day(month.slot).strftime("%-d %b %Y")) } ": " (month.reason) "." }
+                    }
+                }
             }
         }
         @if is_watch {

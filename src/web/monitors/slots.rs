@@ -4,12 +4,14 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::words::zoned;
-use crate::contract::monitors::{Monitor, MonitorSlot, SlotKind, SlotOutcome};
+use crate::contract::monitors::{Monitor, MonitorSlot, SlotConfirmation, SlotKind, SlotOutcome};
 use crate::monitors::schedule::Schedule;
 use crate::web::parts::{self, BadgeTone};
 
 /// Coming slots on the page.
 const NEXT: usize = 5;
+/// Searches of a confirmation that have a link.
+const CONFIRMED: usize = 3;
 
 /// What became of a slot.
 pub(super) fn outcome(outcome: SlotOutcome) -> Markup {
@@ -105,8 +107,28 @@ fn row(monitor: &Monitor, slot: &MonitorSlot) -> Markup {
                     @if judged.implausible > 0 {
                         " " span class="muted" { (parts::counted(judged.implausible.into(), "implausible price")) " left out" }
                     }
+                    @if judged.unconfirmed > 0 {
+                        " " span class="muted" { (parts::counted(judged.unconfirmed.into(), "alert")) " unconfirmed" }
+                    }
                 }
+                @if let Some(confirmation) = &slot.confirmation { (confirmed(slot, confirmation)) }
             }
+        }
+    }
+}
+
+/// The prices that are searched once more, or were, with their searches.
+fn confirmed(slot: &MonitorSlot, confirmation: &SlotConfirmation) -> Markup {
+    let count = confirmation.items.len();
+    let prices = parts::counted(u64::try_from(count).unwrap_or(u64::MAX), "price");
+    html! {
+        div class="sub" {
+            @if slot.judged.is_none() { "Waits for the confirmation of " } @else { "Confirmation: one more search of " }
+            (prices) ":"
+            @for (number, item) in (1..).zip(&confirmation.items).take(CONFIRMED) {
+                " " a href=(parts::item_path(*item)) { "search " (number) }
+            }
+            @if count > CONFIRMED { " …" }
         }
     }
 }

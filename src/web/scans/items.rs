@@ -132,6 +132,7 @@ fn row(item: &Item, swept: &[&str]) -> Markup {
             td {
                 (state(item))
                 @if let Some(reason) = &item.reason { " " span class="muted" { (parts::words(reason)) } }
+                @if let Some(first) = &item.confirming { " " span class="muted" { "confirms " (parts::price(first.price, &first.currency)) } }
             }
             td class="num" {
                 @match (item.best_price, &item.currency) {

@@ -1,12 +1,13 @@
 //! Queries of an export of items.
 
 use sqlx::PgPool;
+use sqlx::types::Json;
 
 use crate::contract::Endpoint;
 use crate::contract::scans::{Expand, ItemSort, ItemsQuery};
 use crate::ids::{ScanId, TenantId};
 use crate::scans::item_state::stored_states;
-use crate::scans::read::rows::{ItemRow, ItemWithAnswer};
+use crate::scans::read::rows::{ConfirmingRow, ItemRow, ItemWithAnswer};
 
 /// A page ends once its compressed answers exceed this many bytes.
 const ANSWER_BYTES: i64 = 1 << 20;
@@ -50,7 +51,7 @@ pub(in crate::scans::read) async fn items_at(
     let rows = sqlx::query!(
         r#"select i.item_id, i.position, i.body, i.state, i.search_status, i.reason, i.calls, i.requests_spent, i.results, i.best_price,
                   i.currency, i.observed_at as "observed_at: jiff_sqlx::Timestamp", i.latency_ms, i.error, i.reused_item, i.reused_from,
-                  i.reused_at as "reused_at: jiff_sqlx::Timestamp", answer as "answer?",
+                  i.reused_at as "reused_at: jiff_sqlx::Timestamp", i.earlier as "confirming: Json<ConfirmingRow>", answer as "answer?",
                   (($4::text[] is null or i.state = any ($4)) and ($5::text is null or coalesce(i.search_status = $5, false))
                    and ($6::text is null or coalesce(i.reason = $6, false))) as "fits!"
            from (
@@ -102,6 +103,7 @@ pub(in crate::scans::read) async fn items_at(
             reused_item: row.reused_item,
             reused_from: row.reused_from,
             reused_at: row.reused_at,
+            confirming: row.confirming,
         },
     });
     Ok(found.collect())
