@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Failure;
 use super::exit::{CommandEnd, ExitStatus};
@@ -11,13 +11,20 @@ use super::exit::{CommandEnd, ExitStatus};
 /// The parts of the command that handle Ctrl-C now.
 static HANDLERS: AtomicUsize = AtomicUsize::new(0);
 
-/// While one exists, Ctrl-C does not end the command.
-pub struct Handler(());
+/// While one exists, Ctrl-C does not end the command. It gets every Ctrl-C since it was made: make
+/// it before the text that offers Ctrl-C.
+pub struct Handler(Signal);
 
 impl Handler {
-    pub fn new() -> Self {
+    pub fn new() -> std::io::Result<Self> {
+        let signals = signal(SignalKind::interrupt())?;
         HANDLERS.fetch_add(1, Ordering::SeqCst);
-        Self(())
+        Ok(Self(signals))
+    }
+
+    /// Waits for Ctrl-C.
+    pub async fn interrupted(&mut self) {
+        self.0.recv().await;
     }
 }
 

@@ -142,7 +142,7 @@ impl Cli {
 
     /// Runs the command. The exit code is 0, or 1 with the reason on standard error.
     pub async fn run(self) -> ExitCode {
-        match self.execute().await {
+        match Box::pin(self.execute()).await {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => report::exit_code(&failure),
         }

@@ -43,7 +43,7 @@ impl Confirmation {
 
 /// Asks a question on standard error. Ctrl-C ends the command with 130.
 pub async fn answer(question: &str) -> Result<bool, Failure> {
-    let _handler = Handler::new();
+    let mut handler = Handler::new()?;
     let mut err = anstream::stderr();
     write!(err, "{question} [y/N] ")?;
     err.flush()?;
@@ -59,8 +59,7 @@ pub async fn answer(question: &str) -> Result<bool, Failure> {
             let line = line??;
             Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
         }
-        interrupted = tokio::signal::ctrl_c() => {
-            interrupted?;
+        () = handler.interrupted() => {
             writeln!(err)?;
             Err(CommandEnd::silent(ExitStatus::Interrupted).into())
         }

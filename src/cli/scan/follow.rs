@@ -16,25 +16,26 @@ const SECOND_SIGNAL: Duration = Duration::from_secs(3);
 
 /// Follows a scan until it has ended or waits for its caller.
 pub async fn follow(session: &ServiceSession, id: ScanId) -> Result<Scan, Failure> {
-    let _handler = Handler::new();
+    let mut handler = Handler::new()?;
     let following = progress::follow(&session.client, id, View::of(session));
     tokio::select! {
         scan = following => Ok(scan?),
-        interrupted = tokio::signal::ctrl_c() => {
-            interrupted?;
-            leave(session, id).await
-        }
+        () = handler.interrupted() => leave(session, id, handler).await,
     }
 }
 
 /// Says how to come back. A second Ctrl-C asks whether to cancel the scan.
-async fn leave(session: &ServiceSession, id: ScanId) -> Result<Scan, Failure> {
+async fn leave(
+    session: &ServiceSession,
+    id: ScanId,
+    mut handler: Handler,
+) -> Result<Scan, Failure> {
     anstream::eprintln!(
         "\n{id} goes on without this command\n  `farescan watch {id}` shows it again, `farescan cancel {id}` ends it"
     );
     if session.screen.interactive {
         anstream::eprintln!("  Ctrl-C again: cancel it?");
-        let second = tokio::time::timeout(SECOND_SIGNAL, tokio::signal::ctrl_c()).await;
+        let second = tokio::time::timeout(SECOND_SIGNAL, handler.interrupted()).await;
         if second.is_ok() {
             anstream::eprintln!();
             if question::answer("Cancel the scan? What was searched stays, and is billed.").await? {
