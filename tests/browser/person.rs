@@ -107,15 +107,17 @@ impl Chromium {
         wait_until(&format!("{path} is clicked"), clicked).await;
     }
 
-    /// The field with this label.
+    /// The field with this label, once the page has it.
     pub async fn field(&self, label: &str) -> WebElement {
         let path = format!("//label[normalize-space()={}]", quoted(label));
-        let found = async {
+        let find = async || {
             let label = self.driver.find(By::XPath(&path)).await?;
             let id = label.attr("for").await?.unwrap_or_default();
             self.driver.find(By::Id(&id)).await
         };
-        found
+        let is_there = async || find().await.is_ok();
+        wait_until(&format!("the field {label} is there"), is_there).await;
+        find()
             .await
             .unwrap_or_else(|error| panic!("the field {label}: {error}"))
     }

@@ -38,15 +38,15 @@ async fn a_digest_arrives_once_signed_and_as_documented() {
     test.run_at(280).await;
     let end = time(&test.shown().await["held"]["notify_at"]);
 
-    let sender = Sender::with_resolver(guard(), Arc::new(names)).unwrap();
-    let deliverer = deliver(test.pool(), sender.with_timeout(TRY_TIME));
     assert_eq!(test.pass(end).await.notified, 1);
     assert_eq!(test.pass(end).await.notified, 0);
-    // The pass was at the end of the night to come: its delivery is due only then.
+    // The pass was at the end of the night to come: its delivery is due only then. The deliverer
+    // starts afterwards: it would lock these rows in the other order.
     let due = "with d as (update deliveries set due_at = clock_timestamp() where due_at is not null returning *)
                update webhook_endpoints w set next_at = clock_timestamp() from d where w.monitor_id = d.monitor_id";
     execute!(test.pool(), due);
-    execute!(test.pool(), "notify farescan_delivery");
+    let sender = Sender::with_resolver(guard(), Arc::new(names)).unwrap();
+    let deliverer = deliver(test.pool(), sender.with_timeout(TRY_TIME));
     let delivered = "select count(*) from deliveries where status = 'delivered'";
     test.wait_for_count(delivered, 1).await;
     deliverer.stop().await;
