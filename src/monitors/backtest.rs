@@ -31,7 +31,7 @@ use crate::scans::plan::{earliest_today, plan};
 use crate::scans::preview;
 use crate::webhooks::Guard;
 
-/// The most searches of all evaluated runs: a year of 270 searches a day.
+/// The most searches of the first runs of all days: a year of 270 searches a day.
 const MAX_SEARCHES: usize = 100_000;
 /// The longest time for reading the history.
 const MAX_READING: Duration = Duration::from_secs(10);
@@ -111,7 +111,7 @@ pub async fn backtest(
 
 fn too_many(days: BacktestDays, most: usize) -> ValidationErrors {
     let expected = format!(
-        "fewer days, at most {most} of them with a slot: a backtest replays {MAX_SEARCHES} searches"
+        "fewer days, at most {most} of them with a slot: a backtest plans {MAX_SEARCHES} searches"
     );
     ValidationError::new("days", &days.to_value(), expected).into()
 }
@@ -132,24 +132,28 @@ fn replayed_slots(
         days: Vec::new(),
         months: ReplayedMonths::new(ceiling.map(|ceiling| ceiling.get())),
     };
-    let mut searches = 0_usize;
+    let (mut searches, mut days, mut planned_day) = (0_usize, 0, None);
     for slot in schedule.slots_after(since).take_while(|slot| *slot <= now) {
         found.slots += 1;
         let Some(planned) = plans.of(slot) else {
             continue;
         };
+        let day = slot.to_zoned(TimeZone::UTC).date();
+        if planned_day.replace(day) != Some(day) {
+            // A range with one fixed end has more dates on an earlier day. What a month's limit
+            // refuses counts too: it was planned.
+            searches += planned.cells.searches.len();
+            if searches > MAX_SEARCHES {
+                return Err(days);
+            }
+            days += 1;
+        }
         if !found.months.begins(schedule, slot, &planned) {
             continue;
         }
         found.runs += 1;
-        let day = slot.to_zoned(TimeZone::UTC).date();
         if found.days.last().is_some_and(|last| last.day == day) {
             continue;
-        }
-        // A range with one fixed end has more dates on an earlier day.
-        searches += planned.cells.searches.len();
-        if searches > MAX_SEARCHES {
-            return Err(found.days.len());
         }
         found.days.push(ReplayedDay { slot, day, planned });
     }

@@ -2,6 +2,7 @@
 //! rules 85 to 89). Not here: which prices (`alerts`), the scan (`scans::confirm`).
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use sqlx::PgPool;
@@ -16,6 +17,10 @@ use crate::webhooks::MonitorLock;
 
 /// The most prices of one rule that a run confirms. Those of the scope `cell` may be thousands.
 pub(super) const MAX_OF_RULE: usize = 10;
+
+/// The longest pause of the caller's lane with which a confirmation begins. Alerts of the run's other
+/// rules wait too, and a quota may be exhausted for weeks.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
 /// What opens the key of a monitor.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +57,9 @@ pub(super) async fn begin(
     if store::has_later_run(lock.conn(), slot).await? {
         return refused("the next run had begun");
     }
-    if let Some(refusal) = store::lane_refusal(lock.conn(), slot.tenant, monitor.api).await? {
+    if let Some(refusal) =
+        store::lane_refusal(lock.conn(), slot.tenant, monitor.api, Some(LONGEST_WAIT)).await?
+    {
         return refused(&refusal);
     }
     let month_left = month_left(lock, &monitor, slot).await?;

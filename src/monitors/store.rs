@@ -6,6 +6,8 @@ pub(super) mod held;
 mod lists;
 mod slots;
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
 use serde_json::Value;
@@ -311,17 +313,22 @@ pub(super) async fn delete(
     Ok(())
 }
 
-/// Why the tenant's lane waits for a valid key, if it does.
+/// Why the tenant's lane waits, if it waits for a valid key, or for anything longer than
+/// `longest_wait`.
 pub(super) async fn lane_refusal(
     conn: &mut PgConnection,
     tenant: TenantId,
     api: Api,
+    longest_wait: Option<Duration>,
 ) -> sqlx::Result<Option<String>> {
     let reason = sqlx::query_scalar!(
         "select pause_reason from lanes
-         where tenant_id = $1 and api = $2 and pause_reason in ('key_rejected', 'not_subscribed') and paused_until > clock_timestamp()",
+         where tenant_id = $1 and api = $2 and paused_until > clock_timestamp()
+           and (pause_reason in ('key_rejected', 'not_subscribed')
+                or paused_until > clock_timestamp() + make_interval(secs => $3::float8))",
         tenant.uuid(),
         api.as_str(),
+        longest_wait.map(|wait| wait.as_secs_f64()),
     );
     Ok(reason.fetch_optional(conn).await?.flatten())
 }

@@ -356,7 +356,7 @@ pub(super) async fn cancel_scan(scan: &mut LockedScan<'_>, now: Timestamp) -> sq
 }
 
 /// Keeps the answers of items that are about to be searched once more, until that search has ended
-/// (`settle_confirmations`).
+/// (`settle_confirmations`). The price is text: a JSON number would be rounded on its way.
 pub(super) async fn keep_answers(
     scan: &mut LockedScan<'_>,
     items: &[EndedItem],
@@ -367,7 +367,7 @@ pub(super) async fn keep_answers(
     sqlx::query!(
         "update scan_items i
          set earlier = jsonb_build_object(
-                 'kept_status', i.search_status, 'kept_reason', i.reason, 'kept_results', i.results, 'kept_price', i.best_price,
+                 'kept_status', i.search_status, 'kept_reason', i.reason, 'kept_results', i.results, 'kept_price', i.best_price::text,
                  'kept_currency', i.currency, 'kept_at', i.observed_at, 'kept_latency', i.latency_ms,
                  'kept_offer', (select to_jsonb(o) from item_offers o where o.tenant_id = $1 and o.item_id = i.item_id))
          where i.tenant_id = $1 and i.item_id = any ($2)",

@@ -182,6 +182,94 @@ async fn a_price_that_is_gone_fires_nothing_and_the_new_one_counts() {
     test.close().await;
 }
 
+/// The rule sees the lowest price of the scan. Another date may have become that, unconfirmed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_price_that_was_not_searched_again_hides_no_confirmed_one() {
+    let test = AlertTest::open().await;
+    let id = test.monitor(&dates(2, &below(250))).await;
+    test.sell(&[&[199, 201], &[200]]);
+    let before = test.upstream.count();
+    let slot = test.run_twice(&id).await;
+    assert_eq!(judged(&slot), [&json!(1), &json!(0)], "{slot}");
+    assert_eq!(test.upstream.count() - before, 3);
+    let alert = &test.alerts(&id).await[0];
+    assert_eq!(
+        [&alert["price"], &alert["found_first"]["price"]],
+        [&json!(201), &json!(199)],
+        "{alert}"
+    );
+    assert!(!test.is_armed(&id).await);
+    test.close().await;
+}
+
+/// A quota may be exhausted for weeks, and the other rules of the run would wait too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lane_that_waits_for_long_confirms_nothing() {
+    let test = AlertTest::open().await;
+    test.respond_with(|asked| fares(&[150], asked));
+    for (pause, judgement, reason) in [
+        ("1 hour", [json!(0), json!(1)], Some("quota_exhausted")),
+        ("1 minute", [json!(1), json!(0)], None),
+    ] {
+        let id = test.monitor(&dates(1, &below(200))).await;
+        let slot = test.next_slot(&id).await;
+        test.tick(slot).await;
+        test.all_ended().await;
+        let before = test.upstream.count();
+        execute!(
+            test.pool(),
+            "update lanes set paused_until = clock_timestamp() + $1::interval, pause_reason = 'quota_exhausted'",
+            pause
+        );
+        test.tick(slot + MOMENT).await;
+        let shown = test.slot(&id, slot).await;
+        execute!(
+            test.pool(),
+            "update lanes set paused_until = null, pause_reason = null, next_at = clock_timestamp()"
+        );
+        let shown = match reason {
+            Some(reason) => {
+                let expected = format!("prices were not confirmed: {reason}");
+                assert_eq!(shown["reason"], json!(expected), "{shown}");
+                assert_eq!(test.upstream.count(), before);
+                shown
+            }
+            None => {
+                assert_eq!(shown["judged"], Value::Null, "{shown}");
+                execute!(test.pool(), "notify farescan_lane");
+                test.second_half(&id, slot).await
+            }
+        };
+        assert_eq!(judged(&shown), judgement.each_ref(), "{shown}");
+    }
+    test.close().await;
+}
+
+/// The first answer counts while its price is searched once more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_confirms_its_only_price_is_not_stale() {
+    let test = AlertTest::open().await;
+    for (kept_hours_before, fired) in [(1, 0), (48, 1)] {
+        let rules = json!([below(200)[0], {"type": "stale", "runs": 1}]);
+        let (id, slot, _, gate) = test.waiting(&dates(1, &rules)).await;
+        let next = test.next_slot(&id).await;
+        let kept_at = next - jiff::SignedDuration::from_hours(kept_hours_before);
+        let changed = execute!(
+            test.pool(),
+            "update scan_items set earlier = jsonb_set(earlier, '{kept_at}', to_jsonb($1::text)) where earlier is not null",
+            kept_at.to_string()
+        );
+        assert_eq!(changed, 1);
+        test.tick(next).await;
+        assert_eq!(test.outcomes(&id).await[0], "overlap");
+        let shown = test.slot(&id, next).await;
+        assert_eq!(shown["judged"]["fired"], json!(fired), "{shown}");
+        gate.open();
+        test.second_half(&id, slot).await;
+    }
+    test.close().await;
+}
+
 /// The second search does not complete: the first answer stays, and so does the rule.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_search_that_fails_leaves_answer_and_rule_as_they_were() {
@@ -470,7 +558,7 @@ async fn a_run_is_not_confirmed_after_the_next_one_has_begun() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancel_and_a_removal_leave_the_answer_that_was_there() {
+async fn a_cancel_leaves_the_answer_that_was_there() {
     let test = AlertTest::open().await;
     let (id, slot, scan, gate) = test.waiting(&dates(1, &below(200))).await;
     test.command(&scan, "cancel", &json!({})).await;
@@ -544,16 +632,14 @@ async fn a_monitor_may_be_paused_changed_or_deleted_meanwhile() {
     );
 
     // Another rule meanwhile: it fires on nothing that was not searched once more.
-    let (id, slot, _, gate) = test.waiting(&dates(1, &below(200))).await;
-    test.patch(
-        &id,
-        &json!({"alerts": [{"type": "price_below", "amount": 100, "confirm": 1}]}),
-    )
-    .await;
-    gate.open();
+    let id = test.monitor(&dates(2, &below(200))).await;
+    test.sell(&[&[150], &[180]]);
+    let (slot, _) = test.first_half(&id).await;
+    let of_cells = json!([{"type": "price_below", "amount": 200, "scope": "cell", "confirm": 1}]);
+    test.patch(&id, &json!({ "alerts": of_cells })).await;
     assert_eq!(
         judged(&test.second_half(&id, slot).await),
-        [&json!(0), &json!(0)]
+        [&json!(1), &json!(1)]
     );
 
     // Another search meanwhile: the run is not evaluated.

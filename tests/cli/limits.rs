@@ -184,6 +184,7 @@ async fn an_edit_that_may_cost_more_shows_the_month_and_asks() {
         &["--max-requests-per-month", "none"],
         &["--cron", "0 * * * *"],
         &["--timezone", "UTC"],
+        &["--alert", "new_low,confirm=1"],
     ] {
         let refused = run(more);
         assert!(

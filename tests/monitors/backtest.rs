@@ -178,8 +178,13 @@ async fn a_backtest_has_limits_and_the_faults_of_a_monitor() {
     assert_eq!(refused.kind(), "400 invalid_request");
     assert_eq!(
         refused.message(),
-        "`days`: found 366; expected fewer days, at most 333 of them with a slot: a backtest replays 100000 searches"
+        "`days`: found 366; expected fewer days, at most 333 of them with a slot: a backtest plans 100000 searches"
     );
+    // Runs that the limit of a month refuses are planned too.
+    let mut limited = monitor(&dates, &json!([]));
+    limited["max_requests_per_month"] = json!(300);
+    let also = fixture.app.ask("POST", path, Some(&limited)).await;
+    assert_eq!(also.message(), refused.message());
     let wrong = monitor(
         &dates[..1],
         &json!([{"type": "percentile_at_most", "percentile": 91}]),
@@ -231,7 +236,7 @@ async fn the_limit_counts_the_dates_of_a_range_with_one_fixed_end() {
         (
             "400 invalid_request",
             format!(
-                "`days`: found 366; expected fewer days, at most {most} of them with a slot: a backtest replays 100000 searches"
+                "`days`: found 366; expected fewer days, at most {most} of them with a slot: a backtest plans 100000 searches"
             )
         )
     );

@@ -153,7 +153,9 @@ fn may_cost_more(patch: &Map<String, Value>, monitor: &Monitor) -> bool {
         let old = monitor.requests.max_per_month.map(u64::from);
         old.is_some_and(|old| new.as_u64().is_none_or(|new| new > old))
     });
-    patch.contains_key("schedule") || patch.contains_key("scan") || raises_limit
+    let rules = patch.get("alerts").and_then(Value::as_array);
+    let confirms = rules.is_some_and(|rules| rules.iter().any(|rule| rule["confirm"] == 1));
+    patch.contains_key("schedule") || patch.contains_key("scan") || raises_limit || confirms
 }
 
 /// Shows the forecast of the changed monitor and asks.
@@ -164,8 +166,8 @@ async fn ask(
     patch: &Map<String, Value>,
 ) -> Result<(), Failure> {
     let scan: Value = monitor.scan.read()?;
-    let mut body = json!({"name": monitor.name, "schedule": monitor.schedule, "scan": scan, "max_requests_per_month": monitor.requests.max_per_month});
-    for field in ["schedule", "scan", "max_requests_per_month"] {
+    let mut body = json!({"name": monitor.name, "schedule": monitor.schedule, "scan": scan, "alerts": monitor.alerts, "max_requests_per_month": monitor.requests.max_per_month});
+    for field in ["schedule", "scan", "alerts", "max_requests_per_month"] {
         if let Some(new) = patch.get(field) {
             body[field] = new.clone();
         }

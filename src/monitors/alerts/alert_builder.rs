@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::apply_rule::FiringCause;
 use super::rule_key::RuleKey;
 use super::rule_traits::{PastNeed, RuleTraits};
-use super::run_snapshot::{LowestPrice, RunSnapshot};
+use super::run_snapshot::{LowestPrice, RunSnapshot, ScopeView};
 use super::state::{PricePoint, RuleMemory, ScopeState};
 use crate::contract::Api;
 use crate::contract::SearchStatus;
@@ -59,9 +59,19 @@ pub(super) struct Firing {
 }
 
 impl Firing {
+    /// The firing with its price in a view, which the state after it has too.
+    pub(super) fn with_price_of(mut self, view: &ScopeView) -> Self {
+        let at = self.fired.price;
+        self.price = at.and_then(|at| view.offers().nth(at)).cloned();
+        if let Some(price) = &self.price {
+            self.after.last_fired = Some(price.mark());
+        }
+        self
+    }
+
     /// The sort key: the whole scan before its cells, then the strongest first. It does not depend
     /// on the order of the cells.
-    fn rank(&self) -> (bool, std::cmp::Reverse<Decimal>, usize, &str) {
+    pub(super) fn rank(&self) -> (bool, std::cmp::Reverse<Decimal>, usize, &str) {
         (
             !self.key.is_empty(),
             std::cmp::Reverse(self.fired.strength),
@@ -71,18 +81,34 @@ impl Firing {
     }
 }
 
-/// The strongest firings of a run, and the count of all.
-#[derive(Debug, Default)]
+/// The strongest firings, and the count of all.
+#[derive(Debug)]
 pub(super) struct StrongestFirings {
     pub(super) count: usize,
+    most: usize,
     firings: Vec<Firing>,
 }
 
+impl Default for StrongestFirings {
+    fn default() -> Self {
+        Self::at_most(MAX_STORED_ALERTS)
+    }
+}
+
 impl StrongestFirings {
+    /// Keeps so many.
+    pub(super) const fn at_most(most: usize) -> Self {
+        Self {
+            count: 0,
+            most,
+            firings: Vec::new(),
+        }
+    }
+
     pub(super) fn add(&mut self, firing: Firing) {
         self.count += 1;
         self.firings.push(firing);
-        if self.firings.len() >= 2 * MAX_STORED_ALERTS {
+        if self.firings.len() >= 2 * self.most {
             self.cut();
         }
     }
@@ -90,7 +116,7 @@ impl StrongestFirings {
     fn cut(&mut self) {
         self.firings
             .sort_by(|one, other| one.rank().cmp(&other.rank()));
-        self.firings.truncate(MAX_STORED_ALERTS);
+        self.firings.truncate(self.most);
     }
 
     pub(super) fn in_order(mut self) -> Vec<Firing> {

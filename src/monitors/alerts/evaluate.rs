@@ -17,7 +17,7 @@ use super::store::{self, EvaluationRecord};
 use crate::contract::monitors::{Alert, MonitorAlerts, Rule};
 use crate::db;
 use crate::ids::{MonitorId, TenantId};
-use crate::monitors::confirm::{self, Begun, KeyAccess, MAX_OF_RULE};
+use crate::monitors::confirm::{self, Begun, KeyAccess};
 use crate::monitors::store::{FirstPrice, StoredConfirmation, UnevaluatedSlot};
 use crate::scans::cells;
 use crate::webhooks::MonitorLock;
@@ -218,12 +218,10 @@ impl EvaluatedRun {
             fired,
             not_comparable,
             unconfirmed,
+            to_confirm,
             ..
         } = evaluation;
-        let unconfirmed_count = unconfirmed.count;
-        let to_confirm = run.map_or_else(Vec::new, |run| {
-            prices_to_confirm(run, unconfirmed.in_order())
-        });
+        let to_confirm = run.map_or_else(Vec::new, |run| prices_to_confirm(run, to_confirm));
         let all = fired.count;
         let alerts = alert_builder::build_alerts(run_info, rules, run, &fired.in_order());
         let event = (all > 0).then(|| alert_builder::webhook_event(run_info, all, &alerts));
@@ -233,7 +231,7 @@ impl EvaluatedRun {
             stored: alerts.len(),
             not_comparable,
             implausible: run.map_or(0, RunSnapshot::count_implausible),
-            unconfirmed: unconfirmed_count,
+            unconfirmed,
             failure,
         };
         Ok(Self {
@@ -246,17 +244,13 @@ impl EvaluatedRun {
     }
 }
 
-/// The prices of firings that wait for a second search, each item once, at most [`MAX_OF_RULE`] of
-/// each rule.
-fn prices_to_confirm(run: &RunSnapshot, firings: Vec<Firing>) -> Vec<FirstPrice> {
-    let mut of_rule = HashMap::<usize, usize>::new();
+/// The prices of firings that wait for a second search, the strongest first, each item once.
+fn prices_to_confirm(run: &RunSnapshot, mut firings: Vec<Firing>) -> Vec<FirstPrice> {
+    firings.sort_by(|one, other| one.rank().cmp(&other.rank()));
     let mut found = Vec::<FirstPrice>::new();
-    for firing in firings {
-        let Some(price) = firing.price else { continue };
-        let count = of_rule.entry(firing.rule).or_default();
-        *count += 1;
+    for price in firings.into_iter().filter_map(|firing| firing.price) {
         let item = run.item_of(&price);
-        if *count <= MAX_OF_RULE && found.iter().all(|other| other.item != item) {
+        if found.iter().all(|other| other.item != item) {
             found.push(FirstPrice {
                 item,
                 price: price.amount,

@@ -5,13 +5,15 @@ use std::collections::HashMap;
 use super::alert_builder::{Firing, StrongestFirings};
 use super::apply_rule::apply_rule;
 use super::rule_traits::{RuleSubject, RuleTraits};
-use super::run_snapshot::{LowestPrice, RunSnapshot, ScopeView, has_searches};
+use super::run_snapshot::{RunSnapshot, ScopeView, has_searches};
 use super::state::{ScopeState, ScopeStates, state_key};
 use crate::contract::SearchStatus;
 use crate::contract::monitors::{Rule, RuleScope};
 use crate::contract::scans::{Parity, ParityVerdict};
 use crate::ids::ItemId;
+use crate::monitors::confirm::MAX_OF_RULE;
 use crate::monitors::store::FirstPrice;
+use crate::scans::cells::CellItem;
 
 /// The key of the state of the whole scan. No cell has it.
 pub(super) const WHOLE_SCAN: &str = "";
@@ -22,9 +24,11 @@ pub(super) struct Evaluation {
     pub(super) fired: StrongestFirings,
     /// The number of rule evaluations, by cell, whose prices or markets were not comparable.
     pub(super) not_comparable: usize,
-    /// Firings of rules with `confirm` on prices that no second search has found. They have not
-    /// fired, and the states are those before the run.
-    pub(super) unconfirmed: StrongestFirings,
+    /// The number of firings of rules with `confirm` on prices that no second search has found. They
+    /// have not fired, and the states are those before the run.
+    pub(super) unconfirmed: usize,
+    /// The strongest of these of each rule.
+    pub(super) to_confirm: Vec<Firing>,
     confirm: ConfirmMode,
 }
 
@@ -67,6 +71,7 @@ impl Evaluation {
             rule,
             before,
             after: ScopeStates::new(),
+            unconfirmed: StrongestFirings::at_most(MAX_OF_RULE),
             evaluation: self,
         };
         match (run, RuleTraits::of(rule).subject, rule_scope(rule)) {
@@ -80,7 +85,12 @@ impl Evaluation {
                 evaluation.cells(run);
             }
         }
-        evaluation.after
+        let RuleEvaluation {
+            after, unconfirmed, ..
+        } = evaluation;
+        self.unconfirmed += unconfirmed.count;
+        self.to_confirm.extend(unconfirmed.in_order());
+        after
     }
 }
 
@@ -108,6 +118,7 @@ struct RuleEvaluation<'a> {
     rule: &'a Rule,
     before: ScopeStates,
     after: ScopeStates,
+    unconfirmed: StrongestFirings,
     evaluation: &'a mut Evaluation,
 }
 
@@ -210,71 +221,93 @@ impl RuleEvaluation<'_> {
 
     fn evaluate_scope(
         &mut self,
-        EvaluatedScope { key, cell, parity }: EvaluatedScope<'_>,
+        scope: EvaluatedScope<'_>,
         requested_currency: &str,
         view: &ScopeView,
         run: Option<&RunSnapshot>,
     ) {
-        let key = state_key(self.rule, key).into_owned();
+        let key = state_key(self.rule, scope.key).into_owned();
         let before = self
             .before
             .remove(&key)
             .unwrap_or_else(|| ScopeState::new(self.rule));
-        let mut step = apply_rule(self.rule, requested_currency, &before, view);
+        let step = apply_rule(self.rule, requested_currency, &before, view);
         self.evaluation.not_comparable += usize::from(step.not_comparable);
-        if let Some(fired) = step.fired {
-            let price = fired.price.and_then(|at| view.offers().nth(at)).cloned();
-            if let Some(price) = &price {
-                step.after.last_fired = Some(price.mark());
+        let Some(fired) = step.fired else {
+            self.after.insert(key, step.after);
+            return;
+        };
+        let firing = Firing {
+            rule: self.index,
+            key: key.clone(),
+            cell: scope.cell,
+            fired,
+            price: None,
+            parity: scope.parity,
+            found_first: None,
+            before,
+            after: step.after,
+        };
+        match self.confirmed(firing.with_price_of(view), requested_currency, run) {
+            Ok(firing) => {
+                self.after.insert(key, firing.after.clone());
+                self.evaluation.fired.add(firing);
             }
-            let after = step.after.clone();
-            let confirmation = self.confirmation(run, price.as_ref());
-            let firing = Firing {
-                rule: self.index,
-                key: key.clone(),
-                cell,
-                fired,
-                price,
-                parity,
-                found_first: confirmation.clone().ok().flatten(),
-                before,
-                after,
-            };
-            if confirmation.is_err() {
+            Err(firing) => {
                 self.after.insert(key, firing.before.clone());
-                self.evaluation.unconfirmed.add(firing);
-                return;
+                self.unconfirmed.add(*firing);
             }
-            self.evaluation.fired.add(firing);
         }
-        self.after.insert(key, step.after);
     }
 
-    /// Whether the rule may fire on a price: with the price as it was found first, if a second
-    /// search had to find it.
-    fn confirmation(
+    /// The firing if no second search has to find its price, or one has; otherwise the one that the
+    /// rule has on the prices that were found again: a lower one that was not hides none of them.
+    /// `Err`: none.
+    fn confirmed(
         &self,
+        firing: Firing,
+        requested_currency: &str,
         run: Option<&RunSnapshot>,
-        price: Option<&LowestPrice>,
-    ) -> Result<Option<FirstPrice>, Unconfirmed> {
+    ) -> Result<Firing, Box<Firing>> {
         let ConfirmMode::Demanded(searched) = &self.evaluation.confirm else {
-            return Ok(None);
+            return Ok(firing);
         };
         if !self.rule.confirms() {
-            return Ok(None);
+            return Ok(firing);
         }
-        let (run, price) = run.zip(price).ok_or(Unconfirmed)?;
-        let (cell, item) = price.location;
-        let seen = &run.cells.all[cell].items[item].observation;
-        searched
-            .get(&seen.item)
-            .filter(|first| price.at > first.at && seen.search_status == Some(SearchStatus::Ok))
-            .cloned()
-            .map(Some)
-            .ok_or(Unconfirmed)
+        let Some(run) = run.filter(|_| !searched.is_empty()) else {
+            return Err(Box::new(firing));
+        };
+        let found_first = |found: &CellItem| {
+            let seen = &found.observation;
+            let first = searched.get(&seen.item)?;
+            // The searches may have run on machines with different clocks.
+            let was_found =
+                found.observed_at != Some(first.at) && seen.search_status == Some(SearchStatus::Ok);
+            was_found.then_some(first)
+        };
+        let with_first = |firing: Firing| {
+            let first = firing.price.as_ref().map(|price| run.found(price));
+            match first.and_then(&found_first) {
+                Some(first) => Ok(Firing {
+                    found_first: Some(first.clone()),
+                    ..firing
+                }),
+                None => Err(Box::new(firing)),
+            }
+        };
+        with_first(firing).or_else(|firing| {
+            let view = run.view_of(firing.cell, |found| found_first(found).is_some());
+            let step = apply_rule(self.rule, requested_currency, &firing.before, &view);
+            let Some(fired) = step.fired else {
+                return Err(firing);
+            };
+            let confirmed = Firing {
+                fired,
+                after: step.after,
+                ..(*firing).clone()
+            };
+            with_first(confirmed.with_price_of(&view)).map_err(|_| firing)
+        })
     }
 }
-
-/// No second search has found the price.
-#[derive(Debug, Clone, Copy)]
-struct Unconfirmed;

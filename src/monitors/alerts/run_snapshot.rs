@@ -197,8 +197,13 @@ impl RunSnapshot {
 
     /// The item that has a price.
     pub(super) fn item_of(&self, price: &LowestPrice) -> ItemId {
+        self.found(price).observation.item
+    }
+
+    /// The search that found a price.
+    pub(super) fn found(&self, price: &LowestPrice) -> &CellItem {
         let (cell, item) = price.location;
-        self.cells.all[cell].items[item].observation.item
+        &self.cells.all[cell].items[item]
     }
 
     pub(super) fn cell(&self, key: &str) -> Option<&ScanCell> {
@@ -230,7 +235,7 @@ impl RunSnapshot {
             let are_searched = || self.cells.searched_known_low || cells().all(has_searches);
             anchored || are_searched() && cells().filter(|cell| has_searches(cell)).all(whole)
         };
-        let mut view = view_of_cells(self.cells.all.iter().enumerate());
+        let mut view = view_of_cells(self.cells.all.iter().enumerate(), |_| true);
         for price in view.offers_mut() {
             price.past = self.past.get(&self.item_of(price)).cloned();
             price.is_firm = is_known(&price.currency);
@@ -242,10 +247,30 @@ impl RunSnapshot {
     /// The view of one cell.
     pub(super) fn cell_view(&self, index: usize) -> ScopeView {
         let cell = &self.cells.all[index];
-        let mut view = view_of_cells(std::iter::once((index, cell)));
+        let mut view = view_of_cells(std::iter::once((index, cell)), |_| true);
         for price in view.offers_mut() {
             price.past = self.past.get(&self.item_of(price)).cloned();
             price.is_firm = is_complete(cell, &price.currency);
+        }
+        view
+    }
+
+    /// The view of some searches of one cell or of the whole scan. Nothing is known about the others,
+    /// so no price is firm.
+    pub(super) fn view_of(
+        &self,
+        cell: Option<usize>,
+        is_seen: impl Fn(&CellItem) -> bool,
+    ) -> ScopeView {
+        let cells = self.cells.all.iter().enumerate();
+        let cells = cells.filter(|(index, _)| cell.is_none_or(|cell| cell == *index));
+        let mut view = view_of_cells(cells, is_seen);
+        for price in view.offers_mut() {
+            price.past = self.past.get(&self.item_of(price)).cloned();
+            price.cell = match cell {
+                None => Some(short_key(&self.cells.all[price.location.0].key).into_owned()),
+                Some(_) => None,
+            };
         }
         view
     }
@@ -351,15 +376,19 @@ fn is_unreadable(seen: &ItemObservation) -> bool {
     seen.search_status == Some(SearchStatus::Ok) && seen.price.is_none() && seen.reason.is_none()
 }
 
-/// The combined view of some cells, with prices that are not firm.
-fn view_of_cells<'a>(cells: impl Iterator<Item = (usize, &'a ScanCell)>) -> ScopeView {
+/// The combined view of the searches of some cells that `is_seen` accepts, with prices that are not
+/// firm.
+fn view_of_cells<'a>(
+    cells: impl Iterator<Item = (usize, &'a ScanCell)>,
+    is_seen: impl Fn(&CellItem) -> bool,
+) -> ScopeView {
     let mut lowest = BTreeMap::<&str, ((bool, Decimal, i32), LowestPrice)>::new();
     let (mut wanted, mut nothing) = (false, true);
     let mut answered = None;
     for (index, cell) in cells {
         for (at, searched) in cell.items.iter().enumerate() {
             let seen = &searched.observation;
-            if seen.state == ItemState::Skipped {
+            if seen.state == ItemState::Skipped || !is_seen(searched) {
                 continue;
             }
             wanted = true;

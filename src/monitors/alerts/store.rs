@@ -180,7 +180,8 @@ pub(super) async fn insert_alerts(
 }
 
 /// Whether a search of the monitor was answered since the previous slot of its schedule: then the
-/// run is slow, not stuck. Missed slots do not count.
+/// run is slow, not stuck. Missed slots do not count. An item that is searched once more has
+/// the answer that it keeps.
 pub(super) async fn is_answered_since_slot_before(
     conn: &mut PgConnection,
     slot: &UnevaluatedSlot,
@@ -198,8 +199,10 @@ pub(super) async fn is_answered_since_slot_before(
                select from scans s join scan_items i on i.tenant_id = s.tenant_id and i.scan_id = s.scan_id
                where s.tenant_id = $1 and s.monitor_id = $2
                  and (s.finished_at is null or s.finished_at >= coalesce($3, '-infinity'::timestamptz))
-                 and coalesce(i.reused_at, i.observed_at) >= coalesce($3, '-infinity'::timestamptz) and i.state = 'done'
-                 and (i.search_status in ('ok', 'empty') or i.search_status = 'partial' and i.best_price is not null)
+                 and case when i.earlier is not null then (i.earlier ->> 'kept_at')::timestamptz >= coalesce($3, '-infinity'::timestamptz)
+                          else coalesce(i.reused_at, i.observed_at) >= coalesce($3, '-infinity'::timestamptz) and i.state = 'done'
+                               and (i.search_status in ('ok', 'empty') or i.search_status = 'partial' and i.best_price is not null)
+                     end
            ) as "is_answered!""#,
         slot.tenant.uuid(),
         slot.monitor.uuid(),

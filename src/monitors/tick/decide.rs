@@ -206,7 +206,7 @@ impl Ticker {
         let decided =
             |outcome, reason| Ok(NewestSlot::Decided(decision(due.slot, outcome, reason)));
         let failed = |reason: String| decided(SlotOutcome::Failed, Some(reason));
-        if let Some(refusal) = store::lane_refusal(conn, due.tenant, due.monitor.api).await? {
+        if let Some(refusal) = store::lane_refusal(conn, due.tenant, due.monitor.api, None).await? {
             return failed(refusal);
         }
         for run in store::active_runs(conn, due.tenant, due.id).await? {

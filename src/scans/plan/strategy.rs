@@ -119,7 +119,11 @@ pub(super) fn planned(
     match Strategy::read(strategy) {
         Ok(Strategy::Find(find)) => {
             let max_risk = find.max_risk_or_default().get();
-            let below = below_price(&find, faults)?;
+            if let Some(fault) = wrong_price(&find) {
+                faults.push(fault);
+                return None;
+            }
+            let below = find.below.as_ref().map(PriceLimit::get);
             let asked = ("strategy.find", Asks::Find { below, max_risk });
             question(context, asked, axes, items, faults).map(PlannedStrategy::Question)
         }
@@ -190,15 +194,11 @@ fn two_phase(coarse_step: usize, refine: usize, axes: &Axes, range: usize) -> Tw
     }
 }
 
-/// The price that one below is looked for; the outer `None`: it is missing, or not asked for.
-fn below_price(find: &FindStrategy, faults: &mut ValidationErrors) -> Option<Option<Decimal>> {
+/// The fault of a price that is missing, or that the goal does not ask for.
+fn wrong_price(find: &FindStrategy) -> Option<ValidationError> {
     match (find.find, &find.below) {
-        (FindGoal::Cheapest, None) => Some(None),
-        (FindGoal::Below, Some(price)) => Some(Some(price.get())),
-        (goal, price) => {
-            refuse_price("find", goal.as_str(), price.as_ref(), faults);
-            None
-        }
+        (FindGoal::Cheapest, None) | (FindGoal::Below, Some(_)) => None,
+        (goal, price) => Some(price_fault("find", goal.as_str(), price.as_ref())),
     }
 }
 
@@ -209,21 +209,16 @@ fn watch_question(watch: &WatchStrategy, faults: &mut ValidationErrors) -> Optio
         (WatchGoal::EveryDate, None) => Some(WatchQuestion::EveryDate),
         (WatchGoal::Below, Some(price)) => Some(WatchQuestion::Below(price.get())),
         (goal, price) => {
-            refuse_price("watch", goal.as_str(), price.as_ref(), faults);
+            faults.push(price_fault("watch", goal.as_str(), price.as_ref()));
             None
         }
     }
 }
 
 /// The price belongs to the goal `below`, and to nothing else.
-fn refuse_price(
-    field: &str,
-    goal: &str,
-    price: Option<&PriceLimit>,
-    faults: &mut ValidationErrors,
-) {
+fn price_fault(field: &str, goal: &str, price: Option<&PriceLimit>) -> ValidationError {
     let path = "strategy.below";
-    faults.push(match price {
+    match price {
         Some(price) => {
             let expected =
                 format!("no price: `{field}` is `{goal}`, and only `below` asks for one");
@@ -236,7 +231,7 @@ fn refuse_price(
                 format!("{of}, the price that `{field}` `below` asks for"),
             )
         }
-    });
+    }
 }
 
 /// Plans a question; the path is that of its field.

@@ -5,9 +5,10 @@
 //! monitors and webhooks, its lanes, items, the history of its products (`series`, `latest_prices`,
 //! in the order of their keys), scans, and the row of `tenants` last. A submission, a record of
 //! calls (`open_calls`, `record_calls`, then `store::acceptance`), abandoned claims and a relocation
-//! therefore wait for each other and never deadlock. There are two exceptions, where the database
+//! therefore wait for each other and never deadlock. There are three exceptions, where the database
 //! ends one of two transactions, and it is tried again: the removal of an unaccepted caller may meet
-//! a late refusal, and a call whose row a failover lost locks its scan first (`restore_calls`).
+//! a late refusal, a call whose row a failover lost locks its scan first (`restore_calls`), and an
+//! evaluation that searches prices once more, which has read its scan, may meet the scan's deletion.
 
 use jiff::Timestamp;
 use jiff_sqlx::{Date, ToSqlx as _};

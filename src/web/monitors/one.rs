@@ -283,7 +283,7 @@ fn stats(monitor: &Monitor, runs: &[RunPrice], watch: Option<&WatchProgress>) ->
                 }
             }
             div class="stat" {
-                div class="label" { "Last " (recent.len()) " runs" }
+                div class="label" { "Last " (parts::counted(recent.len() as u64, "run")) }
                 (price_line(&monitor.name, recent))
             }
             @if let Some(watch) = watch { (watch_stat(watch)) }

@@ -38,7 +38,7 @@ fn without_a_second_search_nothing_fires_and_the_state_stays() {
         let before = evaluation.evaluate_rule(0, &rule, ScopeStates::new(), Some(&run(before, 0)));
         let after = evaluation.evaluate_rule(0, &rule, before.clone(), Some(&run(fires, 1)));
         assert_eq!(
-            (evaluation.fired.count, evaluation.unconfirmed.count),
+            (evaluation.fired.count, evaluation.unconfirmed),
             (0, 1),
             "{rule:?}"
         );
@@ -47,7 +47,7 @@ fn without_a_second_search_nothing_fires_and_the_state_stays() {
 }
 
 #[test]
-fn a_second_search_has_to_be_later_and_complete() {
+fn a_second_search_has_to_be_another_and_complete() {
     for (rule, before, fires) in rules() {
         let mut first = Evaluation::default();
         let before = first.evaluate_rule(0, &rule, ScopeStates::new(), Some(&run(before, 0)));
