@@ -8,7 +8,7 @@
 //!
 //! The same task records that the marketplace accepted a key (docs/decisions/0029).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -167,30 +167,32 @@ async fn record_accepted(
     Ok(())
 }
 
-/// The caller of each charge. Of a key that nobody has, it is the caller whose key was rotated since
-/// the call began (security.md, rule 10).
+/// The caller of each charge. If its key was rotated since the call began, it is the caller who had it
+/// then, even if somebody has the key anew (security.md, rule 10).
 async fn owners(pool: &PgPool, batch: &[PendingCharge]) -> sqlx::Result<Vec<Option<TenantId>>> {
     let fingerprints: Vec<_> = batch
         .iter()
         .flat_map(|charge| &charge.fingerprints)
         .collect();
     let tenants = tenants::store::find_all(pool, &fingerprints).await?;
-    let mut owners = Vec::with_capacity(batch.len());
-    for PendingCharge {
-        fingerprints,
-        usage,
-    } in batch
-    {
-        let mut known = fingerprints.iter().filter_map(|one| tenants.get(one));
-        owners.push(match (known.next(), usage.began_at) {
-            (None, Some(began_at)) => {
-                let mut conn = pool.acquire().await?;
-                tenants::rotate::rotated_since(&mut conn, fingerprints, began_at).await?
-            }
-            (known, _) => known.copied(),
+    // After the look-up: a rotation that it does not see yet is then seen here.
+    let first = batch
+        .iter()
+        .filter_map(|charge| charge.usage.began_at)
+        .min();
+    let rotated = match first {
+        Some(first) => tenants::rotate::all_rotated_since(pool, &fingerprints, first).await?,
+        None => HashMap::new(),
+    };
+    let owners = batch.iter().map(|charge| {
+        let of_rotation = charge.fingerprints.iter().find_map(|fingerprint| {
+            let (tenant, rotated_at) = rotated.get(fingerprint)?;
+            (charge.usage.began_at? <= *rotated_at).then_some(*tenant)
         });
-    }
-    Ok(owners)
+        let known = || charge.fingerprints.iter().find_map(|one| tenants.get(one));
+        of_rotation.or_else(|| known().copied())
+    });
+    Ok(owners.collect())
 }
 
 async fn update_lanes(pool: &PgPool, batch: &[PendingCharge]) -> sqlx::Result<()> {

@@ -186,6 +186,48 @@ async fn a_search_stored_by_setting_in_flight_during_a_rotation_stays_with_its_c
     search_during_rotation(None).await;
 }
 
+/// Another process of the caller may use the old key for a while. Then somebody has it anew, but the
+/// search that began before the rotation is still its caller's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_of_a_rotated_key_that_is_used_again_stays_with_its_caller() {
+    let service = TestService::start().await;
+    service
+        .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(9))
+        .await;
+    let gate = Gate::closed();
+    let gate_of_search = gate.clone();
+    service.upstream.answer(move |call| {
+        let reply = Reply::json(json!([fare(120, &call.body)]));
+        if call.key == KEY && call.body["to_airport"] == "CDG" {
+            let reply = reply.header("x-ratelimit-requests-limit", "2500");
+            reply
+                .header("x-ratelimit-requests-remaining", "1234")
+                .gated_by(&gate_of_search)
+        } else {
+            reply
+        }
+    });
+    let search = |to: &str| {
+        let body = json!({"from_airport": "TLV", "to_airport": to, "departure_date": "2030-01-01"});
+        let request = service.app.request("POST", "/v1/flights/oneway");
+        service
+            .app
+            .send(request.header("x-api-key", KEY).json(&body))
+    };
+    let rotating = async {
+        service.upstream.wait_for_in_flight(1).await;
+        rotate_to(&service, KEY, NEW_KEY).await.expect(200);
+        assert_eq!(search("FCO").await.status, 200);
+        let anew = "select count(*) from tenants";
+        service.wait_for_count(anew, 2).await;
+        gate.open();
+    };
+    let (answer, ()) = join(search("CDG"), rotating).await;
+    assert_eq!(answer.status, 200);
+    let charged = "select count(*) from lanes where plan_remaining = 1234";
+    service.wait_for_count(charged, 1).await;
+}
+
 /// Rotates the key while a search is in flight that is stored for this `Cache-Control`, or (`None`)
 /// by the setting.
 async fn search_during_rotation(cache_control: Option<&str>) {

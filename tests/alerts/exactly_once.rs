@@ -47,6 +47,26 @@ async fn an_uncommitted_evaluation_leaves_nothing() {
     test.close().await;
 }
 
+/// A copy that `farescan tenants move` has not released belongs to the other database still.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_parked_copy_of_a_moved_caller_is_not_evaluated() {
+    let test = AlertTest::open().await;
+    let rules = json!([{"type": "price_below", "amount": 200}]);
+    let id = test.monitor(&monitor(1, &rules)).await;
+    test.respond_with(|asked| fares(&[150], asked));
+    let slot = test.next_slot(&id).await;
+    test.tick(slot).await;
+    test.all_ended().await;
+    let park = "update monitors set not_before = $1::timestamptz";
+    execute!(test.pool(), park, Some("9999-01-01 00:00:00+00"));
+    assert_eq!(test.tick(slot + MOMENT).await.evaluated, 0);
+    assert_eq!(test.events(&id).await.len(), 0);
+    execute!(test.pool(), park, None::<&str>);
+    assert_eq!(test.tick(slot + MOMENT).await.evaluated, 1);
+    assert_eq!(test.events(&id).await.len(), 1);
+    test.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn four_processes_evaluate_one_run_once() {
     let test = AlertTest::open().await;

@@ -244,16 +244,19 @@ impl TryFrom<(ItemId, String, Timestamp)> for FirstPrice {
 }
 
 /// Slots to evaluate, round-robin over the tenants, the oldest first. A tenant with many slots
-/// delays no other tenant.
+/// delays no other tenant. Those of a caller that is being moved to another database wait for the
+/// end of the move: until then only the other database evaluates and sends.
 pub(in crate::monitors) async fn unevaluated_slots(
     pool: &PgPool,
     limit: i64,
 ) -> sqlx::Result<Vec<UnevaluatedSlot>> {
     let rows = sqlx::query!(
         r#"select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id, s.outcome = 'overlap' as "overlap!"
-           from monitor_slots s left join scans c on c.tenant_id = s.tenant_id and c.scan_id = s.scan_id
+           from monitor_slots s join monitors m on m.tenant_id = s.tenant_id and m.monitor_id = s.monitor_id
+                left join scans c on c.tenant_id = s.tenant_id and c.scan_id = s.scan_id
            where s.evaluated_at is null and (s.scan_id is not null or s.outcome in ('failed', 'overlap'))
              and (s.scan_id is null or c.finished_at is not null)
+             and m.not_before is distinct from '9999-01-01 00:00:00+00'
            order by row_number() over (partition by s.tenant_id order by s.slot), s.slot limit $1"#,
         limit
     )

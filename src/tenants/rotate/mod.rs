@@ -22,6 +22,8 @@
 pub mod restore;
 mod store;
 
+use std::collections::HashMap;
+
 use jiff::{SignedDuration, Timestamp};
 use sqlx::PgPool;
 
@@ -167,6 +169,18 @@ pub(crate) async fn rotated_since(
 ) -> sqlx::Result<Option<TenantId>> {
     let rotation = store::find_rotation(conn, fingerprints, since).await?;
     Ok(rotation.map(|(tenant, _)| tenant))
+}
+
+/// The same for many fingerprints at once, each with the time of its rotation.
+///
+/// # Errors
+/// When the database does not answer.
+pub(crate) async fn all_rotated_since(
+    pool: &PgPool,
+    fingerprints: &[&Fingerprint],
+    since: Timestamp,
+) -> sqlx::Result<HashMap<Fingerprint, (TenantId, Timestamp)>> {
+    store::find_rotated(pool, fingerprints, since).await
 }
 
 fn replay_window_start(now: Timestamp) -> Timestamp {

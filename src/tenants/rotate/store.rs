@@ -1,8 +1,10 @@
 //! The statements of a rotation, under the locks that it took.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgPool};
 
 use super::Rotation;
 use crate::ids::{GrantId, TenantId};
@@ -154,6 +156,35 @@ pub(super) async fn find_rotation(
         };
         (row.tenant_id.into(), rotation)
     }))
+}
+
+/// Those of these fingerprints that were rotated away from a tenant since `since`, with the time.
+pub(super) async fn find_rotated(
+    pool: &PgPool,
+    fingerprints: &[&Fingerprint],
+    since: Timestamp,
+) -> sqlx::Result<HashMap<Fingerprint, (TenantId, Timestamp)>> {
+    let (key_ids, digests) = columns(
+        fingerprints
+            .iter()
+            .map(|fingerprint| (fingerprint.key_id.as_str(), &fingerprint.digest[..])),
+    );
+    let rows = sqlx::query!(
+        "select key_id, fingerprint, tenant_id, passed_at from passed_keys
+         where (key_id, fingerprint) in (select * from unnest($1::text[], $2::bytea[])) and passed_at >= $3",
+        &key_ids,
+        &digests,
+        since.to_sqlx() as _,
+    );
+    let rows = rows.fetch_all(pool).await?;
+    let rotated = rows.into_iter().filter_map(|row| {
+        let fingerprint = Fingerprint {
+            key_id: row.key_id,
+            digest: row.fingerprint.try_into().ok()?,
+        };
+        Some((fingerprint, (row.tenant_id.into(), row.passed_at.to_jiff())))
+    });
+    Ok(rotated.collect())
 }
 
 /// Whether a tenant has submitted anything. A key that only searched has a tenant without anything.
