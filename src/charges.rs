@@ -146,7 +146,7 @@ async fn run(pool: PgPool, mut charges: mpsc::Receiver<PendingCharge>) {
 async fn record_accepted(
     pool: &PgPool,
     batch: &[PendingCharge],
-    owners: &[Option<TenantId>],
+    owners: &[Option<ChargeOwner>],
 ) -> sqlx::Result<()> {
     if !batch.iter().any(|charge| charge.usage.accepted) {
         return Ok(());
@@ -156,7 +156,7 @@ async fn record_accepted(
     for (charge, owner) in batch.iter().zip(owners) {
         match owner {
             _ if !charge.usage.accepted => {}
-            Some(tenant) => _ = known.insert(*tenant),
+            Some(owner) => _ = known.insert(owner.tenant),
             None => {
                 acceptance::record_fingerprints_accepted(pool, &charge.fingerprints, now).await?;
             }
@@ -167,9 +167,17 @@ async fn record_accepted(
     Ok(())
 }
 
+/// The caller of a charge.
+#[derive(Debug, Clone, Copy)]
+struct ChargeOwner {
+    tenant: TenantId,
+    /// Its key was rotated since the call began.
+    is_rotated: bool,
+}
+
 /// The caller of each charge. If its key was rotated since the call began, it is the caller who had it
 /// then, even if somebody has the key anew (security.md, rule 10).
-async fn owners(pool: &PgPool, batch: &[PendingCharge]) -> sqlx::Result<Vec<Option<TenantId>>> {
+async fn owners(pool: &PgPool, batch: &[PendingCharge]) -> sqlx::Result<Vec<Option<ChargeOwner>>> {
     let fingerprints: Vec<_> = batch
         .iter()
         .flat_map(|charge| &charge.fingerprints)
@@ -185,12 +193,16 @@ async fn owners(pool: &PgPool, batch: &[PendingCharge]) -> sqlx::Result<Vec<Opti
         None => HashMap::new(),
     };
     let owners = batch.iter().map(|charge| {
-        let of_rotation = charge.fingerprints.iter().find_map(|fingerprint| {
+        let mut fingerprints = charge.fingerprints.iter();
+        let of_rotation = fingerprints.clone().find_map(|fingerprint| {
             let (tenant, rotated_at) = rotated.get(fingerprint)?;
             (charge.usage.began_at? <= *rotated_at).then_some(*tenant)
         });
-        let known = || charge.fingerprints.iter().find_map(|one| tenants.get(one));
-        of_rotation.or_else(|| known().copied())
+        let tenant = of_rotation.or_else(|| fingerprints.find_map(|one| tenants.get(one).copied()));
+        tenant.map(|tenant| ChargeOwner {
+            tenant,
+            is_rotated: of_rotation.is_some(),
+        })
     });
     Ok(owners.collect())
 }
@@ -206,8 +218,14 @@ async fn update_lanes(pool: &PgPool, batch: &[PendingCharge]) -> sqlx::Result<()
             limited,
             ..
         } = charge.usage;
+        let owner = (*owner)?;
+        // What the marketplace says of the old key's plan says nothing of the new one's.
+        let (limited, plan) = match owner.is_rotated {
+            true => (None, PlanQuota::default()),
+            false => (limited, plan),
+        };
         Some(LaneUpdate {
-            tenant: (*owner)?,
+            tenant: owner.tenant,
             api,
             answered: 0,
             charged: billed.into(),

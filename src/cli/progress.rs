@@ -24,6 +24,8 @@ const SOON_SECONDS: u64 = 30;
 const WAIT_SECONDS: u32 = 30;
 /// How long the service may be unavailable: a restart.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long the last decision of a strategy may follow the end of its scan: usually a second.
+const DECISION_PATIENCE: Duration = Duration::from_secs(10);
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// Larger grids are only shown at the end.
 const MAX_LIVE_ITEMS: u32 = 1_000;
@@ -80,7 +82,7 @@ async fn poll(
         0
     };
     let path = format!("/v1/scans/{id}?wait={wait}");
-    let mut away_since = None;
+    let (mut away_since, mut at_rest_since) = (None, None);
     let mut calendar = LiveCalendar::default();
     let mut changes = ScanChanges::new(client, id);
     loop {
@@ -100,8 +102,14 @@ async fn poll(
         };
         away_since = None;
         if is_at_rest(&scan) {
-            return Ok(scan);
+            let since = *at_rest_since.get_or_insert_with(Instant::now);
+            if !is_decision_due(&scan) || since.elapsed() > DECISION_PATIENCE {
+                return Ok(scan);
+            }
+            tokio::time::sleep(REFRESH).await;
+            continue;
         }
+        at_rest_since = None;
         if let View::Calendar(screen) = view {
             calendar.update(client, &scan, screen).await;
         }
@@ -115,6 +123,14 @@ async fn poll(
                 .await;
         }
     }
+}
+
+/// Whether all searches of a scan have ended, and its strategy has yet to say what it makes of them
+/// (scans.md, rule 86).
+fn is_decision_due(scan: &Scan) -> bool {
+    let is_done = matches!(scan.status, ScanStatus::Completed | ScanStatus::Incomplete);
+    let strategy = scan.strategy.as_ref();
+    is_done && strategy.is_some_and(|strategy| !strategy.is_decided())
 }
 
 /// Whether nothing more happens without the caller.

@@ -147,7 +147,8 @@ impl AppState {
             return Ok(before);
         }
         let verification = check_new_key(self, &new, request_id).await?;
-        let rotation = rotate(pool, ring, old, &new.key, now).await?;
+        // The check of the key may have taken minutes.
+        let rotation = rotate(pool, ring, old, &new.key, self.now()?).await?;
         verification.charge(self, &new);
         self.record_acceptance(&new.key).await;
         Ok(rotation)

@@ -35,7 +35,7 @@ use crate::contract::scans::DecisionReason;
 pub struct VerifyWinners<'a> {
     /// The price of which one below is looked for; `None`: the cheapest is.
     pub below: Option<Decimal>,
-    /// The highest acceptable risk, from 0 to 1. With 0 it searches all.
+    /// The highest acceptable risk, from 0 to 1. With 0 it searches all, or until one is below.
     pub max_risk: f64,
     /// The most searches for the question.
     pub ceiling: usize,

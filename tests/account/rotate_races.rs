@@ -12,6 +12,22 @@ use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
 use crate::support::{SearchOutcome, TestService, airport_code, array, departing_from, fares};
 
+/// The lanes that were charged for the check of the new key and for one search, after
+/// [`service_at_a_call_a_minute`].
+const CHARGED: &str = "select count(*) from lanes where arrival > now() + interval '90 seconds'";
+const WITH_PLAN: &str = "select count(*) from lanes where plan_remaining is not null";
+
+/// A service whose caller has a scan behind it, and a lane where each call counts for a minute.
+async fn service_at_a_call_a_minute() -> TestService {
+    let service = TestService::start().await;
+    service
+        .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(9))
+        .await;
+    let pace = "update lanes set own_per_minute = 1, arrival = '-infinity'";
+    execute!(service.pool(), pace);
+    service
+}
+
 /// Submissions and resumes with the old key during its rotation: the new key owns the earlier ones,
 /// an unknown caller the later ones, and each tenant has grants of its own key only.
 #[tokio::test(flavor = "multi_thread")]
@@ -190,10 +206,7 @@ async fn a_search_stored_by_setting_in_flight_during_a_rotation_stays_with_its_c
 /// search that began before the rotation is still its caller's.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_of_a_rotated_key_that_is_used_again_stays_with_its_caller() {
-    let service = TestService::start().await;
-    service
-        .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(9))
-        .await;
+    let service = service_at_a_call_a_minute().await;
     let gate = Gate::closed();
     let gate_of_search = gate.clone();
     service.upstream.answer(move |call| {
@@ -224,17 +237,55 @@ async fn a_search_of_a_rotated_key_that_is_used_again_stays_with_its_caller() {
     };
     let (answer, ()) = join(search("CDG"), rotating).await;
     assert_eq!(answer.status, 200);
-    let charged = "select count(*) from lanes where plan_remaining = 1234";
-    service.wait_for_count(charged, 1).await;
+    service.wait_for_count(CHARGED, 1).await;
+    // The plan is that of the old key.
+    assert_eq!(service.count(WITH_PLAN).await, 0);
+}
+
+/// The check of the new key takes a while. A search that begins meanwhile began before the rotation.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_that_begins_during_the_check_of_the_new_key_stays_with_its_caller() {
+    let service = service_at_a_call_a_minute().await;
+    let (check, search) = (Gate::closed(), Gate::closed());
+    let gates = (check.clone(), search.clone());
+    service
+        .upstream
+        .answer(move |call| match call.key.as_str() {
+            KEY => Reply::json(json!([fare(120, &call.body)])).gated_by(&gates.1),
+            _ => Reply::status(422).gated_by(&gates.0),
+        });
+    let body = json!({"from_airport": "TLV", "to_airport": "CDG", "departure_date": "2030-01-01"});
+    let searching = async {
+        service.upstream.wait_for_in_flight(1).await;
+        let request = service.app.request("POST", "/v1/flights/oneway");
+        let request = request
+            .header("x-api-key", KEY)
+            .header("cache-control", "max-age=60");
+        let opening = async {
+            service.upstream.wait_for_in_flight(2).await;
+            check.open();
+        };
+        let (answer, ()) = join(service.app.send(request.json(&body)), opening).await;
+        answer
+    };
+    let rotating = async {
+        rotate_to(&service, KEY, NEW_KEY).await.expect(200);
+        search.open();
+    };
+    let (answer, ()) = join(searching, rotating).await;
+    assert_eq!(answer.status, 200);
+    service.wait_for_count(CHARGED, 1).await;
+    let stored = "select count(*) from scan_items where state = 'done'";
+    service.wait_for_count(stored, 2).await;
+    let scans = service.get_as(NEW_KEY, "/v1/scans").await.json();
+    assert_eq!(array(&scans["data"]).len(), 2);
+    assert_eq!(service.count("select count(*) from tenants").await, 1);
 }
 
 /// Rotates the key while a search is in flight that is stored for this `Cache-Control`, or (`None`)
 /// by the setting.
 async fn search_during_rotation(cache_control: Option<&str>) {
-    let service = TestService::start().await;
-    service
-        .submit_and_complete(&fares(1), |_| SearchOutcome::Ok(9))
-        .await;
+    let service = service_at_a_call_a_minute().await;
     if cache_control.is_none() {
         let settings = json!({"record_searches": true});
         service
@@ -274,7 +325,7 @@ async fn search_during_rotation(cache_control: Option<&str>) {
     let scans = service.get_as(NEW_KEY, "/v1/scans").await.json();
     assert_eq!(array(&scans["data"]).len(), 2);
     // The search is charged to its caller a moment after its response, and nobody else comes of it.
-    let charged = "select count(*) from lanes where plan_remaining = 1234";
-    service.wait_for_count(charged, 1).await;
+    service.wait_for_count(CHARGED, 1).await;
+    assert_eq!(service.count(WITH_PLAN).await, 0);
     assert_eq!(service.count("select count(*) from tenants").await, 1);
 }

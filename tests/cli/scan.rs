@@ -398,6 +398,21 @@ async fn the_search_for_one_below_a_price_says_what_it_found() {
         let question = ["--find", "below", "--below", below, "--yes"];
         client.run(&[&four[..], &question].concat())
     };
+    // All are searched at once, since nothing is known of them: the decision follows the end.
+    let two = [
+        &FEBRUARY[..3],
+        &["FCO"],
+        &FEBRUARY[4..5],
+        &["2030-02-01..2030-02-02"],
+    ]
+    .concat();
+    let all_searched =
+        client.run(&[&two[..], &["--find", "below", "--below", "1.5", "--yes"]].concat());
+    assert_eq!(all_searched.code, Some(0), "{all_searched:?}");
+    assert!(
+        all_searched.out.contains("None below 1.5 was found."),
+        "{all_searched:?}"
+    );
     let (found, none) = (find("100000"), find("1.5"));
     for (asked, sentence, searched) in [
         (
@@ -431,5 +446,5 @@ async fn the_search_for_one_below_a_price_says_what_it_found() {
         assert_eq!(refused.code, Some(2), "{refused:?}");
         assert!(refused.err.contains("below"), "{refused:?}");
     }
-    assert_eq!(client.calls(), 4 + 2 + 2);
+    assert_eq!(client.calls(), 4 + 2 + 2 + 2);
 }

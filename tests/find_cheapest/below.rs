@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::watch::manual_runs;
 use super::{column, decisions, ladder, make_older, run, sell, wait_until_decided, with_calendar};
 use crate::support::reply::Reply;
 use crate::support::service::{TestService, fares_with, with};
@@ -73,6 +74,19 @@ async fn it_ends_with_a_risk_where_none_is_below() {
     assert!(far <= near && near < 40, "{far} {near}");
 }
 
+/// A stored price that equals the limit counts as one above it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_equal_stored_price_is_not_below() {
+    let service = with_calendar(&ladder(60), 0).await;
+    let scan = run(&service, &looking(60, 60.0)).await;
+    let strategy = &scan["strategy"];
+    assert_eq!(
+        (&strategy["ended_by"], &strategy["searched"]),
+        (&json!("risk_accepted"), &json!(2)),
+        "{scan:#}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn from_nothing_it_searches_in_two_phases_until_one_is_found() {
     let service = TestService::start().await;
@@ -91,6 +105,34 @@ async fn from_nothing_it_searches_in_two_phases_until_one_is_found() {
         ["first_phase", "second_phase", "phases_ended"]
     );
     assert_eq!(scan["strategy"].get("risk_of_miss"), None, "{scan:#}");
+}
+
+/// A run of a monitor may end with another price than the lowest known one. That one has not risen.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dearer_price_below_does_not_look_like_a_rise() {
+    let service = with_calendar(&[Some(140), Some(90), Some(140), Some(200)], 0).await;
+    let scan = fares_with(
+        4,
+        &json!({"strategy": {"find": "below", "below": 150, "max_risk": 0.5}}),
+    );
+    let monitor = service
+        .create_monitor(&json!({
+            "name": "below", "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London"}, "scan": scan,
+            "alerts": [{"type": "price_below", "amount": 100}]
+        }))
+        .await;
+    // What was stored lately is the likeliest to be true.
+    let age = "update latest_prices set sampled_at = now() - make_interval(days => case when (price = 90) = $1 then 0 else 60 end),
+                                        observed_at = now() - make_interval(days => case when (price = 90) = $1 then 0 else 60 end)";
+    let mut has_lowest = Vec::new();
+    for is_lowest_new in [true, false, true] {
+        execute!(service.pool(), age, is_lowest_new);
+        let searched = manual_runs(&service, &monitor, 1).await;
+        has_lowest.push(searched[0].contains(&1));
+    }
+    assert_eq!(has_lowest, [true, false, true]);
+    let alerts = service.alerts(&monitor).await;
+    assert_eq!(alerts.len(), 1, "the price stayed low: {alerts:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -265,7 +265,11 @@ async fn a_monitor_watches_within_the_requests_of_a_run() {
 }
 
 /// Makes runs of a monitor now, and evaluates them; returns the positions that each searched.
-async fn manual_runs(service: &TestService, monitor: &str, runs: usize) -> Vec<Vec<usize>> {
+pub(super) async fn manual_runs(
+    service: &TestService,
+    monitor: &str,
+    runs: usize,
+) -> Vec<Vec<usize>> {
     let worker = service.start_worker(8);
     let ticker = monitors::ticker(service.pool());
     let mut searched = Vec::new();

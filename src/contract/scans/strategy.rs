@@ -294,6 +294,17 @@ impl StrategyProgress {
         }
     }
 
+    /// Whether its last decision is made, after which nothing more is searched. Two phases have no
+    /// such decision.
+    #[must_use]
+    pub const fn is_decided(&self) -> bool {
+        match self {
+            Self::TwoPhase(_) => true,
+            Self::Find(progress) => progress.ended_by.is_some(),
+            Self::Watch(progress) => progress.ended_by.is_some(),
+        }
+    }
+
     /// The progress of two phases.
     #[must_use]
     pub const fn two_phase(&self) -> Option<&TwoPhaseProgress> {
@@ -429,20 +440,16 @@ impl FindProgress {
             }
             (None, _) => format!("The risk that {what} is not estimated yet."),
         };
-        match (&self.below, self.ended_by) {
-            (None, _) => about_others,
-            (Some(below), None) => {
-                format!("Whether one is below {} is not decided yet.", below.get())
+        let Some(below) = self.below.as_ref().map(PriceLimit::get) else {
+            return about_others;
+        };
+        match (&self.best, self.ended_by) {
+            (Some(best), _) if best.price < below && self.unsearched > 0 => {
+                format!("One below {below} was found, so no others were searched.")
             }
-            (Some(below), Some(DecisionReason::Found)) => {
-                format!(
-                    "One below {} was found, so no others were searched.",
-                    below.get()
-                )
-            }
-            (Some(below), Some(_)) => {
-                format!("None below {} was found. {about_others}", below.get())
-            }
+            (Some(best), _) if best.price < below => format!("One below {below} was found."),
+            (_, None) => format!("Whether one is below {below} is not decided."),
+            (_, Some(_)) => format!("None below {below} was found. {about_others}"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use jiff::civil::Date;
 use rust_decimal::prelude::ToPrimitive as _;
 
-use crate::planner::change_rates::{LOG_STEP, SAME, given_one};
+use crate::planner::change_rates::{CELL, LOG_STEP, SAME, given_one};
 use crate::planner::{Candidate, ChangeRates, SearchView};
 
 /// A price must be below this share of the best one to be cheaper.
@@ -250,13 +250,19 @@ fn verified(view: &SearchView<'_>, rates: &ChangeRates, today: Date) -> Vec<Veri
 /// The multiple of its stored price that a candidate would have to be below.
 fn ratio_to(candidate: &Candidate, limit: Option<f64>, is_given: bool) -> Option<f64> {
     let (stored, limit) = (stored(candidate)?, limit?);
+    let ratio = limit / stored;
+    if is_given {
+        // An unchanged price that is not below the given one must not count as if it were.
+        let most = if stored < limit { ratio } else { (-CELL).exp() };
+        return Some(ratio.min(most));
+    }
     // An unchanged price is known exactly, a changed one only as a fare.
-    let factor = match (is_given, stored < CHEAPER * limit) {
-        (true, _) => 1.0,
-        (false, true) => CHEAPER,
-        (false, false) => (-SAME_FARE).exp(),
+    let factor = if stored < CHEAPER * limit {
+        CHEAPER
+    } else {
+        (-SAME_FARE).exp()
     };
-    Some(factor * limit / stored)
+    Some(factor * ratio)
 }
 
 fn unsearched<'a>(view: &SearchView<'a>) -> impl Iterator<Item = &'a Candidate> {

@@ -32,6 +32,7 @@ use super::keyring::Keyring;
 use super::relocate;
 use super::store as directory;
 use crate::db;
+use crate::db::clock::DatabaseTime;
 use crate::ids::TenantId;
 use crate::search::CallerKey;
 
@@ -197,6 +198,8 @@ async fn transfer(
     to: &CallerKey,
     now: Timestamp,
 ) -> Result<Rotation, RotateError> {
+    // The locks may have taken a while: what began meanwhile began before the rotation.
+    let now = now.max(DatabaseTime::read(&mut *conn).await?.now());
     let fingerprints = Fingerprint::all(ring, to);
     if let Some(empty) = directory::owner(conn, &fingerprints)
         .await?
