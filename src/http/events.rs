@@ -29,7 +29,7 @@ use crate::ids::{ScanId, TenantId};
 use crate::scans::watch::Follower;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// Tells proxies such as nginx not to buffer events.
+/// Asks proxies such as nginx not to buffer events.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// A comment, which clients ignore.
 const COMMENT: Bytes = Bytes::from_static(b":\n\n");

@@ -173,7 +173,7 @@ async fn locked(
     sqlx::query_as!(
         LockedMonitor,
         r#"select name, cron, timezone, scan, api, rules, notify, max_requests_per_month, paused, next_slot,
-                  case when not_before is not null then coalesce(waits_for, 'room') end as waits_for, grant_id, updated_at
+                  case when not_before is not null then coalesce(waits_for, 'limit') end as waits_for, grant_id, updated_at
            from monitors
            where tenant_id = $1 and monitor_id = $2
              and ($3::timestamptz is null or next_slot is not null and greatest(next_slot, not_before) <= $3)"#,
@@ -225,7 +225,7 @@ pub(super) enum WaitsFor {
 impl WaitsFor {
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            Self::TenantLimit => "room",
+            Self::TenantLimit => "limit",
             Self::PreviousRun => "run",
         }
     }

@@ -64,7 +64,7 @@ pub(super) const LOG_STEP: f64 = 0.2;
 const MAX_CHANGES: usize = 12;
 /// Ratios that differ by less than this are no change.
 pub(super) const SAME: f64 = 0.01;
-/// Width of a cell, as a logarithm. Smaller changes are not told from none.
+/// Width of a cell, as a logarithm. Smaller changes count as none.
 pub(super) const CELL: f64 = 0.02;
 /// Cells on each side of the ratio 1: ratios up to e³. What lies beyond counts as the last.
 const SIDE: i32 = 150;

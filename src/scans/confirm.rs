@@ -63,7 +63,7 @@ pub(crate) async fn search_once_more(
         return Ok(Confirming::Refused(CANCELLED));
     }
     let today = earliest_today(context.now);
-    let place = |item: &store::lock::EndedItem| {
+    let rank = |item: &store::lock::EndedItem| {
         let is_it = |(other, _): &(ItemId, Timestamp)| other.uuid() == item.item_id;
         answered.iter().position(is_it)
     };
@@ -74,7 +74,7 @@ pub(crate) async fn search_once_more(
     if again.is_empty() {
         return Ok(Confirming::Refused(CHANGED));
     }
-    again.sort_by_key(place);
+    again.sort_by_key(rank);
     let budget = Budget::of(&scan.row, month_left);
     let is_cut = budget.searches < again.len();
     again.truncate(budget.searches);

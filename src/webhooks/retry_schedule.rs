@@ -10,7 +10,7 @@
 //! A test switches nothing off, whatever its result.
 //!
 //! A failure at a URL that the endpoint has left meanwhile is retried and does not count: the
-//! endpoint's `epoch` tells them apart.
+//! endpoint's `epoch` distinguishes them.
 
 use std::time::Duration;
 

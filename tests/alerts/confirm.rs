@@ -654,7 +654,7 @@ async fn a_monitor_may_be_paused_changed_or_deleted_meanwhile() {
     );
     assert_eq!(test.items(&scan).await[0]["attempts"], 2);
 
-    // Deleted meanwhile: the search ends, and nobody is told.
+    // Deleted meanwhile: the search ends, and nobody is alerted.
     let (id, slot, scan, gate) = test.waiting(&dates(1, &below(200))).await;
     test.ask("DELETE", &format!("/v1/monitors/{id}"), None)
         .await

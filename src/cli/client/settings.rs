@@ -254,8 +254,8 @@ mod tests {
 
     #[test]
     fn flag_then_environment_then_profile_then_default() {
-        let place = tempfile::tempdir().unwrap();
-        let folder = place.path();
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path();
         assert_eq!(
             resolve(&args(None, None), &[], folder),
             Ok((DEFAULT_URL.into(), None))
@@ -325,26 +325,26 @@ mod tests {
 
     #[test]
     fn a_stored_key_is_sent_only_to_its_own_address() {
-        let place = tempfile::tempdir().unwrap();
-        let mut profiles = Profiles::in_folder_for_test(place.path()).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let mut profiles = Profiles::in_folder_for_test(dir.path()).unwrap();
         profiles
             .store("work", "https://work.example", "work-key")
             .unwrap();
         let elsewhere = args(Some("https://elsewhere.example"), None);
         assert_eq!(
-            resolve(&elsewhere, &[], place.path()),
+            resolve(&elsewhere, &[], dir.path()),
             Ok(("https://elsewhere.example".into(), None))
         );
         let same = args(Some("https://work.example/"), None);
         assert_eq!(
-            resolve(&same, &[], place.path()).unwrap().1.as_deref(),
+            resolve(&same, &[], dir.path()).unwrap().1.as_deref(),
             Some("work-key")
         );
     }
 
     #[test]
     fn an_unsafe_address_is_refused_without_showing_it() {
-        let place = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().unwrap();
         for (url, says) in [
             ("http://fares.example", "plain http would show the key"),
             (
@@ -354,7 +354,7 @@ mod tests {
             ("https://fares.example/?key=hunter2", "has a `?`"),
             ("fares.example", "expected the address of a service"),
         ] {
-            let error = resolve(&args(Some(url), None), &[], place.path()).unwrap_err();
+            let error = resolve(&args(Some(url), None), &[], dir.path()).unwrap_err();
             assert!(
                 error.contains(says) && !error.contains("hunter2"),
                 "{error}"
@@ -365,10 +365,10 @@ mod tests {
             resolve(
                 &args(Some("http://fares.example"), None),
                 &allowed,
-                place.path()
+                dir.path()
             )
             .is_ok()
         );
-        assert!(resolve(&args(Some("http://[::1]:8080"), None), &[], place.path()).is_ok());
+        assert!(resolve(&args(Some("http://[::1]:8080"), None), &[], dir.path()).is_ok());
     }
 }

@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn each_demo_gets_the_first_free_folder() {
-        let place = tempfile::tempdir().unwrap();
-        let demos = place.path().join("demos");
+        let dir = tempfile::tempdir().unwrap();
+        let demos = dir.path().join("demos");
         let first = acquire(&demos).unwrap();
         let second = acquire(&demos).unwrap();
         assert_eq!(

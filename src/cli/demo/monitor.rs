@@ -21,7 +21,7 @@ use crate::contract::monitors::{Alert, Monitor, MonitorPage, SlotPage};
 use crate::contract::scans::BestPrice;
 use crate::ids::MonitorId;
 
-/// Its name tells it from monitors of the demo's user.
+/// Its name distinguishes it from monitors of the demo's user.
 const NAME: &str = "Demo: around the cheapest date";
 /// Runs, each on another day of the sandbox; the last is on the real day. With these numbers at
 /// least one date becomes cheaper by [`DROP_PERCENT`], in each of 32 months that were tried.

@@ -16,7 +16,7 @@ use crate::contract::series::{FlightSeries, HotelSeries};
 
 /// One row, of a flight or a hotel.
 struct SeriesRow {
-    /// What tells the products apart.
+    /// What distinguishes the products.
     product: String,
     bucket: Date,
     minimum: Option<Decimal>,

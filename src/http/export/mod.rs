@@ -75,7 +75,7 @@ impl ExportFormat {
     }
 }
 
-/// Adds `Vary: accept`, so that caches tell the formats apart.
+/// Adds `Vary: accept`, so that caches distinguish the formats.
 pub(super) fn vary_on_accept(answer: impl IntoResponse) -> Response {
     ([(VARY, HeaderValue::from_static("accept"))], answer).into_response()
 }

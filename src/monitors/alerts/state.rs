@@ -51,8 +51,8 @@ pub(super) struct ScopeState {
     /// The last price seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) last: Option<PricePoint>,
-    /// The price at which it last fired; absent in states of older versions.
-    #[serde(default, rename = "told", skip_serializing_if = "Option::is_none")]
+    /// The price at which it last fired; absent in states of older versions, or under another name.
+    #[serde(default, alias = "told", skip_serializing_if = "Option::is_none")]
     pub(super) last_fired: Option<PricePoint>,
     /// The cell with the scan's lowest known price. Not in the states of cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -116,7 +116,7 @@
     return button;
   }
 
-  // Tells of a value that the script has set, as typing does.
+  // Announces a value that the script has set, as typing does.
   function changed(input) {
     input.dispatchEvent(new Event("input", { bubbles: true }));
   }

@@ -273,7 +273,7 @@ impl Plot<'_> {
             .filter_map(|point| Some((point.at, point.value?)))
             .collect();
         let name = chart.names.value;
-        let tell = |(at, value): &(i32, Decimal)| {
+        let describe = |(at, value): &(i32, Decimal)| {
             format!("{} ({})", chart.unit.label(*value), chart.label(*at))
         };
         let lowest = priced.iter().min_by_key(|(_, value)| *value);
@@ -285,9 +285,9 @@ impl Plot<'_> {
                     1 => "1 point".to_owned(),
                     points => format!("{points} points"),
                 },
-                tell(lowest),
-                tell(highest),
-                tell(last)
+                describe(lowest),
+                describe(highest),
+                describe(last)
             ),
             _ => String::new(),
         }

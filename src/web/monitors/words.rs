@@ -125,8 +125,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scan_is_told_by_its_route_dates_and_markets() {
-        for (scan, told) in [
+    fn a_scan_is_described_by_its_route_dates_and_markets() {
+        for (scan, expected) in [
             (
                 json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
                        "sweep": {"departure_date": {"from": "+7d", "to": "+36d"}}}),
@@ -147,7 +147,7 @@ mod tests {
             let Value::Object(scan) = scan else {
                 panic!("an object")
             };
-            assert_eq!(describe(&scan), told);
+            assert_eq!(describe(&scan), expected);
         }
     }
 
