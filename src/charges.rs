@@ -220,9 +220,10 @@ async fn update_lanes(pool: &PgPool, batch: &[PendingCharge]) -> sqlx::Result<()
         } = charge.usage;
         let owner = (*owner)?;
         // What the marketplace says of the old key's plan says nothing of the new one's.
-        let (limited, plan) = match owner.is_rotated {
-            true => (None, PlanQuota::default()),
-            false => (limited, plan),
+        let (limited, plan) = if owner.is_rotated {
+            (None, PlanQuota::default())
+        } else {
+            (limited, plan)
         };
         Some(LaneUpdate {
             tenant: owner.tenant,

@@ -37,7 +37,7 @@ string_enum! {
 #[schema(examples(json!({
     "class": "low", "percentile": 18.3, "n": 214, "lower": 34, "higher": 178, "bin": {"from_days": 31, "to_days": 60},
     "since": "2026-06-01", "sentence": "cheaper than 83 % of 214 prices seen 31 to 60 days before departure since 1 June 2026",
-    "became_cheaper": {"n": 84, "count": 24, "percent": 28.6, "percent_from": 20.0, "percent_to": 39.0}
+    "became_cheaper": {"n": 39, "count": 11, "percent": 28.2, "percent_from": 16.5, "percent_to": 43.8}
 })))]
 pub struct HistoryVerdict {
     /// Low, typical, high …

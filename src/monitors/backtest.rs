@@ -33,6 +33,8 @@ use crate::webhooks::Guard;
 
 /// The most searches of the first runs of all days: a year of 270 searches a day.
 const MAX_SEARCHES: usize = 100_000;
+/// The longest time for planning the runs.
+const MAX_PLANNING: Duration = Duration::from_secs(10);
 /// The longest time for reading the history.
 const MAX_READING: Duration = Duration::from_secs(10);
 
@@ -80,9 +82,11 @@ pub async fn backtest(
     let rules: Vec<Rule> = rules.map_or_else(Vec::new, |rules| rules.as_slice().to_vec());
     let scan = body.get("scan").and_then(Value::as_object);
     let scan = scan.cloned().unwrap_or_default();
-    let planned = tokio::task::spawn_blocking(move || replayed_slots(&monitor, &scan, since, now));
+    let until = Instant::now() + MAX_PLANNING;
+    let planned =
+        tokio::task::spawn_blocking(move || replayed_slots(&monitor, &scan, (since, now), until));
     let planned = match planned.await {
-        Ok(planned) => planned.map_err(|most| too_many(days, most))?,
+        Ok(planned) => planned.map_err(|expected| too_many(days, &expected))?,
         Err(panic) => std::panic::resume_unwind(panic.into_panic()),
     };
     let ReplayedSlots {
@@ -109,20 +113,17 @@ pub async fn backtest(
     })
 }
 
-fn too_many(days: BacktestDays, most: usize) -> ValidationErrors {
-    let expected = format!(
-        "fewer days, at most {most} of them with a slot: a backtest plans {MAX_SEARCHES} searches"
-    );
+fn too_many(days: BacktestDays, expected: &str) -> ValidationErrors {
     ValidationError::new("days", &days.to_value(), expected).into()
 }
 
-/// Decides the slots of a time in their order. `Err`: so many days would not be too many.
+/// Decides the slots of a time in their order, until an instant. `Err`: what is expected of `days`.
 fn replayed_slots(
     monitor: &ValidatedMonitor,
     scan: &Map<String, Value>,
-    since: Timestamp,
-    now: Timestamp,
-) -> Result<ReplayedSlots, usize> {
+    (since, now): (Timestamp, Timestamp),
+    until: Instant,
+) -> Result<ReplayedSlots, String> {
     let ValidatedMonitor { schedule, .. } = monitor;
     let ceiling = monitor.request.max_requests_per_month.as_ref();
     let mut plans = DailyPlans::new(monitor, scan);
@@ -135,6 +136,10 @@ fn replayed_slots(
     let (mut searches, mut days, mut planned_day) = (0_usize, 0, None);
     for slot in schedule.slots_after(since).take_while(|slot| *slot <= now) {
         found.slots += 1;
+        // Also for slots that cannot be planned, which takes as long.
+        if Instant::now() > until {
+            return Err("fewer days; planning their runs took too long".to_owned());
+        }
         let Some(planned) = plans.of(slot) else {
             continue;
         };
@@ -144,7 +149,9 @@ fn replayed_slots(
             // refuses counts too: it was planned.
             searches += planned.cells.searches.len();
             if searches > MAX_SEARCHES {
-                return Err(days);
+                return Err(format!(
+                    "fewer days, at most {days} of them with a slot: a backtest plans {MAX_SEARCHES} searches"
+                ));
             }
             days += 1;
         }

@@ -11,7 +11,7 @@ use super::schedule::Schedule;
 use super::store::{self, FirstPrice, LockedMonitor, StoredConfirmation, UnevaluatedSlot};
 use crate::commands::RequestContext;
 use crate::ids::GrantId;
-use crate::scans::confirm::{Confirming, NO_BUDGET, search_once_more};
+use crate::scans::confirm::{Confirming, NO_BUDGET, RequestsLeft, search_once_more};
 use crate::tenants::{self, GrantError, Keyring};
 use crate::webhooks::MonitorLock;
 
@@ -62,7 +62,11 @@ pub(super) async fn begin(
     {
         return refused(&refusal);
     }
-    let month_left = month_left(lock, &monitor, slot).await?;
+    let left = RequestsLeft {
+        month: month_left(lock, &monitor, slot).await?,
+        // Else the lane would pause in the middle, until the plan's reset.
+        plan: store::plan_left(lock.conn(), slot.tenant, monitor.api, LONGEST_WAIT).await?,
+    };
     let grant = GrantId::from(monitor.grant_id);
     let key = match tenants::open_grant(lock.conn(), access.ring, slot.tenant, grant).await {
         Ok(key) => key,
@@ -77,7 +81,7 @@ pub(super) async fn begin(
     };
     let answered: Vec<_> = found.iter().map(|price| (price.item, price.at)).collect();
     let scan = (slot.tenant, scan);
-    match search_once_more(lock.conn(), context, scan, &answered, month_left).await? {
+    match search_once_more(lock.conn(), context, scan, &answered, left).await? {
         Confirming::NotEnded => Ok(Begun::NotEnded),
         Confirming::Refused(why) => refused(why),
         Confirming::Began { items, is_cut } => {

@@ -313,6 +313,27 @@ pub(super) async fn delete(
     Ok(())
 }
 
+/// The requests that the tenant's plan leaves to scans, if more will be there only after `longest_wait`;
+/// `None`: nothing is known that limits them.
+pub(super) async fn plan_left(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    api: Api,
+    longest_wait: Duration,
+) -> sqlx::Result<Option<u32>> {
+    let left = sqlx::query_scalar!(
+        r#"select plan_remaining - keep_in_reserve as "left!" from lanes
+           where tenant_id = $1 and api = $2 and plan_remaining is not null
+             and beyond_quota_until > clock_timestamp() is not true
+             and coalesce(plan_reset_at, 'infinity') > clock_timestamp() + make_interval(secs => $3::float8)"#,
+        tenant.uuid(),
+        api.as_str(),
+        longest_wait.as_secs_f64(),
+    );
+    let left = left.fetch_optional(conn).await?;
+    Ok(left.map(|left| u32::try_from(left.max(0)).unwrap_or(u32::MAX)))
+}
+
 /// Why the tenant's lane waits, if it waits for a valid key, or for anything longer than
 /// `longest_wait`.
 pub(super) async fn lane_refusal(

@@ -39,18 +39,27 @@ const CANCELLED: &str = "the scan was cancelled";
 const CHANGED: &str = "their dates have passed, or their answers have changed";
 /// Why a price is not confirmed for lack of budget.
 pub(crate) const NO_BUDGET: &str =
-    "`max_requests` or `max_requests_per_month` leaves too few requests";
+    "`max_requests`, `max_requests_per_month` or the plan leaves too few requests";
+
+/// The requests that are left besides those of the scan's own `max_requests`; `None`: no limit.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RequestsLeft {
+    /// Of the month. It becomes a limit of the scan if it is less than the scan has left.
+    pub(crate) month: Option<u32>,
+    /// Of the plan.
+    pub(crate) plan: Option<u32>,
+}
 
 /// Makes those of the items pending again that still have the answer of the given time, in the given
 /// order as far as the budget certainly covers them, with all their second tries and further
 /// attempts: a scan that stopped for its budget would wait for its caller. The key of the context is
-/// sealed for them. `month_left` becomes a limit of the scan if it is less than the scan has left.
+/// sealed for them.
 pub(crate) async fn search_once_more(
     conn: &mut PgConnection,
     context: RequestContext<'_>,
     (tenant, id): (TenantId, ScanId),
     answered: &[(ItemId, Timestamp)],
-    month_left: Option<u32>,
+    left: RequestsLeft,
 ) -> sqlx::Result<Confirming> {
     let Some((mut scan, found)) = LockedScan::lock_answered(conn, tenant, id, answered).await?
     else {
@@ -75,7 +84,7 @@ pub(crate) async fn search_once_more(
         return Ok(Confirming::Refused(CHANGED));
     }
     again.sort_by_key(rank);
-    let budget = Budget::of(&scan.row, month_left);
+    let budget = Budget::of(&scan.row, left);
     let is_cut = budget.searches < again.len();
     again.truncate(budget.searches);
     if again.is_empty() {
@@ -101,23 +110,23 @@ struct Budget {
 }
 
 impl Budget {
-    fn of(scan: &LockedScanRow, month_left: Option<u32>) -> Self {
+    fn of(scan: &LockedScanRow, left: RequestsLeft) -> Self {
+        let number = |left: u32| i32::try_from(left).unwrap_or(i32::MAX);
         let own = scan.max_requests.map(|max| max - scan.requests_spent);
-        let month = month_left.map(|left| i32::try_from(left).unwrap_or(i32::MAX));
-        let Some(left) = own.into_iter().chain(month).min() else {
-            return Self {
-                searches: usize::MAX,
-                new_limit: None,
-            };
-        };
-        // The last request of the last attempt may be missing: no second try is made then.
+        let month = left.month.map(number);
+        let of_limits = own.into_iter().chain(month).min();
         let most_of_one = 2 * i32::from(scan.max_attempts);
-        let searches = left.max(0).saturating_add(1) / most_of_one;
+        let covered = |left: i32| {
+            // The last request of the last attempt may be missing: no second try is made then.
+            let searches = left.max(0).saturating_add(1) / most_of_one;
+            usize::try_from(searches).unwrap_or_default()
+        };
+        let least = of_limits.into_iter().chain(left.plan.map(number)).min();
         Self {
-            searches: usize::try_from(searches).unwrap_or_default(),
-            new_limit: own
-                .is_none_or(|own| left < own)
-                .then(|| scan.requests_spent.saturating_add(left)),
+            searches: least.map_or(usize::MAX, covered),
+            new_limit: of_limits
+                .filter(|left| own.is_none_or(|own| *left < own))
+                .map(|left| scan.requests_spent.saturating_add(left)),
         }
     }
 }
@@ -128,18 +137,20 @@ mod tests {
 
     #[test]
     fn a_budget_covers_searches_with_all_their_attempts() {
-        for (max, spent, attempts, month, searches, new_limit) in [
-            (None, 5, 1, None, usize::MAX, None),
-            (Some(10), 10, 1, None, 0, None),
-            (Some(11), 10, 1, None, 1, None),
-            (Some(12), 10, 1, None, 1, None),
-            (Some(13), 10, 1, None, 2, None),
-            (Some(16), 10, 3, None, 1, None),
-            (Some(14), 10, 3, None, 0, None),
-            (Some(20), 10, 1, Some(30), 5, None),
-            (Some(20), 10, 1, Some(3), 2, Some(13)),
-            (None, 10, 1, Some(3), 2, Some(13)),
-            (None, 10, 1, Some(0), 0, Some(10)),
+        for (max, spent, attempts, (month, plan), searches, new_limit) in [
+            (None, 5, 1, (None, None), usize::MAX, None),
+            (Some(10), 10, 1, (None, None), 0, None),
+            (Some(11), 10, 1, (None, None), 1, None),
+            (Some(12), 10, 1, (None, None), 1, None),
+            (Some(13), 10, 1, (None, None), 2, None),
+            (Some(16), 10, 3, (None, None), 1, None),
+            (Some(14), 10, 3, (None, None), 0, None),
+            (Some(20), 10, 1, (Some(30), None), 5, None),
+            (Some(20), 10, 1, (Some(3), None), 2, Some(13)),
+            (None, 10, 1, (Some(3), None), 2, Some(13)),
+            (None, 10, 1, (Some(0), None), 0, Some(10)),
+            (None, 10, 1, (None, Some(0)), 0, None),
+            (Some(20), 10, 1, (Some(30), Some(3)), 2, None),
         ] {
             let scan = LockedScanRow {
                 status: ScanStatus::Completed,
@@ -155,7 +166,8 @@ mod tests {
                 searches,
                 new_limit,
             };
-            assert_eq!(Budget::of(&scan, month), expected, "{max:?} {month:?}");
+            let left = RequestsLeft { month, plan };
+            assert_eq!(Budget::of(&scan, left), expected, "{max:?} {left:?}");
         }
     }
 }

@@ -245,6 +245,48 @@ async fn a_lane_that_waits_for_long_confirms_nothing() {
     test.close().await;
 }
 
+/// The lane pauses when the next search would need the reserve, until the plan's reset in weeks.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_plan_does_not_cover_is_not_confirmed() {
+    let test = AlertTest::open().await;
+    let rules = json!([{"type": "price_below", "amount": 200, "scope": "cell", "confirm": 1}]);
+    test.respond_with(|asked| fares(&[150], asked));
+    for (remaining, reset, calls, fired) in [
+        (100, "20 days", 0, 0),
+        (103, "20 days", 2, 2),
+        (103, "1 minute", 4, 4),
+    ] {
+        let id = test.monitor(&dates(4, &rules)).await;
+        let slot = test.next_slot(&id).await;
+        test.tick(slot).await;
+        test.all_ended().await;
+        let before = test.upstream.count();
+        let plan = "update lanes set plan_limit = 1000, plan_remaining = $1, keep_in_reserve = 100,
+                                     plan_reset_at = clock_timestamp() + $2::interval";
+        execute!(test.pool(), plan, remaining, reset);
+        test.tick(slot + MOMENT).await;
+        let no_plan = "update lanes set plan_limit = null, plan_remaining = null, keep_in_reserve = 0, plan_reset_at = null,
+                                        paused_until = null, pause_reason = null, next_at = clock_timestamp()";
+        if calls == 0 {
+            let shown = test.slot(&id, slot).await;
+            let reason = shown["reason"].as_str().unwrap();
+            assert!(reason.contains("or the plan leaves too few"), "{shown}");
+            assert_eq!(judged(&shown), [&json!(0), &json!(4)], "{shown}");
+        } else {
+            execute!(test.pool(), no_plan);
+            let shown = test.second_half(&id, slot).await;
+            assert_eq!(
+                judged(&shown),
+                [&json!(fired), &json!(4 - fired)],
+                "{shown}"
+            );
+        }
+        assert_eq!(test.upstream.count() - before, calls);
+        execute!(test.pool(), no_plan);
+    }
+    test.close().await;
+}
+
 /// The first answer counts while its price is searched once more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_confirms_its_only_price_is_not_stale() {

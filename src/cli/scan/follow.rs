@@ -39,6 +39,8 @@ async fn leave(
         if second.is_ok() {
             anstream::eprintln!();
             if question::answer("Cancel the scan? What was searched stays, and is billed.").await? {
+                // From here on a Ctrl-C ends the command, also while the service does not answer.
+                drop(handler);
                 let path = format!("/v1/scans/{id}/cancel");
                 let scan: Scan = session.client.command(&path).await?;
                 anstream::eprintln!("{id} is {}: {}", scan.status, progress::summary(&scan));
