@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use regex::Regex;
+use crate::syntax::{Syntax, product};
 
 /// Modules that every module may use: ids, settings, system limits, metrics, cursors of lists.
 const LEAVES: &[&str] = &["ids", "config", "open_files", "metrics", "paging"];
@@ -94,70 +94,15 @@ fn module(path: &Path) -> String {
         .to_owned()
 }
 
-/// The top-level modules that a source names after `crate::`, also within braces. Comments do not
-/// count.
-fn uses(text: &str) -> BTreeSet<String> {
-    let code: String = text
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"))
-        .flat_map(|line| [line, "\n"])
-        .collect();
-    let word = |text: &str| {
-        text.trim_start()
-            .chars()
-            .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
-            .collect::<String>()
-    };
-    let mut used = BTreeSet::new();
-    for (at, _) in code.match_indices("crate::") {
-        let after = &code[at + "crate::".len()..];
-        if code[..at].ends_with('$') {
-            continue; // `$crate` in a macro refers to the macro's own crate
-        }
-        match after.strip_prefix('{') {
-            Some(list) => used.extend(top_level(list).into_iter().map(word)),
-            None => _ = used.insert(word(after)),
-        }
-    }
-    used
-}
-
-/// The parts of a braced list; inner lists are left out.
-fn top_level(list: &str) -> Vec<&str> {
-    let (mut depth, mut begin, mut parts) = (0, 0, Vec::new());
-    for (at, c) in list.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth == 0 => {
-                parts.push(&list[begin..at]);
-                break;
-            }
-            '}' => depth -= 1,
-            ',' if depth == 0 => {
-                parts.push(&list[begin..at]);
-                begin = at + 1;
-            }
-            _ => {}
-        }
-    }
-    parts
-}
-
-#[test]
-fn used_modules_are_read_from_the_source() {
-    let text = "use crate::a::{b, c};\nuse crate::{d::{e, f}, g};\n// use crate::h;\nlet x = crate::i::j();\n$crate::k::l!()";
-    assert_eq!(uses(text), ["a", "d", "g", "i"].map(str::to_owned).into());
-}
-
 #[test]
 fn each_module_uses_only_the_modules_it_may() {
     let mut broken = Vec::new();
-    for (path, text) in sources() {
-        let module = module(&path);
+    for file in product() {
+        let (path, module) = (&file.path, module(&file.path));
         let Some((_, allowed)) = MAY_USE.iter().find(|(name, _)| *name == module) else {
             continue;
         };
-        for used in uses(&text) {
+        for used in file.top_modules() {
             let fine = used == module
                 || allowed.contains(&used.as_str())
                 || (LEAVES.contains(&used.as_str()) && !matches!(module.as_str(), "ids"));
@@ -172,9 +117,10 @@ fn each_module_uses_only_the_modules_it_may() {
 #[test]
 fn interfaces_are_used_only_by_the_top_modules() {
     let top = ["lib", "main", "service", "worker", "cli", "http", "web"];
-    for (path, text) in sources() {
-        let module = module(&path);
-        let used: Vec<_> = uses(&text)
+    for file in product() {
+        let (path, module) = (&file.path, module(&file.path));
+        let used: Vec<_> = file
+            .top_modules()
             .into_iter()
             .filter(|used| INTERFACES.contains(&used.as_str()) && *used != module)
             .collect();
@@ -223,12 +169,7 @@ const PROCESS_CLOCK: &[(&str, &str)] = &[
         "queue/result_writer.rs",
         "how long an answer waited in the spool",
     ),
-    ("http/admission.rs", "when the marketplace accepted a key"),
     ("webhooks/run.rs", "when a delivery was tried"),
-    (
-        "cli/tenants/restore.rs",
-        "when an operator undid a rotation",
-    ),
     ("sandbox/server.rs", "the clock of the sandbox marketplace"),
     ("cli/demo/mod.rs", "the day of its searches"),
     (
@@ -241,19 +182,17 @@ const PROCESS_CLOCK: &[(&str, &str)] = &[
 /// Partitions, expiry, slots and upkeep concern all processes: they use `db::clock::DatabaseTime`.
 #[test]
 fn only_listed_files_read_the_process_clock() {
-    for (path, text) in sources() {
-        let code = text.split("#[cfg(test)]").next().unwrap();
-        let reads = code
-            .lines()
-            .any(|line| line.contains("Timestamp::now") && !line.trim_start().starts_with("//"));
-        let may = PROCESS_CLOCK.iter().any(|(file, _)| path.ends_with(file))
-            || path.ends_with("tests.rs");
-        assert!(
-            !reads || may,
-            "{} reads the process's clock",
-            path.display()
-        );
-    }
+    let reads = |file: &Syntax| {
+        let clock = ["Timestamp".to_owned(), "now".to_owned()];
+        file.paths.iter().any(|path| path.ends_with(&clock))
+    };
+    let reading: BTreeSet<_> = product()
+        .iter()
+        .filter(|file| reads(file))
+        .map(|file| file.path.display().to_string())
+        .collect();
+    let listed = PROCESS_CLOCK.iter().map(|(file, _)| (*file).to_owned());
+    assert_eq!(reading, listed.collect());
 }
 
 /// Whether a statement locks rows.
@@ -313,21 +252,10 @@ fn scans_are_locked_in_one_place() {
 /// A reader who searches for a type's name finds one type. Types of tests do not count.
 #[test]
 fn a_type_name_stands_for_one_type() {
-    let declaration = Regex::new(
-        r"(?m)^(?:\s*(?:pub(?:\([^)]*\))?\s+)?(?:struct|enum|union|trait)|(?:pub(?:\([^)]*\))?\s+)?type)\s+([A-Z]\w*)",
-    )
-    .unwrap();
     let mut files = BTreeMap::<String, Vec<PathBuf>>::new();
-    for (path, text) in sources() {
-        if path.ends_with("tests.rs") || path.iter().any(|part| part == "tests") {
-            continue;
-        }
-        let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
-        for name in declaration.captures_iter(code) {
-            files
-                .entry(name[1].to_owned())
-                .or_default()
-                .push(path.clone());
+    for file in product() {
+        for name in file.types {
+            files.entry(name).or_default().push(file.path.clone());
         }
     }
     files.retain(|_, files| files.len() > 1);

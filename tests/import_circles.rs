@@ -2,14 +2,13 @@
 //! reason here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use regex::Regex;
+use crate::syntax::{Module, Segments, module_of, product};
 
 /// The circles that stay, as `folder: members`, and why.
 const KNOWN: &[(&str, &str)] = &[
     (
-        "history: buckets daily_pack grid latest presenter product query store",
+        "history: buckets grid latest presenter product query store",
         "`Product` names the row types of the readers, and the readers are generic over `Product`",
     ),
     (
@@ -18,100 +17,27 @@ const KNOWN: &[(&str, &str)] = &[
     ),
 ];
 
-/// A module's path below the crate's root: `["history", "store"]`.
-type Module = Vec<String>;
-
-/// All modules without their test modules and comments.
-fn modules() -> BTreeMap<Module, String> {
-    let comment = Regex::new(r"//[^\n]*").unwrap();
-    crate::architecture::sources()
-        .into_iter()
-        .filter(|(path, _)| !path.ends_with("tests.rs") && !path.starts_with("tests"))
-        .map(|(path, text)| {
-            let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
-            (module_of(&path), comment.replace_all(code, "").into_owned())
-        })
-        .collect()
-}
-
-fn module_of(path: &Path) -> Module {
-    let mut module: Module = path
-        .with_extension("")
-        .iter()
-        .map(|part| part.to_str().unwrap().to_owned())
-        .collect();
-    if matches!(module.last().unwrap().as_str(), "mod" | "lib" | "main") {
-        module.pop();
-    }
-    module
-}
-
-/// The paths of a `use` tree: `a::{b, c::d}` is `a::b` and `a::c::d`.
-fn paths(tree: &str) -> Vec<String> {
-    let tree = tree.trim();
-    let Some(open) = tree.find('{') else {
-        return vec![tree.split(" as ").next().unwrap().trim().to_owned()];
-    };
-    let inner = &tree[open + 1..tree.rfind('}').unwrap()];
-    let (mut depth, mut begin, mut found) = (0, 0, Vec::new());
-    for (at, c) in inner.char_indices().chain([(inner.len(), ',')]) {
-        match c {
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            ',' if depth == 0 => {
-                if !inner[begin..at].trim().is_empty() {
-                    found.extend(
-                        paths(&inner[begin..at])
-                            .into_iter()
-                            .map(|path| format!("{}{path}", tree[..open].trim())),
-                    );
-                }
-                begin = at + 1;
-            }
-            _ => {}
-        }
-    }
-    found
-}
-
 struct Imports {
-    modules: BTreeMap<Module, String>,
+    /// The modules and the paths that each names.
+    modules: BTreeMap<Module, BTreeSet<Segments>>,
     /// What a module re-exports: the name, and the path behind it.
-    reexports: BTreeMap<Module, BTreeMap<String, String>>,
-    use_item: Regex,
-    inline_path: Regex,
+    reexports: BTreeMap<Module, BTreeMap<String, Segments>>,
 }
 
 impl Imports {
     fn read() -> Self {
-        let use_item = Regex::new(r"(?m)^\s*(pub(?:\([^)]*\))?\s+)?use\s+([\w:{}*,\s]+);").unwrap();
-        let modules = modules();
-        let mut reexports = BTreeMap::<_, BTreeMap<_, _>>::new();
-        for (module, text) in &modules {
-            for item in use_item
-                .captures_iter(text)
-                .filter(|item| item.get(1).is_some())
-            {
-                for path in paths(&item[2]) {
-                    let name = path.rsplit("::").next().unwrap().to_owned();
-                    reexports
-                        .entry(module.clone())
-                        .or_default()
-                        .insert(name, path);
-                }
-            }
+        let (mut modules, mut reexports) = (BTreeMap::new(), BTreeMap::new());
+        for file in product() {
+            let module = module_of(&file.path);
+            reexports.insert(module.clone(), file.reexports);
+            modules.insert(module, file.paths);
         }
-        Self {
-            modules,
-            reexports,
-            use_item,
-            inline_path: Regex::new(r"\b(?:crate|super|self)(?:::\w+)+").unwrap(),
-        }
+        Self { modules, reexports }
     }
 
     /// The module that defines what `path` names inside `module`; `None`: of another crate.
-    fn target(&self, module: &Module, path: &str) -> Option<Module> {
-        let mut segments: Vec<&str> = path.split("::").map(str::trim).collect();
+    fn target(&self, module: &Module, path: &[String]) -> Option<Module> {
+        let mut segments: Vec<&str> = path.iter().map(String::as_str).collect();
         let mut at = module.clone();
         match segments[0] {
             "crate" => at.clear(),
@@ -138,9 +64,9 @@ impl Imports {
                 .reexports
                 .get(&at)
                 .and_then(|names| names.get(*segment));
-            let rest = segments[index + 1..].join("::");
+            let is_last = index + 1 == segments.len();
             return match behind {
-                Some(path) if rest.is_empty() => self.target(&at, path).or(Some(at)),
+                Some(path) if is_last => self.target(&at, path).or(Some(at)),
                 _ => Some(at),
             };
         }
@@ -151,20 +77,10 @@ impl Imports {
     fn used(&self) -> BTreeMap<&Module, BTreeSet<Module>> {
         self.modules
             .iter()
-            .map(|(module, text)| {
-                let imported = self
-                    .use_item
-                    .captures_iter(text)
-                    .filter(|item| item.get(1).is_none())
-                    .flat_map(|item| paths(&item[2]));
-                let body = self.use_item.replace_all(text, "");
-                let named = self
-                    .inline_path
-                    .find_iter(&body)
-                    .map(|path| path.as_str().to_owned());
-                let used = imported
-                    .chain(named)
-                    .filter_map(|path| self.target(module, &path))
+            .map(|(module, paths)| {
+                let used = paths
+                    .iter()
+                    .filter_map(|path| self.target(module, path))
                     .filter(|used| used != module)
                     .collect();
                 (module, used)
@@ -224,14 +140,6 @@ fn circles() -> BTreeSet<String> {
         }
     }
     circles
-}
-
-#[test]
-fn use_trees_are_read() {
-    assert_eq!(
-        paths("crate::{a::{b, c as d}, e}"),
-        ["crate::a::b", "crate::a::c", "crate::e"]
-    );
 }
 
 /// Fails for a new circle, and for one of [`KNOWN`] that is gone.

@@ -39,6 +39,7 @@ mod queue;
 mod reuse;
 mod scaling;
 mod scans;
+mod syntax;
 mod tenants;
 mod web;
 mod webhooks;

@@ -11,11 +11,10 @@ use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, PgPool, Postgres};
 
 use super::aggregate::{BucketAggregator, BucketSpec, BucketStats};
-use super::daily_pack::midnight;
 use super::filter::Filter;
 use super::presenter::ProductPresenter;
 use super::product::Product;
-use super::sample::{Sample, unpack};
+use super::sample::{Sample, midnight, unpack};
 use super::store::daily_pack;
 use super::store::products::{ProductRow, products};
 use super::verdict::{self, DailyPrices, JudgedPrice};

@@ -7,11 +7,10 @@
 //! number of processes.
 
 use futures::{TryStreamExt as _, pin_mut};
-use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use sqlx::{PgConnection, PgPool};
 
-use super::sample::{Sample, pack};
+use super::sample::{Sample, midnight, pack};
 use super::store::daily_pack::{self, PackedDay, UnpackedProduct};
 use crate::db;
 
@@ -112,11 +111,4 @@ fn packed_day(samples: &[Sample]) -> PackedDay {
         begins_at: samples[0].day(),
         samples: pack(samples),
     }
-}
-
-/// Start of the UTC day of `time`.
-pub(super) fn midnight(time: Timestamp) -> Timestamp {
-    time.to_zoned(TimeZone::UTC)
-        .start_of_day()
-        .map_or(time, |day| day.timestamp())
 }

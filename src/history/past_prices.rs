@@ -14,10 +14,9 @@ use rust_decimal::Decimal;
 use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, Postgres};
 
-use super::daily_pack::midnight;
 use super::known_price::KnownPrice;
 use super::price::CompactPrice;
-use super::sample::{Sample, day, unpack};
+use super::sample::{Sample, day, midnight, unpack};
 use super::store::past_prices::{self as store, SeriesRange};
 use super::verdict::{self, DailyPrices, JudgedPrice};
 use crate::contract::Api;

@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 use jiff::civil::{Date, date};
+use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 
@@ -143,6 +144,13 @@ impl DateFilter {
             last: last.map(day),
         }
     }
+}
+
+/// Start of the UTC day of `time`.
+pub(super) fn midnight(time: Timestamp) -> Timestamp {
+    time.to_zoned(TimeZone::UTC)
+        .start_of_day()
+        .map_or(time, |day| day.timestamp())
 }
 
 /// A date in days since 1970.

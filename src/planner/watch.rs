@@ -73,7 +73,7 @@ pub struct Watch<'a> {
 }
 
 /// Where the answer may have changed.
-struct Changes {
+struct ChangeRisk {
     /// The estimated probability that the run has missed something; of `EveryDate` the expected
     /// share of candidates whose price has changed unseen.
     risk: f64,
@@ -125,26 +125,26 @@ impl Watch<'_> {
         explored
     }
 
-    fn changes(&self, view: &SearchView<'_>) -> Changes {
+    fn changes(&self, view: &SearchView<'_>) -> ChangeRisk {
         let target = match self.question {
             WatchQuestion::EveryDate => return self.stale(view),
             WatchQuestion::Cheapest => Target::Best,
             WatchQuestion::Below(price) => Target::Below(price.to_f64().unwrap_or(0.0)),
         };
         let estimate = Estimate::of(view, self.rates, self.today, target);
-        Changes {
+        ChangeRisk {
             risk: estimate.risk(),
             likeliest: estimate.winners(),
         }
     }
 
-    fn stale(&self, view: &SearchView<'_>) -> Changes {
+    fn stale(&self, view: &SearchView<'_>) -> ChangeRisk {
         let mut stale = stale(view, self.rates, self.today);
         let changed: f64 = stale.iter().map(|one| one.changed).sum();
         let all = count(view.candidates.len());
         stale.retain(|one| !one.unanswered);
         stale.sort_by(|one, other| other.worth.total_cmp(&one.worth));
-        Changes {
+        ChangeRisk {
             risk: (changed / all.max(1.0)).clamp(0.0, 1.0),
             likeliest: stale.into_iter().map(|one| one.position).collect(),
         }
@@ -155,7 +155,7 @@ impl Watch<'_> {
         (self.budget / 10).max(2)
     }
 
-    fn next(&self, view: &SearchView<'_>, changes: &Changes) -> (DecisionReason, Vec<usize>) {
+    fn next(&self, view: &SearchView<'_>, changes: &ChangeRisk) -> (DecisionReason, Vec<usize>) {
         let sentinels = self.sentinels(view);
         let unsearched = |positions: &[usize]| -> Vec<_> {
             let all = positions.iter().copied();

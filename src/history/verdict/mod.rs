@@ -22,10 +22,9 @@ use rust_decimal::Decimal;
 
 pub(super) use self::daily_price::{DailyPrice, DailyPrices, PlausiblePrices};
 use self::window::PriceWindow;
-use super::daily_pack::midnight;
 use super::plausibility::{self, MedianPrice};
 use super::price::CompactPrice;
-use super::sample::{Sample, day};
+use super::sample::{Sample, day, midnight};
 use crate::contract::Api;
 use crate::contract::history_verdict::{HistoryVerdict, LeadBin, PriceClass, UsualPrice};
 
