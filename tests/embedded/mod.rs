@@ -321,7 +321,7 @@ fn without_programs_the_error_says_how_to_install_them() {
         "{install}"
     );
     assert!(
-        error.to_string().contains(&format!("`{install}`")),
+        error.to_string().contains(install.as_str()),
         "{error}"
     );
 }
