@@ -13,9 +13,6 @@ COPY .cargo .cargo
 COPY .sqlx .sqlx
 COPY migrations migrations
 COPY src src
-# The manifest names the test and bench binaries; their roots are enough for that.
-COPY tests/main.rs tests/main.rs
-COPY benches/main.rs benches/main.rs
 # Crates and what was compiled stay on the builder between builds. The folders are those of the volumes: a named volume takes over
 # owner and mode of what the image has in its place.
 RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \

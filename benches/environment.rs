@@ -5,7 +5,7 @@ use std::fs::{self, File, Permissions};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use farescan::config::DatabaseConfig;
@@ -18,6 +18,7 @@ use tokio::time::sleep;
 
 use super::Res;
 use super::meter::ProcessSet;
+use super::parent::ending_with_parent;
 
 /// How often a condition is polled.
 const POLL: Duration = Duration::from_millis(10);
@@ -109,7 +110,7 @@ impl BenchEnvironment {
 
     fn start(&self, command: &[&str], upstream: &str, settings: &[(&str, String)]) -> Res<Program> {
         let log = self.folder.path().join(format!("{}.log", command[0]));
-        let child = Command::new(program())
+        let child = ending_with_parent(&program())
             .args(command)
             .env_clear()
             .envs(

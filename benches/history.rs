@@ -10,8 +10,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic ends the bench and shows where")]
 
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+mod parent;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 use std::str::FromStr as _;
 use std::time::{Duration, Instant};
 
@@ -40,6 +42,7 @@ const EXPORTED: i64 = 1_000_000;
 
 #[tokio::main]
 async fn main() {
+    parent::end_with_cargo().unwrap();
     let wanted = setting("FARESCAN_BENCH_OBSERVATIONS", 8_000_000);
     let exported = setting("FARESCAN_BENCH_EXPORTED", EXPORTED);
     let routes = (wanted / (DATES * DAYS)).max(1);
@@ -280,7 +283,7 @@ impl Service {
             std::process::id(),
             Timestamp::now().as_millisecond()
         ));
-        let mut child = Command::new(env!("CARGO_BIN_EXE_farescan"))
+        let mut child = parent::ending_with_parent(Path::new(env!("CARGO_BIN_EXE_farescan")))
             .args([
                 "serve",
                 "--no-worker",

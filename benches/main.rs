@@ -17,6 +17,7 @@ mod load;
 mod meter;
 mod nginx;
 mod pages;
+mod parent;
 mod peers;
 mod scan;
 mod scans;
@@ -54,6 +55,7 @@ fn run(arguments: &[String]) -> Res<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
+    parent::end_with_cargo()?;
     // A signal drops the started processes: Postgres would go on otherwise.
     runtime.block_on(async {
         let mut term = signal(SignalKind::terminate())?;

@@ -75,15 +75,10 @@ impl Default for RateLimitConfig {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Logs")]
 pub struct LogConfig {
-    /// Log filter: a level, or directives such as `info,farescan=debug`
-    #[arg(
-        id = "log",
-        long = "log",
-        env = "FARESCAN_LOG",
-        value_name = "FILTER",
-        default_value = "info"
-    )]
-    pub filter: String,
+    /// Log filter: a level, or directives such as `info,farescan=debug` [default: info; warn for
+    /// `serve --sandbox` on a terminal]
+    #[arg(id = "log", long = "log", env = "FARESCAN_LOG", value_name = "FILTER")]
+    pub filter: Option<String>,
 
     /// Log format: text for people, json for programs [default: text on a terminal, else json]
     #[arg(
@@ -93,6 +88,11 @@ pub struct LogConfig {
         value_name = "FORMAT"
     )]
     pub format: Option<LogFormat>,
+}
+
+impl LogConfig {
+    /// The filter where none is set.
+    pub const DEFAULT: &str = "info";
 }
 
 /// The format of log lines.

@@ -24,8 +24,9 @@ pub struct InvalidLogFilter {
 /// # Errors
 /// When the filter cannot be parsed.
 pub fn init(config: &LogConfig) -> Result<(), InvalidLogFilter> {
-    let filter = EnvFilter::try_new(&config.filter).map_err(|source| InvalidLogFilter {
-        found: config.filter.clone(),
+    let filter = config.filter.as_deref().unwrap_or(LogConfig::DEFAULT);
+    let filter = EnvFilter::try_new(filter).map_err(|source| InvalidLogFilter {
+        found: filter.to_owned(),
         source,
     })?;
     let stderr = std::io::stderr;

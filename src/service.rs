@@ -11,7 +11,6 @@ use std::time::Duration;
 use axum::Router;
 use secrecy::ExposeSecret;
 use sqlx::PgPool;
-use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgConnectOptions;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -86,8 +85,10 @@ pub enum ServiceError {
         "a worker decrypts its callers' keys, so it needs the master key: set FARESCAN_MASTER_KEY_FILE (or FARESCAN_MASTER_KEY)"
     )]
     WorkerWithoutKeys,
-    #[error("cannot listen on {address}: {error}")]
+    #[error("cannot listen on {address} ({setting}): {error}")]
     Listen {
+        /// Flag and variable.
+        setting: &'static str,
         address: SocketAddr,
         error: std::io::Error,
     },
@@ -129,14 +130,38 @@ impl Service {
     /// database of another marketplace. An external database that does not answer is no error: the
     /// gateway works without it.
     pub async fn start(settings: Settings, stop: CancellationToken) -> Result<Self, ServiceError> {
+        let admin = bind_admin(&settings.admin).await?;
+        if let Some(http) = &settings.http {
+            // An address in use is reported now, not after the start of a database. The listener is
+            // bound again when the service can answer: a request that waited for migrations might
+            // be answered, and paid, after its client has gone.
+            drop(bind_api(http.listen).await?);
+        }
+        Self::start_on(None, admin, settings, stop).await
+    }
+
+    /// The same with a listener of the API that nobody knows yet.
+    ///
+    /// # Errors
+    /// Those of [`Self::start`].
+    pub async fn start_with_listener(
+        listener: TcpListener,
+        settings: Settings,
+        stop: CancellationToken,
+    ) -> Result<Self, ServiceError> {
+        let admin = bind_admin(&settings.admin).await?;
+        Self::start_on(Some(listener), admin, settings, stop).await
+    }
+
+    async fn start_on(
+        listener: Option<TcpListener>,
+        admin: TcpListener,
+        settings: Settings,
+        stop: CancellationToken,
+    ) -> Result<Self, ServiceError> {
         // Before the first file is opened.
         let files = open_files::limit();
         let upstream = Client::new(&settings.upstream)?;
-        if let Some(http) = &settings.http {
-            // An address in use is reported now, not after the start of a database. The listener is
-            // bound again when the service can answer.
-            drop(bind(http.listen).await?);
-        }
         let database = Database::open(&settings.database).await?;
         let ring = worker_keyring(&settings, &database)?;
         let worker = match settings.worker.clone() {
@@ -166,7 +191,7 @@ impl Service {
         .with_session_health(session_check.health())
         .with_preparation(preparation_state);
         // Before the migrations, which may take long: liveness must not fail meanwhile.
-        let admin = AdminListener::listen(&settings.admin, &app).await?;
+        let admin = AdminListener::serve(admin, &app)?;
         let preparation = DatabasePreparation {
             pool: database.pool().clone(),
             options: database.connect_options().clone(),
@@ -183,8 +208,12 @@ impl Service {
             session_check.run(watched).await;
             Ok(())
         });
-        let address = match &settings.http {
-            Some(http) => Some(listen(&mut parts, http, app, &stop).await?),
+        let listener = match (listener, &settings.http) {
+            (None, Some(http)) => Some(bind_api(http.listen).await?),
+            (listener, _) => listener,
+        };
+        let address = match listener {
+            Some(listener) => Some(listen(&mut parts, listener, app, &stop)?),
             None => None,
         };
         log_listening(address, &admin, files, &database);
@@ -333,11 +362,7 @@ fn app_state(
 }
 
 impl AdminListener {
-    async fn listen(config: &AdminConfig, app: &AppState) -> Result<Self, ServiceError> {
-        let listener = match config.admin_listen {
-            Some(address) => bind(address).await?,
-            None => bind_default().await?,
-        };
+    fn serve(listener: TcpListener, app: &AppState) -> Result<Self, ServiceError> {
         let (address, stop) = (listener.local_addr()?, CancellationToken::new());
         let serving = http::serve_admin(listener, http::admin_router(app.clone()), stop.clone());
         let task = tokio::spawn(async move {
@@ -360,16 +385,20 @@ impl AdminListener {
     }
 }
 
-/// The default admin address, or a free port if another process has it: the operator did not choose
-/// that address.
-async fn bind_default() -> Result<TcpListener, ServiceError> {
+/// The admin listener's address. The default has a free port instead if another process uses it:
+/// the operator did not choose it.
+async fn bind_admin(config: &AdminConfig) -> Result<TcpListener, ServiceError> {
+    let setting = "--admin-listen, FARESCAN_ADMIN_LISTEN";
+    if let Some(address) = config.admin_listen {
+        return bind(setting, address).await;
+    }
     let wanted = AdminConfig::DEFAULT;
-    match bind(wanted).await {
+    match bind(setting, wanted).await {
         Err(ServiceError::Listen { error, .. })
             if error.kind() == std::io::ErrorKind::AddrInUse =>
         {
             tracing::info!(%wanted, "default admin address in use; using a free port");
-            bind(SocketAddr::new(wanted.ip(), 0)).await
+            bind(setting, SocketAddr::new(wanted.ip(), 0)).await
         }
         bound => bound,
     }
@@ -564,24 +593,19 @@ impl DatabasePreparation {
 /// match.
 fn is_transient(failure: &ServiceError) -> bool {
     match failure {
-        ServiceError::Database(
-            DbError::Database(error)
-            | DbError::NoConnection { source: error, .. }
-            | DbError::Migrate(MigrateError::Execute(error)),
-        )
-        | ServiceError::Ring(RingCheckError::Database(error))
+        ServiceError::Database(error) => error.is_transient(),
+        ServiceError::Ring(RingCheckError::Database(error))
         | ServiceError::Marketplace(MarketplaceError::Database(error)) => db::is_transient(error),
         _ => false,
     }
 }
 
-async fn listen(
+fn listen(
     parts: &mut JoinSet<Result<(), ServiceError>>,
-    config: &HttpConfig,
+    listener: TcpListener,
     app: AppState,
     stop: &CancellationToken,
 ) -> Result<SocketAddr, ServiceError> {
-    let listener = bind(config.listen).await?;
     let address = listener.local_addr()?;
     let serving = serve(listener, web::router(app.clone()), stop.clone());
     parts.spawn(async move {
@@ -599,10 +623,19 @@ async fn listen(
     Ok(address)
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener, ServiceError> {
+/// Listens at the address of the API.
+pub(crate) async fn bind_api(address: SocketAddr) -> Result<TcpListener, ServiceError> {
+    bind("--listen, FARESCAN_LISTEN", address).await
+}
+
+async fn bind(setting: &'static str, address: SocketAddr) -> Result<TcpListener, ServiceError> {
     TcpListener::bind(address)
         .await
-        .map_err(|error| ServiceError::Listen { address, error })
+        .map_err(|error| ServiceError::Listen {
+            setting,
+            address,
+            error,
+        })
 }
 
 async fn serve(

@@ -11,7 +11,7 @@ use secrecy::ExposeSecret as _;
 use sqlx::postgres::PgConnectOptions;
 
 use super::{Cli, Failure, serve};
-use crate::config::{AdminConfig, DatabaseConfig};
+use crate::config::{AdminConfig, DatabaseConfig, LogConfig};
 use crate::db;
 use crate::db::embedded::default_home;
 
@@ -100,6 +100,7 @@ fn default_of(id: &str, given: &ArgMatches) -> Option<String> {
             .or_else(|| default_home().ok())
     };
     match id {
+        "log" => Some(LogConfig::DEFAULT.to_owned()),
         "admin_listen" => Some(AdminConfig::DEFAULT.to_string()),
         "data_dir" => default_home()
             .ok()

@@ -13,6 +13,7 @@ mod control;
 mod dates;
 mod deliveries;
 mod demo;
+mod env_file;
 mod exit;
 mod export;
 mod format;
@@ -54,6 +55,7 @@ mod watch;
 mod why;
 mod worker;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -69,6 +71,9 @@ use clap::{CommandFactory as _, Parser, Subcommand};
     after_help = "Examples:\n  farescan demo\n  farescan scan oneway TLV LHR --depart 2027-02\n\nExit codes:\n    0  done\n    1  failed\n    2  invalid arguments; nothing was sent\n    3  a search or scan is incomplete\n    4  refused before anything was spent: a budget, a quota, or your answer\n  130  Ctrl-C"
 )]
 pub struct Cli {
+    /// File with settings, such as .env, for every command; variables that are set already win
+    #[arg(long, value_name = "FILE")]
+    env_file: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -149,6 +154,9 @@ impl Cli {
     }
 
     async fn execute(self) -> Result<(), Failure> {
+        if let Some(file) = &self.env_file {
+            return Err(env_file::start_again(file));
+        }
         memory::protect()?;
         match self.command {
             Command::Demo(args) => demo::run(args).await,

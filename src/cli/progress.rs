@@ -53,6 +53,15 @@ impl View {
     }
 }
 
+/// A line on standard error that is redrawn with each message.
+pub fn line_of_text() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
 /// Reads a scan until it has ended, or waits for its caller.
 ///
 /// # Errors
@@ -60,11 +69,8 @@ impl View {
 pub async fn follow(client: &ApiClient, id: ScanId, view: View) -> Result<Scan, ClientError> {
     let bar = match view {
         View::Silent => ProgressBar::hidden(),
-        View::Bar | View::Calendar(_) => ProgressBar::new_spinner(),
+        View::Bar | View::Calendar(_) => line_of_text(),
     };
-    if let Ok(style) = ProgressStyle::with_template("{msg}") {
-        bar.set_style(style);
-    }
     let followed = poll(client, id, view, &bar).await;
     bar.finish_and_clear();
     followed

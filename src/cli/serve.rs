@@ -1,5 +1,6 @@
 //! `farescan serve`: the gateway, the job API and, without `--no-worker`, a worker.
 
+use std::io::IsTerminal as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -17,7 +18,7 @@ use crate::config::{
 use crate::db::clock::Clock;
 use crate::db::embedded::default_home;
 use crate::logging;
-use crate::sandbox::{self, DayShift, SandboxOptions};
+use crate::sandbox::{self, DEMO_KEY, DayShift, SandboxOptions};
 use crate::service::{Service, Settings};
 
 /// Settings of `serve`.
@@ -56,6 +57,14 @@ const SANDBOX_FOLDER: &str = "sandbox";
 
 /// Runs until SIGTERM or SIGINT; a second one ends at once.
 pub async fn run(mut args: ServeArgs) -> Result<(), Failure> {
+    // Somebody tries things out: what the log says to an operator would hide the three addresses.
+    let is_trial = args.sandbox
+        && std::io::stderr().is_terminal()
+        && args.log.filter.is_none()
+        && args.log.format.is_none();
+    if is_trial {
+        args.log.filter = Some("warn".to_owned());
+    }
     logging::init(&args.log)?;
     let stop = CancellationToken::new();
     if args.sandbox {
@@ -88,7 +97,14 @@ pub async fn run(mut args: ServeArgs) -> Result<(), Failure> {
     };
     // Before the service reports that it listens: a signal sent then needs its handler.
     stop_on_signal(stop.clone(), ExitSignal::default());
-    Ok(Service::start(settings, stop).await?.run().await?)
+    let service = Service::start(settings, stop).await?;
+    if let Some(address) = service.address().filter(|_| is_trial) {
+        anstream::eprintln!(
+            "dashboard    http://{address}/\ndescription  http://{address}/docs\n\
+             key          {DEMO_KEY} (the sandbox's: prices are invented, nothing is billed; Ctrl-C stops it)"
+        );
+    }
+    Ok(service.run().await?)
 }
 
 /// Starts the sandbox on a free loopback port; `stop` ends it.

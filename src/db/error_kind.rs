@@ -77,14 +77,13 @@ pub fn is_disconnected(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Whether the server rejected the connection: unknown role or database, wrong password, no
-/// privilege.
+/// Whether the server rejected the connection: unknown role or database, wrong password.
 pub(super) fn is_refused(error: &sqlx::Error) -> bool {
     let code = error
         .as_database_error()
         .and_then(|error| error.code())
         .unwrap_or_default();
-    code.starts_with("28") || matches!(&*code, "3D000" | "42501")
+    code.starts_with("28") || code == "3D000"
 }
 
 /// Whether the server answered with this SQLSTATE.

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use sqlx::migrate::MigrateError;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Postgres, SqlSafeStr as _, Transaction};
@@ -54,6 +55,9 @@ const ENGINE_LOCK_TIMEOUT: &str = "5s";
 /// Lock timeout of requests, which hold a connection meanwhile. The caller gets 503 with
 /// Retry-After.
 const REQUEST_LOCK_TIMEOUT: &str = "1s";
+
+/// The SQLSTATE of a role that may not do what the program needs.
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
 /// For the migrating session: no time limits, and no notice that the table of migrations exists.
 const SESSION_OF_MIGRATIONS: &str = "select set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false), \
@@ -93,12 +97,35 @@ pub enum DbError {
         /// The last error.
         source: sqlx::Error,
     },
+    /// The role cannot create tables.
+    #[error(
+        "the database {address} cannot be migrated: {}; the role must own the database, as with `ALTER DATABASE … OWNER TO …`",
+        cause(.source)
+    )]
+    NotOwner {
+        /// Database name and role, and host and port or socket.
+        address: String,
+        /// What the server refused.
+        source: sqlx::Error,
+    },
     /// Usually transient: try again.
     #[error("database error: {0}")]
     Database(#[from] sqlx::Error),
     /// A migration failed, or the schema belongs to another version.
     #[error("migrating the database failed: {0}")]
-    Migrate(#[from] sqlx::migrate::MigrateError),
+    Migrate(#[from] MigrateError),
+}
+
+impl DbError {
+    /// Whether the database is unavailable for now, so that a retry may succeed.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Database(error)
+            | Self::NoConnection { source: error, .. }
+            | Self::Migrate(MigrateError::Execute(error)) => is_transient(error),
+            _ => false,
+        }
+    }
 }
 
 /// Why this process has not prepared its database yet; `None`: it has. Until then the tables may
@@ -363,9 +390,20 @@ pub async fn migrate(pool: &PgPool) -> Result<(), DbError> {
 /// timeout, because it retries refused connections.
 ///
 /// # Errors
-/// `NoConnection`; those of [`migrate`].
+/// `NoConnection`, `NotOwner`; those of [`migrate`].
 pub async fn migrate_at(pool: &PgPool, options: &PgConnectOptions) -> Result<(), DbError> {
     let source = match migrate(pool).await {
+        Err(
+            DbError::Database(source)
+            | DbError::Migrate(
+                MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _),
+            ),
+        ) if has_sqlstate(&source, INSUFFICIENT_PRIVILEGE) => {
+            return Err(DbError::NotOwner {
+                address: database_address(options),
+                source,
+            });
+        }
         Err(DbError::Database(sqlx::Error::PoolTimedOut)) => {
             let tried =
                 with_timeout(async { PgConnection::connect_with(options).await?.close().await });

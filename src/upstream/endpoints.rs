@@ -257,6 +257,13 @@ fn engine<'a>(
             expected: "an http or https URL without user name, query or fragment",
         });
     }
+    if is_reserved(url) {
+        return Err(UpstreamConfigError::Unusable {
+            variable,
+            found,
+            expected: "the host that the marketplace's listing shows; this one is a placeholder, whose name is reserved for examples",
+        });
+    }
     if is_http && !allow_http && !is_loopback(url) {
         let expected = "an https URL, since each call carries a key; http only to this machine (127.0.0.1, [::1], localhost), or anywhere with \
                        FARESCAN_UPSTREAM_ALLOW_HTTP=true";
@@ -267,6 +274,25 @@ fn engine<'a>(
         });
     }
     Ok(url)
+}
+
+/// Whether the host's name is reserved for examples (RFC 2606), so that no marketplace can have it.
+/// `.test` is not among them: private networks use it.
+fn is_reserved(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_end_matches('.');
+    let under = |name: &str| {
+        host.strip_suffix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    [
+        "example",
+        "invalid",
+        "example.com",
+        "example.net",
+        "example.org",
+    ]
+    .into_iter()
+    .any(under)
 }
 
 /// Whether requests stay on this machine. Names other than `localhost` do not count: DNS can
@@ -333,8 +359,8 @@ mod tests {
 
     fn config() -> UpstreamConfig {
         UpstreamConfig::at(
-            url("https://flights.example"),
-            url("https://hotels.example:8443/prefix/"),
+            url("https://flights.test"),
+            url("https://hotels.test:8443/prefix/"),
         )
     }
 
@@ -343,9 +369,9 @@ mod tests {
         let line = [
             "farescan",
             "--flights-url",
-            "https://flights.example",
+            "https://flights.test",
             "--hotels-url",
-            "https://hotels.example:8443/prefix/",
+            "https://hotels.test:8443/prefix/",
         ];
         let parsed = Line::parse_from(line).upstream;
         assert_eq!(format!("{parsed:?}"), format!("{:?}", config()));
@@ -354,27 +380,27 @@ mod tests {
         let rows = [
             (
                 Endpoint::FlightsOneway,
-                "https://flights.example/api/google_flights/oneway/v1",
+                "https://flights.test/api/google_flights/oneway/v1",
             ),
             (
                 Endpoint::FlightsRoundtrip,
-                "https://flights.example/api/google_flights/roundtrip/v1",
+                "https://flights.test/api/google_flights/roundtrip/v1",
             ),
             (
                 Endpoint::HotelsSearch,
-                "https://hotels.example:8443/prefix/search",
+                "https://hotels.test:8443/prefix/search",
             ),
             (
                 Endpoint::HotelsByName,
-                "https://hotels.example:8443/prefix/hotel_by_name",
+                "https://hotels.test:8443/prefix/hotel_by_name",
             ),
             (
                 Endpoint::HotelsRooms,
-                "https://hotels.example:8443/prefix/hotel",
+                "https://hotels.test:8443/prefix/hotel",
             ),
             (
                 Endpoint::HotelsResolve,
-                "https://hotels.example:8443/prefix/resolve",
+                "https://hotels.test:8443/prefix/resolve",
             ),
         ];
         for (endpoint, expected) in rows {
@@ -390,8 +416,8 @@ mod tests {
         assert_eq!(
             (endpoints.host(Api::Flights), endpoints.host(Api::Hotels)),
             (
-                &"flights.example".parse().unwrap(),
-                &"hotels.example".parse().unwrap()
+                &"flights.test".parse().unwrap(),
+                &"hotels.test".parse().unwrap()
             )
         );
     }
@@ -404,8 +430,8 @@ mod tests {
             ("http://localhost", true),
             ("http://sandbox:8090", false),
             ("http://10.0.0.1", false),
-            ("http://127.0.0.1.example", false),
-            ("https://market.example", true),
+            ("http://127.0.0.1.test", false),
+            ("https://market.test", true),
         ] {
             let mut config = UpstreamConfig::at(url(address), url(address));
             let made = UpstreamEndpoints::new(&config);
@@ -424,13 +450,30 @@ mod tests {
     }
 
     #[test]
+    fn a_placeholder_is_no_marketplace() {
+        for (host, is_taken) in [
+            ("flights.marketplace.example", false),
+            ("example", false),
+            ("api.EXAMPLE.com.", false),
+            ("market.invalid", false),
+            ("notexample.com", true),
+            ("example.com.market.io", true),
+            ("market.test", true),
+        ] {
+            let address = url(&format!("https://{host}"));
+            let made = UpstreamEndpoints::new(&UpstreamConfig::at(address.clone(), address));
+            assert_eq!(made.is_ok(), is_taken, "{host}");
+        }
+    }
+
+    #[test]
     fn a_configured_host_overrides_the_urls_host() {
         let mut config = config();
-        config.flights_host = Some("fares.listing.example".into());
-        config.hotels_host = Some("stays.listing.example".into());
+        config.flights_host = Some("fares.listing.test".into());
+        config.hotels_host = Some("stays.listing.test".into());
         let endpoints = UpstreamEndpoints::new(&config).unwrap();
-        assert_eq!(endpoints.host(Api::Flights), "fares.listing.example");
-        assert_eq!(endpoints.host(Api::Hotels), "stays.listing.example");
+        assert_eq!(endpoints.host(Api::Flights), "fares.listing.test");
+        assert_eq!(endpoints.host(Api::Hotels), "stays.listing.test");
     }
 
     #[test]
@@ -451,11 +494,11 @@ mod tests {
     #[test]
     fn invalid_settings_are_refused() {
         for bad in [
-            "ftp://h.example",
-            "https://user@h.example",
-            "https://:pw@h.example",
-            "https://h.example?q=1",
-            "https://h.example#f",
+            "ftp://h.test",
+            "https://user@h.test",
+            "https://:pw@h.test",
+            "https://h.test?q=1",
+            "https://h.test#f",
         ] {
             let mut config = config();
             config.flights_url = Some(url(bad));

@@ -85,8 +85,13 @@ impl Guard {
     /// # Errors
     /// An error of the field.
     pub fn check_field(self, field: &str, url: &str) -> Result<(), ValidationError> {
+        let insecure = Self {
+            allow_insecure: true,
+        };
         let expected = if self.allow_insecure {
             "an http or https URL of at most 2,000 characters, whose host is public or loopback; no user name, no fragment"
+        } else if insecure.check(url).is_ok() {
+            "an https URL on port 443, whose host is public; a service on which things are tried out takes http, other ports and 127.0.0.1 with FARESCAN_WEBHOOKS_ALLOW_INSECURE=true"
         } else {
             "an https URL on port 443 of at most 2,000 characters, whose host is public; no user name, no fragment"
         };

@@ -1,9 +1,11 @@
 //! What the commands of a guide need: a service with a sandbox behind it, a worker, monitors that
-//! run and the program itself. Nothing is sent to webhooks.
+//! run, webhooks on this machine that are delivered, and the program itself.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use farescan::upstream::Client;
+use farescan::webhooks::Sender;
 use farescan::worker::WorkerDeps;
 use tokio::task::JoinHandle;
 
@@ -12,12 +14,14 @@ use crate::operation::process::program;
 use crate::support::TestService;
 use crate::support::app::{TestApp, ring};
 use crate::support::sandbox::start_sandbox;
+use crate::webhooks::harness::{RunningDeliverer, TRY_TIME, TestResolver, deliver, guard};
 use crate::worker::fixture::{LEASE_SECONDS, RunningWorker};
 use farescan::config::WorkerConfig;
 
 pub struct GuideService {
     service: TestService,
     _worker: RunningWorker,
+    _deliverer: RunningDeliverer,
     ticks: JoinHandle<()>,
 }
 
@@ -31,11 +35,13 @@ impl GuideService {
     pub async fn start() -> Self {
         let sandbox = start_sandbox(None).await;
         let upstream = sandbox.clone();
-        let builder = TestApp::builder().config(move |config| *config = upstream);
+        let builder = TestApp::builder()
+            .config(move |config| *config = upstream)
+            .state(|app| app.with_webhook_guard(guard()));
         let service = TestService::start_with(builder).await;
         let worker = RunningWorker::start(WorkerDeps {
             pool: service.pool().clone(),
-            ring: std::sync::Arc::new(ring()),
+            ring: Arc::new(ring()),
             upstream: Client::new(&sandbox).unwrap(),
             config: WorkerConfig {
                 worker_concurrency: 8,
@@ -43,6 +49,9 @@ impl GuideService {
                 ..WorkerConfig::default()
             },
         });
+        // No name is resolved: only addresses of this machine are contacted.
+        let sender = Sender::with_resolver(guard(), Arc::new(TestResolver::default())).unwrap();
+        let deliverer = deliver(service.pool(), sender.with_timeout(TRY_TIME));
         let pool = service.pool().clone();
         let ticks = tokio::spawn(async move {
             loop {
@@ -56,6 +65,7 @@ impl GuideService {
         Self {
             service,
             _worker: worker,
+            _deliverer: deliverer,
             ticks,
         }
     }

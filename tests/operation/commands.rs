@@ -267,9 +267,18 @@ async fn only_the_default_admin_port_has_a_fallback() {
     let refused = run(&mut serve(&fixture, &["--admin-listen", &taken]));
     assert_eq!(refused.code, Some(1));
     assert!(
-        refused.err.contains(&format!("cannot listen on {taken}")),
+        refused.err.contains(&format!(
+            "cannot listen on {taken} (--admin-listen, FARESCAN_ADMIN_LISTEN): "
+        )),
         "{refused:?}"
     );
+    // Before a database is started.
+    let data = crate::support::db::world_readable_folder();
+    let refused = run(command(&["serve", "--sandbox", "--listen", "127.0.0.1:0"])
+        .args(["--admin-listen", &taken])
+        .env("FARESCAN_DATA_DIR", data.path()));
+    assert_eq!(refused.code, Some(1));
+    assert_eq!(std::fs::read_dir(data.path()).unwrap().count(), 0);
     assert!(first.end().await.success() && second.end().await.success());
 }
 
@@ -383,6 +392,8 @@ fn an_invalid_setting_is_reported_with_its_variable() {
 fn migrate_reports_address_and_cause_without_a_database() {
     let refused = run(&mut command(&[
         "migrate",
+        "--wait-for-database",
+        "0",
         "--database-url",
         "postgres://me:hunter2@127.0.0.1:1/x",
     ]));

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use clap::{CommandFactory as _, Parser as _};
 use farescan::cli::Cli;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Reads a file of the repository.
 pub fn file(name: &str) -> String {
@@ -335,6 +335,95 @@ fn compose_dependencies_exist_and_stops_are_graceful() {
         );
         let checked = service["healthcheck"]["disable"] != true;
         assert_eq!(checked, works || name == "postgres", "{name}");
+    }
+}
+
+/// Programs differ in which of two merged mappings wins (PyYAML compares merged keys by identity): a
+/// step that ends must not be started again in any reading.
+#[test]
+fn compose_steps_end_and_services_stay_in_every_reading() {
+    let ours = compose();
+    for (name, service) in services(&ours) {
+        let ends = matches!(name.as_str(), "password" | "keys" | "migrate");
+        let restart = if ends { "no" } else { "unless-stopped" };
+        assert_eq!(service["restart"], restart, "{name}");
+        if ends {
+            assert_eq!(service["healthcheck"], json!({"disable": true}), "{name}");
+            let block = block(name);
+            assert!(
+                block.contains("    restart: \"no\"\n")
+                    && block.contains("    healthcheck:\n      disable: true\n"),
+                "{name} inherits what it must say itself: {block}"
+            );
+        }
+    }
+    let reading = Command::new("python3")
+        .args([
+            "-c",
+            "import json, yaml; print(json.dumps(yaml.safe_load(open('docker-compose.yml'))))",
+        ])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output();
+    match reading {
+        Ok(output) if output.status.success() => {
+            let theirs: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(theirs["services"], ours["services"]);
+        }
+        // Only where it is installed: nothing else of the tests needs it.
+        _ => println!("not compared with PyYAML, which this machine lacks"),
+    }
+}
+
+/// The lines of a service in the file.
+fn block(name: &str) -> String {
+    let text = file("docker-compose.yml");
+    let begin = text.find(&format!("\n  {name}:\n")).unwrap() + 1;
+    let rest = &text[begin..];
+    let next = |line: &&str| line.starts_with("  ") && !line.starts_with("   ") && *line != "  ";
+    let lines: Vec<_> = rest
+        .lines()
+        .enumerate()
+        .take_while(|(number, line)| *number == 0 || !next(line))
+        .map(|(_, line)| line)
+        .collect();
+    lines.join("\n") + "\n"
+}
+
+/// An image in the OCI format has no health check, and a container without limits takes the machine.
+#[test]
+fn compose_services_are_checked_and_limited() {
+    let compose = compose();
+    for name in ["serve", "worker"] {
+        let check = &compose["services"][name]["healthcheck"];
+        let line = words(&check["test"]);
+        assert_eq!(
+            line,
+            ["CMD", "/usr/local/bin/farescan", "healthcheck"],
+            "{name}"
+        );
+        let dockerfile = file("Dockerfile");
+        let of_image = dockerfile
+            .lines()
+            .find(|line| line.starts_with("HEALTHCHECK"))
+            .unwrap();
+        for (option, value) in [
+            ("interval", "interval"),
+            ("timeout", "timeout"),
+            ("start-period", "start_period"),
+            ("retries", "retries"),
+        ] {
+            let value = &check[value];
+            let value = value.as_str().map_or(value.to_string(), str::to_owned);
+            assert!(
+                of_image.contains(&format!("--{option}={value} ")),
+                "{name}: {option} {value} is not in {of_image}"
+            );
+        }
+    }
+    for (name, service) in services(&compose) {
+        let memory = service["mem_limit"].as_str().unwrap_or_default();
+        assert!(matches!(memory, "1g" | "2g"), "{name}: {memory:?}");
+        assert_eq!(service["pids_limit"], 1024, "{name}");
     }
 }
 

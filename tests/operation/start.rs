@@ -91,6 +91,11 @@ fn two_concurrent_demos_both_finish() {
             "nothing is offered that is gone: {out}"
         );
         assert!(
+            out.contains("POST /v1/scans  flights/oneway, TLV to LHR, ")
+                && !out.contains("\"endpoint\""),
+            "a body takes one line: {out}"
+        );
+        assert!(
             out.lines()
                 .all(|line| line.chars().count() <= 80
                     || line.contains(data.path().to_str().unwrap())),
@@ -170,7 +175,9 @@ fn a_port_in_use_is_reported_before_a_database_is_created() {
     );
     assert_eq!(refused.code, Some(1));
     assert!(
-        refused.err.contains(&format!("cannot listen on {address}")),
+        refused.err.contains(&format!(
+            "cannot listen on {address} (--listen, FARESCAN_LISTEN): "
+        )),
         "{refused:?}"
     );
     assert_eq!(fs::read_dir(data.path()).unwrap().count(), 0);
@@ -246,7 +253,7 @@ async fn a_refused_database_connection_is_reported_in_one_line() {
         ),
     ] {
         for command in [
-            &["migrate"][..],
+            &["migrate", "--wait-for-database", "0"][..],
             &[
                 "serve",
                 "--no-worker",

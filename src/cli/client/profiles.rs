@@ -52,6 +52,13 @@ impl Profiles {
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
             Err(error) => return Err(format!("{}: {error}", path.display()).into()),
         };
+        // It says where the key goes.
+        if fs::metadata(&path).is_ok_and(|found| found.permissions().mode() & 0o022 != 0) {
+            anstream::eprintln!(
+                "farescan: other users can write {path}, which says where your key is sent: run `chmod go-w {path}`",
+                path = path.display()
+            );
+        }
         let file = text
             .parse()
             .map_err(|error| format!("{} is not valid TOML: {error}", path.display()))?;

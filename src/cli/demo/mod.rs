@@ -26,12 +26,13 @@ use crate::config::{
 };
 use crate::db::DbError;
 use crate::db::clock::Clock;
+use crate::db::embedded::EmbeddedError;
 use crate::logging;
-use crate::sandbox::{DayShift, SandboxOptions};
-use crate::service::{Service, ServiceError, Settings};
+use crate::sandbox::{DEMO_KEY, DayShift, SandboxOptions};
+use crate::service::{Service, ServiceError, Settings, bind_api};
 
-/// The sandbox's demo key: an unlimited plan with searches on a 13th degraded on the first call.
-const KEY: &str = "sandbox-demo";
+/// An unlimited plan with searches on a 13th degraded on the first call.
+const KEY: &str = DEMO_KEY;
 /// The demos' folder in the data folder.
 const FOLDER: &str = "demos";
 /// The sandbox's delays, relative to those of the real engines.
@@ -47,6 +48,9 @@ pub struct DemoArgs {
     /// Exit after the demo instead of keeping the service running
     #[arg(long)]
     exit: bool,
+    /// Show the whole body of each request
+    #[arg(long)]
+    verbose: bool,
     #[command(flatten)]
     http: HttpConfig,
     #[command(flatten)]
@@ -64,11 +68,11 @@ pub struct DemoArgs {
 pub async fn run(args: DemoArgs) -> Result<(), Failure> {
     logging::init(&LogConfig {
         // A signal cancels commits whose rollback the server then reports as a notice.
-        filter: "warn,sqlx::postgres::notice=error".to_owned(),
+        filter: Some("warn,sqlx::postgres::notice=error".to_owned()),
         format: None,
     })?;
     // First, so that an unusable address fails at once.
-    let listen = available_address(args.http.listen).await?;
+    let listener = available_listener(args.http.listen).await?;
     let folder = folder::acquire(&data_subfolder(args.data_dir.clone(), FOLDER)?)?;
     let mut out = anstream::stdout();
     writeln!(
@@ -76,9 +80,9 @@ pub async fn run(args: DemoArgs) -> Result<(), Failure> {
         "Starting a simulated marketplace, a database and the service …\n\n   data         {}",
         folder.path.display()
     )?;
-    let (stop, exit) = (CancellationToken::new(), args.exit);
+    let (stop, exit, is_verbose) = (CancellationToken::new(), args.exit, args.verbose);
     let days = DayShift::default();
-    let service = start(args, listen, folder.path.clone(), days.clone(), &stop)
+    let service = start(args, listener, folder.path.clone(), days.clone(), &stop)
         .await
         .map_err(|failure| name_folder(failure, &folder.path))?;
     let address = service
@@ -89,7 +93,7 @@ pub async fn run(args: DemoArgs) -> Result<(), Failure> {
     stop_on_signal(stop.clone(), signal.clone());
     let base = format!("http://{address}");
     let shown = tokio::select! {
-        shown = run_walkthrough(&mut out, &base, &folder.path, days, exit) => shown,
+        shown = run_walkthrough(&mut out, &base, &folder.path, days, (exit, is_verbose)) => shown,
         () = stop.cancelled() => Ok(()),
     };
     // A request of the walkthrough may fail because the service stops.
@@ -117,7 +121,7 @@ async fn run_walkthrough(
     base: &str,
     folder: &Path,
     days: DayShift,
-    exit: bool,
+    (exit, is_verbose): (bool, bool),
 ) -> Result<(), Failure> {
     let client = ApiClient::new(base, KEY)?;
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
@@ -131,6 +135,7 @@ async fn run_walkthrough(
         screen: Screen::detect(),
         today,
         days,
+        is_verbose,
     }
     .run_all()
     .await?;
@@ -155,7 +160,7 @@ async fn run_walkthrough(
 /// a real service.
 async fn start(
     args: DemoArgs,
-    listen: SocketAddr,
+    listener: TcpListener,
     folder: PathBuf,
     days: DayShift,
     stop: &CancellationToken,
@@ -172,7 +177,7 @@ async fn start(
         ..DatabaseConfig::default()
     };
     let settings = Settings {
-        http: Some(HttpConfig { listen }),
+        http: Some(args.http),
         admin: args.admin,
         limits: RateLimitConfig::default(),
         upstream,
@@ -187,13 +192,20 @@ async fn start(
         worker: Some(WorkerConfig::default()),
         clock: Clock::default(),
     };
-    Ok(Service::start(settings, stop.clone()).await?)
+    Ok(Service::start_with_listener(listener, settings, stop.clone()).await?)
 }
 
 /// Names the folder if another version of farescan created its database: a demo's data may be
-/// deleted, which the cause alone does not say.
+/// deleted, which the cause alone does not say. Without a Postgres it says which command can do
+/// without one here.
 fn name_folder(failure: Failure, folder: &Path) -> Failure {
     match failure.downcast_ref() {
+        Some(ServiceError::Database(DbError::Embedded(
+            cause @ EmbeddedError::NoBinaries { .. },
+        ))) => {
+            format!("{cause}. The demo itself uses no DATABASE_URL: `farescan serve --sandbox` does")
+                .into()
+        }
         Some(ServiceError::Database(DbError::Migrate(cause))) => format!(
             "another version of farescan created the demo's database in {folder} ({cause}): delete that folder, which holds only the demo's data, or set FARESCAN_DATA_DIR to another one",
             folder = folder.display()
@@ -203,14 +215,16 @@ fn name_folder(failure: Failure, folder: &Path) -> Failure {
     }
 }
 
-/// The wanted address, or the same one with a free port if another process uses it.
-async fn available_address(wanted: SocketAddr) -> Result<SocketAddr, Failure> {
-    match TcpListener::bind(wanted).await {
-        Ok(_) => Ok(wanted),
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-            Ok(SocketAddr::new(wanted.ip(), 0))
+/// A listener at the wanted address, or at a free port if another process uses that one. It is kept:
+/// another demo may want the same address meanwhile.
+async fn available_listener(wanted: SocketAddr) -> Result<TcpListener, Failure> {
+    match bind_api(wanted).await {
+        Err(ServiceError::Listen { error, .. })
+            if error.kind() == std::io::ErrorKind::AddrInUse =>
+        {
+            Ok(bind_api(SocketAddr::new(wanted.ip(), 0)).await?)
         }
-        Err(error) => Err(format!("cannot listen on {wanted}: {error}").into()),
+        bound => Ok(bound?),
     }
 }
 

@@ -14,7 +14,7 @@ use super::walkthrough::{Walkthrough, WatchedPrice};
 use crate::cli::Failure;
 use crate::cli::format::{count, price_or};
 use crate::cli::pages::rows;
-use crate::cli::progress::{View, follow};
+use crate::cli::progress::{View, follow, line_of_text};
 use crate::cli::render::{Column, ListTable, sparkline};
 use crate::contract::Scan;
 use crate::contract::monitors::{Alert, Monitor, MonitorPage, SlotPage};
@@ -67,8 +67,8 @@ impl<W: Write> Walkthrough<'_, W> {
                 {"type": "new_low"},
             ],
         });
-        let shown = serde_json::to_string_pretty(&body)?.replace('\n', "\n   ");
-        writeln!(self.out, "   POST /v1/monitors\n   {shown}")?;
+        let summary = format!("{} to {}, rules drop_percent and new_low", dates.0, dates.1);
+        self.show_request("/v1/monitors", &summary, &body)?;
         let monitor: Monitor = self.client.post("/v1/monitors", &body).await?;
         let runs = self.run_on_each_day(monitor.id).await?;
         let slots = self.evaluated(monitor.id).await?;
@@ -112,7 +112,12 @@ impl<W: Write> Walkthrough<'_, W> {
     /// sandbox answers as of its day.
     async fn run_on_each_day(&self, monitor: MonitorId) -> Result<Vec<DatedRun>, Failure> {
         let mut runs = Vec::new();
-        for back in (0..RUNS).rev().map(|run| run * DAYS_APART) {
+        let progress = self.screen.live.then(line_of_text);
+        for number in 1..=RUNS {
+            let back = (RUNS - number) * DAYS_APART;
+            if let Some(progress) = &progress {
+                progress.set_message(format!("   run {number} of {RUNS} …"));
+            }
             self.days.set(-back);
             let run: Scan = self
                 .client
@@ -121,6 +126,9 @@ impl<W: Write> Walkthrough<'_, W> {
             let scan = follow(self.client, run.id, View::Silent).await?;
             let day = self.today.checked_sub(back.days())?;
             runs.push(DatedRun { day, scan });
+        }
+        if let Some(progress) = progress {
+            progress.finish_and_clear();
         }
         Ok(runs)
     }

@@ -32,6 +32,8 @@ pub struct Walkthrough<'a, W: Write> {
     pub today: Date,
     /// The sandbox's day, relative to `today`.
     pub days: DayShift,
+    /// Whether the whole body of each request is shown.
+    pub is_verbose: bool,
 }
 
 /// The monitor of a walkthrough and its newest alert.
@@ -83,7 +85,8 @@ impl<W: Write> Walkthrough<'_, W> {
             self.out,
             "1. A month of fares, Tel Aviv to London: one request, 31 searches\n"
         )?;
-        let scan = self.run(&body).await?;
+        let dates = format!("flights/oneway, TLV to LHR, {first} to {last}");
+        let scan = self.run(&dates, &body).await?;
         self.calendar(&scan).await?;
         Ok(scan.id)
     }
@@ -134,7 +137,8 @@ impl<W: Write> Walkthrough<'_, W> {
             self.out,
             "\n3. One stay from five markets: Hotel Arts, Barcelona, 3 nights from {checkin}\n"
         )?;
-        let scan = self.run(&body).await?;
+        let markets = format!("hotels/by-name, {checkin}, from {}", MARKETS.join(", "));
+        let scan = self.run(&markets, &body).await?;
         let items = self.items(scan.id, "&expand=answer").await?;
         let table = MarketTable {
             currency: "USD".to_owned(),
@@ -145,12 +149,26 @@ impl<W: Write> Walkthrough<'_, W> {
     }
 
     /// Submits a scan and follows it to its end.
-    async fn run(&mut self, body: &Value) -> Result<Scan, Failure> {
-        // On several lines: a terminal would wrap one line inside words.
-        let shown = serde_json::to_string_pretty(body)?.replace('\n', "\n   ");
-        writeln!(self.out, "   POST /v1/scans\n   {shown}")?;
+    async fn run(&mut self, summary: &str, body: &Value) -> Result<Scan, Failure> {
+        self.show_request("/v1/scans", summary, body)?;
         let scan: Scan = self.client.post("/v1/scans", body).await?;
         self.ended(scan.id).await
+    }
+
+    /// Shows a request in one line, or with its whole body.
+    pub(super) fn show_request(
+        &mut self,
+        path: &str,
+        summary: &str,
+        body: &Value,
+    ) -> Result<(), Failure> {
+        writeln!(self.out, "   POST {path}  {summary}")?;
+        if self.is_verbose {
+            // On several lines: a terminal would wrap one line inside words.
+            let body = serde_json::to_string_pretty(body)?.replace('\n', "\n   ");
+            writeln!(self.out, "   {body}")?;
+        }
+        Ok(())
     }
 
     async fn ended(&mut self, id: ScanId) -> Result<Scan, Failure> {

@@ -388,6 +388,10 @@ macro_rules! alert_rules {
         }
 
         impl RuleType {
+            /// The names of the bodies.
+            #[cfg(test)]
+            pub(crate) const BODIES: &[&str] = &[$( stringify!($body) ),+];
+
             /// The fields of a rule of this type.
             #[must_use]
             pub const fn fields(self) -> &'static [FieldSpec] {

@@ -10,7 +10,7 @@ use crate::contract::key_rotation::RotateKeyRequest;
 use crate::contract::monitors::{
     AlertQuery, AlertsQuery, Available, BackInStock, BelowTypical, DropPercent, MonitorAlertsQuery,
     MonitorPatch, MonitorRequest, MonitorsQuery, NewLow, ParityGapPercent, PercentileAtMost,
-    PriceBelow, ScheduleRequest, SlotsQuery, SoldOut, Stale, VerdictLow,
+    PriceBelow, RuleType, ScheduleRequest, SlotsQuery, SoldOut, Stale, VerdictLow,
 };
 use crate::contract::primitives::{
     Adults, AirlineCode, Airport, BudgetPerNight, Children, CountryCode, Currency, Cursor, Date,
@@ -172,9 +172,11 @@ fn describes<T: FieldValue + ToSchema>(fields: &[FieldSpec], example: &Value, na
 
 #[test]
 fn each_body_schema_matches_its_field_table() {
+    let mut covered = Vec::new();
     macro_rules! bodies {
         ($( $body:ident ),+ $(,)?) => { $(
             describes::<$body>($body::FIELDS, &$body::example(), stringify!($body));
+            covered.push(stringify!($body));
         )+ };
     }
     bodies!(
@@ -221,6 +223,9 @@ fn each_body_schema_matches_its_field_table() {
         BelowTypical,
         BackInStock,
     );
+    for body in RuleType::BODIES {
+        assert!(covered.contains(body), "{body} is not on the list above");
+    }
 }
 
 #[test]

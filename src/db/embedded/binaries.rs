@@ -93,14 +93,15 @@ pub(super) fn find(
         None => (search_path(), "PATH and the folders of packages".to_owned()),
     };
     let os_release = fs::read_to_string("/etc/os-release").unwrap_or_default();
-    find_in(&folders, &searched, needed, &os_release)
+    let has_shell = Path::new("/bin/sh").exists();
+    find_in(&folders, &searched, needed, (&os_release, has_shell))
 }
 
 fn find_in(
     folders: &[PathBuf],
     searched: &str,
     needed: Option<(&Path, u32)>,
-    os_release: &str,
+    (os_release, has_shell): (&str, bool),
 ) -> Result<Binaries, EmbeddedError> {
     let mut unsuitable: Vec<Binaries> = Vec::new();
     for found in folders
@@ -118,12 +119,12 @@ fn find_in(
             data: data.to_owned(),
             made_by,
             found: list_unsuitable(&unsuitable),
-            install: install::line(os_release, Some(made_by)),
+            install: install::advice(os_release, Some(made_by), has_shell),
         },
         None => EmbeddedError::NoBinaries {
             searched: searched.to_owned(),
             found: list_unsuitable(&unsuitable),
-            install: install::line(os_release, None),
+            install: install::advice(os_release, None, has_shell),
         },
     })
 }
@@ -208,12 +209,12 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folders = [14, 16, 15, 17].map(|major| installed(place.path(), major));
         assert_eq!(
-            find_in(&folders, "here", None, "").unwrap().major,
+            find_in(&folders, "here", None, ("", true)).unwrap().major,
             16,
             "14 is too old, 16 comes before 17"
         );
         assert_eq!(
-            find_in(&folders, "here", Some((Path::new("/data"), 15)), "")
+            find_in(&folders, "here", Some((Path::new("/data"), 15)), ("", true))
                 .unwrap()
                 .major,
             15
@@ -228,9 +229,14 @@ mod tests {
     #[test]
     fn without_postgres_the_error_has_the_install_command() {
         let place = tempfile::tempdir().unwrap();
-        let error = find_in(&[installed(place.path(), 13)], "here", None, "ID=debian")
-            .unwrap_err()
-            .to_string();
+        let error = find_in(
+            &[installed(place.path(), 13)],
+            "here",
+            None,
+            ("ID=debian", true),
+        )
+        .unwrap_err()
+        .to_string();
         assert!(
             error.contains("no PostgreSQL 15 or newer found (searched here"),
             "{error}"
@@ -254,16 +260,29 @@ mod tests {
             &folders,
             "here",
             Some((Path::new("/data"), 15)),
-            "ID=debian",
+            ("ID=debian", true),
         )
         .unwrap_err()
         .to_string();
         assert!(
-            error.contains("the data in /data belongs to PostgreSQL 15, but found only 16 in "),
+            error.contains("the data in /data belongs to PostgreSQL 15, which is not installed (found only 16 in "),
             "{error}"
         );
         assert!(
             error.contains("apt-get install -y postgresql-15"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn an_image_without_a_shell_gets_no_command_to_install() {
+        let error = find_in(&[], "here", None, ("ID=debian", false)).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains(
+                "this image has none and nothing to install it with: use docker-compose.yml"
+            ) && error.contains("or set DATABASE_URL to a running server")
+                && !error.contains("apt-get"),
             "{error}"
         );
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub enum EmbeddedError {
     /// No suitable Postgres installation.
     #[error(
-        "no PostgreSQL {oldest} or newer found (searched {searched}; {found}); install it with `{install}`, \
+        "no PostgreSQL {oldest} or newer found (searched {searched}; {found}); {install}, \
          or set FARESCAN_PG_BIN to the folder of its programs, or set DATABASE_URL to a running server",
         oldest = super::OLDEST_MAJOR
     )]
@@ -17,13 +17,13 @@ pub enum EmbeddedError {
         searched: String,
         /// The unsuitable installations, as text.
         found: String,
-        /// Shell command that installs Postgres on this system.
+        /// How to install Postgres on this system.
         install: String,
     },
 
     /// No installation of the cluster's major version.
     #[error(
-        "the data in {} belongs to PostgreSQL {made_by}, but {found}; install it with `{install}`, or set \
+        "the data in {} belongs to PostgreSQL {made_by}, which is not installed ({found}); {install}, or set \
          FARESCAN_PG_BIN to the folder of its programs, or move the data away to start with an empty database",
         data.display()
     )]
@@ -34,7 +34,7 @@ pub enum EmbeddedError {
         made_by: u32,
         /// The unsuitable installations, as text.
         found: String,
-        /// Shell command that installs Postgres on this system.
+        /// How to install Postgres on this system.
         install: String,
     },
 
@@ -64,6 +64,15 @@ pub enum EmbeddedError {
          or set FARESCAN_DATA_DIR to another folder", .0.display()
     )]
     ForeignFolder(PathBuf),
+
+    /// The data folder cannot be created.
+    #[error("cannot create {}: {source}; set FARESCAN_DATA_DIR to another folder", home.display())]
+    NoFolder {
+        /// The data folder.
+        home: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
 
     /// No data folder is configured, and there is no default.
     #[error("no folder for the database: HOME is not set; set FARESCAN_DATA_DIR or DATABASE_URL")]

@@ -62,7 +62,10 @@ impl Folders {
             .recursive(true)
             .mode(mode)
             .create(home)
-            .map_err(EmbeddedError::io("cannot create", home))?;
+            .map_err(|source| EmbeddedError::NoFolder {
+                home: home.to_owned(),
+                source,
+            })?;
         // The socket's path derives from it, and all processes must derive the same one.
         let home = home
             .canonicalize()

@@ -1,7 +1,16 @@
 //! The command that installs Postgres on this system.
 
+/// What to do without Postgres. A system without a shell is a container's image, in which nothing can
+/// be installed.
+pub(super) fn advice(os_release: &str, major: Option<u32>, has_shell: bool) -> String {
+    if has_shell {
+        return format!("install it with `{}`", line(os_release, major));
+    }
+    "this image has none and nothing to install it with: use docker-compose.yml, which starts one beside it".to_owned()
+}
+
 /// `os_release`: the text of `/etc/os-release`, or empty.
-pub(super) fn line(os_release: &str, major: Option<u32>) -> String {
+fn line(os_release: &str, major: Option<u32>) -> String {
     if cfg!(target_os = "macos") {
         return format!("brew install postgresql@{}", major.unwrap_or(17));
     }
