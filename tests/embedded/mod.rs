@@ -293,7 +293,7 @@ async fn data_of_another_major_version_is_not_touched() {
     );
     let text = error.to_string();
     assert!(
-        text.contains("postgres/data belongs to PostgreSQL 9, but found only "),
+        text.contains("postgres/data belongs to PostgreSQL 9, but only "),
         "{text}"
     );
     assert!(text.contains("FARESCAN_PG_BIN"), "{text}");

@@ -134,9 +134,9 @@ fn list_unsuitable(unsuitable: &[Binaries]) -> String {
         .map(|found| format!("{} in {}", found.major, found.folder.display()))
         .collect();
     if found.is_empty() {
-        "found none".to_owned()
+        "no installation was found".to_owned()
     } else {
-        format!("found only {}", found.join(", "))
+        format!("only {} was found", found.join(", "))
     }
 }
 
@@ -235,7 +235,7 @@ mod tests {
             error.contains("no PostgreSQL 15 or newer found (searched here"),
             "{error}"
         );
-        assert!(error.contains("found only 13 in "), "{error}");
+        assert!(error.contains("only 13 in "), "{error}");
         assert!(
             error.contains("`sudo apt-get update && sudo apt-get install -y postgresql`"),
             "{error}"
@@ -259,13 +259,16 @@ mod tests {
         .unwrap_err()
         .to_string();
         assert!(
-            error.contains("the data in /data belongs to PostgreSQL 15, but found only 16 in "),
+            error.contains("the data in /data belongs to PostgreSQL 15, but only 16 in "),
             "{error}"
         );
         assert!(
             error.contains("apt-get install -y postgresql-15"),
             "{error}"
         );
+        let none = find_in(&[], "here", Some((Path::new("/data"), 15)), "").unwrap_err();
+        let says = "belongs to PostgreSQL 15, but no installation was found; install it";
+        assert!(none.to_string().contains(says), "{none}");
     }
 
     #[test]
