@@ -4,7 +4,7 @@
 //! The gateway does not wait for this: it adds a charge to a bounded queue, and a task of its own
 //! updates the lanes. A charge is dropped if the queue is full or the database is unavailable:
 //! later plan headers carry the same. The key is reduced to fingerprints at once. A caller without
-//! a lane is not charged.
+//! a lane is not charged; a check of its key that reports the plan creates the lane.
 //!
 //! The same task records that the marketplace accepted a key (docs/decisions/0029).
 
@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::config::PaceConfig;
 use crate::contract::Api;
 use crate::db::clock::DatabaseTime;
 use crate::ids::TenantId;
@@ -44,6 +45,8 @@ pub struct CallUsage {
     limited: Option<Duration>,
     /// The marketplace accepted the key.
     accepted: bool,
+    /// A key check, which stores what is left of the plan even if no scan has used the API yet.
+    is_check: bool,
     /// When it began, if the clock was right: before a rotation of its key it is of the caller who
     /// had the key then.
     began_at: Option<Timestamp>,
@@ -64,6 +67,7 @@ impl CallUsage {
             plan: outcome.plan,
             limited,
             accepted,
+            is_check: false,
             began_at,
         }
     }
@@ -78,6 +82,7 @@ impl CallUsage {
             plan: probe.plan,
             limited: None,
             accepted,
+            is_check: true,
             began_at,
         }
     }
@@ -100,10 +105,15 @@ pub struct ChargeRecorder {
 impl ChargeRecorder {
     /// Starts the task that writes charges, until `stop`.
     #[must_use]
-    pub fn start(pool: PgPool, ring: Arc<Keyring>, stop: &CancellationToken) -> Self {
+    pub fn start(
+        pool: PgPool,
+        ring: Arc<Keyring>,
+        pace: PaceConfig,
+        stop: &CancellationToken,
+    ) -> Self {
         let (queue, charges) = mpsc::channel(QUEUE_CAPACITY);
         let stop = stop.clone();
-        tokio::spawn(async move { stop.run_until_cancelled(run(pool, charges)).await });
+        tokio::spawn(async move { stop.run_until_cancelled(run(pool, pace, charges)).await });
         Self { ring, queue }
     }
 
@@ -122,7 +132,7 @@ impl ChargeRecorder {
     }
 }
 
-async fn run(pool: PgPool, mut charges: mpsc::Receiver<PendingCharge>) {
+async fn run(pool: PgPool, pace: PaceConfig, mut charges: mpsc::Receiver<PendingCharge>) {
     let mut batch = Vec::new();
     while let Some(first) = charges.recv().await {
         sleep(BATCH_WINDOW).await;
@@ -132,7 +142,7 @@ async fn run(pool: PgPool, mut charges: mpsc::Receiver<PendingCharge>) {
         {
             batch.push(next);
         }
-        match timeout(TRANSACTION_TIMEOUT, update_lanes(&pool, &batch)).await {
+        match timeout(TRANSACTION_TIMEOUT, update_lanes(&pool, &pace, &batch)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, "failed to charge synchronous calls"),
             Err(_) => tracing::debug!("charging synchronous calls timed out"),
@@ -146,7 +156,7 @@ async fn run(pool: PgPool, mut charges: mpsc::Receiver<PendingCharge>) {
 async fn record_accepted(
     pool: &PgPool,
     batch: &[PendingCharge],
-    owners: &[Option<ChargeOwner>],
+    owners: &mut [Option<ChargeOwner>],
 ) -> sqlx::Result<()> {
     if !batch.iter().any(|charge| charge.usage.accepted) {
         return Ok(());
@@ -158,7 +168,13 @@ async fn record_accepted(
             _ if !charge.usage.accepted => {}
             Some(owner) => _ = known.insert(owner.tenant),
             None => {
-                acceptance::record_fingerprints_accepted(pool, &charge.fingerprints, now).await?;
+                let fingerprints = &charge.fingerprints;
+                let tenant =
+                    acceptance::record_fingerprints_accepted(pool, fingerprints, now).await?;
+                *owner = Some(ChargeOwner {
+                    tenant,
+                    is_rotated: false,
+                });
             }
         }
     }
@@ -207,9 +223,21 @@ async fn owners(pool: &PgPool, batch: &[PendingCharge]) -> sqlx::Result<Vec<Opti
     Ok(owners.collect())
 }
 
-async fn update_lanes(pool: &PgPool, batch: &[PendingCharge]) -> sqlx::Result<()> {
-    let owners = owners(pool, batch).await?;
-    record_accepted(pool, batch, &owners).await?;
+async fn update_lanes(
+    pool: &PgPool,
+    pace: &PaceConfig,
+    batch: &[PendingCharge],
+) -> sqlx::Result<()> {
+    let mut owners = owners(pool, batch).await?;
+    record_accepted(pool, batch, &mut owners).await?;
+    for (charge, owner) in batch.iter().zip(&owners) {
+        let usage = &charge.usage;
+        let is_news = usage.is_check && usage.accepted && usage.plan.remaining.is_some();
+        if let Some(owner) = owner.filter(|_| is_news) {
+            let mut conn = pool.acquire().await?;
+            lanes::ensure_lane(&mut conn, owner.tenant, usage.api, pace).await?;
+        }
+    }
     let updates = batch.iter().zip(&owners).filter_map(|(charge, owner)| {
         let CallUsage {
             api,

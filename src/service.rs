@@ -338,7 +338,8 @@ fn app_state(
             listening_ended.await;
             Ok(())
         });
-        let charges = ChargeRecorder::start(requests.writes.clone(), Arc::clone(ring), stop);
+        let (writes, pace) = (requests.writes.clone(), settings.pace.clone());
+        let charges = ChargeRecorder::start(writes, Arc::clone(ring), pace, stop);
         let recorder = SearchRecorder::new(
             requests.writes.clone(),
             Arc::clone(ring),

@@ -11,7 +11,7 @@ use crate::contract::Api;
 use crate::contract::plans::MarketplacePlan;
 use crate::contract::quota::{LaneBounds, LaneBoundsPatch, LaneQuota, OwnBounds};
 use crate::db;
-use crate::scans::ensure_and_wake_lane;
+use crate::scans::{ensure_and_wake_lane, ensure_lane};
 use crate::tenants::acceptance::NotAccepted;
 use crate::tenants::store::acceptance::find_accepted;
 
@@ -31,7 +31,7 @@ pub async fn set_lane_bounds(
     let tenant = find_accepted(&mut tx, context.ring, context.key, context.now)
         .await?
         .ok_or(NotAccepted::Required)?;
-    store::ensure_lane(&mut tx, tenant, api, pace).await?;
+    ensure_lane(&mut tx, tenant, api, pace).await?;
     store::set_lane_bounds(&mut tx, tenant, api, bounds, plan).await?;
     let lane = quota::lane(&mut *tx, tenant, api, pace).await?;
     tx.commit().await?;

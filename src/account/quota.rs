@@ -21,6 +21,7 @@ pub async fn quota(
 ) -> sqlx::Result<Quota> {
     let lanes = stored_lanes(pool, tenant).await?;
     Ok(Quota {
+        known_key: tenant.is_some(),
         flights: lane_quota(&lanes, Api::Flights, pace),
         hotels: lane_quota(&lanes, Api::Hotels, pace),
     })

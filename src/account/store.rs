@@ -4,14 +4,12 @@ use jiff_sqlx::{Timestamp, ToSqlx as _};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use crate::config::PaceConfig;
 use crate::contract::Api;
 use crate::contract::account_settings::AccountSettings;
 use crate::contract::plans::MarketplacePlan;
 use crate::contract::quota::{LaneBounds, PaceSource};
 use crate::contract::scans::PauseReason;
 use crate::ids::{MonitorId, ScanId, TenantId};
-use crate::scans::per_minute;
 
 /// From the start of one UTC day to the end of another.
 pub(super) struct UsageRange {
@@ -169,26 +167,6 @@ pub(super) async fn lanes(
     )
     .fetch_all(conn)
     .await
-}
-
-/// Creates the caller's lane as a submission would, if there is none.
-pub(super) async fn ensure_lane(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    api: Api,
-    pace: &PaceConfig,
-) -> sqlx::Result<()> {
-    let max_in_flight = i32::try_from(pace.max_in_flight).unwrap_or(i32::MAX);
-    sqlx::query!(
-        "select create_lane($1, $2, $3, $4)",
-        tenant.uuid(),
-        api.as_str(),
-        f64::from(per_minute(pace, api)),
-        max_in_flight
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
 }
 
 /// Replaces the caller's own limits of a lane.

@@ -8,8 +8,9 @@ use super::Failure;
 use super::client::ClientArgs;
 use super::format::{price, price_or, time, zone};
 use super::ids;
-use super::pages::{Query, page_limit, print_lines, rows};
+use super::pages::{Query, page_limit, print_lines, print_nothing, rows};
 use super::render::{Column, ListTable, Text};
+use crate::cli::wrap::note;
 use crate::contract::monitors::{Alert, RuleType};
 
 /// Settings of `alerts`.
@@ -85,8 +86,11 @@ async fn list(args: AlertListArgs) -> Result<(), Failure> {
     }
     let alerts: Vec<Alert> = rows(&session.client, &path, Some(args.limit)).await?;
     if alerts.is_empty() {
-        anstream::eprintln!("No alerts. `farescan monitors show` has the rules and their state.");
-        return Ok(());
+        return print_nothing(
+            &session.client,
+            "No alerts. `farescan monitors show` has the rules and their state.",
+        )
+        .await;
     }
     let mut table = ListTable::new([
         Column::text("Alert"),
@@ -116,7 +120,7 @@ async fn list(args: AlertListArgs) -> Result<(), Failure> {
         ]);
     }
     writeln!(anstream::stdout(), "{}", table.render(session.screen))?;
-    anstream::eprintln!("Times in {}.", zone());
+    note!("Times in {}.", zone());
     Ok(())
 }
 
@@ -186,6 +190,6 @@ async fn show_one(args: AlertShowArgs) -> Result<(), Failure> {
     for (name, value) in others {
         writeln!(out, "{name}  {}", plain(value))?;
     }
-    anstream::eprintln!("Times in {}; those of the evidence as in the API.", zone());
+    note!("Times in {}; those of the evidence as in the API.", zone());
     Ok(())
 }

@@ -11,9 +11,10 @@ use super::client::{ClientArgs, ServiceSession};
 use super::exit::CommandEnd;
 use super::format::counted;
 use super::ids;
-use super::pages::{page_limit, rows};
+use super::pages::{page_limit, print_nothing, rows};
 use super::progress::summary;
 use super::question::Confirmation;
+use crate::cli::wrap::note;
 use crate::contract::monitors::{Monitor, MonitorStatus};
 use crate::contract::scans::PauseReason;
 use crate::contract::{ErrorType, Scan, ScanStatus};
@@ -99,10 +100,13 @@ async fn pause_all(session: &ServiceSession) -> Result<(), Failure> {
         }
     }
     if monitors.is_empty() && paused == 0 {
-        anstream::eprintln!("Nothing to pause: no scan waits or runs, and no monitor is active.");
-        return Ok(());
+        return print_nothing(
+            &session.client,
+            "Nothing to pause: no scan waits or runs, and no monitor is active.",
+        )
+        .await;
     }
-    anstream::eprintln!(
+    note!(
         "{} and {} paused. `farescan resume SCAN` and `farescan monitors resume MONITOR` continue one.",
         counted(u64::try_from(monitors.len())?, "monitor"),
         counted(paused, "scan")

@@ -6,9 +6,10 @@ use super::Failure;
 use super::client::ClientArgs;
 use super::format::{clock, time, time_or, zone};
 use super::ids;
-use super::pages::{Query, page_limit, print_lines, rows};
+use super::pages::{Query, page_limit, print_lines, print_nothing, rows};
 use super::question::Confirmation;
 use super::render::{Column, ListTable, Text, Tone};
+use crate::cli::wrap::note;
 use crate::contract::webhooks::{Delivery, DeliveryDetail, DeliveryStatus};
 
 /// Settings of `deliveries`.
@@ -99,10 +100,11 @@ async fn list(args: DeliveryListArgs) -> Result<(), Failure> {
     }
     let deliveries: Vec<Delivery> = rows(&session.client, &path, Some(args.limit)).await?;
     if deliveries.is_empty() {
-        anstream::eprintln!(
-            "No deliveries. A monitor with --webhook-url sends its alerts to that address."
-        );
-        return Ok(());
+        return print_nothing(
+            &session.client,
+            "No deliveries. A monitor with --webhook-url sends its alerts to that address.",
+        )
+        .await;
     }
     let mut table = ListTable::new([
         Column::text("Delivery"),
@@ -126,7 +128,7 @@ async fn list(args: DeliveryListArgs) -> Result<(), Failure> {
         ]);
     }
     writeln!(anstream::stdout(), "{}", table.render(session.screen))?;
-    anstream::eprintln!("Times in {}.", zone());
+    note!("Times in {}.", zone());
     Ok(())
 }
 
@@ -181,7 +183,7 @@ async fn show_one(args: DeliveryShowArgs) -> Result<(), Failure> {
         }
     }
     writeln!(out, "{}", serde_json::to_string_pretty(&detail.payload)?)?;
-    anstream::eprintln!("Times in {}.", zone());
+    note!("Times in {}.", zone());
     Ok(())
 }
 

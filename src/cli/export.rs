@@ -9,6 +9,7 @@ use super::client::{ApiClient, ClientArgs};
 use super::exit::CommandEnd;
 use super::ids;
 use super::partial_file::PartialFile;
+use crate::cli::wrap::note;
 use crate::contract::primitives::ListFormat;
 
 /// Settings of `export`.
@@ -53,7 +54,7 @@ pub async fn run(args: ExportArgs) -> Result<(), Failure> {
     let mut file = PartialFile::create(&args.output)?;
     stream(&session.client, &path, &mut file).await?;
     file.complete()?;
-    anstream::eprintln!("{} has the items of {id}", args.output.display());
+    note!("{} has the items of {id}", args.output.display());
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::Failure;
 use super::client::{ApiClient, ClientError};
 use super::exit::CommandEnd;
-use super::pages::Query;
+use super::pages::{Query, check_key_is_known};
 use crate::ids::{AlertId, DeliveryId, MonitorId, ScanId};
 
 /// The newest one.
@@ -95,6 +95,9 @@ async fn resolve<T: FromStr>(client: &ApiClient, kind: &Kind, text: &str) -> Res
     } else {
         with_beginning(client, kind, &beginning(kind, text)?).await?
     };
+    if found.is_empty() {
+        check_key_is_known(client).await?;
+    }
     let (noun, plural) = (kind.noun, kind.plural);
     match found.as_slice() {
         [id] => id

@@ -9,6 +9,7 @@ use crate::cli::render::{
     Calendar, CalendarDay, CellValue, Column, ListTable, MarketRow, MarketTable, Matrix,
     MatrixAxis, Text, legend,
 };
+use crate::cli::scans::subject;
 use crate::cli::terminal::Screen;
 use crate::contract::scans::{Grid, GridAxis, GridCell};
 use crate::contract::{Endpoint, Item, Scan};
@@ -151,6 +152,22 @@ pub fn cell_text(scan: &Scan, search: &Map<String, Value>) -> String {
         }),
     });
     values.collect::<Vec<_>>().join(", ")
+}
+
+/// The search of a scan that sweeps nothing: `TLV–LHR, 2027-02-04`.
+fn whole_text(scan: &Scan, search: &Map<String, Value>) -> String {
+    let dates = [
+        "departure_date",
+        "checkin_date",
+        "return_date",
+        "checkout_date",
+    ];
+    let dates = dates
+        .into_iter()
+        .filter_map(|name| search.get(name)?.as_str());
+    let mut parts = vec![subject(scan)];
+    parts.extend(dates.map(str::to_owned));
+    parts.join(", ")
 }
 
 /// The nights between the two dates of a search.
@@ -337,7 +354,7 @@ fn list(scan: &Scan, items: &[Item], screen: Screen) -> String {
     for item in items {
         let value = CellValue::of(item.best_price, item.state, item.search_status);
         let cell = match cell_text(scan, &item.search) {
-            cell if cell.is_empty() => format!("{}", item.position),
+            cell if cell.is_empty() => whole_text(scan, &item.search),
             cell => cell,
         };
         table.row([

@@ -7,6 +7,7 @@ use secrecy::SecretString;
 use super::Failure;
 use super::client::profiles::Profiles;
 use super::client::{ConnectionArgs, checked_key};
+use crate::cli::wrap::note;
 
 /// Settings of `login`.
 #[derive(Debug, clap::Args)]
@@ -25,7 +26,7 @@ pub fn run(args: &LoginArgs) -> Result<(), Failure> {
         connection.url
     ))?;
     let path = profiles.store(&connection.profile, &connection.url, checked_key(&key)?)?;
-    anstream::eprintln!(
+    note!(
         "Stored for {} in {}, readable for you alone. `farescan verify` checks it with one request to each API.",
         connection.url,
         path.display()

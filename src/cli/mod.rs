@@ -54,6 +54,7 @@ mod verify;
 mod watch;
 mod why;
 mod worker;
+mod wrap;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -180,6 +181,11 @@ fn with_hint(mut error: clap::Error) -> clap::Error {
         error.kind(),
         ErrorKind::InvalidSubcommand | ErrorKind::ArgumentConflict | ErrorKind::UnknownArgument
     );
+    if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
+        // No value of these commands looks like an option.
+        tips.retain(|tip| !tip.to_string().contains("as a value, use '-- "));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
     let args: Vec<String> = std::env::args_os()
         .skip(1)
         .filter_map(|word| word.into_string().ok())

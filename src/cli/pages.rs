@@ -8,6 +8,8 @@ use serde_json::value::RawValue;
 
 use super::Failure;
 use super::client::{ApiClient, ClientError, ServiceSession};
+use super::wrap::note;
+use crate::contract::quota::Quota;
 
 /// The rows of a page that a command asks for.
 const PAGE_ROWS: u16 = 500;
@@ -57,7 +59,7 @@ struct RawPage {
 /// Prints each row of a list on a line, all pages.
 pub async fn print_lines(session: &ServiceSession, path: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout();
-    let mut cursor = None;
+    let (mut cursor, mut is_empty) = (None, true);
     loop {
         let answer = session
             .client
@@ -66,12 +68,36 @@ pub async fn print_lines(session: &ServiceSession, path: &str) -> Result<(), Fai
         let page: RawPage = answer.read()?;
         for row in page.data {
             writeln!(out, "{}", row.get())?;
+            is_empty = false;
         }
         match page.next_cursor {
             Some(next) => cursor = Some(next),
+            None if is_empty => return check_key_is_known(&session.client).await,
             None => return Ok(()),
         }
     }
+}
+
+/// Says what an empty list means, unless the key is one that the service does not know.
+///
+/// # Errors
+/// As [`check_key_is_known`].
+pub async fn print_nothing(client: &ApiClient, meaning: &str) -> Result<(), Failure> {
+    check_key_is_known(client).await?;
+    note!("{meaning}");
+    Ok(())
+}
+
+/// A key with a typing error owns nothing, which looks like lost data. Asked where there is nothing.
+///
+/// # Errors
+/// The service does not know the key, or does not answer.
+pub async fn check_key_is_known(client: &ApiClient) -> Result<(), Failure> {
+    let quota: Quota = client.get("/v1/quota").await?;
+    if quota.known_key {
+        return Ok(());
+    }
+    Err("the service does not know this key, so it has nothing stored for it\n  next: `farescan verify` checks the key; another one comes from FARESCAN_API_KEY or `farescan login`".into())
 }
 
 /// The first page as a whole, and the rows of all pages, or the first `most`.

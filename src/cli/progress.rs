@@ -11,6 +11,7 @@ use super::client::{ApiClient, ClientError, ScanChanges, ServiceSession};
 use super::format::{counted, duration, price};
 use super::layout::Layout;
 use super::terminal::Screen;
+use super::wrap::for_stderr;
 use crate::contract::scans::PauseReason;
 use crate::contract::{Scan, ScanStatus};
 use crate::ids::ScanId;
@@ -119,7 +120,7 @@ async fn poll(
         if let View::Calendar(screen) = view {
             calendar.update(client, &scan, screen).await;
         }
-        bar.set_message(format!("{}{}", calendar.text, line(&scan)));
+        bar.set_message(format!("{}{}", calendar.text, for_stderr(&line(&scan))));
         if wait == 0 {
             let is_soon = scan
                 .eta_seconds
@@ -206,7 +207,6 @@ fn line(scan: &Scan) -> String {
         if filled < BAR_WIDTH { ">" } else { "" }
     );
     let mut parts = vec![summary(scan)];
-    parts.retain(|text| !text.is_empty());
     if let Some(best) = &scan.best {
         parts.push(format!("best {} {}", price(best.price), best.currency));
     }
@@ -241,5 +241,8 @@ pub fn summary(scan: &Scan) -> String {
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
+    if parts.is_empty() {
+        return "no answer yet".to_owned();
+    }
     parts.join(", ")
 }

@@ -8,6 +8,7 @@ use super::Failure;
 use super::exit::{CommandEnd, ExitStatus};
 use super::interrupt::Handler;
 use super::terminal::Screen;
+use super::wrap::for_stderr;
 
 /// How a command that costs or destroys something is confirmed.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -45,7 +46,7 @@ impl Confirmation {
 pub async fn answer(question: &str) -> Result<bool, Failure> {
     let mut handler = Handler::new()?;
     let mut err = anstream::stderr();
-    write!(err, "{question} [y/N] ")?;
+    write!(err, "{} ", for_stderr(&format!("{question} [y/N]")))?;
     err.flush()?;
     let (say, said) = oneshot::channel();
     // A thread of its own: the runtime would wait for a blocking task that waits for input.

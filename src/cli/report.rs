@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use super::Failure;
 use super::client::ClientError;
 use super::exit::{CommandEnd, EndedBySignal, ExitStatus};
+use super::wrap::note;
 
 /// Prints a failure and returns its exit code. It prints nothing for a closed pipe, where SIGPIPE
 /// would have ended the process silently.
@@ -15,7 +16,7 @@ pub fn exit_code(failure: &Failure) -> ExitCode {
     let status = exit_status(failure);
     let message = failure.to_string();
     if !message.is_empty() && status != ExitStatus::ClosedPipe {
-        anstream::eprintln!("farescan: {message}");
+        note!("farescan: {message}");
     }
     ExitCode::from(status as u8)
 }

@@ -14,6 +14,7 @@ use super::pages::{Query, page_limit, rows};
 use super::question::Confirmation;
 use super::scan::follow::follow;
 use super::scan::results::{Form, print};
+use crate::cli::wrap::note;
 use crate::contract::quota::Quota;
 use crate::contract::scans::RetryStatus;
 use crate::contract::{Api, RetryAccepted, Scan};
@@ -54,7 +55,7 @@ pub async fn run(args: RetryArgs) -> Result<(), Failure> {
     let scan: Scan = session.client.get(&format!("/v1/scans/{id}")).await?;
     let items = selected(&session, &scan, &args).await?;
     if items == 0 {
-        anstream::eprintln!("{id} has no such items: nothing to search again");
+        note!("{id} has no such items: nothing to search again");
         return Ok(());
     }
     let left = left(&session, &scan).await?;
@@ -94,7 +95,7 @@ pub async fn run(args: RetryArgs) -> Result<(), Failure> {
         .await?;
     let accepted: RetryAccepted = answer.read()?;
     if accepted.items_skipped > 0 {
-        anstream::eprintln!(
+        note!(
             "{} not searched: their dates have passed",
             counted(accepted.items_skipped, "item")
         );
@@ -103,7 +104,7 @@ pub async fn run(args: RetryArgs) -> Result<(), Failure> {
         if session.json {
             writeln!(anstream::stdout(), "{}", answer.text.trim_end())?;
         }
-        anstream::eprintln!(
+        note!(
             "{} pending again; `farescan watch {id}`",
             counted(accepted.items_retried, "item")
         );

@@ -10,6 +10,7 @@ use super::client::{ClientArgs, checked_key};
 use super::format::counted;
 use super::login::read_key;
 use super::question::Confirmation;
+use crate::cli::wrap::note;
 use crate::contract::key_rotation::KeyRotation;
 
 /// Settings of `rotate-key`.
@@ -44,9 +45,9 @@ pub async fn run(args: RotateKeyArgs) -> Result<(), Failure> {
         .await?;
     if connection.is_stored {
         let path = Profiles::load()?.store(&connection.profile, &connection.url, new_key)?;
-        anstream::eprintln!("The new key is stored in {}.", path.display());
+        note!("The new key is stored in {}.", path.display());
     } else {
-        anstream::eprintln!("Set FARESCAN_API_KEY to the new key: the old one owns nothing now.");
+        note!("Set FARESCAN_API_KEY to the new key: the old one owns nothing now.");
     }
     let mut out = anstream::stdout();
     if session.json {

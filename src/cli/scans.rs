@@ -9,10 +9,11 @@ use super::client::{ClientArgs, ServiceSession};
 use super::format::{count, price, time, time_or, zone};
 use super::ids;
 use super::layout::Layout;
-use super::pages::{Query, page_limit, print_lines, rows};
+use super::pages::{Query, page_limit, print_lines, print_nothing, rows};
 use super::progress::summary;
 use super::render::{Column, ListTable, Text, Tone};
 use super::scan::results::{avoided, next_step};
+use crate::cli::wrap::note;
 use crate::contract::scans::ScanEndpoint;
 use crate::contract::{FieldValue as _, Scan, ScanStatus};
 
@@ -100,13 +101,10 @@ async fn list(args: ScanListArgs) -> Result<(), Failure> {
     let scans: Vec<Scan> = rows(&session.client, &path, Some(args.limit)).await?;
     let mut out = anstream::stdout();
     if scans.is_empty() {
-        anstream::eprintln!(
-            "No scans. `farescan scan oneway TLV LHR --depart 2027-02` shows the cost of the first one."
-        );
-        return Ok(());
+        return print_nothing(&session.client, "No scans. `farescan scan oneway TLV LHR --depart 2027-02` shows the cost of the first one.").await;
     }
     writeln!(out, "{}", table(&scans).render(session.screen))?;
-    anstream::eprintln!("Times in {}.", zone());
+    note!("Times in {}.", zone());
     Ok(())
 }
 
@@ -242,7 +240,7 @@ async fn print(session: &ServiceSession, scan: &Scan) -> Result<(), Failure> {
         .await?;
     writeln!(out, "{text}")?;
     if let Some(next) = next_step(scan) {
-        anstream::eprintln!("{next}");
+        note!("{next}");
     }
     Ok(())
 }

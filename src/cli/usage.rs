@@ -8,8 +8,9 @@ use super::Failure;
 use super::client::ClientArgs;
 use super::dates::today;
 use super::format::count;
-use super::pages::{Query, collect, print_lines};
+use super::pages::{Query, check_key_is_known, collect, print_lines};
 use super::render::{Column, ListTable, Text, Tone};
+use crate::cli::wrap::note;
 use crate::contract::usage::{AttemptCounts, Usage, UsageGroup, UsageRow};
 
 /// Settings of `usage`.
@@ -43,6 +44,9 @@ pub async fn run(args: UsageArgs) -> Result<(), Failure> {
         return print_lines(&session, &path).await;
     }
     let (first, rows): (Usage, Vec<UsageRow>) = collect(&session.client, &path, None).await?;
+    if rows.is_empty() {
+        check_key_is_known(&session.client).await?;
+    }
     let mut table = ListTable::new([
         Column::text(title(args.by)),
         Column::number("Requests"),
@@ -78,8 +82,8 @@ pub async fn run(args: UsageArgs) -> Result<(), Failure> {
     table.row(row.map(|text| Text::new(text.text, Tone::Best)));
     let mut out = anstream::stdout();
     writeln!(out, "{}", table.render(session.screen))?;
-    anstream::eprintln!(
-        "Scans and monitors from {} to {} (UTC); synchronous searches only where they are stored. `farescan quota` shows what is left.",
+    note!(
+        "Scans and monitors from {} to {} (UTC); single searches only where they are stored. `farescan quota` shows what is left.",
         first.since,
         first.until
     );

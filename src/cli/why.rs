@@ -13,6 +13,7 @@ use super::ids;
 use super::layout::cell_text;
 use super::pages::{Query, rows};
 use super::render::{CellValue, Column, ListTable, Text};
+use crate::cli::wrap::note;
 use crate::contract::scans::ItemState;
 use crate::contract::{Attempt, AttemptPage, Item, Scan, SearchStatus};
 use crate::ids::ItemId;
@@ -65,7 +66,7 @@ pub async fn run(mut args: WhyArgs) -> Result<(), Failure> {
         .collect();
     match found.as_slice() {
         [] if args.values.is_empty() => {
-            anstream::eprintln!("Every search of {id} has a complete answer.");
+            note!("Every search of {id} has a complete answer.");
             Ok(())
         }
         [] => Err(format!("no search of {id} has {}", args.values.join(" and ")).into()),
@@ -129,7 +130,7 @@ fn list(session: &ServiceSession, scan: &Scan, items: &[&Item]) -> Result<(), Fa
         ]);
     }
     writeln!(out, "{}", table.render(session.screen))?;
-    anstream::eprintln!("`farescan why ITEM` tells the story of one of them.");
+    note!("`farescan why ITEM` tells the story of one of them.");
     Ok(())
 }
 
@@ -185,7 +186,7 @@ async fn story(session: &ServiceSession, item: &Item) -> Result<(), Failure> {
     if attempts.data.is_empty() {
         writeln!(out, "\nNothing was sent for it, so it cost nothing.")?;
     }
-    anstream::eprintln!("Times in {}.", zone());
+    note!("Times in {}.", zone());
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 /// Both lanes of a caller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
+    "known_key": true,
     "flights": {
         "searches_per_minute": 100, "pace_source": "caller", "burst": 3, "max_in_flight": 12, "in_flight": 3,
         "plan_requests_limit": 2500, "plan_requests_remaining": 2412, "plan_resets_at": "2026-12-15T00:00:00Z",
@@ -26,10 +27,19 @@ use utoipa::ToSchema;
     }
 })))]
 pub struct Quota {
+    /// Whether the service knows the key: the marketplace has accepted it, or a scan was submitted
+    /// with it.
+    #[serde(default = "known")]
+    pub known_key: bool,
     /// The flights lane.
     pub flights: LaneQuota,
     /// The hotels lane.
     pub hotels: LaneQuota,
+}
+
+/// What a service of an earlier version, which does not say it, is taken to know.
+fn known() -> bool {
+    true
 }
 
 /// A caller's subscription to one API. A lane that was never used has the pace of a new one.

@@ -15,7 +15,7 @@ use crate::contract::scans::{Priority, Samples};
 use crate::contract::{
     Endpoint, FieldValue as _, MAX_REPORTED_ERRORS, ValidationError, ValidationErrors, shorten,
 };
-use crate::scans::plan::{ScanPlan, earliest_today, plan};
+use crate::scans::plan::{ScanPlan, earliest_today, plan_new};
 use crate::webhooks::Guard;
 
 /// The largest scan of a monitor, in bytes of JSON. Five hundred hotels by name take half of it.
@@ -74,7 +74,7 @@ pub(super) fn validate_body(
             let schedule = schedule
                 .clone()
                 .or_else(|| Schedule::parse("0 0 * * *", "UTC"))?;
-            plan(
+            plan_new(
                 &run_request(scan, &schedule, slot),
                 earliest_today(now.max(slot)),
             )

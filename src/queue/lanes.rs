@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::contract::Api;
 use crate::db;
 use crate::ids::TenantId;
+pub(crate) use crate::scans::ensure_lane;
 use crate::search::{PlanQuota, RateWindow};
 
 /// The longest accepted reset: a plan's month.

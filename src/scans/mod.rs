@@ -45,7 +45,7 @@ use crate::config::PaceConfig;
 use crate::contract::Api;
 
 pub(crate) use item_state::StoredItemState;
-pub(crate) use store::{ensure_and_wake_lane, lock_submissions};
+pub(crate) use store::{ensure_and_wake_lane, ensure_lane, lock_submissions};
 
 /// The pace of a new lane, in searches per minute.
 pub(crate) fn per_minute(pace: &PaceConfig, api: Api) -> u32 {

@@ -130,7 +130,8 @@ pub(super) async fn reserve_sequence(
     Ok(Sequence::new(start, priority))
 }
 
-pub(super) async fn ensure_lane(
+/// Creates the caller's lane if it is missing.
+pub(crate) async fn ensure_lane(
     conn: &mut PgConnection,
     tenant: TenantId,
     api: Api,

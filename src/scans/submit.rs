@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
 use super::default_age::with_default_age;
-use super::plan::{ScanPlan, plan_blocking};
+use super::plan::{ScanPlan, plan_new_blocking};
 use super::{after_acceptance, phases, read, reuse, store};
 use crate::commands::{
     CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
@@ -57,7 +57,7 @@ pub async fn submit(
         return idempotent.find_response(context).await?.ok_or(refused);
     }
     let body = with_default_age(context, body).await?.into_owned();
-    let plan = plan_blocking(body, context.now).await?;
+    let plan = plan_new_blocking(body, context.now).await?;
     let mut tx = db::begin(context.pool).await?;
     let tenant =
         tenants::store::find_or_create(&mut tx, context.ring, context.key, context.now).await?;

@@ -17,7 +17,7 @@ async fn quota_shows_pace_calls_in_flight_and_remaining_plan() {
     });
     assert_eq!(
         service.get("/v1/quota").await,
-        json!({"flights": new_lane, "hotels": new_lane}),
+        json!({"known_key": false, "flights": new_lane, "hotels": new_lane}),
         "lanes as a submission would create them"
     );
     assert_eq!(

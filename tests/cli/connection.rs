@@ -254,9 +254,89 @@ async fn rotate_key_moves_everything_to_the_new_key() {
     assert_eq!(stored, "canary-new-key\n");
     let scans = run(&mut bare_command(home, &["scans", "--json"]));
     assert_eq!(lines(&scans.out).len(), 1, "{scans:?}");
-    assert_eq!(
-        client.out(&["scans", "--json"]),
-        "",
-        "the old key owns nothing"
-    );
+    let old = client.run(&["scans", "--json"]);
+    assert_eq!((old.code, old.out.as_str()), (Some(1), ""), "{old:?}");
+    assert!(old.err.contains("does not know this key"), "{old:?}");
+}
+
+/// A typing error in the key must not look like lost data.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_the_service_does_not_know_is_no_empty_account() {
+    let client = Client::start().await;
+    let lists = [
+        &["scans"][..],
+        &["scans", "--json"],
+        &["scans", "show", "@last"],
+        &["monitors"],
+        &["alerts"],
+        &["deliveries"],
+        &["usage"],
+        &["usage", "--json"],
+        &["history", "oneway", "TLV", "LHR"],
+        &["history", "series", "TLV", "LHR", "--depart", "2030-02-04"],
+        &["pause", "--all"],
+    ];
+    for args in lists {
+        let refused = client.run(args);
+        assert_eq!(refused.code, Some(1), "{args:?}: {refused:?}");
+        for words in ["does not know this key", "farescan verify"] {
+            assert!(refused.err.contains(words), "{args:?}: {refused:?}");
+        }
+        assert_eq!(refused.out, "", "{args:?}");
+    }
+    // A caller whose key works has nothing yet.
+    assert_eq!(client.run(&["verify"]).code, Some(0));
+    client
+        .wait_for_count("select count(*) from tenants", 1)
+        .await;
+    let none = client.run(&["scans"]);
+    assert_eq!(none.code, Some(0), "{none:?}");
+    assert!(none.err.starts_with("No scans."), "{none:?}");
+    for args in lists.iter().filter(|args| !args.contains(&"@last")) {
+        let nothing = client.run(args);
+        assert_eq!(nothing.code, Some(0), "{args:?}: {nothing:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verify_teaches_quota_what_is_left() {
+    let client = Client::start().await;
+    for (endpoint, left) in [
+        (farescan::contract::Endpoint::FlightsOneway, "2412"),
+        (farescan::contract::Endpoint::HotelsResolve, "1999"),
+    ] {
+        client.upstream.on(endpoint).reply(
+            Reply::status(422)
+                .with_json(json!({"detail": []}))
+                .header("x-ratelimit-requests-limit", "2500")
+                .header("x-ratelimit-requests-remaining", left)
+                .header("x-ratelimit-requests-reset", "86400"),
+        );
+    }
+    let verified = client.out(&["verify"]);
+    assert!(verified.contains("1,999"), "{verified}");
+    client
+        .wait_for_count(
+            "select count(*) from lanes where plan_remaining is not null",
+            2,
+        )
+        .await;
+    let quota = client.out(&["quota"]);
+    for left in ["2,412", "1,999"] {
+        assert!(quota.contains(left), "{left}: {quota}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn https_to_a_plain_port_names_the_cause_and_the_cure() {
+    let client = Client::start().await;
+    let url = client.url().replace("http://", "https://");
+    let refused = client.run(&["scans", "--url", &url]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    for words in [
+        "does not speak TLS",
+        &client.url().replace("http://", "use http://"),
+    ] {
+        assert!(refused.err.contains(words), "{words}: {refused:?}");
+    }
 }

@@ -87,3 +87,31 @@ fn a_wrong_guess_names_the_command() {
         );
     }
 }
+
+/// No option has a value that begins with the name of a wrong one.
+#[test]
+fn a_wrong_option_is_not_taken_for_a_value() {
+    let home = tempfile::tempdir().unwrap();
+    for (args, option) in [
+        (
+            &["search", "oneway", "TLV", "LHR", "--depart", "2030-02-07"][..],
+            "--depart",
+        ),
+        (
+            &["scan", "hotel", "Arts", "--chekin", "2030-02-07"],
+            "--chekin",
+        ),
+        (&["scans", "--colour"], "--colour"),
+    ] {
+        let refused = run(&mut bare_command(home.path(), args));
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.err.contains(option), "{refused:?}");
+        assert!(
+            !refused.err.contains(&format!("-- {option}")),
+            "{refused:?}"
+        );
+    }
+    let args = ["scan", "hotel", "Arts", "--chekin", "2030-02-07"];
+    let similar = run(&mut bare_command(home.path(), &args));
+    assert!(similar.err.contains("--checkin"), "{similar:?}");
+}

@@ -158,3 +158,42 @@ async fn alerts_and_deliveries_have_their_evidence() {
     );
     test.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_amount_makes_the_watch_and_its_rule() {
+    let test = AlertTest::open().await;
+    let create = |more: &[&str]| {
+        let route = ["monitors", "create", "oneway", "TLV", "LHR", "+7d..+36d"];
+        cli(&test, &[&route[..], more, &["--yes"]].concat())
+    };
+    let watch = ["--watch", "below", "--max-requests", "18"];
+    let below_150 = json!({"watch": "below", "below": 150});
+    let rule = json!([{"type": "price_below", "amount": 150}]);
+    let own_rule = json!([{"type": "price_below", "amount": 150, "scope": "cell"}]);
+    for (more, alerts) in [
+        (&["--below", "150"][..], &rule),
+        (&["--alert", "price_below=150"], &rule),
+        (
+            &["--below", "150", "--alert", "price_below=150,scope=cell"],
+            &own_rule,
+        ),
+    ] {
+        let created = create(&[&watch[..], more].concat());
+        assert_eq!(created.code, Some(0), "{more:?}: {created:?}");
+        let stored: Value =
+            serde_json::from_str(&out(&test, &["monitors", "show", "--json"])).unwrap();
+        assert_eq!(
+            (&stored["scan"]["strategy"], &stored["alerts"]),
+            (&below_150, alerts),
+            "{more:?}"
+        );
+        assert!(!created.err.contains("no rule"), "{created:?}");
+    }
+    // Without a rule it spends and reports nothing, which is said, also with --yes.
+    let silent = create(&["--watch", "cheapest", "--max-requests", "18"]);
+    assert_eq!(silent.code, Some(0), "{silent:?}");
+    for words in ["it has no rule", "never alerts", "--alert new_low"] {
+        assert!(silent.err.contains(words), "{words}: {silent:?}");
+    }
+    test.close().await;
+}

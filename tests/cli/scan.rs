@@ -448,3 +448,56 @@ async fn the_search_for_one_below_a_price_says_what_it_found() {
     }
     assert_eq!(client.calls(), 4 + 2 + 2 + 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_of_one_search_that_was_refused_says_what_it_is() {
+    let client = Client::start().await;
+    client.upstream.reply(
+        Reply::status(401)
+            .header("x-rapidapi-proxy-response", "true")
+            .with_json(json!({"message": "Invalid API key."})),
+    );
+    let _worker = client.start_worker(1);
+    let one = ["scan", "oneway", "TLV", "LHR", "2030-03-01", "--yes"];
+    let refused = client.run(&one);
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(
+        refused.out.contains("\n TLV–LHR, 2030-03-01 "),
+        "{refused:?}"
+    );
+    assert!(
+        refused
+            .err
+            .contains("is paused (key_rejected): no answer yet; 1 request spent"),
+        "{refused:?}"
+    );
+}
+
+/// A line that is too long is broken between words, and not within a command that may be copied.
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_break_between_words_at_each_width() {
+    let client = with_fares().await;
+    let month = ["scan", "oneway", "TLV", "LHR", "--depart", "2030-02"];
+    let mut texts = Vec::new();
+    for columns in [140, 80, 60] {
+        let mut terminal = Terminal::start(&mut client.command(&month), columns, 40);
+        terminal.expect("[y/N]").await;
+        terminal.type_text("y\n");
+        terminal.expect("0/28 searches").await;
+        terminal.interrupt();
+        terminal.expect("Ctrl-C again").await;
+        assert_eq!(terminal.end().await, Some(130), "{}", terminal.shown());
+        let shown = terminal.shown();
+        let (preview, _) = shown.split_once("[y/N]").unwrap();
+        let (_, end) = shown.split_once("goes on without").unwrap();
+        for line in preview.lines().chain(end.lines().skip(1)) {
+            let width = line.chars().count();
+            assert!(width <= columns.into(), "{columns}: {line:?}\n{shown}");
+            assert_eq!(line.matches('`').count() % 2, 0, "{columns}: {line:?}");
+        }
+        let words: Vec<_> = preview.split_whitespace().collect();
+        texts.push(words.join(" "));
+    }
+    assert_eq!(texts[0], texts[1], "the words are the same at 80 columns");
+    assert_eq!(texts[0], texts[2], "the words are the same at 60 columns");
+}

@@ -228,3 +228,72 @@ async fn a_closed_pipe_ends_silently() {
     let err = String::from_utf8(ended.stderr).unwrap();
     assert_eq!((ended.status.code(), err.as_str()), (Some(141), ""));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_country_or_currency_that_does_not_exist_is_refused() {
+    let client = Client::start().await;
+    let hotel = ["hotel", "Arts", "--checkin", "2030-02-07", "--nights", "2"];
+    let scan = [&["scan"][..], &hotel, &["--yes"]].concat();
+    let search = [&["search"][..], &hotel].concat();
+    let monitor = [&["monitors", "create"][..], &hotel, &["--yes"]].concat();
+    for (command, option, value, says) in [
+        (
+            &scan,
+            "--markets",
+            "us,uk",
+            "did you mean \"gb\" (United Kingdom)?",
+        ),
+        (&scan, "--currency", "ZZZ", "the code of a currency"),
+        (
+            &search,
+            "--market",
+            "Germny",
+            "did you mean \"de\" (Germany)?",
+        ),
+        (&monitor, "--markets", "xx", "the code of a country"),
+        (
+            &monitor,
+            "--currency",
+            "EUX",
+            "did you mean \"EUR\" (Euro)?",
+        ),
+    ] {
+        let refused = client.run(&[&command[..], &[option, value]].concat());
+        assert!(
+            refused.code == Some(2) && refused.err.contains(says) && refused.err.contains(option),
+            "{option} {value}: {refused:?}"
+        );
+    }
+    let stored = "select count(*) from scans";
+    assert_eq!((client.calls(), client.count(stored).await), (0, 0));
+}
+
+/// The marketplace's range is of the search, not of each of its fares.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_usual_range_is_said_once_for_the_search() {
+    let client = Client::start().await;
+    client.upstream.answer(|call| {
+        let rows: Vec<Value> = [184, 245, 289]
+            .into_iter()
+            .map(|price| {
+                let mut row = fare(price, &call.body);
+                row["price_range_in_relation_to_other_periods"] = json!("low");
+                row["price_insights_low"] = json!(180);
+                row["price_insights_high"] = json!(245);
+                row
+            })
+            .collect();
+        Reply::json(json!(rows)).header("x-search-status", "ok")
+    });
+    let found = client.run_at(140, &ONEWAY);
+    assert_eq!(found.code, Some(0), "{found:?}");
+    let said = found.out.lines().filter(|line| line.contains("low"));
+    let said: Vec<_> = said.collect();
+    assert_eq!(
+        said,
+        ["The marketplace calls the lowest price low; usual is 180 to 245 USD."],
+        "{}",
+        found.out
+    );
+    assert!(!found.out.contains("Usual range"), "{}", found.out);
+}

@@ -204,3 +204,64 @@ async fn another_tenants_scan_is_unknown_on_every_route() {
         json!({"data": [], "next_cursor": null})
     );
 }
+
+/// Each column of a market or currency that does not exist would be paid for.
+#[tokio::test]
+async fn countries_and_currencies_must_exist() {
+    let service = TestService::start().await;
+    let before = service.row_counts().await;
+    let stay = |request: Value, sweep: Value| {
+        let mut body = json!({
+            "endpoint": "hotels/by-name",
+            "request": {"hotel_name": "Grand", "checkin_date": "2030-02-01", "checkout_date": "2030-02-03"},
+            "sweep": sweep
+        });
+        let fields = request.as_object().unwrap().clone();
+        body["request"].as_object_mut().unwrap().extend(fields);
+        body
+    };
+    for (body, field, says) in [
+        (
+            stay(json!({"proxy_country": "uk"}), json!({})),
+            "request.proxy_country",
+            "did you mean \"gb\" (United Kingdom)?",
+        ),
+        (
+            stay(json!({}), json!({"proxy_country": ["us", "xx"]})),
+            "sweep.proxy_country[1]",
+            "the code of a country",
+        ),
+        (
+            stay(json!({"currency": "ZZZ"}), json!({})),
+            "request.currency",
+            "the code of a currency",
+        ),
+        (
+            stay(json!({}), json!({"currency": ["usd", "HRK"]})),
+            "sweep.currency[1]",
+            "did you mean \"EUR\" (Euro)?",
+        ),
+    ] {
+        let monitor = json!({"name": "x", "schedule": {"cron": "0 6 * * *"}, "scan": body.clone()});
+        for (path, body, field) in [
+            ("/v1/scans", &body, field.to_owned()),
+            ("/v1/scans/preview", &body, field.to_owned()),
+            ("/v1/monitors/preview", &monitor, format!("scan.{field}")),
+        ] {
+            let answer = service.post(path, body).await;
+            assert_eq!(answer.kind(), "400 invalid_request", "{path} {body}");
+            let details = answer.json()["error"]["details"].clone();
+            assert_eq!(array(&details).len(), 1, "{path} {details}");
+            assert_eq!(details[0]["field"], field, "{path}");
+            let expected = details[0]["expected"].as_str().unwrap();
+            assert!(expected.contains(says), "{path} {expected}");
+        }
+    }
+    assert_eq!(service.row_counts().await, before, "nothing is stored");
+    assert_eq!(service.upstream.count(), 0, "nothing is called");
+    // A synchronous search is forwarded as it is (gateway.md, rule 27).
+    let body = json!({"hotel_name": "Grand", "checkin_date": "2030-02-01", "checkout_date": "2030-02-03",
+                      "proxy_country": "xx", "currency": "ZZZ"});
+    service.post("/v1/hotels/by-name", &body).await.expect(200);
+    assert_eq!(service.upstream.calls()[0].body["proxy_country"], "xx");
+}

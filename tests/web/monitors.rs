@@ -109,6 +109,41 @@ async fn a_wrong_field_of_a_new_monitor_is_named() {
     }
     // What was entered stays.
     assert!(page.contains(r#"value="January fares""#));
+
+    // A watch for an amount without one.
+    let watch = [
+        ("watch", "below"),
+        ("max_requests", "18"),
+        ("price_below", ""),
+    ];
+    let page = browser.send(&filled(&new, &watch)).await.expect(422).text();
+    assert!(
+        page.contains("Amount: enter the price that the watch is for, such as 150"),
+        "{page}"
+    );
+    assert!(!page.contains("scan.strategy.below"), "{page}");
+}
+
+#[tokio::test]
+async fn a_watch_for_an_amount_alerts_below_it() {
+    let service = TestService::start().await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let new = browser.page("/monitors/new").await;
+    let below = [("below", "150"), ("price_below", "")];
+    let rule = [("below", ""), ("price_below", "150")];
+    for amount in [below, rule] {
+        let watch = [("watch", "below"), ("max_requests", "18"), ("last", "+36d")];
+        let entered = filled(&new, &[&watch[..], &amount].concat());
+        let page = browser.send(&entered).await.expect(200).text();
+        assert!(
+            page.contains("Alerts: Price below 150"),
+            "{amount:?}\n{page}"
+        );
+        assert!(
+            page.contains("&quot;below&quot;: 150"),
+            "{amount:?}\n{page}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -358,3 +358,15 @@ async fn ten_thousand_items_make_a_small_page() {
     );
     assert!(page.len() < 300_000, "{} bytes", page.len());
 }
+
+#[tokio::test]
+async fn a_sold_out_scan_does_not_say_that_a_price_may_come() {
+    let service = TestService::start().await;
+    let id = service
+        .submit_and_complete(&fares(1), |_| SearchOutcome::Empty)
+        .await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let page = browser.page(&format!("/scans/{id}")).await;
+    assert!(page.contains("nothing on offer"), "{page}");
+    assert!(!page.contains("no price yet"), "{page}");
+}

@@ -46,6 +46,24 @@ async fn spend_is_shown_by_day_endpoint_scan_and_monitor() {
         );
     }
     browser.get("/usage?since=tomorrow").await.expect(400);
+    // A single search is stored, and counted, if its caller says how old an answer may be.
+    let search = service
+        .request("POST", "/v1/flights/oneway")
+        .header("x-api-key", KEY)
+        .header("cache-control", "max-age=3600")
+        .json(&json!({"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-05-01"}));
+    service.send(search).await.expect(200);
+    wait_until("the search is counted", async || {
+        service.get("/v1/usage").await["totals"]["requests"] == 4
+    })
+    .await;
+    let page = browser.page("/usage").await;
+    assert!(page.contains("4 billed requests"), "{page}");
+    assert!(
+        page.contains("Single searches are in these sums where they are stored"),
+        "{page}"
+    );
+    assert!(!page.contains("are not in these sums"), "{page}");
 }
 
 #[tokio::test]

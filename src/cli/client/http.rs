@@ -199,9 +199,16 @@ impl ApiClient {
     }
 
     fn unreachable(&self, error: &reqwest::Error, changes: bool) -> ClientError {
+        let cause = root_cause(error);
+        if let (Some(rest), true) = (self.base.strip_prefix("https://"), is_not_tls(&cause)) {
+            return ClientError::Unexpected {
+                base: self.base.clone(),
+                what: format!("does not speak TLS; use http://{rest}"),
+            };
+        }
         ClientError::Unreachable {
             base: self.base.clone(),
-            cause: root_cause(error),
+            cause,
             may_have_arrived: changes && !error.is_connect(),
         }
     }
@@ -239,6 +246,11 @@ impl ApiClient {
             },
         }
     }
+}
+
+/// Whether a TLS handshake failed because the other side answered in plain text.
+fn is_not_tls(cause: &str) -> bool {
+    cause.contains("InvalidContentType")
 }
 
 /// Whether a URL leads to this machine.

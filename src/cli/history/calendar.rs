@@ -9,10 +9,11 @@ use crate::cli::Failure;
 use crate::cli::client::ServiceSession;
 use crate::cli::format::{DAY_SECONDS, short_age};
 use crate::cli::layout::{axis_text, column_axis};
-use crate::cli::pages::Query;
+use crate::cli::pages::{Query, print_nothing};
 use crate::cli::render::{
     Calendar, CalendarDay, CellValue, Matrix, MatrixAxis, MatrixCell, legend,
 };
+use crate::cli::wrap::note;
 use crate::contract::history_grid::{HistoryCell, HistoryGrid, HistoryGrids};
 use crate::contract::scans::ItemState;
 use crate::contract::{Endpoint, SearchStatus};
@@ -102,10 +103,10 @@ async fn print(
         .filter(|grid| endpoint.is_none_or(|endpoint| grid.endpoint == endpoint))
         .collect();
     if shown.is_empty() {
-        anstream::eprintln!(
+        let meaning = format!(
             "Nothing is known about these dates yet.\n  next: `{scan}` shows the cost of a search"
         );
-        return Ok(());
+        return print_nothing(&session.client, &meaning).await;
     }
     for grid in shown {
         writeln!(out, "{}", title(grid))?;
@@ -117,11 +118,11 @@ async fn print(
         writeln!(out, "{table}")?;
     }
     writeln!(out, "{}", legend(session.screen.colour))?;
-    anstream::eprintln!(
+    note!(
         "With each price its age: m minutes, h hours, d days; a price with d is a day old or more. Nothing was spent."
     );
     if grids.truncated {
-        anstream::eprintln!("There are more products: narrow the dates, or name a currency.");
+        note!("There are more products: narrow the dates, or name a currency.");
     }
     Ok(())
 }

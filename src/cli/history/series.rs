@@ -9,7 +9,7 @@ use super::SeriesArgs;
 use crate::cli::Failure;
 use crate::cli::dates::Dates;
 use crate::cli::format::price_or;
-use crate::cli::pages::Query;
+use crate::cli::pages::{Query, print_nothing};
 use crate::cli::render::{Column, ListTable, Text, Tone, sparkline};
 use crate::contract::history_verdict::HistoryVerdict;
 use crate::contract::series::{FlightSeries, HotelSeries};
@@ -75,10 +75,7 @@ pub(super) async fn run(args: SeriesArgs) -> Result<(), Failure> {
         flight_rows(answer.read()?)
     };
     if rows.is_empty() {
-        anstream::eprintln!(
-            "Nothing is known about it yet.\n  next: `farescan scan` searches it once, `farescan monitors create` again and again"
-        );
-        return Ok(());
+        return print_nothing(&session.client, "Nothing is known about it yet.\n  next: `farescan scan` searches it once, `farescan monitors create` again and again").await;
     }
     let mut from = 0;
     while from < rows.len() {

@@ -19,6 +19,7 @@ use crate::cli::pages::Query;
 use crate::cli::render::{Column, ListTable};
 use crate::cli::request::{HotelArgs, OnewayArgs, RoundtripArgs};
 use crate::cli::scan::{cost, read_body};
+use crate::cli::wrap::note;
 use crate::contract::monitors::{Backtest, BacktestAlert, Monitor, MonitorPreview};
 
 /// A monitor by the kind of its scan, the body of a file, or a stored monitor.
@@ -119,7 +120,7 @@ pub(super) async fn run(args: BacktestArgs) -> Result<(), Failure> {
     write!(out, "{}", cost::plans(&preview.forecast.plans))?;
     if !backtest.alerts.is_empty() {
         writeln!(out, "\n{}", table(&backtest.alerts).render(session.screen))?;
-        anstream::eprintln!("Times in {}.", zone());
+        note!("Times in {}.", zone());
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::cli::format::time_or;
 use crate::cli::ids;
 use crate::cli::question::Confirmation;
 use crate::cli::scan::cost;
+use crate::cli::wrap::note;
 use crate::contract::Scan;
 use crate::contract::monitors::Monitor;
 use crate::ids::MonitorId;
@@ -79,7 +80,7 @@ pub(super) async fn run_now(args: CommandArgs) -> Result<(), Failure> {
     }
     let scan: Scan = answer.read()?;
     writeln!(out, "{}", scan.id)?;
-    anstream::eprintln!(
+    note!(
         "`farescan watch {}` shows its progress and its results",
         scan.id
     );
@@ -98,7 +99,7 @@ pub(super) async fn delete(args: CommandArgs) -> Result<(), Failure> {
         .client
         .send(Method::DELETE, &path, None::<&()>, None)
         .await?;
-    anstream::eprintln!("{} is deleted", monitor.id);
+    note!("{} is deleted", monitor.id);
     Ok(())
 }
 

@@ -15,6 +15,7 @@ use crate::cli::question::Confirmation;
 use crate::cli::request::{HotelArgs, OnewayArgs, RoundtripArgs};
 use crate::cli::scan::{cost, read_body};
 use crate::cli::scans::subject_of;
+use crate::cli::wrap::note;
 use crate::contract::FieldValue as _;
 use crate::contract::monitors::{MonitorPreview, Rule, RuleType};
 
@@ -170,23 +171,29 @@ pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
     let session = client.open()?;
     let preview: MonitorPreview = session.client.post("/v1/monitors/preview", &body).await?;
     if !confirmation.yes || session.screen.interactive {
-        anstream::eprintln!("{}", forecast_line(&preview.forecast));
-        anstream::eprint!("{}", cost::plans(&preview.forecast.plans));
+        note!("{}", forecast_line(&preview.forecast));
+        note!("{}", cost::plans(&preview.forecast.plans).trim_end());
         let slots: Vec<_> = preview
             .next_slots
             .iter()
             .take(3)
             .map(|slot| time(*slot))
             .collect();
-        anstream::eprintln!("First runs: {} ({})", slots.join(", "), zone());
+        note!("First runs: {} ({})", slots.join(", "), zone());
         for warning in &preview.schedule_warnings {
-            anstream::eprintln!("Note: {warning}");
+            note!("Note: {warning}");
         }
     }
     let month = cost::request_range(preview.forecast.requests_per_month);
-    confirmation
-        .ask(session.screen, &format!("Create it, for {month} a month?"))
-        .await?;
+    let mut question = format!("Create it, for {month} a month?");
+    let rules = body.get("alerts").and_then(Value::as_array);
+    if rules.is_none_or(|rules| rules.is_empty()) {
+        note!(
+            "Note: it has no rule, so it never alerts: it only collects prices. Add one with --alert, such as `--alert new_low`."
+        );
+        question = format!("Create it without a rule, for {month} a month?");
+    }
+    confirmation.ask(session.screen, &question).await?;
     let once = uuid::Uuid::now_v7().to_string();
     let answer = session
         .client
@@ -203,7 +210,8 @@ pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
 impl MonitorOptions {
     /// The body of the API.
     pub(super) fn body(self, mut scan: Map<String, Value>) -> Map<String, Value> {
-        self.watch.set(&mut scan);
+        let mut alerts = self.alerts;
+        self.watch.set(&mut scan, &mut alerts);
         let system = || TimeZone::system().iana_name().unwrap_or("UTC").to_owned();
         let timezone = self.timezone.unwrap_or_else(system);
         let name = self.name.unwrap_or_else(|| subject_of(&scan));
@@ -215,8 +223,8 @@ impl MonitorOptions {
             ),
             ("scan".to_owned(), Value::Object(scan)),
         ]);
-        if !self.alerts.is_empty() {
-            body.insert("alerts".to_owned(), Value::Array(self.alerts));
+        if !alerts.is_empty() {
+            body.insert("alerts".to_owned(), Value::Array(alerts));
         }
         if let Some(url) = self.webhook_url {
             body.insert("webhook_url".to_owned(), url.into());

@@ -6,8 +6,9 @@ use crate::cli::Failure;
 use crate::cli::client::ClientArgs;
 use crate::cli::format::{count, time_or, zone};
 use crate::cli::ids;
-use crate::cli::pages::{Query, page_limit, print_lines, rows};
+use crate::cli::pages::{Query, page_limit, print_lines, print_nothing, rows};
 use crate::cli::render::{Column, ListTable, Text, Tone};
+use crate::cli::wrap::note;
 use crate::contract::monitors::{Monitor, MonitorStatus, SlotOutcome};
 
 /// Which monitors.
@@ -32,8 +33,11 @@ pub(super) async fn run(args: MonitorListArgs) -> Result<(), Failure> {
     }
     let monitors: Vec<Monitor> = rows(&session.client, &path, None).await?;
     if monitors.is_empty() {
-        anstream::eprintln!("No monitors. `farescan monitors create --help` has two examples.");
-        return Ok(());
+        return print_nothing(
+            &session.client,
+            "No monitors. `farescan monitors create --help` has two examples.",
+        )
+        .await;
     }
     let mut table = ListTable::new([
         Column::text("Monitor"),
@@ -69,7 +73,7 @@ pub(super) async fn run(args: MonitorListArgs) -> Result<(), Failure> {
         ]);
     }
     writeln!(anstream::stdout(), "{}", table.render(session.screen))?;
-    anstream::eprintln!("Times in {}.", zone());
+    note!("Times in {}.", zone());
     Ok(())
 }
 

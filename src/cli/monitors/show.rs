@@ -10,6 +10,7 @@ use crate::cli::format::{counted, price, time, time_or, zone};
 use crate::cli::ids;
 use crate::cli::render::{Column, ListTable, Text, Tone};
 use crate::cli::scan::{cost, results};
+use crate::cli::wrap::note;
 use crate::contract::monitors::{Monitor, MonitorForecast, MonitorSlot, SlotOutcome, SlotPage};
 use crate::contract::scans::StrategyProgress;
 use crate::contract::{ErrorType, Scan};
@@ -49,7 +50,7 @@ pub(super) async fn run(args: MonitorShowArgs) -> Result<(), Failure> {
     if !slots.data.is_empty() {
         writeln!(out, "\n{}", slot_table(&slots.data).render(session.screen))?;
     }
-    anstream::eprintln!("Times in {}.", zone());
+    note!("Times in {}.", zone());
     Ok(())
 }
 
@@ -91,9 +92,7 @@ pub(super) fn print_changed(
     write!(out, "{}", describe(&monitor)?)?;
     if let Some(secret) = &monitor.webhook_secret {
         writeln!(out, "secret    {}", secret.0.as_str())?;
-        anstream::eprintln!(
-            "The secret signs the deliveries to the webhook. It is shown this once: keep it."
-        );
+        note!("The secret signs the deliveries to the webhook. It is shown this once: keep it.");
     }
     Ok(())
 }

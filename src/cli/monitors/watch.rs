@@ -18,7 +18,7 @@ pub(super) struct WatchOptions {
     /// `below` (is one below --below?), `every-date` (what does each cost?)
     #[arg(long, value_name = "WHAT", value_parser = ["cheapest", "below", "every-date"], requires = "max_requests")]
     watch: Option<String>,
-    /// With --watch below: the price
+    /// With --watch below: the price, which is also that of a rule `price_below`
     #[arg(long, value_name = "AMOUNT", value_parser = amount::amount, requires = "watch")]
     below: Option<Number>,
     /// Hard limit of billed requests of a run, retries included; a watch spends no more
@@ -27,10 +27,17 @@ pub(super) struct WatchOptions {
 }
 
 impl WatchOptions {
-    /// Sets what was given in the scan.
-    pub(super) fn set(&self, scan: &mut Map<String, Value>) {
+    /// Sets what was given in the scan. One amount is that of the watch and of its rule
+    /// `price_below`, whichever of them names it.
+    pub(super) fn set(&self, scan: &mut Map<String, Value>, alerts: &mut Vec<Value>) {
         if let Some(watch) = &self.watch {
-            scan.insert("strategy".to_owned(), strategy(watch, self.below.as_ref()));
+            let rule = alerts.iter().find(|rule| rule["type"] == "price_below");
+            let of_rule = rule.and_then(|rule| rule["amount"].as_number().cloned());
+            let below = self.below.clone().or(of_rule.filter(|_| watch == "below"));
+            if let (None, Some(below)) = (rule, &below) {
+                alerts.push(json!({"type": "price_below", "amount": below}));
+            }
+            scan.insert("strategy".to_owned(), strategy(watch, below.as_ref()));
         }
         if let Some(max) = self.max_requests {
             scan.insert("max_requests".to_owned(), max.into());

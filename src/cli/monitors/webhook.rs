@@ -13,6 +13,7 @@ use crate::cli::client::ServiceSession;
 use crate::cli::exit::{CommandEnd, ExitStatus};
 use crate::cli::format::{time, zone};
 use crate::cli::ids;
+use crate::cli::wrap::note;
 use crate::contract::monitors::Webhook;
 use crate::contract::webhooks::{Delivery, DeliveryDetail, DeliveryStatus, RotatedSecret};
 use crate::ids::MonitorId;
@@ -132,7 +133,7 @@ async fn enable(args: MonitorPauseArgs) -> Result<(), Failure> {
         return Ok(());
     };
     writeln!(anstream::stdout(), "{} is on", webhook.url)?;
-    anstream::eprintln!(
+    note!(
         "What failed before is sent only if you ask: `farescan deliveries --monitor {id} --status failed`, `farescan deliveries resend ID`"
     );
     Ok(())
@@ -147,7 +148,7 @@ async fn rotate_secret(args: CommandArgs) -> Result<(), Failure> {
         return Ok(());
     };
     writeln!(anstream::stdout(), "{}", rotated.webhook_secret.0.as_str())?;
-    anstream::eprintln!(
+    note!(
         "It is shown this once: keep it. Until {} ({}) the old secret signs too.",
         time(rotated.old_secret_until),
         zone()

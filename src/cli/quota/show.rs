@@ -8,6 +8,7 @@ use crate::cli::Failure;
 use crate::cli::client::ClientArgs;
 use crate::cli::format::{count, time, time_or, zone};
 use crate::cli::render::{Column, ListTable, Text, Tone};
+use crate::cli::wrap::note;
 use crate::contract::quota::{LaneQuota, OwnBounds, Quota};
 
 /// Prints the quota.
@@ -23,20 +24,21 @@ pub(super) async fn run(args: ClientArgs) -> Result<(), Failure> {
     let lanes = [("flights", &quota.flights), ("hotels", &quota.hotels)];
     writeln!(out, "{}", table(&lanes).render(session.screen))?;
     let seen = [&quota.flights, &quota.hotels].map(|lane| lane.plan_seen_at);
-    let note = match seen.into_iter().flatten().max() {
+    let last = match seen.into_iter().flatten().max() {
         Some(seen) => format!(
             "As the marketplace reported last, at {} ({}).",
             time(seen),
             zone()
         ),
+        None if !quota.known_key => {
+            "The service does not know this key yet: `farescan verify` checks it.".to_owned()
+        }
         None => {
             "The marketplace has not reported a quota for this key yet: its first search tells."
                 .to_owned()
         }
     };
-    anstream::eprintln!(
-        "{note}\n`farescan quota set --help`: a reserve and other limits of your own."
-    );
+    note!("{last}\n`farescan quota set --help`: a reserve and other limits of your own.");
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use comfy_table::{ContentLineStyle, LineStyle};
 use super::set_styling;
 use super::tone::Text;
 use crate::cli::terminal::Screen;
+use crate::cli::wrap::wrap;
 
 /// The blanks beside each column.
 const PADDING: usize = 2;
@@ -50,6 +51,7 @@ impl Column {
 pub struct ListTable {
     columns: Vec<Column>,
     rows: Vec<Vec<Text>>,
+    note: Option<String>,
 }
 
 impl ListTable {
@@ -57,7 +59,14 @@ impl ListTable {
         Self {
             columns: columns.into(),
             rows: Vec::new(),
+            note: None,
         }
+    }
+
+    /// Adds a sentence below the rows.
+    #[must_use]
+    pub fn note(self, note: Option<String>) -> Self {
+        Self { note, ..self }
     }
 
     /// Adds a row with a text for each column.
@@ -89,7 +98,11 @@ impl ListTable {
             row.max_height(1);
             table.add_row(row);
         }
-        table.trim_fmt()
+        let text = table.trim_fmt();
+        match &self.note {
+            Some(note) => format!("{text}\n{}", wrap(note, usize::from(screen.width))),
+            None => text,
+        }
     }
 
     /// The columns that fit, and always those of rank 0.

@@ -25,7 +25,7 @@ pub struct FlightOptions {
     #[arg(long, value_name = "AMOUNT")]
     pub max_price: Option<u64>,
     /// Currency of the prices [default: USD]
-    #[arg(long, value_name = "CODE")]
+    #[arg(long, value_name = "CODE", value_parser = super::currency)]
     pub currency: Option<String>,
     /// Cabin
     #[arg(long, value_name = "CABIN")]

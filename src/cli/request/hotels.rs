@@ -17,7 +17,7 @@ pub struct HotelOptions {
     #[arg(long, value_name = "NUMBER")]
     pub children: Option<u32>,
     /// Currency of the prices [default: USD]
-    #[arg(long, value_name = "CODE")]
+    #[arg(long, value_name = "CODE", value_parser = super::currency)]
     pub currency: Option<String>,
     #[command(flatten)]
     pub others: OtherFields,
@@ -49,7 +49,7 @@ pub struct HotelArgs {
     #[arg(long, value_name = "NIGHTS")]
     pub nights: NightsList,
     /// Countries whose prices are compared, the baseline first: `us,de,gb`
-    #[arg(long, value_name = "COUNTRIES", value_delimiter = ',')]
+    #[arg(long, value_name = "COUNTRIES", value_delimiter = ',', value_parser = super::country)]
     pub markets: Vec<String>,
     /// How often each search is made, because prices are noisy
     #[arg(long, value_name = "NUMBER")]

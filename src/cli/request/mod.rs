@@ -1,8 +1,8 @@
 //! From arguments to the request of the API: the fields that all searches share, and the swept
 //! ones.
 //!
-//! Here: the words of the command line. Not here: whether a value is valid, which the service
-//! decides with all faults at once.
+//! Here: the words of the command line, and whether a country or currency exists. Not here: whether
+//! another value is valid, which the service decides with all faults at once.
 
 mod flights;
 mod hotels;
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::Failure;
 use super::dates::FieldOrSweep;
 use super::exit::CommandEnd;
-use crate::contract::Endpoint;
+use crate::contract::{Endpoint, codes};
 
 /// The body of a scan: fields and sweep.
 #[derive(Debug, Clone)]
@@ -31,6 +31,18 @@ pub struct OtherFields {
     /// Any other field of the request, as text or JSON; the service names the fields it knows
     #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = field_value)]
     pub set: Vec<(String, Value)>,
+}
+
+/// A country that exists.
+pub fn country(text: &str) -> Result<String, String> {
+    codes::country(text).map_err(|expected| format!("expected {expected}"))?;
+    Ok(text.to_owned())
+}
+
+/// A currency that exists.
+pub fn currency(text: &str) -> Result<String, String> {
+    codes::currency(text).map_err(|expected| format!("expected {expected}"))?;
+    Ok(text.to_owned())
 }
 
 fn field_value(text: &str) -> Result<(String, Value), String> {

@@ -8,6 +8,7 @@ use crate::cli::exit::{CommandEnd, ExitStatus};
 use crate::cli::interrupt::Handler;
 use crate::cli::progress::{self, View};
 use crate::cli::question;
+use crate::cli::wrap::note;
 use crate::contract::Scan;
 use crate::ids::ScanId;
 
@@ -30,20 +31,20 @@ async fn leave(
     id: ScanId,
     mut handler: Handler,
 ) -> Result<Scan, Failure> {
-    anstream::eprintln!(
+    note!(
         "\n{id} goes on without this command\n  `farescan watch {id}` shows it again, `farescan cancel {id}` ends it"
     );
     if session.screen.interactive {
-        anstream::eprintln!("  Ctrl-C again: cancel it?");
+        note!("  Ctrl-C again: cancel it?");
         let second = tokio::time::timeout(SECOND_SIGNAL, handler.interrupted()).await;
         if second.is_ok() {
-            anstream::eprintln!();
+            eprintln!();
             if question::answer("Cancel the scan? What was searched stays, and is billed.").await? {
                 // From here on a Ctrl-C ends the command, also while the service does not answer.
                 drop(handler);
                 let path = format!("/v1/scans/{id}/cancel");
                 let scan: Scan = session.client.command(&path).await?;
-                anstream::eprintln!("{id} is {}: {}", scan.status, progress::summary(&scan));
+                note!("{id} is {}: {}", scan.status, progress::summary(&scan));
             }
         }
     }

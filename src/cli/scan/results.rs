@@ -9,6 +9,8 @@ use crate::cli::export;
 use crate::cli::format::{count, counted, price};
 use crate::cli::layout::{Layout, cell_text};
 use crate::cli::progress::summary;
+use crate::cli::wrap::for_stdout;
+use crate::cli::wrap::note;
 use crate::contract::history_verdict::PriceClass;
 use crate::contract::scans::{
     FindGoal, FindProgress, PauseReason, StrategyProgress, WatchProgress,
@@ -44,11 +46,15 @@ pub async fn print(session: &ServiceSession, scan: &Scan, form: Form) -> Result<
                 .await?;
             writeln!(out, "{text}")?;
             if let Some(cheapest) = cheapest(session, scan).await? {
-                writeln!(out, "{cheapest}")?;
+                writeln!(out, "{}", for_stdout(&cheapest))?;
             }
             match &scan.strategy {
-                Some(StrategyProgress::Find(find)) => writeln!(out, "{}", found(find))?,
-                Some(StrategyProgress::Watch(watch)) => writeln!(out, "{}", watched(watch))?,
+                Some(StrategyProgress::Find(find)) => {
+                    writeln!(out, "{}", for_stdout(&found(find)))?;
+                }
+                Some(StrategyProgress::Watch(watch)) => {
+                    writeln!(out, "{}", for_stdout(&watched(watch)))?;
+                }
                 Some(StrategyProgress::TwoPhase(_)) | None => {}
             }
         }
@@ -59,7 +65,7 @@ pub async fn print(session: &ServiceSession, scan: &Scan, form: Form) -> Result<
         }
     }
     let (id, spent) = (scan.id, scan.requests.spent);
-    anstream::eprintln!(
+    note!(
         "{id} is {}: {}; {} spent{}",
         scan.status,
         summary(scan),

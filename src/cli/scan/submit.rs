@@ -10,6 +10,7 @@ use super::{SubmitArgs, follow, results};
 use crate::cli::Failure;
 use crate::cli::client::ServiceSession;
 use crate::cli::exit::{CommandEnd, ExitStatus};
+use crate::cli::wrap::note;
 use crate::contract::scans::ScanPreview;
 use crate::contract::{ErrorType, Scan};
 
@@ -44,7 +45,7 @@ pub(super) async fn run(mut body: Map<String, Value>, args: SubmitArgs) -> Resul
     add_options(&mut body, &args);
     let preview: ScanPreview = session.client.post("/v1/scans/preview", &body).await?;
     if !args.confirmation.yes || session.screen.interactive {
-        anstream::eprint!("{}", cost::describe(&preview));
+        note!("{}", cost::describe(&preview).trim_end());
     }
     match cost::refusal(&preview) {
         Some(CostRefusal::Limit(message)) => {
@@ -73,7 +74,7 @@ pub(super) async fn run(mut body: Map<String, Value>, args: SubmitArgs) -> Resul
         } else {
             writeln!(out, "{}", scan.0.id)?;
         }
-        anstream::eprintln!(
+        note!(
             "`farescan watch {}` shows its progress and its results",
             scan.0.id
         );

@@ -2,7 +2,7 @@
 
 use super::{OnewaySearch, RoundtripSearch, lowest, price_text, search};
 use crate::cli::Failure;
-use crate::cli::render::{Column, ListTable, Text, Tone};
+use crate::cli::render::{Column, ListTable};
 use crate::cli::request::ScanFields;
 use crate::contract::flights::{OnewayFlight, RoundtripItinerary, StopCount};
 use crate::contract::{Endpoint, Verdict};
@@ -48,7 +48,6 @@ fn oneway_table(rows: &[OnewayFlight], currency: &str) -> ListTable {
         Column::text("Duration").rank(2),
         Column::text("Stops"),
         Column::text("Airline"),
-        Column::text("Usual range").rank(3),
     ]);
     let best = lowest(rows.iter().filter_map(|row| row.price_as_number));
     for row in rows {
@@ -64,14 +63,16 @@ fn oneway_table(rows: &[OnewayFlight], currency: &str) -> ListTable {
             row.duration.clone().unwrap_or_default().into(),
             stops(row.stops.as_ref()).into(),
             row.airline.clone().unwrap_or_default().into(),
-            band(
-                row.price_range_in_relation_to_other_periods,
-                row.price_insights_low,
-                row.price_insights_high,
-            ),
         ]);
     }
-    table
+    let cheapest = rows.iter().find(|row| row.price_as_number == best);
+    table.note(cheapest.and_then(|row| {
+        verdict(
+            row.price_range_in_relation_to_other_periods,
+            row.price_insights_low.zip(row.price_insights_high),
+            currency,
+        )
+    }))
 }
 
 fn roundtrip_table(rows: &[RoundtripItinerary], currency: &str) -> ListTable {
@@ -83,7 +84,6 @@ fn roundtrip_table(rows: &[RoundtripItinerary], currency: &str) -> ListTable {
         Column::text("Back"),
         Column::text("Stops"),
         Column::text("Airline").rank(2),
-        Column::text("Usual range").rank(3),
     ]);
     let best = lowest(rows.iter().filter_map(|row| row.total_price_as_number));
     for row in rows {
@@ -116,14 +116,16 @@ fn roundtrip_table(rows: &[RoundtripItinerary], currency: &str) -> ListTable {
             .into(),
             stops(row.return_flight_stops.as_ref()).into(),
             row.return_flight_airline.clone().unwrap_or_default().into(),
-            band(
-                row.price_range_in_relation_to_other_periods,
-                row.price_insights_low,
-                row.price_insights_high,
-            ),
         ]);
     }
-    table
+    let cheapest = rows.iter().find(|row| row.total_price_as_number == best);
+    table.note(cheapest.and_then(|row| {
+        verdict(
+            row.price_range_in_relation_to_other_periods,
+            row.price_insights_low.zip(row.price_insights_high),
+            currency,
+        )
+    }))
 }
 
 /// Departure and arrival as times of the day; an arrival on a later day has `+1`.
@@ -161,18 +163,14 @@ fn stops(stops: Option<&StopCount>) -> String {
     }
 }
 
-fn band(verdict: Option<Verdict>, low: Option<f64>, high: Option<f64>) -> Text {
-    let range = match (low, high) {
-        (Some(low), Some(high)) => format!("{low}–{high}"),
-        _ => String::new(),
-    };
-    let tone = match verdict {
-        Some(Verdict::Low) => Tone::Good,
-        Some(Verdict::High) => Tone::Bad,
-        Some(Verdict::Typical) | None => Tone::Plain,
-    };
-    match verdict {
-        Some(verdict) => Text::new(format!("{verdict} {range}").trim().to_owned(), tone),
-        None => range.into(),
+/// The marketplace's verdict on the lowest price of the search. It says nothing of the other fares.
+fn verdict(verdict: Option<Verdict>, band: Option<(f64, f64)>, currency: &str) -> Option<String> {
+    let usual = band.map(|(low, high)| format!("usual is {low} to {high} {currency}"));
+    let called = verdict.map(|word| format!("The marketplace calls the lowest price {word}"));
+    match (called, usual) {
+        (Some(called), Some(usual)) => Some(format!("{called}; {usual}.")),
+        (Some(called), None) => Some(format!("{called}.")),
+        (None, Some(usual)) => Some(format!("By the marketplace {usual}.")),
+        (None, None) => None,
     }
 }

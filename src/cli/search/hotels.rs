@@ -4,6 +4,7 @@ use super::{HotelSearchArgs, HotelsSearch, RoomsSearch, lowest, price_text, sear
 use crate::cli::Failure;
 use crate::cli::render::{Column, ListTable};
 use crate::cli::request::ScanFields;
+use crate::cli::wrap::note;
 use crate::contract::Endpoint;
 use crate::contract::hotels::{
     HotelByNameResponse, HotelRoomsResponse, HotelSearchResponse, ResolveResponse,
@@ -47,7 +48,7 @@ pub(super) async fn rooms(args: RoomsSearch) -> Result<(), Failure> {
                 .await?;
             let id = resolved.hotel_booking_id.unwrap_or_default();
             let matched = resolved.matched_name.unwrap_or_default();
-            anstream::eprintln!("{matched}: {id}");
+            note!("{matched}: {id}");
             id
         }
     };

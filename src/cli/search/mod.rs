@@ -14,6 +14,7 @@ use super::exit::{CommandEnd, ExitStatus};
 use super::format::{count, counted};
 use super::render::{ListTable, Text, Tone};
 use super::request::{FlightOptions, HotelOptions, ScanFields};
+use crate::cli::wrap::note;
 use crate::contract::{Endpoint, SearchStatus};
 
 /// The subcommands.
@@ -91,7 +92,7 @@ struct StayArgs {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=366))]
     nights: u16,
     /// Country whose prices are searched: `de`
-    #[arg(long, value_name = "COUNTRY")]
+    #[arg(long, value_name = "COUNTRY", value_parser = crate::cli::request::country)]
     market: Option<String>,
 }
 
@@ -232,7 +233,7 @@ fn report(answer: &ServiceResponse) -> Result<(), Failure> {
     parts.extend(
         number("x-plan-requests-remaining").map(|left| format!("{} left of the plan", count(left))),
     );
-    anstream::eprintln!("{}", parts.join(" · "));
+    note!("{}", parts.join(" · "));
     let status = answer
         .header("x-search-status")
         .and_then(SearchStatus::parse);

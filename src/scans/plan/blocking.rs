@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use super::{ScanPlan, earliest_today, plan};
+use super::{ScanPlan, earliest_today, plan, plan_new};
 use crate::commands::CommandError;
 
 /// How long a request waits for a planning permit.
@@ -23,6 +23,14 @@ pub(crate) async fn plan_blocking(
     now: Timestamp,
 ) -> Result<ScanPlan, CommandError> {
     Ok(with_permit(move || plan(&body, earliest_today(now))).await??)
+}
+
+/// The same for a scan that a caller asks for.
+pub(in crate::scans) async fn plan_new_blocking(
+    body: Map<String, Value>,
+    now: Timestamp,
+) -> Result<ScanPlan, CommandError> {
+    Ok(with_permit(move || plan_new(&body, earliest_today(now))).await??)
 }
 
 /// Runs work of many items on a blocking thread under a planning permit.

@@ -16,7 +16,7 @@ mod strategy;
 mod tests;
 
 pub(crate) use blocking::plan_blocking;
-pub(in crate::scans) use blocking::with_permit;
+pub(in crate::scans) use blocking::{plan_new_blocking, with_permit};
 pub use strategy::{Asks, PlannedStrategy, QuestionPlan};
 
 use std::collections::HashSet;
@@ -27,6 +27,7 @@ use jiff::civil::Date;
 use jiff::tz::{Offset, offset};
 use serde_json::{Map, Value};
 
+use crate::contract::codes::unknown_code;
 use crate::contract::scans::{
     MaxAgeSeconds, MaxRequests, ScanEndpoint, ScanRequest, Strategy, Sweep,
 };
@@ -260,6 +261,33 @@ fn readable_sweep(
         }
     });
     (sweep, unreadable.collect())
+}
+
+/// Plans a scan that a caller asks for: its countries and currencies must exist as well. One that is
+/// stored keeps what it was accepted with.
+///
+/// # Errors
+/// Every fault, as for [`plan`].
+pub fn plan_new(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, ValidationErrors> {
+    let mut faults = ValidationErrors::default();
+    let planned = plan(body, today).map_err(|wrong| faults.merge(wrong)).ok();
+    let fields = |name: &str| {
+        body.get(name)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+    };
+    for (name, value) in fields("request") {
+        let fault = unknown_code(name, format!("request.{name}"), value);
+        fault.into_iter().for_each(|fault| faults.push(fault));
+    }
+    for (name, values) in fields("sweep") {
+        for (index, value) in values.as_array().into_iter().flatten().enumerate() {
+            let fault = unknown_code(name, format!("sweep.{name}[{index}]"), value);
+            fault.into_iter().for_each(|fault| faults.push(fault));
+        }
+    }
+    faults.ok_if_empty(|| planned)
 }
 
 fn items(

@@ -124,10 +124,11 @@ pub async fn record_key_accepted(
     key: &CallerKey,
     now: Timestamp,
 ) -> sqlx::Result<()> {
-    record_fingerprints_accepted(pool, &Fingerprint::all(ring, key), now).await
+    record_fingerprints_accepted(pool, &Fingerprint::all(ring, key), now).await?;
+    Ok(())
 }
 
-/// As [`record_key_accepted`], for the fingerprints of a key.
+/// As [`record_key_accepted`], for the fingerprints of a key; returns its tenant.
 ///
 /// # Errors
 /// When the database does not answer.
@@ -135,11 +136,12 @@ pub async fn record_fingerprints_accepted(
     pool: &PgPool,
     fingerprints: &[Fingerprint],
     now: Timestamp,
-) -> sqlx::Result<()> {
+) -> sqlx::Result<TenantId> {
     let mut tx = db::begin(pool).await?;
     let tenant = super::find_or_create_by_fingerprints(&mut tx, fingerprints, now).await?;
     record_accepted(&mut tx, &[tenant], now).await?;
-    tx.commit().await
+    tx.commit().await?;
+    Ok(tenant)
 }
 
 /// Removes up to `most` callers that no marketplace accepted within [`UNACCEPTED_RETENTION`] after

@@ -161,7 +161,7 @@ fn add_watch(fields: &FormFields, scan: &mut Map<String, Value>) {
     if let Some(watch) = fields.text("watch") {
         let mut strategy = Map::from_iter([("watch".to_owned(), watch.into())]);
         if watch == "below"
-            && let Some(below) = fields.text("below")
+            && let Some(below) = fields.text("below").or(fields.text("price_below"))
         {
             strategy.insert("below".to_owned(), number(below));
         }
@@ -181,7 +181,11 @@ fn list(text: &str) -> impl Iterator<Item = &str> {
 
 fn alerts(fields: &FormFields) -> Vec<Value> {
     let mut rules = Vec::new();
-    if let Some(amount) = fields.text("price_below") {
+    // One amount is that of a watch and of its rule.
+    let watched = fields
+        .text("below")
+        .filter(|_| fields.text("watch") == Some("below"));
+    if let Some(amount) = fields.text("price_below").or(watched) {
         rules.push(json!({"type": "price_below", "amount": number(amount)}));
     }
     if let Some(percent) = fields.text("drop_percent") {
@@ -227,7 +231,11 @@ pub(super) fn error_notice(errors: &[FieldError]) -> Markup {
                 "Please correct:"
                 ul {
                     @for error in errors {
-                        li { code { (error.field) } @if let Some(found) = &error.found { ": found " (found) } ", expected " (error.expected) }
+                        @if error.field == "scan.strategy.below" && error.found.is_none() {
+                            li { "Amount: enter the price that the watch is for, such as 150" }
+                        } @else {
+                            li { code { (error.field) } @if let Some(found) = &error.found { ": found " (found) } ", expected " (error.expected) }
+                        }
                     }
                 }
             }
@@ -279,7 +287,7 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
                     (text("proxy_country", "Markets", "us, or us, de, gb", "proxy_country"))
                 }
                 (watch_fields(fields, &[
-                    text("below", "Amount", "In the currency of the search", "below"),
+                    text("below", "Amount", "In the currency of the search; a price below it alerts", "below"),
                     text("max_requests", "Most requests of a run", "A watch needs it, such as 18 for 90 dates", "scan.max_requests"),
                 ]))
                 (more_fields(fields))
@@ -305,7 +313,7 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
                 h2 { "When to alert" }
                 p class="sub" { "Prices are those of the whole run, in its currency. Leave everything empty to only collect prices." }
                 div class="fields" {
-                    (text("price_below", "Price below", "An amount", "amount"))
+                    (text("price_below", "Price below", "An amount; a watch for an amount has its own", "amount"))
                     (text("drop_percent", "Drop by percent", "Below the lowest of the last 7 runs", "percent"))
                     (text("percentile_at_most", "Among the cheapest percent", "Of your own past prices, such as 20", "percentile"))
                     (text("new_low_days", "Lowest of days", "Of the same dates, from any scan; not for one date such as +30d", "days"))

@@ -170,6 +170,15 @@ pub(in crate::web) const fn pause_words(reason: PauseReason) -> &'static str {
     }
 }
 
+/// Why a scan has no cheapest price.
+fn without_price(scan: &Scan) -> &'static str {
+    match scan.status {
+        ScanStatus::Completed => "nothing on offer",
+        ScanStatus::Incomplete | ScanStatus::Cancelled => "no price found",
+        ScanStatus::Queued | ScanStatus::Running | ScanStatus::Paused => "no price yet",
+    }
+}
+
 fn figures(scan: &Scan, grid: Option<&ScanGrid>, verdict: Option<&HistoryVerdict>) -> Markup {
     let scale = grid.map(|grid| PriceScale::of(grid.grid.cells.iter()));
     let priced = scan.items.ok + scan.items.partial;
@@ -188,7 +197,7 @@ fn figures(scan: &Scan, grid: Option<&ScanGrid>, verdict: Option<&HistoryVerdict
                         }
                         @if let Some(verdict) = verdict { dd class="note" { (parts::history_verdict(verdict)) } }
                     }
-                    None => { dd class="value muted" { "–" } dd class="note" { "no price yet" } }
+                    None => { dd class="value muted" { "–" } dd class="note" { (without_price(scan)) } }
                 }
             }
             div class="stat" {

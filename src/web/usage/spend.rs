@@ -59,7 +59,7 @@ pub(super) async fn markup(
                 }
             }
             (table(&usage, &base))
-            p class="hint" { "Synchronous searches are not in these sums: they are not stored. Each reports its cost in " code { "X-Upstream-Requests" } "." }
+            p class="hint" { "Single searches are in these sums where they are stored. Each reports its cost in " code { "X-Upstream-Requests" } "." }
         }
     })
 }
