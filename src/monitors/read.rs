@@ -125,8 +125,7 @@ async fn find(
     id: MonitorId,
     now: Timestamp,
 ) -> sqlx::Result<Option<Monitor>> {
-    let rows = store::monitor_rows(conn, tenant, &MonitorFilter::Ids(&[id])).await?;
-    let Some(mut monitor) = to_monitors(conn, ring, tenant, rows, now).await?.pop() else {
+    let Some(mut monitor) = by_ids(conn, ring, tenant, &[id], now).await?.pop() else {
         return Ok(None);
     };
     monitor.rule_standings = Some(alerts::rule_standings(conn, tenant, id, &monitor.alerts).await?);
@@ -193,9 +192,22 @@ pub async fn failing(
     if ids.is_empty() {
         return Ok((Vec::new(), 0));
     }
-    let rows = store::monitor_rows(&mut conn, tenant, &MonitorFilter::Ids(&ids)).await?;
-    let found = to_monitors(&mut conn, ring, tenant, rows, now).await?;
-    Ok((found, total))
+    Ok((by_ids(&mut conn, ring, tenant, &ids, now).await?, total))
+}
+
+/// The monitors of these ids that exist, newest first.
+///
+/// # Errors
+/// When the database fails.
+pub async fn by_ids(
+    conn: &mut PgConnection,
+    ring: &Keyring,
+    tenant: TenantId,
+    ids: &[MonitorId],
+    now: Timestamp,
+) -> sqlx::Result<Vec<Monitor>> {
+    let rows = store::monitor_rows(conn, tenant, &MonitorFilter::Ids(ids)).await?;
+    to_monitors(conn, ring, tenant, rows, now).await
 }
 
 /// A page of a monitor's slots, newest first; `None` if the monitor does not exist.

@@ -14,12 +14,13 @@ use super::form::FormFields;
 use super::layout::{NavItem, page};
 use super::links;
 use super::parts::{self, BadgeTone, VERDICT_TIMEOUT};
+use super::reported::ReportedMonitors;
 use super::rule_text;
 use super::session::Session;
 use crate::contract::monitors::{Alert, AlertPage, AlertsQuery, PriceMark, RuleState, RuleType};
 use crate::contract::scans::ParityVerdict;
 use crate::http::AppState;
-use crate::ids::AlertId;
+use crate::ids::{AlertId, MonitorId};
 use crate::monitors::alerts::read;
 
 const PATH: &str = links::ALERTS;
@@ -41,6 +42,13 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
             data: Vec::new(),
             next_cursor: None,
         },
+    };
+    let monitors = match session.tenant() {
+        Some(tenant) => {
+            let ids = alerts.data.iter().filter_map(monitor_of);
+            ReportedMonitors::read(&session, tenant, ids).await?
+        }
+        None => ReportedMonitors::default(),
     };
     let is_filtered = filter.monitor_id.is_some() || filter.r#type.is_some();
     let here = given()
@@ -66,7 +74,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
             @if alerts.data.is_empty() {
                 (empty(is_filtered))
             } @else {
-                div class="scroll" tabindex="0" role="region" aria-label="Alerts" { (table(&alerts.data)) }
+                div class="scroll" tabindex="0" role="region" aria-label="Alerts" { (table(&alerts.data, &monitors)) }
                 (parts::next_page(&here, alerts.next_cursor.as_deref()))
             }
         }
@@ -101,26 +109,31 @@ fn empty(is_filtered: bool) -> Markup {
     })
 }
 
-fn table(alerts: &[Value]) -> Markup {
+/// The monitor of a stored alert.
+fn monitor_of(stored: &Value) -> Option<MonitorId> {
+    stored.get("monitor_id")?.as_str()?.parse().ok()
+}
+
+fn table(alerts: &[Value], monitors: &ReportedMonitors) -> Markup {
     html! {
         table class="rows" {
             thead {
                 tr {
                     th scope="col" { "Fired" }
                     th scope="col" { "Rule" }
-                    th scope="col" { "Where" }
+                    th scope="col" { "Trip" }
                     th scope="col" class="num" { "Price" }
                     th scope="col" class="num" { "Before" }
                     th scope="col" { "Monitor" }
                 }
             }
-            tbody { @for alert in alerts { (row(alert)) } }
+            tbody { @for alert in alerts { (row(alert, monitors)) } }
         }
     }
 }
 
 /// Alerts are stored as they were sent; one that this program cannot read is still listed.
-fn row(stored: &Value) -> Markup {
+fn row(stored: &Value, monitors: &ReportedMonitors) -> Markup {
     let Ok(alert) = serde_json::from_value::<Alert>(stored.clone()) else {
         return html! { tr { td colspan="6" { a href=(stored_path(stored)) { "An alert of another version" } } } };
     };
@@ -128,10 +141,10 @@ fn row(stored: &Value) -> Markup {
         tr {
             td class="nowrap" { a href=(path(alert.id)) { (parts::time(alert.fired_at)) } }
             td { (sentence(&alert)) }
-            td { (cell_words(&alert)) }
+            td { (trip(&alert, monitors)) }
             td class="num" { b { (price(&alert)) } }
             td class="num" { (before(&alert)) }
-            td { a href=(links::monitor(alert.monitor_id)) { "Monitor" } }
+            td { (monitors.link(alert.monitor_id)) }
         }
     }
 }
@@ -189,6 +202,13 @@ fn cell_words(alert: &Alert) -> String {
     words.join(", ")
 }
 
+/// What the alert's search was of. Without its monitor only the swept values are known.
+fn trip(alert: &Alert, monitors: &ReportedMonitors) -> String {
+    monitors
+        .alert_trip(alert)
+        .unwrap_or_else(|| cell_words(alert))
+}
+
 async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageFailure> {
     let unknown = || PageFailure::not_found("alert");
     let id: AlertId = id.parse().map_err(|_| unknown())?;
@@ -206,6 +226,9 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
     };
     drop(timeout(VERDICT_TIMEOUT, judged).await);
     let alert: Option<Alert> = serde_json::from_value(stored).ok();
+    let monitors =
+        ReportedMonitors::read(&session, tenant, alert.iter().map(|alert| alert.monitor_id))
+            .await?;
     let title = alert.as_ref().map_or_else(|| "Alert".to_owned(), sentence);
     let body = html! {
         div class="head" {
@@ -213,11 +236,9 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
                 p class="sub" { a href=(PATH) { "Alerts" } }
                 h1 { (title) }
                 @if let Some(alert) = &alert {
-                    p class="sub" { "Fired " (parts::time(alert.fired_at)) " " (cell_words(alert)) }
+                    p { b { (trip(alert, &monitors)) } }
+                    p class="sub" { "Fired " (parts::time(alert.fired_at)) " · " (monitors.link(alert.monitor_id)) }
                 }
-            }
-            @if let Some(alert) = &alert {
-                div class="actions" { a class="button" href=(links::monitor(alert.monitor_id)) { "The monitor" } }
             }
         }
         @if let Some(alert) = &alert {

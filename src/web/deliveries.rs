@@ -12,6 +12,7 @@ use super::layout::{NavItem, page};
 use super::links;
 use super::once::{once_field, once_key};
 use super::parts::{self, BadgeTone, ConfirmationPage};
+use super::reported::ReportedMonitors;
 use super::session::Session;
 use crate::contract::webhooks::{
     DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, DeliveryReason, DeliveryStatus,
@@ -43,6 +44,13 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
             next_cursor: None,
         },
     };
+    let monitors = match session.tenant() {
+        Some(tenant) => {
+            let ids = deliveries.data.iter().map(|delivery| delivery.monitor_id);
+            ReportedMonitors::read(&session, tenant, ids).await?
+        }
+        None => ReportedMonitors::default(),
+    };
     let is_filtered = filter.monitor_id.is_some() || filter.status.is_some();
     let here = given()
         .filter(|(name, _)| *name != "cursor")
@@ -67,7 +75,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
             @if deliveries.data.is_empty() {
                 (empty(is_filtered))
             } @else {
-                div class="scroll" tabindex="0" role="region" aria-label="Deliveries" { (table(&deliveries.data, true)) }
+                div class="scroll" tabindex="0" role="region" aria-label="Deliveries" { (table(&deliveries.data, Some(&monitors))) }
                 (parts::next_page(&here, deliveries.next_cursor.as_deref()))
             }
         }
@@ -102,8 +110,8 @@ fn empty(is_filtered: bool) -> Markup {
     })
 }
 
-/// Deliveries as rows; `with_monitor` adds the next try and a link to each one's monitor.
-pub(super) fn table(deliveries: &[Delivery], with_monitor: bool) -> Markup {
+/// Deliveries as rows; with their `monitors` also the next try, and each one's monitor and trip.
+pub(super) fn table(deliveries: &[Delivery], monitors: Option<&ReportedMonitors>) -> Markup {
     html! {
         table class="rows" {
             thead {
@@ -112,7 +120,7 @@ pub(super) fn table(deliveries: &[Delivery], with_monitor: bool) -> Markup {
                     th scope="col" { "Occurred" }
                     th scope="col" { "Status" }
                     th scope="col" class="num" { "Tries" }
-                    @if with_monitor { th scope="col" { "Next try" } th scope="col" { "Monitor" } }
+                    @if monitors.is_some() { th scope="col" { "Next try" } th scope="col" { "Monitor" } }
                 }
             }
             tbody {
@@ -122,9 +130,12 @@ pub(super) fn table(deliveries: &[Delivery], with_monitor: bool) -> Markup {
                         td class="nowrap" { (parts::time(delivery.created_at)) }
                         td { (status(delivery)) }
                         td class="num" { (delivery.try_count) }
-                        @if with_monitor {
+                        @if let Some(monitors) = monitors {
                             td class="nowrap" { @match delivery.next_try_at { Some(at) => { (parts::time(at)) } None => { span class="muted" { "–" } } } }
-                            td { a href=(links::monitor(delivery.monitor_id)) { "Monitor" } }
+                            td {
+                                (monitors.link(delivery.monitor_id))
+                                div class="sub" { (monitors.trip(delivery.monitor_id).unwrap_or_default()) }
+                            }
                         }
                     }
                 }
@@ -186,15 +197,16 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
         .ok_or_else(unknown)?;
     let payload = serde_json::to_string_pretty(&detail.payload).unwrap_or_default();
     let delivery = &detail.delivery;
+    let monitors = ReportedMonitors::read(&session, tenant, [delivery.monitor_id]).await?;
     let body = html! {
         div class="head" {
             div {
                 p class="sub" { a href=(PATH) { "Deliveries" } }
                 h1 { (delivery.event_type) " " (status(delivery)) }
-                p class="sub" { "Occurred " (parts::time(delivery.created_at)) @if let Some(ended) = delivery.ended_at { ", ended " (parts::time(ended)) } }
+                p { b { (monitors.trip(delivery.monitor_id).unwrap_or_default()) } }
+                p class="sub" { (monitors.link(delivery.monitor_id)) " · occurred " (parts::time(delivery.created_at)) @if let Some(ended) = delivery.ended_at { ", ended " (parts::time(ended)) } }
             }
             div class="actions" {
-                a class="button" href=(links::monitor(delivery.monitor_id)) { "The monitor" }
                 (send_again(&session, delivery))
             }
         }

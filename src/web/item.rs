@@ -16,7 +16,7 @@ use super::parts::{self, VERDICT_TIMEOUT, counted};
 use super::scans::{self as scan_pages, search_title};
 use super::session::Session;
 use crate::contract::scans::{Attempt, Expand, Item, ItemState, Scan};
-use crate::contract::{Endpoint, KnownReason, Offer, RawJson, SearchStatus, offers};
+use crate::contract::{Api, Endpoint, KnownReason, Offer, RawJson, SearchStatus, offers};
 use crate::http::AppState;
 use crate::ids::{ItemId, TenantId};
 use crate::scans;
@@ -262,8 +262,11 @@ fn offer_table(endpoint: Endpoint, item: &Item) -> Markup {
     let Some(answer) = &item.answer else {
         return no_answer(item);
     };
-    let mut offers = offers(endpoint, answer.as_str().as_bytes());
-    offers.sort_by_key(|offer| offer.price);
+    let mut offers = offers_with_rows(endpoint, answer);
+    offers.sort_by_key(|(offer, _)| offer.price);
+    let counted = item
+        .results
+        .and_then(|results| usize::try_from(results).ok());
     let currency = item.currency.as_deref().unwrap_or_default();
     html! {
         section class="card" {
@@ -272,7 +275,13 @@ fn offer_table(endpoint: Endpoint, item: &Item) -> Markup {
                 a href={ "/items/" (item.id) "/answer" } { "Raw answer as JSON" }
             }
             @if offers.is_empty() { div class="empty" { "The answer has no price." } }
-            @else { (offer_rows(endpoint, &offers, currency)) }
+            @else {
+                @if let Some((cheapest, _)) = offers.first() { (usual_prices(cheapest, currency)) }
+                @if let Some(counted) = counted.filter(|counted| *counted < offers.len()) {
+                    p class="sub" { "The answer has " (offers.len()) " offers, " (counted) " of them within the limit and filters of the request." }
+                }
+                (offer_rows(endpoint, &offers, currency))
+            }
             @if offers.len() > MAX_OFFERS {
                 p class="hint" { "The cheapest " (MAX_OFFERS) " of " (offers.len()) "; the raw answer has all." }
             }
@@ -296,8 +305,39 @@ fn no_answer(item: &Item) -> Markup {
     }
 }
 
-fn offer_rows(endpoint: Endpoint, offers: &[Offer], currency: &str) -> Markup {
-    let is_flight = endpoint.api() == crate::contract::Api::Flights;
+/// The offers of an answer; of fares each with its row, which has the times.
+fn offers_with_rows(endpoint: Endpoint, answer: &RawJson) -> Vec<(Offer, Value)> {
+    let answer = answer.as_str();
+    if endpoint.api() != Api::Flights {
+        let offers = offers(endpoint, answer.as_bytes()).into_iter();
+        return offers.map(|offer| (offer, Value::Null)).collect();
+    }
+    let rows: Vec<Value> = serde_json::from_str(answer).unwrap_or_default();
+    rows.into_iter()
+        .filter_map(|row| Some((offers(endpoint, format!("[{row}]").as_bytes()).pop()?, row)))
+        .collect()
+}
+
+/// The marketplace's verdict on a search, which each of its fares repeats.
+fn usual_prices(cheapest: &Offer, currency: &str) -> Markup {
+    let band = cheapest.band_low.zip(cheapest.band_high);
+    let currency = cheapest.currency.as_deref().unwrap_or(currency);
+    html! {
+        @if cheapest.verdict.is_some() || band.is_some() {
+            p class="sub" {
+                @match cheapest.verdict {
+                    Some(verdict) => { "The marketplace calls the price of this search " (verdict.as_str()) }
+                    None => { "The marketplace gives no verdict on the price of this search" }
+                }
+                @if let Some((low, high)) = band { ": usual is " (parts::amount(low)) " to " (parts::price(high, currency)) }
+                "."
+            }
+        }
+    }
+}
+
+fn offer_rows(endpoint: Endpoint, offers: &[(Offer, Value)], currency: &str) -> Markup {
+    let is_flight = endpoint.api() == Api::Flights;
     html! {
         div class="scroll" tabindex="0" role="region" aria-label="Offers" {
             table class="rows" {
@@ -305,7 +345,8 @@ fn offer_rows(endpoint: Endpoint, offers: &[Offer], currency: &str) -> Markup {
                     tr {
                         th scope="col" class="num tight" { "Price" }
                         @if is_flight {
-                            th scope="col" { "Airline" } th scope="col" { "Stops" } th scope="col" { "Against usual prices" }
+                            th scope="col" { "Departs" } th scope="col" { "Arrives" } th scope="col" { "Duration" }
+                            th scope="col" { "Stops" } th scope="col" { "Airline" }
                         } @else {
                             th scope="col" { "Hotel" } th scope="col" { "Room" } th scope="col" { "Board" }
                         }
@@ -313,10 +354,10 @@ fn offer_rows(endpoint: Endpoint, offers: &[Offer], currency: &str) -> Markup {
                     }
                 }
                 tbody {
-                    @for offer in offers.iter().take(MAX_OFFERS) {
+                    @for (offer, row) in offers.iter().take(MAX_OFFERS) {
                         tr {
                             td class="num" { b { (parts::price(offer.price, offer.currency.as_deref().unwrap_or(currency))) } }
-                            @if is_flight { (flight_cells(offer)) } @else {
+                            @if is_flight { (flight_cells(offer, row)) } @else {
                                 td { (offer.hotel.as_deref().unwrap_or_default()) }
                                 td { (offer.carrier_or_room.as_deref().unwrap_or_default()) }
                                 td { (offer.board.as_deref().unwrap_or_default()) }
@@ -334,17 +375,21 @@ fn offer_rows(endpoint: Endpoint, offers: &[Offer], currency: &str) -> Markup {
     }
 }
 
-fn flight_cells(offer: &Offer) -> Markup {
+fn flight_cells(offer: &Offer, row: &Value) -> Markup {
     html! {
-        td { (offer.carrier_or_room.as_deref().unwrap_or_default()) }
-        td { @match offer.stops { Some(0) => { "non-stop" } Some(stops) => { (stops) } None => { "" } } }
-        td {
-            @if let Some(verdict) = offer.verdict { (verdict.as_str()) }
-            @if let (Some(low), Some(high)) = (offer.band_low, offer.band_high) {
-                " " span class="muted" { "usual " (parts::amount(low)) " – " (parts::amount(high)) }
-            }
+        @for field in ["departure_description", "arrival_description", "duration"] {
+            td { (of_legs(row, field)) }
         }
+        td class="nowrap" { @match offer.stops { Some(0) => { "non-stop" } Some(stops) => { (stops) } None => { "" } } }
+        td { (offer.carrier_or_room.as_deref().unwrap_or_default()) }
     }
+}
+
+/// A field of a fare; of a round trip that of both legs: `7:15 / 18:40`.
+fn of_legs(row: &Value, field: &str) -> String {
+    let legs = ["", "departure_flight_", "return_flight_"];
+    let texts = legs.map(|leg| row[format!("{leg}{field}")].as_str());
+    texts.into_iter().flatten().collect::<Vec<_>>().join(" / ")
 }
 
 /// A link of an answer may be anything; only http and https lead to a page.

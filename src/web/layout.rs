@@ -92,6 +92,9 @@ pub(super) fn page_with_status(
                     button class="quiet" type="submit" { "Sign out" }
                 }
             }
+            @if session.is_all_paused() {
+                p class="all-paused" { b { "Everything is paused." } " " a href="/usage" { "Resume" } }
+            }
         }
     };
     document(status, title, header, body)

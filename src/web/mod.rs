@@ -25,6 +25,7 @@ mod once;
 mod overview;
 mod parts;
 mod prices;
+mod reported;
 mod router;
 mod rule_text;
 mod scans;

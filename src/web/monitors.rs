@@ -130,7 +130,7 @@ fn table(
                     @let runs = prices.get(&monitor.id).map_or(&[][..], Vec::as_slice);
                     tr {
                         td {
-                            a href=(links::monitor(monitor.id)) { (monitor.name) }
+                            a class="clip" href=(links::monitor(monitor.id)) title=(monitor.name) { (monitor.name) }
                             div class="sub" { (words::scan(&monitor.scan)) }
                         }
                         td { (price_line(&monitor.name, runs)) }

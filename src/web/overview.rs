@@ -292,7 +292,7 @@ fn monitor_row(work: &Work, monitor: &Monitor) -> Markup {
     html! {
         tr {
             td {
-                a href={ "/monitors/" (monitor.id) } { (monitor.name) }
+                a class="clip" href={ "/monitors/" (monitor.id) } title=(monitor.name) { (monitor.name) }
                 div class="sub" {
                     @match work.alerts.get(&monitor.id.to_string()) {
                         Some(alert) => { "Last alert: " (alert_pages::line(alert)) }

@@ -13,6 +13,8 @@ use sqlx::PgPool;
 
 use super::failure::PageFailure;
 use crate::commands::RequestContext;
+use crate::contract::monitors::MonitorsQuery;
+use crate::contract::scans::{PauseReason, Scan};
 use crate::http::auth::ApiKey;
 use crate::http::concurrency::Permit;
 use crate::http::error::ApiError;
@@ -20,6 +22,7 @@ use crate::http::{self, AppState, Custody};
 use crate::ids::TenantId;
 use crate::search::CallerKey;
 use crate::tenants::BrowserSession;
+use crate::{monitors, scans};
 
 /// The cookie of a browser that came by plain http, as on this machine.
 const COOKIE_NAME: &str = "farescan_session";
@@ -38,6 +41,7 @@ pub(super) struct Session {
     caller: ApiKey,
     form_token: String,
     tenant: Option<TenantId>,
+    is_all_paused: bool,
 }
 
 impl Session {
@@ -51,12 +55,22 @@ impl Session {
         let session = opened.ok_or_else(|| PageFailure::SignedOut(return_path(parts)))?;
         let caller = app.admit_caller(session.key, is_write).await?;
         let tenant = http::find_tenant(http::request_context(app, &caller)?).await?;
-        Ok(Self {
+        let mut session = Self {
             app: app.clone(),
             caller,
             form_token: session.form_token,
             tenant,
-        })
+            is_all_paused: false,
+        };
+        if let Some(tenant) = tenant.filter(|_| !is_write) {
+            session.is_all_paused = is_all_paused(&session, tenant).await?;
+        }
+        Ok(session)
+    }
+
+    /// Whether the caller has paused something, and nothing else is active.
+    pub(super) fn is_all_paused(&self) -> bool {
+        self.is_all_paused
     }
 
     /// The service.
@@ -126,6 +140,30 @@ impl FromRequestParts<AppState> for Session {
         }
         Self::open(parts, app, false).await
     }
+}
+
+async fn is_all_paused(session: &Session, tenant: TenantId) -> Result<bool, PageFailure> {
+    if has_monitor(session, tenant, "active").await? {
+        return Ok(false);
+    }
+    let live = scans::read::live(session.pool()?, tenant).await?;
+    let is_paused = |scan: &Scan| scan.status_reason == Some(PauseReason::ByCaller);
+    if live.is_empty() {
+        return has_monitor(session, tenant, "paused").await;
+    }
+    Ok(live.iter().all(is_paused))
+}
+
+/// Whether the caller has a monitor of this status.
+pub(super) async fn has_monitor(
+    session: &Session,
+    tenant: TenantId,
+    status: &str,
+) -> Result<bool, PageFailure> {
+    let query = MonitorsQuery::from_query([("status", status), ("limit", "1")])?;
+    let (pool, context) = (session.pool()?, session.context()?);
+    let page = monitors::read::monitors(pool, context.ring, tenant, &query, context.now).await?;
+    Ok(!page.data.is_empty())
 }
 
 /// The valid session of a request's cookies; `None` for none, a changed or an expired one.

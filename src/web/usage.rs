@@ -52,6 +52,7 @@ async fn render(
     let pace = &session.custody()?.pace;
     let quota = quota::quota(session.pool()?, session.tenant(), pace).await?;
     let spend = spend::markup(session, query, context.now).await?;
+    let buttons = pause_all::buttons(session).await?;
     let lanes = [(Api::Flights, &quota.flights), (Api::Hotels, &quota.hotels)];
     let body = html! {
         div class="head" {
@@ -59,7 +60,7 @@ async fn render(
                 h1 { "Usage" }
                 p class="sub" { "Each billed request is one of your plan at the marketplace. This page costs none." }
             }
-            div class="actions" { (pause_all::button(session)) }
+            div class="actions" { (buttons) }
         }
         (notice)
         div class="grid2" { @for (api, lane) in lanes { (lane_card(api, lane, context.now)) } }

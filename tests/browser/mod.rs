@@ -11,6 +11,7 @@ mod every_page;
 mod filled;
 mod first_day;
 mod keyboard;
+mod layout;
 mod live_cost;
 mod log;
 mod monitors;

@@ -92,7 +92,7 @@ async fn a_scan_works_without_javascript() {
     let page = browser.text().await;
     Chromium::assert_says(
         &page,
-        &["Without JavaScript this page does not update itself"],
+        &["Without JavaScript this page is read again every 15 seconds"],
     );
     assert_eq!(browser.count(PRICES).await, 0);
 

@@ -1,8 +1,10 @@
 //! The dashboard from outside: what a browser gets and sends. Each test is a browser without
 //! JavaScript.
 
+mod alerts;
 mod compare;
 mod errors;
+mod items;
 mod lists;
 mod monitor_edit;
 mod monitors;
@@ -13,6 +15,7 @@ mod scans;
 mod sessions;
 mod suggestions;
 mod usage;
+mod watch;
 
 use serde_json::{Value, json};
 

@@ -206,3 +206,27 @@ async fn a_wrong_route_is_named_with_what_is_expected() {
     let page = browser.get(path).await.expect(400).text();
     assert!(page.contains("expected a date in the years"), "{page}");
 }
+
+#[tokio::test]
+async fn a_chart_that_differs_from_the_card_says_why() {
+    let (fixture, days) = history().await;
+    // Found after the chart's day began, dearer than what was found before on that day.
+    fixture
+        .insert(&[fixture.fare(&days[1], -120, Some(190))])
+        .await;
+    let browser = Browser::sign_in(&fixture, KEY).await;
+    let path = format!(
+        "/prices/flights?from_airport=TLV&to_airport=LHR&date={}",
+        days[1]
+    );
+    let page = browser.page(&path).await;
+    let why = "The price above, 190 USD, is of the last search; a point is the lowest of all searches of its day.";
+    assert!(page.contains(why), "{page}");
+    let page = browser
+        .page(&format!(
+            "/prices/flights?from_airport=TLV&to_airport=LHR&date={}",
+            days[0]
+        ))
+        .await;
+    assert!(!page.contains("is of the last search"), "{page}");
+}

@@ -164,6 +164,46 @@ async fn one_button_pauses_every_monitor_and_scan() {
     assert!(page.text().contains("0 monitors and 0 scans paused"));
 }
 
+#[tokio::test]
+async fn one_button_resumes_everything_and_each_page_says_that_it_is_paused() {
+    const SIGN: &str = "Everything is paused";
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let scan = service.submit(&fares(3)).await;
+    let monitor = service.create_monitor(&crate::monitors::monitor()).await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let page = browser.page("/usage").await;
+    assert!(
+        !page.contains(SIGN) && !page.contains("resume-all"),
+        "{page}"
+    );
+    browser.press("/usage", "/usage/pause-all").await;
+    for path in ["/overview", "/scans", "/alerts", "/usage"] {
+        let page = browser.page(path).await;
+        assert!(page.contains(SIGN), "{path}: {page}");
+    }
+    let page = browser.page("/usage").await;
+    assert!(
+        page.contains("3 searches are left in 1 scan: 3 to 6 requests"),
+        "{page}"
+    );
+    // A double click resumes once.
+    for resumed in [
+        "1 monitor and 1 scan resumed",
+        "0 monitors and 0 scans resumed",
+    ] {
+        let answer = browser.send(&form(&page, "/usage/resume-all")).await;
+        let answer = answer.expect(200).text();
+        assert!(answer.contains(resumed), "{answer}");
+    }
+    assert_eq!(service.scan(&scan).await["status"], "queued");
+    assert_eq!(service.monitor(&monitor).await["status"], "active");
+    assert!(!browser.page("/overview").await.contains(SIGN));
+    // One that goes on is enough: not everything is paused.
+    service.command(&scan, "pause", &json!({})).await;
+    assert!(!browser.page("/overview").await.contains(SIGN));
+}
+
 /// A service with live scans, the oldest first, and a transaction that locks the newest one. The
 /// newest is the first that a run tries.
 async fn with_locked_scan() -> (TestService, Vec<String>, sqlx::PgTransaction<'static>) {

@@ -38,7 +38,21 @@
         }
       }
     }
+    markCut();
   }
+
+  // A table that goes on to the right has a shadow there.
+  function markCut() {
+    for (const element of document.querySelectorAll(".scroll")) {
+      element.classList.toggle("cut", element.scrollWidth - element.clientWidth - element.scrollLeft > 1);
+    }
+  }
+
+  // Says that a live page is not live while its service is away.
+  const away = document.createElement("p");
+  away.className = "notice warn";
+  away.setAttribute("role", "status");
+  away.textContent = "The service does not answer. What is below may be out of date. This page goes on by itself when it answers.";
 
   function focusable(element) {
     return [...element.querySelectorAll("a, button, summary")];
@@ -47,7 +61,7 @@
   // Follows the events of the path in `data-events`; at most one refresh a second, and none while one runs.
   function follow(element) {
     const events = new EventSource(element.dataset.events);
-    let running = false, changed = false;
+    let running = false, changed = false, silent = 0;
     const update = async () => {
       changed = true;
       if (running) {
@@ -67,6 +81,21 @@
       }
       running = false;
     };
+    // A stream also ends in good order, and then is there again at once.
+    events.addEventListener("error", () => {
+      silent ||= setTimeout(() => document.getElementById("main").prepend(away), 4000);
+      if (events.readyState === EventSource.CLOSED) {
+        setTimeout(() => { clearTimeout(silent); follow(element); }, 5000);
+      }
+    });
+    events.addEventListener("open", () => {
+      clearTimeout(silent);
+      silent = 0;
+      if (away.isConnected) {
+        away.remove();
+        update();
+      }
+    });
     events.addEventListener("item", update);
     events.addEventListener("reset", update);
     document.addEventListener("toggle", update, true);
@@ -233,6 +262,10 @@
   document.querySelectorAll("input[data-values]").forEach(chips);
   document.querySelectorAll("input[data-range]").forEach(range);
   localTimes(document);
+  markCut();
+  window.addEventListener("resize", markCut);
+  document.addEventListener("scroll", markCut, true);
+  document.addEventListener("toggle", markCut, true);
   for (const element of document.querySelectorAll("[data-events]")) {
     follow(element);
   }

@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use maud::{Markup, html};
 use rust_decimal::Decimal;
 
-use super::scale::{Tick, ValueScale, date_ticks, day_number, day_of, lead_ticks};
+use super::scale::{Tick, ValueScale, date_ticks, day_number, day_of, lead_ticks, run_ticks};
 use super::{ChartTable, Unit, path, percent, value_lines};
 
 /// Labels at the horizontal axis: more would touch each other on a phone.
@@ -16,19 +16,38 @@ const SIDE: f64 = 1_000.0;
 
 /// What the horizontal axis counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChartAxis {
+pub enum ChartAxis<'a> {
     /// Dates, the earliest on the left.
     Dates,
+    /// Runs in their order, each point the place of one in these names.
+    Runs(&'a [String]),
     /// Days before departure or check-in, 0 on the right.
     DaysBefore,
     /// The same; each point is the week that begins with its day.
     WeeksBefore,
 }
 
+impl ChartAxis<'_> {
+    /// Whether it counts days before, from the right.
+    const fn is_lead(self) -> bool {
+        matches!(self, Self::DaysBefore | Self::WeeksBefore)
+    }
+
+    /// Its name under the labels; dates need none.
+    const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Dates => None,
+            Self::Runs(_) => Some("runs, oldest first"),
+            Self::DaysBefore | Self::WeeksBefore => Some("days before departure"),
+        }
+    }
+}
+
 /// One place of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
-    /// Days since 1970, or days before departure: see [`Point::on`] and [`Point::before`].
+    /// Days since 1970, days before departure, or the place of a run: see [`Point::on`],
+    /// [`Point::before`] and [`Point::of_run`].
     pub at: i32,
     /// The line; `None`: searched without a price, the line has a gap.
     pub value: Option<Decimal>,
@@ -49,6 +68,12 @@ impl Point {
     #[must_use]
     pub fn before(days: i32) -> Self {
         Self::at(days)
+    }
+
+    /// A point of a chart by runs.
+    #[must_use]
+    pub fn of_run(place: usize) -> Self {
+        Self::at(i32::try_from(place).unwrap_or(i32::MAX))
     }
 
     const fn at(at: i32) -> Self {
@@ -89,7 +114,7 @@ pub struct LineChart<'a> {
     /// What the numbers are.
     pub unit: Unit<'a>,
     /// What the horizontal axis counts.
-    pub axis: ChartAxis,
+    pub axis: ChartAxis<'a>,
     /// The names of its parts.
     pub names: LineNames<'a>,
     /// The points in any order.
@@ -125,10 +150,8 @@ impl LineChart<'_> {
 
     fn plot(&self) -> Option<Plot<'_>> {
         let mut points = self.points.clone();
-        points.sort_by_key(|point| match self.axis {
-            ChartAxis::Dates => point.at,
-            ChartAxis::DaysBefore | ChartAxis::WeeksBefore => -point.at,
-        });
+        let is_lead = self.axis.is_lead();
+        points.sort_by_key(|point| if is_lead { -point.at } else { point.at });
         points.iter().find(|point| point.value.is_some())?;
         let ends = points.iter().map(|point| point.at);
         let (first, last) = (ends.clone().min()?, ends.max()?);
@@ -142,11 +165,7 @@ impl LineChart<'_> {
             points,
             scale,
             // Days before a departure go on to the departure.
-            first: if self.axis == ChartAxis::Dates {
-                first
-            } else {
-                0
-            },
+            first: if is_lead { 0 } else { first },
             last,
         })
     }
@@ -154,6 +173,10 @@ impl LineChart<'_> {
     fn label(&self, at: i32) -> String {
         match self.axis {
             ChartAxis::Dates => day_of(at).strftime("%a %-d %b %Y").to_string(),
+            ChartAxis::Runs(names) => {
+                let name = usize::try_from(at).ok().and_then(|at| names.get(at));
+                name.cloned().unwrap_or_default()
+            }
             ChartAxis::WeeksBefore => format!("{at} to {} days before", at + 6),
             ChartAxis::DaysBefore if at == 1 => "1 day before".to_owned(),
             ChartAxis::DaysBefore => format!("{at} days before"),
@@ -182,6 +205,7 @@ impl LineChart<'_> {
         let mut columns = vec![
             match self.axis {
                 ChartAxis::Dates => "Date",
+                ChartAxis::Runs(_) => "Run",
                 ChartAxis::DaysBefore | ChartAxis::WeeksBefore => "Before departure",
             },
             names.value,
@@ -219,9 +243,10 @@ impl Plot<'_> {
             return 0.5;
         }
         let share = f64::from(at - self.first) / f64::from(self.last - self.first);
-        match self.chart.axis {
-            ChartAxis::Dates => share,
-            ChartAxis::DaysBefore | ChartAxis::WeeksBefore => 1.0 - share,
+        if self.chart.axis.is_lead() {
+            1.0 - share
+        } else {
+            share
         }
     }
 
@@ -296,6 +321,7 @@ impl Plot<'_> {
     fn axis_labels(&self) -> Markup {
         let ticks: Vec<Tick> = match self.chart.axis {
             ChartAxis::Dates => date_ticks(self.first, self.last, MOST_TICKS),
+            ChartAxis::Runs(_) => run_ticks(self.last, MOST_TICKS),
             ChartAxis::DaysBefore | ChartAxis::WeeksBefore => lead_ticks(self.last, MOST_TICKS + 1),
         };
         html! {
@@ -303,8 +329,8 @@ impl Plot<'_> {
                 @let place = percent(self.across(tick.at));
                 text class="chart-label chart-label-x" x=(place) y="100%" dy="1.6em" { (tick.text) }
             }
-            @if self.chart.axis != ChartAxis::Dates {
-                text class="chart-label chart-axis-name" x="100%" y="100%" dy="3em" { "days before departure" }
+            @if let Some(name) = self.chart.axis.name() {
+                text class="chart-label chart-axis-name" x="100%" y="100%" dy="3em" { (name) }
             }
         }
     }
@@ -384,7 +410,7 @@ mod tests {
     use super::*;
     use jiff::civil::date;
 
-    fn chart(axis: ChartAxis, points: Vec<Point>) -> LineChart<'static> {
+    fn chart(axis: ChartAxis<'static>, points: Vec<Point>) -> LineChart<'static> {
         LineChart {
             id: "prices",
             title: "Lowest fare by day",

@@ -160,6 +160,18 @@ pub(super) fn date_ticks(first: i32, last: i32, most: usize) -> Vec<Tick> {
         .collect()
 }
 
+/// The numbers of runs up to the one at `last`, from 1: at most `most`, evenly spaced.
+pub(super) fn run_ticks(last: i32, most: usize) -> Vec<Tick> {
+    let runs = usize::try_from(last).unwrap_or_default() + 1;
+    (0..=last)
+        .step_by(runs.div_ceil(most))
+        .map(|at| Tick {
+            at,
+            text: (at + 1).to_string(),
+        })
+        .collect()
+}
+
 /// Round numbers of days before a departure, down to 0: at most `most`.
 pub(super) fn lead_ticks(longest: i32, most: usize) -> Vec<Tick> {
     let step = [1, 2, 5, 7, 14, 30, 60, 90, 180, 365]

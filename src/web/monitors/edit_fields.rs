@@ -1,5 +1,6 @@
 //! A stored monitor as the fields of its form, and what a sent form changes of it.
 
+use jiff::civil::Date;
 use serde_json::{Map, Value, json};
 
 use super::new_form;
@@ -58,14 +59,47 @@ pub(super) fn of_scan(
         .into_iter()
         .chain(more)
         .collect();
-    let plain = FormFields::from_pairs(with(&own, &scan_fields(scan)));
+    let swept = with_swept_dates(scan);
+    let plain = FormFields::from_pairs(with(&own, &scan_fields(&swept)));
     let made = new_form::body(&plain).unwrap_or_default();
-    if made.get("scan").and_then(Value::as_object) == Some(scan) {
+    if made.get("scan") == Some(&Value::Object(swept)) {
         return plain;
     }
     let endpoint = scan.get("endpoint").map(text).unwrap_or_default();
     let json = serde_json::to_string_pretty(scan).unwrap_or_default();
     FormFields::from_pairs(with(&own, &[("endpoint", endpoint), ("scan", json)]))
+}
+
+/// The same searches with a fixed date as a sweep of one date, and a fixed stay as its nights: as
+/// the form has them.
+fn with_swept_dates(scan: &Map<String, Value>) -> Map<String, Value> {
+    let part = |name: &str| scan.get(name).and_then(Value::as_object).cloned();
+    let (mut request, mut sweep) = (
+        part("request").unwrap_or_default(),
+        part("sweep").unwrap_or_default(),
+    );
+    for (first, last) in [
+        ("departure_date", "return_date"),
+        ("checkin_date", "checkout_date"),
+    ] {
+        let Some(from) = request.shift_remove(first) else {
+            continue;
+        };
+        let date = |value: &Value| value.as_str()?.parse::<Date>().ok();
+        let until = request.get(last).and_then(date);
+        if let Some((from, until)) = date(&from).zip(until) {
+            request.shift_remove(last);
+            let nights = (until - from).get_days();
+            sweep.insert("nights".to_owned(), json!([nights]));
+        }
+        sweep.insert(first.to_owned(), json!({"from": from, "to": from}));
+    }
+    let mut swept = scan.clone();
+    swept.insert("request".to_owned(), Value::Object(request));
+    if !sweep.is_empty() {
+        swept.insert("sweep".to_owned(), Value::Object(sweep));
+    }
+    swept
 }
 
 /// The choice and time that make this cron text, or the text itself.

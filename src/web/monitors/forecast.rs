@@ -69,20 +69,20 @@ fn plans(plans: &[PlanCost]) -> Markup {
                 thead {
                     tr {
                         th scope="col" { "Plan" }
+                        th scope="col" { "Fits" }
                         th scope="col" class="num" { "USD a month" }
                         th scope="col" class="num" { "Requests left" }
-                        th scope="col" { "Fits" }
-                        th scope="col" class="num" { "Beyond the quota" }
+                        th scope="col" { "Beyond the quota" }
                     }
                 }
                 tbody {
                     @for plan in plans {
                         tr {
                             td { (plan.plan) @if plan.current { " " (parts::chip(BadgeTone::Info, "yours")) } }
+                            td { (fit(plan.fit)) }
                             td class="num" { (plan.usd_per_month) }
                             td class="num" { (parts::count(plan.requests_left)) }
-                            td { (fit(plan.fit)) }
-                            td class="num" {
+                            td {
                                 @match &plan.overage_usd {
                                     Some(usd) if plan.overage_requests.most > 0 => {
                                         (parts::count(plan.overage_requests.most)) " for at most " (parts::price(usd.most, "USD"))

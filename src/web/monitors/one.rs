@@ -335,41 +335,49 @@ fn watch_stat(watch: &WatchProgress) -> Markup {
     }
 }
 
-/// The lowest price of each run; of several runs on one day the last one.
+/// The lowest price of each run: by date, or in their order if a day has several.
 fn chart(monitor: &Monitor, runs: &[RunPrice]) -> Markup {
     let zone = TimeZone::get(&monitor.schedule.timezone).unwrap_or(TimeZone::UTC);
     let currency = runs
         .iter()
         .rev()
         .find_map(|run| run.best.as_ref().map(|(_, currency)| currency.clone()));
-    let mut points: Vec<Point> = Vec::new();
-    for run in runs {
-        let best = run
-            .best
-            .as_ref()
-            .filter(|(_, of)| Some(of) == currency.as_ref());
-        let point = Point {
-            value: best.map(|(price, _)| *price),
-            ..Point::on(run.slot.to_zoned(zone.clone()).date())
+    let slots: Vec<_> = runs
+        .iter()
+        .map(|run| run.slot.to_zoned(zone.clone()))
+        .collect();
+    let has_several = slots.windows(2).any(|two| two[0].date() == two[1].date());
+    let names: Vec<_> = slots
+        .iter()
+        .map(|slot| slot.strftime("%a %-d %b %Y, %H:%M").to_string())
+        .collect();
+    let points = runs.iter().zip(&slots).enumerate();
+    let points = points.map(|(place, (run, slot))| {
+        let best = run.best.as_ref();
+        let best = best.filter(|(_, of)| Some(of) == currency.as_ref());
+        let point = if has_several {
+            Point::of_run(place)
+        } else {
+            Point::on(slot.date())
         };
-        match points.last_mut().filter(|last| last.at == point.at) {
-            Some(last) => *last = point,
-            None => points.push(point),
+        Point {
+            value: best.map(|(price, _)| *price),
+            ..point
         }
-    }
+    });
     html! {
         section class="card" {
             h2 { "Lowest price of each run" }
-            p class="sub" { "By day in " (monitor.schedule.timezone) @if runs.len() > points.len() { ", the last run of each" } "." }
-            @match currency {
+            p class="sub" { (if has_several { "Each run by its slot in " } else { "By day in " }) (monitor.schedule.timezone) "." }
+            @match &currency {
                 Some(currency) => {
                     (LineChart {
                         id: "runs",
                         title: "Lowest price of each run",
-                        unit: Unit::Money(&currency),
-                        axis: ChartAxis::Dates,
+                        unit: Unit::Money(currency),
+                        axis: if has_several { ChartAxis::Runs(&names) } else { ChartAxis::Dates },
                         names: LineNames { value: "Lowest price", reference: "", band: "" },
-                        points,
+                        points: points.collect(),
                     }.markup())
                 }
                 None => { (parts::empty_state(&html! { p { "No run has found a price yet." } })) }

@@ -61,7 +61,7 @@ pub(super) fn card(session: &Session, monitor: &Monitor, recent: &[Delivery]) ->
                     @if recent.is_empty() {
                         (parts::empty_state(&html! { p { "Nothing was sent yet. Send a test to see whether the receiver answers." } }))
                     } @else {
-                        div class="scroll" tabindex="0" role="region" aria-label="Last deliveries" { (deliveries::table(recent, false)) }
+                        div class="scroll" tabindex="0" role="region" aria-label="Last deliveries" { (deliveries::table(recent, None)) }
                     }
                 }
             }

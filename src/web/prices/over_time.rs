@@ -53,6 +53,7 @@ impl ShownProduct<'_> {
                     }
                 }
                 @if let Some(words) = self.week_ago(&points, self.date::<P>().is_some()) { p { (words) } }
+                (self.lower_before(&points))
                 @if self.choice.date.is_some() {
                     p class="sub" { a href=(format!("{}#over-time", self.link(&[("date", String::new())]))) { "Back to all dates" } }
                 }
@@ -71,6 +72,30 @@ impl ShownProduct<'_> {
                 } @else {
                     (parts::empty_state(&html! { p { "Nothing was found in these " (self.choice.range) " days. Choose a longer range, or watch this to collect prices." } }))
                 }
+            }
+        }
+    }
+
+    /// Why the newest point is below the price of the card above.
+    fn lower_before(&self, points: &[Point]) -> Markup {
+        let shown = self
+            .choice
+            .date
+            .or_else(|| self.calendar().cheapest().map(|(date, _)| date));
+        let cell = self.cells.iter().find(|(date, _)| Some(*date) == shown);
+        let price = cell.and_then(|(_, cell)| cell.price);
+        let newest = points.iter().max_by_key(|point| point.at);
+        let is_lower = price
+            .zip(newest.and_then(|point| point.value))
+            .is_some_and(|(price, newest)| newest < price);
+        let unit = if self.choice.range > MOST_DAILY {
+            "week"
+        } else {
+            "day"
+        };
+        html! {
+            @if let Some(price) = price.filter(|_| is_lower) {
+                p class="sub" { "The price above, " (parts::price(price, &self.product.currency)) ", is of the last search; a point is the lowest of all searches of its " (unit) "." }
             }
         }
     }

@@ -137,9 +137,9 @@ pub(super) fn legend() -> Markup {
     html! {
         ul class="legend" {
             li {
-                "Dear "
-                @for fifth in (1..=5).rev() { span class={ "swatch q" (fifth) } {} }
-                " cheap"
+                "Cheap "
+                @for fifth in 1..=5 { span class={ "swatch q" (fifth) } {} }
+                " dear"
             }
             li { span class="swatch best" {} " cheapest" }
             li { "~ a part of the search failed" }

@@ -3,7 +3,7 @@
 use jiff::civil::Date;
 use serde_json::{Map, Value};
 
-use crate::contract::Endpoint;
+use crate::contract::{Api, Endpoint};
 use crate::web::parts::words;
 
 /// The fields that a title shows.
@@ -13,6 +13,14 @@ const TITLE_FIELDS: [&str; 5] = [
     "destination",
     "hotel_name",
     "hotel_booking_id",
+];
+
+/// The dates of a search.
+const DATE_FIELDS: [&str; 4] = [
+    "departure_date",
+    "return_date",
+    "checkin_date",
+    "checkout_date",
 ];
 
 /// The title of a scan: `TLV → LHR, CDG`.
@@ -40,22 +48,57 @@ pub(in crate::web) fn title(
 
 /// The title of one search, with its dates: `TLV → LHR, 4 Feb 2027`.
 pub(in crate::web) fn search_title(endpoint: Endpoint, search: &Map<String, Value>) -> String {
-    let dates: Vec<_> = [
-        "departure_date",
-        "return_date",
-        "checkin_date",
-        "checkout_date",
-    ]
-    .iter()
-    .filter_map(|name| search.get(*name))
-    .map(value_text)
-    .collect();
+    let dates = DATE_FIELDS.iter().filter_map(|name| search.get(*name));
+    let dates: Vec<_> = dates.map(value_text).collect();
     let title = title(endpoint, search, &Map::new());
     if dates.is_empty() {
         title
     } else {
         format!("{title}, {}", dates.join(" – "))
     }
+}
+
+/// What one search of a scan is about, by its swept fields: `TLV → LHR`, `4 Feb 2027`. Of a stay or
+/// round trip always both dates. Empty if nothing is swept.
+pub(super) fn place(
+    endpoint: Endpoint,
+    search: &Map<String, Value>,
+    swept: &Map<String, Value>,
+) -> Vec<String> {
+    let is_title = TITLE_FIELDS.iter().any(|name| swept.contains_key(*name));
+    let has_stay = endpoint.api() == Api::Hotels || swept.contains_key("nights");
+    let is_shown = |name: &str| {
+        let is_date = DATE_FIELDS.contains(&name);
+        !TITLE_FIELDS.contains(&name)
+            && (swept.contains_key(name) || is_date && has_stay && !swept.is_empty())
+    };
+    let dates = DATE_FIELDS.into_iter();
+    let others = swept.keys().map(String::as_str);
+    let names = dates.chain(others.filter(|name| !DATE_FIELDS.contains(name)));
+    let fields = names
+        .filter(|name| is_shown(name))
+        .filter_map(|name| Some(field_text(name, search.get(name)?)));
+    let title = is_title.then(|| title(endpoint, search, &Map::new()));
+    title.into_iter().chain(fields).collect()
+}
+
+/// A search of a stored scan: its title, its dates, and what else `cell` says of it. The cell has
+/// the values of the swept fields.
+pub(in crate::web) fn trip(scan: &Map<String, Value>, cell: &Map<String, Value>) -> Option<String> {
+    let endpoint = Endpoint::parse(scan.get("endpoint")?.as_str()?)?;
+    let part = |name: &str| scan.get(name).and_then(Value::as_object);
+    let fields = [part("request"), part("sweep"), Some(cell)];
+    let fields: Map<_, _> = fields.into_iter().flatten().cloned().flatten().collect();
+    let is_shown = |name: &str| {
+        let is_date = DATE_FIELDS.contains(&name) || name == "nights";
+        !TITLE_FIELDS.contains(&name) && (is_date || cell.contains_key(name))
+    };
+    let title = std::iter::once(title(endpoint, &fields, &Map::new()));
+    let others = fields
+        .iter()
+        .filter(|(name, value)| is_shown(name) && !value.is_null());
+    let others = others.map(|(name, value)| field_text(name, value));
+    Some(title.chain(others).collect::<Vec<_>>().join(", "))
 }
 
 /// The product, then each field that the title does not show.
@@ -85,7 +128,8 @@ pub(super) fn facts(
 pub(super) fn field_text(name: &str, value: &Value) -> String {
     let text = value_text(value);
     match name {
-        "departure_date" | "return_date" | "currency" => text,
+        "departure_date" | "currency" => text,
+        "return_date" => format!("return {text}"),
         "checkin_date" => format!("check-in {text}"),
         "checkout_date" => format!("check-out {text}"),
         "proxy_country" => format!("market {}", text.to_uppercase()),

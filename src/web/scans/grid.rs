@@ -3,12 +3,11 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::describe::field_text;
 use super::{calendar, matrix};
 use crate::commands::CommandError;
 use crate::contract::Endpoint;
 use crate::contract::scans::{Grid, GridQuery, Scan};
-use crate::ids::{ItemId, TenantId};
+use crate::ids::TenantId;
 use crate::scans;
 use crate::web::failure::PageFailure;
 use crate::web::session::Session;
@@ -114,18 +113,6 @@ fn grid_fields(scan: &Scan) -> Option<GridFields> {
 }
 
 impl ScanGrid {
-    /// Where an item stands, in words: `4 Feb 2027`, `4 Feb 2027, market DE`. `None` if another item
-    /// of its cell is shown.
-    pub(super) fn place_of(&self, item: ItemId) -> Option<String> {
-        let cell = self.grid.cells.iter().find(|cell| cell.item_id == item)?;
-        let row = field_text(&self.grid.rows.field, &cell.row);
-        let column = self.grid.columns.as_ref().zip(cell.column.as_ref());
-        Some(match column {
-            Some((columns, value)) => format!("{row}, {}", field_text(&columns.field, value)),
-            None => row,
-        })
-    }
-
     fn is_calendar(&self) -> bool {
         matches!(
             self.grid.rows.field.as_str(),

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use super::ALREADY_STARTED;
-use super::describe::value_text;
-use crate::contract::scans::{Item, ItemPage, ItemState, ItemsQuery, Scan};
+use super::describe::place;
+use crate::contract::scans::{Item, ItemPage, ItemState, ItemsQuery, Scan, StrategyProgress};
 use crate::ids::TenantId;
 use crate::scans;
 use crate::web::failure::PageFailure;
@@ -37,7 +37,6 @@ pub(super) async fn section(
 
 fn render(scan: &Scan, items: &ItemPage, filters: &FormFields) -> Markup {
     let path = super::path(scan.id);
-    let swept: Vec<_> = scan.sweep.keys().map(String::as_str).collect();
     html! {
         section id="items" data-live class="card" {
             div class="card-head" {
@@ -62,7 +61,7 @@ fn render(scan: &Scan, items: &ItemPage, filters: &FormFields) -> Markup {
                                 th scope="col" class="num" { "Requests" } th scope="col" { "Answered" }
                             }
                         }
-                        tbody { @for item in &items.data { (row(item, &swept)) } }
+                        tbody { @for item in &items.data { (row(scan, item)) } }
                     }
                 }
                 (parts::next_page(&filtered_path(&path, filters), items.next_cursor.as_deref()))
@@ -83,8 +82,11 @@ fn filtered_path(path: &str, filters: &FormFields) -> String {
 
 fn filter_links(scan: &Scan, path: &str, filters: &FormFields) -> Markup {
     let counts = &scan.items;
+    // Those that a strategy leaves out are rows here, and not in the counts.
+    let strategy = scan.strategy.as_ref();
+    let left_out = strategy.map_or(0, StrategyProgress::not_searched);
     let views = [
-        ("All", None, counts.total),
+        ("All", None, counts.total.saturating_add(left_out)),
         ("ok", Some(("search_status", "ok")), counts.ok),
         ("empty", Some(("search_status", "empty")), counts.empty),
         (
@@ -100,6 +102,7 @@ fn filter_links(scan: &Scan, path: &str, filters: &FormFields) -> Markup {
         ("failed", Some(("state", "failed")), counts.failed),
         ("pending", Some(("state", "pending")), counts.pending),
         ("cancelled", Some(("state", "cancelled")), counts.cancelled),
+        ("left out", Some(("state", "skipped")), left_out),
     ];
     let active = ["search_status", "state"]
         .iter()
@@ -125,10 +128,10 @@ fn filter_links(scan: &Scan, path: &str, filters: &FormFields) -> Markup {
     }
 }
 
-fn row(item: &Item, swept: &[&str]) -> Markup {
+fn row(scan: &Scan, item: &Item) -> Markup {
     html! {
         tr {
-            td { a href={ "/items/" (item.id) } { (what(item, swept)) } }
+            td { a href={ "/items/" (item.id) } { (what(scan, item)) } }
             td {
                 (state(item))
                 @if let Some(reason) = &item.reason { " " span class="muted" { (parts::words(reason)) } }
@@ -150,23 +153,13 @@ fn row(item: &Item, swept: &[&str]) -> Markup {
     }
 }
 
-/// The swept fields of a search; `nights` and `samples` show as the dates that they make.
-fn what(item: &Item, swept: &[&str]) -> String {
-    let stay = swept
-        .contains(&"nights")
-        .then_some(["return_date", "checkout_date"]);
-    let names = swept.iter().copied().chain(stay.into_iter().flatten());
-    let values: Vec<_> = names
-        .filter_map(|name| Some((name, item.search.get(name)?)))
-        .map(|(name, value)| match name {
-            "proxy_country" => value_text(value).to_uppercase(),
-            _ => value_text(value),
-        })
-        .collect();
-    if values.is_empty() {
+/// What tells this search from the others of its scan.
+fn what(scan: &Scan, item: &Item) -> String {
+    let place = place(scan.endpoint, &item.search, &scan.sweep);
+    if place.is_empty() {
         format!("Search {}", item.position + 1)
     } else {
-        values.join(" · ")
+        place.join(" · ")
     }
 }
 
@@ -176,6 +169,7 @@ pub(in crate::web) fn state(item: &Item) -> Markup {
         (ItemState::Done, Some(status)) => parts::search_status(status),
         (ItemState::Running, _) => parts::chip(BadgeTone::Info, "running"),
         (ItemState::Failed, _) => parts::chip(BadgeTone::Bad, "failed"),
+        (ItemState::Skipped, _) => parts::chip(BadgeTone::Plain, "left out"),
         (state, _) => parts::chip(BadgeTone::Plain, state.as_str()),
     }
 }

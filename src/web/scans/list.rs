@@ -95,9 +95,8 @@ fn row(scan: &Scan) -> Markup {
     html! {
         tr {
             td class="what" {
-                a href=(super::path(scan.id)) {
-                    (scan.label.clone().unwrap_or_else(|| title(scan.endpoint, &scan.request, &scan.sweep)))
-                }
+                @let name = scan.label.clone().unwrap_or_else(|| title(scan.endpoint, &scan.request, &scan.sweep));
+                a class="clip" href=(super::path(scan.id)) title=(name) { (name) }
                 div class="sub" {
                     @if scan.label.is_some() { (title(scan.endpoint, &scan.request, &scan.sweep)) " · " }
                     (facts(scan.endpoint, &scan.request, &scan.sweep).join(" · "))

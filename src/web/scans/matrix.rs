@@ -232,13 +232,15 @@ fn parity_legend() -> Markup {
     }
 }
 
-/// `12 % under the median`, or nothing if there is no difference.
+/// `12 % under 240, the median of the 30 prices below`, or nothing if there is no difference.
 pub(super) fn against_median(scale: &PriceScale) -> Option<String> {
     let (lowest, median) = (scale.lowest()?, scale.median()?);
     let percent = median
         .checked_sub(lowest)?
         .checked_mul(Decimal::ONE_HUNDRED)?
         .checked_div(median)?;
-    (scale.count() > 2 && percent >= Decimal::ONE)
-        .then(|| format!("{} % under the median {}", percent.round(), amount(median)))
+    (scale.count() > 2 && percent >= Decimal::ONE).then(|| {
+        let (percent, median, count) = (percent.round(), amount(median), scale.count());
+        format!("{percent} % under {median}, the median of the {count} prices below")
+    })
 }

@@ -207,8 +207,8 @@ fn plan_table(plans: &[PlanCost]) -> Markup {
             table {
                 thead {
                     tr {
-                        th scope="col" { "Plan" } th scope="col" class="num" { "USD a month" }
-                        th scope="col" class="num" { "Requests left" } th scope="col" { "This scan" }
+                        th scope="col" { "Plan" } th scope="col" { "This scan" }
+                        th scope="col" class="num" { "USD a month" } th scope="col" class="num" { "Requests left" }
                         th scope="col" class="num" { "Beyond the quota" } th scope="col" class="num" { "USD for them" }
                     }
                 }
@@ -219,9 +219,9 @@ fn plan_table(plans: &[PlanCost]) -> Markup {
                                 (plan.plan.as_str())
                                 @if plan.current { " " (chip(BadgeTone::Info, "yours")) }
                             }
+                            td { (fit(plan.fit)) }
                             td class="num" { (plan.usd_per_month) }
                             td class="num" { (count(plan.requests_left)) }
-                            td { (fit(plan.fit)) }
                             td class="num" { (range(plan.overage_requests)) }
                             td class="num" {
                                 @match &plan.overage_usd {

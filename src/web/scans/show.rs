@@ -8,12 +8,12 @@ use maud::{Markup, html};
 use tokio::time::timeout;
 
 use super::cell::PriceScale;
-use super::describe::{facts, title};
+use super::describe::{facts, place, title};
 use super::grid::{self, ScanGrid};
 use super::matrix::against_median;
 use super::{ALREADY_STARTED, actions, items, new, own_scan, same_as};
 use crate::contract::history_verdict::{HistoryVerdict, PriceClass};
-use crate::contract::scans::{PauseReason, Scan, ScanStatus, StrategyProgress};
+use crate::contract::scans::{Item, PauseReason, Scan, ScanStatus, StrategyProgress};
 use crate::http::AppState;
 use crate::ids::TenantId;
 use crate::scans;
@@ -38,14 +38,18 @@ async fn show(
         .ok_or_else(|| PageFailure::not_found("scan"))?;
     let grid = grid::read(&session, tenant, &scan).await?;
     let items = items::section(&session, tenant, &scan, &filters).await?;
-    let verdict = judge_best(&session, tenant, &scan).await;
+    let mut best = match &scan.best {
+        Some(best) => scans::read::item(session.pool()?, tenant, best.item, None).await?,
+        None => None,
+    };
+    let verdict = judge_best(&session, tenant, &scan, best.as_mut_slice()).await;
     let name = title(scan.endpoint, &scan.request, &scan.sweep);
     let body = html! {
         (head(&session, &scan, &name))
         @if filters.text(ALREADY_STARTED).is_some() { (already_started(&scan)) }
         div id="scan-state" data-live class="stack-16" {
             (state_notice(&session, &scan))
-            (figures(&scan, grid.as_ref(), verdict.as_ref()))
+            (figures(&scan, grid.as_ref(), best.as_ref(), verdict.as_ref()))
             (progress(&scan))
         }
         @if let Some(grid) = &grid {
@@ -59,16 +63,21 @@ async fn show(
 
 /// The verdict on the cheapest price of a scan that has ended, because a live page is read again with
 /// each event. `None` also if the history is not read in time.
-async fn judge_best(session: &Session, tenant: TenantId, scan: &Scan) -> Option<HistoryVerdict> {
-    let best = scan.best.as_ref().filter(|_| scan.finished_at.is_some())?;
+async fn judge_best(
+    session: &Session,
+    tenant: TenantId,
+    scan: &Scan,
+    best: &mut [Item],
+) -> Option<HistoryVerdict> {
+    scan.finished_at?;
     let judged = async {
         let _permits = session.heavy_read_permits().await?;
         let (pool, history) = (session.pool()?, session.history_pool()?);
-        let mut item = scans::read::item(pool, tenant, best.item, None).await?;
-        scans::read::judge_items(pool, history, tenant, scan.id, item.as_mut_slice()).await?;
-        Ok::<_, PageFailure>(item.and_then(|item| item.history_verdict))
+        scans::read::judge_items(pool, history, tenant, scan.id, best).await?;
+        Ok::<_, PageFailure>(())
     };
-    let verdict = timeout(VERDICT_TIMEOUT, judged).await.ok()?.ok()??;
+    timeout(VERDICT_TIMEOUT, judged).await.ok()?.ok()?;
+    let verdict = best.first_mut()?.history_verdict.take()?;
     (verdict.class != PriceClass::Insufficient).then_some(verdict)
 }
 
@@ -88,8 +97,9 @@ fn head(session: &Session, scan: &Scan, name: &str) -> Markup {
         }
         @if !scan.status.is_ended() {
             div hidden data-events={ (super::path(scan.id)) "/events" } {}
+            noscript { meta http-equiv="refresh" content="15"; }
             p class="hint without-script" {
-                "Without JavaScript this page does not update itself. "
+                "Without JavaScript this page is read again every 15 seconds. "
                 a href=(super::path(scan.id)) { "Reload" }
             }
         }
@@ -179,8 +189,14 @@ fn without_price(scan: &Scan) -> &'static str {
     }
 }
 
-fn figures(scan: &Scan, grid: Option<&ScanGrid>, verdict: Option<&HistoryVerdict>) -> Markup {
+fn figures(
+    scan: &Scan,
+    grid: Option<&ScanGrid>,
+    best: Option<&Item>,
+    verdict: Option<&HistoryVerdict>,
+) -> Markup {
     let scale = grid.map(|grid| PriceScale::of(grid.grid.cells.iter()));
+    let place = best.map(|item| place(scan.endpoint, &item.search, &scan.sweep).join(", "));
     let priced = scan.items.ok + scan.items.partial;
     html! {
         dl class="stats" {
@@ -192,7 +208,7 @@ fn figures(scan: &Scan, grid: Option<&ScanGrid>, verdict: Option<&HistoryVerdict
                             a href={ "/items/" (best.item) } { (parts::amount(best.price)) } " " small { (best.currency) }
                         }
                         dd class="note" {
-                            @if let Some(place) = grid.and_then(|grid| grid.place_of(best.item)) { b { (place) } ", " }
+                            @if let Some(place) = place.filter(|place| !place.is_empty()) { b { (place) } ", " }
                             (scale.as_ref().and_then(against_median).unwrap_or_else(|| "lowest price seen".to_owned()))
                         }
                         @if let Some(verdict) = verdict { dd class="note" { (parts::history_verdict(verdict)) } }

@@ -1,5 +1,5 @@
 //! The button that stops spending: it pauses every active monitor and every scan that has not
-//! ended, as `farescan pause --all` does.
+//! ended, as `farescan pause --all` does. And its opposite.
 
 use std::sync::Arc;
 
@@ -9,61 +9,116 @@ use axum::routing::post;
 use axum::{Extension, Router};
 use maud::{Markup, html};
 
-use super::pause_run::{PauseReport, PauseRuns};
+use super::pause_run::{Change, PauseReport, PauseRuns};
 use super::render;
+use crate::contract::scans::PauseReason;
 use crate::http::AppState;
+use crate::scans;
 use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm};
-use crate::web::parts::{ConfirmationPage, counted};
-use crate::web::session::Session;
+use crate::web::parts::{ConfirmationPage, count, counted};
+use crate::web::session::{Session, has_monitor};
 
-const PATH: &str = "/usage/pause-all";
+const PAUSE_PATH: &str = "/usage/pause-all";
+const RESUME_PATH: &str = "/usage/resume-all";
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
-        .route(PATH, post(pause_all))
+        .route(PAUSE_PATH, post(pause_all))
+        .route(RESUME_PATH, post(resume_all))
         .layer(Extension(PauseRuns::default()))
 }
 
-pub(super) fn button(session: &Session) -> Markup {
-    ConfirmationPage {
-        action: PATH,
+/// The button that pauses everything, and, where the caller has paused something, the one that
+/// resumes it.
+pub(super) async fn buttons(session: &Session) -> Result<Markup, PageFailure> {
+    let pause = ConfirmationPage {
+        action: PAUSE_PATH,
         label: "Pause everything",
         question: html! {
-            p { "Pauses each active monitor and each scan that has not ended. Searches in flight end and are billed; no other search begins. Each can be resumed on its page." }
+            p { "Pauses each active monitor and each scan that has not ended. Searches in flight end and are billed; no other search begins. Resume everything is here then." }
         },
         confirm: "Pause all monitors and scans",
         is_destructive: true,
         fields: html! {},
+    };
+    Ok(html! { (resume_button(session).await?) (pause.render(session)) })
+}
+
+async fn resume_button(session: &Session) -> Result<Markup, PageFailure> {
+    let Some(tenant) = session.tenant() else {
+        return Ok(html! {});
+    };
+    let live = scans::read::live(session.pool()?, tenant).await?;
+    let paused = live
+        .iter()
+        .filter(|scan| scan.status_reason == Some(PauseReason::ByCaller));
+    let number = paused.clone().count() as u64;
+    if number == 0 && !has_monitor(session, tenant, "paused").await? {
+        return Ok(html! {});
     }
-    .render(session)
+    let left: u64 = paused.map(|scan| u64::from(scan.items.pending)).sum();
+    let resume = ConfirmationPage {
+        action: RESUME_PATH,
+        label: "Resume everything",
+        question: html! {
+            p { "Resumes each monitor and each scan that you have paused, also those that you paused alone." }
+            @if number > 0 {
+                p { (count(left)) " searches are left in " (counted(number, "scan")) ": " (count(left)) " to " (counted(left.saturating_mul(2), "request")) "." }
+            }
+            p { "Monitors go on from their next slots; the page of each has what a month costs." }
+        },
+        confirm: "Resume all monitors and scans",
+        is_destructive: false,
+        fields: html! {},
+    };
+    Ok(resume.render(session))
 }
 
 async fn pause_all(
     Extension(runs): Extension<PauseRuns>,
     form: SessionForm,
 ) -> Result<Response, PageFailure> {
-    let session = Arc::new(form.session);
+    change_all(&runs, form.session, Change::Pause).await
+}
+
+async fn resume_all(
+    Extension(runs): Extension<PauseRuns>,
+    form: SessionForm,
+) -> Result<Response, PageFailure> {
+    change_all(&runs, form.session, Change::Resume).await
+}
+
+async fn change_all(
+    runs: &PauseRuns,
+    session: Session,
+    change: Change,
+) -> Result<Response, PageFailure> {
+    let session = Arc::new(session);
     let report = match session.tenant() {
-        Some(tenant) => runs.run_or_follow(&session, tenant).await?,
+        Some(tenant) => runs.run_or_follow(&session, (tenant, change)).await?,
         None => Arc::default(),
     };
     let fields = FormFields::default();
-    render(&session, StatusCode::OK, &fields, &notice(&report)).await
+    render(&session, StatusCode::OK, &fields, &notice(&report, change)).await
 }
 
-fn notice(report: &PauseReport) -> Markup {
+fn notice(report: &PauseReport, change: Change) -> Markup {
+    let (done, rest) = match change {
+        Change::Pause => ("paused", "may go on"),
+        Change::Resume => ("resumed", "may stay paused"),
+    };
     html! {
         div class="notice" role="status" {
-            (counted(report.monitors, "monitor")) " and " (counted(report.scans, "scan")) " paused. "
-            a href="/monitors?status=paused" { "Monitors" } " and " a href="/scans?status=paused" { "scans" } " can be resumed one by one."
+            (counted(report.monitors, "monitor")) " and " (counted(report.scans, "scan")) " " (done) "."
+            @if change == Change::Pause { " New scans still begin." }
         }
         @if !report.failures.is_empty() || report.ended_early.is_some() {
             div class="notice bad" role="alert" {
                 p {
-                    @if !report.failures.is_empty() { b { (report.failures.len()) " could not be paused and may go on. " } }
-                    @if let Some(reason) = report.ended_early { (reason) " The rest was not tried and may go on. " }
-                    "Press the button again, or pause them on their pages."
+                    @if !report.failures.is_empty() { b { (report.failures.len()) " could not be " (done) " and " (rest) ". " } }
+                    @if let Some(reason) = report.ended_early { (reason) " The rest was not tried and " (rest) ". " }
+                    "Press the button again, or open their pages."
                 }
                 ul {
                     @for failure in &report.failures {

@@ -1,16 +1,18 @@
-//! Pauses every monitor and scan of a caller. A run goes on when its browser leaves, and past what
-//! cannot be paused; the service's stop ends it after the command that it is in.
+//! Pauses every monitor and scan of a caller, or resumes what the caller has paused. A run goes on
+//! when its browser leaves, and past what cannot be changed; the service's stop ends it after the
+//! command that it is in.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::Map;
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
 use crate::commands::CommandError;
 use crate::contract::ScanStatus;
-use crate::contract::monitors::{MonitorStatus, MonitorsQuery};
-use crate::contract::scans::{PauseReason, ScansQuery};
+use crate::contract::monitors::{Monitor, MonitorPause, MonitorStatus, MonitorsQuery};
+use crate::contract::scans::{PauseReason, Scan, ScansQuery};
 use crate::http::error::ApiError;
 use crate::ids::{MonitorId, ScanId, TenantId};
 use crate::monitors;
@@ -23,6 +25,14 @@ const PAGE_LIMIT: &str = "200";
 /// After as many failures a run ends: each may have waited for the database.
 const MAX_FAILURES: usize = 20;
 
+/// What a run does to each monitor and scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Change {
+    Pause,
+    /// Of those that their caller has paused.
+    Resume,
+}
+
 /// What a run has done.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PauseReport {
@@ -33,7 +43,7 @@ pub(super) struct PauseReport {
     pub(super) ended_early: Option<&'static str>,
 }
 
-/// What could not be paused, and why.
+/// What could not be changed, and why.
 #[derive(Debug, Clone)]
 pub(super) struct PauseFailure {
     pub(super) name: String,
@@ -41,9 +51,12 @@ pub(super) struct PauseFailure {
     pub(super) reason: String,
 }
 
-/// The runs of this process: at most one of each caller.
+/// A caller's run of one kind.
+type RunKey = (TenantId, Change);
+
+/// The runs of this process: at most one of each caller and kind.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PauseRuns(Arc<Mutex<HashMap<TenantId, watch::Receiver<PauseProgress>>>>);
+pub(super) struct PauseRuns(Arc<Mutex<HashMap<RunKey, watch::Receiver<PauseProgress>>>>);
 
 /// `None` until the run ends.
 type PauseProgress = Option<Arc<PauseReport>>;
@@ -58,14 +71,14 @@ impl PauseRuns {
     pub(super) async fn run_or_follow(
         &self,
         session: &Arc<Session>,
-        tenant: TenantId,
+        key: RunKey,
     ) -> Result<Arc<PauseReport>, ApiError> {
-        let (first, is_own) = self.begin_or_join(session, tenant);
+        let (first, is_own) = self.begin_or_join(session, key);
         let before = report_of(first).await?;
         if is_own {
             return Ok(before);
         }
-        let (next, _) = self.begin_or_join(session, tenant);
+        let (next, _) = self.begin_or_join(session, key);
         Ok(Arc::new(report_of(next).await?.after(&before)))
     }
 
@@ -73,28 +86,29 @@ impl PauseRuns {
     fn begin_or_join(
         &self,
         session: &Arc<Session>,
-        tenant: TenantId,
+        key: RunKey,
     ) -> (watch::Receiver<PauseProgress>, bool) {
         let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(underway) = runs.get(&tenant) {
+        if let Some(underway) = runs.get(&key) {
             return (underway.clone(), false);
         }
         let (sender, receiver) = watch::channel(None);
-        runs.insert(tenant, receiver.clone());
+        runs.insert(key, receiver.clone());
         let entry = RunEntry {
             runs: self.clone(),
-            tenant,
+            key,
         };
         // With the session's permits: the run counts as a request of its caller until it ends.
         let session = Arc::clone(session);
         let run = async move {
-            let report = PauseReport::of_run(&session, tenant).await;
+            let report = PauseReport::of_run(&session, key).await;
             let failures = report.failures.len();
             tracing::info!(
                 monitors = report.monitors,
                 scans = report.scans,
                 failures,
-                "paused everything of a caller"
+                change = ?key.1,
+                "paused or resumed everything of a caller"
             );
             // First, so that a press after the end begins another run.
             drop(entry);
@@ -110,24 +124,24 @@ async fn report_of(
 ) -> Result<Arc<PauseReport>, ApiError> {
     let ended = progress.wait_for(Option::is_some).await;
     let report = ended.ok().and_then(|report| report.clone());
-    report.ok_or_else(|| ApiError::internal("pausing everything ended without a report"))
+    report.ok_or_else(|| ApiError::internal("a change of everything ended without a report"))
 }
 
 /// Removes a run when it ends, also by a panic.
 struct RunEntry {
     runs: PauseRuns,
-    tenant: TenantId,
+    key: RunKey,
 }
 
 impl Drop for RunEntry {
     fn drop(&mut self) {
         let mut runs = self.runs.0.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.remove(&self.tenant);
+        runs.remove(&self.key);
     }
 }
 
 impl PauseReport {
-    /// With what the run before has paused.
+    /// With what the run before has done.
     fn after(&self, before: &Self) -> Self {
         Self {
             monitors: self.monitors + before.monitors,
@@ -137,16 +151,16 @@ impl PauseReport {
     }
 
     /// Monitors first, so that none begins another scan.
-    async fn of_run(session: &Session, tenant: TenantId) -> Self {
+    async fn of_run(session: &Session, (tenant, change): RunKey) -> Self {
         let mut report = Self::default();
-        match active_monitors(session, tenant).await {
+        match monitors_to(session, tenant, change).await {
             Ok(ids) => {
                 for id in ids {
                     if report.must_end(session) {
                         return report;
                     }
                     let path = links::monitor(id);
-                    let done = pause_monitor(session, id).await;
+                    let done = change_monitor(session, id, change).await;
                     report.monitors += report.count(done, id.to_string(), path);
                 }
             }
@@ -156,7 +170,7 @@ impl PauseReport {
         // until there is nothing new.
         let mut tried = HashSet::new();
         loop {
-            let mut new = match live_scans(session, tenant).await {
+            let mut new = match scans_to(session, tenant, change).await {
                 Ok(live) => live,
                 Err(error) => {
                     report.add_failure("The list of scans", "/scans", &error);
@@ -172,7 +186,7 @@ impl PauseReport {
                     return report;
                 }
                 let path = parts::scan_path(id);
-                let done = pause_scan(session, id).await;
+                let done = change_scan(session, id, change).await;
                 report.scans += report.count(done, id.to_string(), path);
             }
         }
@@ -182,17 +196,17 @@ impl PauseReport {
         self.ended_early = if session.app().stop.is_cancelled() {
             Some("The service is being stopped.")
         } else if self.failures.len() >= MAX_FAILURES {
-            Some("Too much could not be paused.")
+            Some("Too much could not be changed.")
         } else {
             None
         };
         self.ended_early.is_some()
     }
 
-    /// 1 if it was paused. A failure is noted.
+    /// 1 if it was changed. A failure is noted.
     fn count(&mut self, done: Result<bool, ApiError>, name: String, path: String) -> u64 {
         match done {
-            Ok(was_paused) => was_paused.into(),
+            Ok(was_changed) => was_changed.into(),
             Err(error) => {
                 self.add_failure(name, path, &error);
                 0
@@ -209,16 +223,31 @@ impl PauseReport {
     }
 }
 
-async fn pause_monitor(session: &Session, id: MonitorId) -> Result<bool, ApiError> {
-    was_paused(monitors::control::pause::pause(session.context()?, id).await)
+async fn change_monitor(
+    session: &Session,
+    id: MonitorId,
+    change: Change,
+) -> Result<bool, ApiError> {
+    use monitors::control::{pause, resume};
+    let context = session.context()?;
+    let pace = &session.custody()?.pace;
+    match change {
+        Change::Pause => was_changed(pause::pause(context, id).await),
+        Change::Resume => was_changed(resume::resume(context, pace, id, None).await),
+    }
 }
 
-async fn pause_scan(session: &Session, id: ScanId) -> Result<bool, ApiError> {
-    was_paused(scans::control::pause::pause(session.context()?, id).await)
+async fn change_scan(session: &Session, id: ScanId, change: Change) -> Result<bool, ApiError> {
+    use scans::control::{pause, resume};
+    let context = session.context()?;
+    match change {
+        Change::Pause => was_changed(pause::pause(context, id).await),
+        Change::Resume => was_changed(resume::resume(context, id, &Map::new(), None).await),
+    }
 }
 
 /// `false` if it has ended or was deleted meanwhile.
-fn was_paused<T>(done: Result<T, CommandError>) -> Result<bool, ApiError> {
+fn was_changed<T>(done: Result<T, CommandError>) -> Result<bool, ApiError> {
     match done {
         Ok(_) => Ok(true),
         Err(CommandError::InvalidState(_) | CommandError::NoScan | CommandError::NoMonitor) => {
@@ -228,18 +257,28 @@ fn was_paused<T>(done: Result<T, CommandError>) -> Result<bool, ApiError> {
     }
 }
 
-async fn active_monitors(session: &Session, tenant: TenantId) -> Result<Vec<MonitorId>, ApiError> {
+async fn monitors_to(
+    session: &Session,
+    tenant: TenantId,
+    change: Change,
+) -> Result<Vec<MonitorId>, ApiError> {
+    let status = match change {
+        Change::Pause => MonitorStatus::Active,
+        Change::Resume => MonitorStatus::Paused,
+    };
+    let is_meant = |monitor: &&Monitor| {
+        change == Change::Pause || monitor.status_reason == Some(MonitorPause::ByCaller)
+    };
     let context = session.context()?;
     let (mut found, mut cursor) = (Vec::new(), None::<String>);
     loop {
-        let status = MonitorStatus::Active.as_str();
-        let pairs = [("status", status), ("limit", PAGE_LIMIT)];
+        let pairs = [("status", status.as_str()), ("limit", PAGE_LIMIT)];
         let cursor_pair = cursor.as_deref().map(|cursor| ("cursor", cursor));
         let query = MonitorsQuery::from_query(pairs.into_iter().chain(cursor_pair))?;
         let pool = session.pool()?;
         let page =
             monitors::read::monitors(pool, context.ring, tenant, &query, context.now).await?;
-        found.extend(page.data.iter().map(|monitor| monitor.id));
+        found.extend(page.data.iter().filter(is_meant).map(|monitor| monitor.id));
         match page.next_cursor {
             Some(next) => cursor = Some(next),
             None => return Ok(found),
@@ -247,8 +286,15 @@ async fn active_monitors(session: &Session, tenant: TenantId) -> Result<Vec<Moni
     }
 }
 
-/// The scans that have not ended and that their caller has not paused.
-async fn live_scans(session: &Session, tenant: TenantId) -> Result<Vec<ScanId>, ApiError> {
+/// The scans that have not ended and that their caller has not paused, or those that it has.
+async fn scans_to(
+    session: &Session,
+    tenant: TenantId,
+    change: Change,
+) -> Result<Vec<ScanId>, ApiError> {
+    let is_meant = |scan: &&Scan| {
+        (scan.status_reason == Some(PauseReason::ByCaller)) == (change == Change::Resume)
+    };
     let mut found = Vec::new();
     for status in [ScanStatus::Queued, ScanStatus::Running, ScanStatus::Paused] {
         let mut cursor = None::<String>;
@@ -258,10 +304,7 @@ async fn live_scans(session: &Session, tenant: TenantId) -> Result<Vec<ScanId>, 
             let query = ScansQuery::from_query(pairs.into_iter().chain(cursor_pair))?;
             let page = scans::read::scans(session.pool()?, tenant, &query).await?;
             let live = page.data.iter();
-            found.extend(
-                live.filter(|scan| scan.status_reason != Some(PauseReason::ByCaller))
-                    .map(|scan| scan.id),
-            );
+            found.extend(live.filter(is_meant).map(|scan| scan.id));
             match page.next_cursor {
                 Some(next) => cursor = Some(next),
                 None => break,

@@ -1,0 +1,169 @@
+//! What stays in view: columns beside long names, ages in their cells, the navigation; and what a
+//! live page says while its service is away.
+
+use farescan::contract::Endpoint;
+use serde_json::json;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::chromium::{Chromium, WIDTHS};
+use crate::history::fixture::HistoryFixture;
+use crate::support::reply::{Gate, Reply};
+use crate::support::upstream::fare;
+use crate::support::{SearchOutcome, TestService, fares, fares_with};
+
+/// The tables that need more than their width.
+const CUT: &str = "return [...document.querySelectorAll('.scroll')]
+    .filter((table) => table.scrollWidth > table.clientWidth + 1).map((table) => table.ariaLabel)";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_name_hides_no_column_and_widens_no_page() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let name = "n".repeat(200);
+    let scan = service
+        .submit_and_complete(&fares_with(2, &json!({"label": name})), |_| {
+            SearchOutcome::Ok(100)
+        })
+        .await;
+    let monitor = service
+        .create_monitor(&crate::monitors::with(&json!({"name": name})))
+        .await;
+    let browser = Chromium::start(service.url()).await;
+    browser.sign_in().await;
+    for path in [
+        "/overview",
+        "/scans",
+        "/monitors",
+        &format!("/scans/{scan}"),
+        &format!("/monitors/{monitor}"),
+    ] {
+        browser.open(path).await;
+        for width in WIDTHS {
+            browser.resize(width).await;
+            assert_eq!(browser.overflow().await, 0, "{path}, {width}");
+        }
+        browser.resize(1280).await;
+        assert_eq!(browser.script(CUT).await, json!([]), "{path}");
+    }
+    browser.open("/monitors").await;
+    let title = "return document.querySelector('.rows .clip').title";
+    assert_eq!(browser.script(title).await, json!(name));
+    browser.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_navigation_is_in_view_at_every_width() {
+    let service = TestService::start().await;
+    let browser = Chromium::start(service.url()).await;
+    browser.sign_in().await;
+    let hidden = "const nav = document.querySelector('.top nav').getBoundingClientRect();
+        return [...document.querySelectorAll('.top nav a')].filter((link) => {
+            const { left, right } = link.getBoundingClientRect();
+            return left < nav.left - 8 || right > Math.min(nav.right, innerWidth) + 1;
+        }).map((link) => link.textContent)";
+    for width in [320, 390, 768, 1280] {
+        browser.resize(width).await;
+        assert_eq!(browser.script(hidden).await, json!([]), "{width}");
+    }
+    browser.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cut_table_has_a_shadow_and_says_first_whether_a_plan_fits() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let scan = service
+        .submit_and_complete(&fares(90), |_| SearchOutcome::Ok(100))
+        .await;
+    let browser = Chromium::start(service.url()).await;
+    browser.sign_in().await;
+    browser.open(&format!("/monitors/new?like={scan}")).await;
+    browser.resize(1280).await;
+    assert_eq!(browser.script(CUT).await, json!([]));
+    browser.resize(390).await;
+    let seen = "const plans = document.querySelector('.scroll[aria-label=\"Cost on each plan\"]');
+        const fits = [...plans.querySelectorAll('tbody tr td:nth-child(2) .chip')];
+        const right = plans.getBoundingClientRect().right;
+        return fits.length > 0 && fits.every((chip) => chip.getBoundingClientRect().right <= right + 1)";
+    assert_eq!(browser.script(seen).await, json!(true));
+    let shadow = "const plans = document.querySelector('.scroll');
+        return [plans.scrollWidth > plans.clientWidth + 1, getComputedStyle(plans).boxShadow !== 'none']";
+    let shadow = browser.script(shadow).await;
+    assert_eq!(shadow[0], shadow[1], "cut, and a shadow");
+    assert_eq!(shadow[0], json!(true));
+    // The price in its card is a link, and looks like one.
+    browser.open(&format!("/scans/{scan}")).await;
+    let line = "return getComputedStyle(document.querySelector('.value > a')).textDecorationLine";
+    assert_eq!(browser.script(line).await, json!("underline"));
+    browser.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ages_stay_on_one_line_in_their_cells() {
+    let fixture = HistoryFixture::open().await;
+    let today = fixture.now.to_zoned(jiff::tz::TimeZone::UTC).date();
+    let day = |days: i64| today.saturating_add(jiff::Span::new().days(days));
+    let observations: Vec<_> = (1..28)
+        .map(|days| fixture.fare(&day(days).to_string(), -58, Some(1_240 + days)))
+        .collect();
+    fixture.insert(&observations).await;
+    let browser = Chromium::start(fixture.url()).await;
+    browser.sign_in().await;
+    browser.resize(390).await;
+    browser
+        .open("/prices/flights?from_airport=TLV&to_airport=LHR")
+        .await;
+    let broken = "const ages = [...document.querySelectorAll('.price-month .age')];
+        return [ages.length, ages.filter((age) => age.offsetHeight > 14 || age.scrollWidth > age.offsetWidth).length]";
+    assert_eq!(browser.script(broken).await, json!([27, 0]));
+    browser.end().await;
+}
+
+/// Passes connections on to the service, until it is stopped: then all are closed.
+async fn relay(address: &str, service: String) -> (String, JoinHandle<()>) {
+    let listener = TcpListener::bind(address).await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let relaying = tokio::spawn(async move {
+        let mut open = JoinSet::new();
+        while let Ok((mut browser, _)) = listener.accept().await {
+            let service = service.clone();
+            open.spawn(async move {
+                let mut service = TcpStream::connect(service).await.unwrap();
+                drop(tokio::io::copy_bidirectional(&mut browser, &mut service).await);
+            });
+        }
+    });
+    (address, relaying)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_live_page_says_that_its_service_is_away() {
+    const SIGN: &str = "The service does not answer.";
+    let service = TestService::start().await;
+    let gate = Gate::closed();
+    let wait = gate.clone();
+    service
+        .upstream
+        .on(Endpoint::FlightsOneway)
+        .answer(move |call| Reply::json(json!([fare(100, &call.body)])).gated_by(&wait));
+    let worker = service.start_worker(3);
+    let id = service.submit(&fares(2)).await;
+    let target = service.url().trim_start_matches("http://").to_owned();
+    let (address, relaying) = relay("127.0.0.1:0", target.clone()).await;
+    let browser = Chromium::start(&format!("http://{address}")).await;
+    browser.sign_in().await;
+    browser.open(&format!("/scans/{id}")).await;
+    browser.wait_for_text("Running").await;
+    assert!(!browser.text().await.contains(SIGN));
+    relaying.abort();
+    browser.wait_for_text(SIGN).await;
+    let (_, relaying) = relay(&address, target).await;
+    gate.open();
+    browser.wait_for_text("Completed").await;
+    assert!(!browser.text().await.contains(SIGN));
+    relaying.abort();
+    worker.stop().await;
+    // Its console has the connections that were refused.
+    browser.driver.quit().await.unwrap();
+}
