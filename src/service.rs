@@ -25,7 +25,7 @@ use crate::config::{
 };
 use crate::db::clock::{Clock, DatabaseTime};
 use crate::db::partitions::create_partitions_ahead;
-use crate::db::{self, Database, DbError};
+use crate::db::{self, Database, DbError, Preparation};
 use crate::http::{self, AppState, Custody};
 use crate::marketplace::{self, MarketplaceError};
 use crate::metrics;
@@ -184,7 +184,7 @@ impl Service {
             &upstream,
             &database,
             ring.as_ref(),
-            guard,
+            &preparation_state,
             &stop,
             &mut parts,
         )
@@ -203,6 +203,9 @@ impl Service {
         };
         let clock = settings.clock;
         let prepared = preparation.try_once().await?;
+        if prepared && settings.http.is_some() {
+            database.open_reads().await;
+        }
         let watched = stop.clone();
         parts.spawn(async move {
             session_check.run(watched).await;
@@ -310,7 +313,7 @@ fn app_state(
     upstream: &Client,
     database: &Database,
     ring: Option<&Arc<Keyring>>,
-    guard: Guard,
+    preparation: &Preparation,
     stop: &CancellationToken,
     parts: &mut JoinSet<Result<(), ServiceError>>,
 ) -> AppState {
@@ -318,7 +321,7 @@ fn app_state(
     let mut app = AppState::new(upstream.clone(), Some(requests.clone()))
         .with_worker_pool(database.pool().clone())
         .with_rate_limits(&settings.limits)
-        .with_webhook_guard(guard)
+        .with_webhook_guard(Guard::new(&settings.webhooks))
         .with_clock(settings.clock.clone())
         .with_stop(stop.clone());
     if let Some(replica) = database.replica() {
@@ -347,8 +350,13 @@ fn app_state(
         );
         let options = database.connect_options().clone();
         let following = recorder.clone().follow_settings(options, stop.clone());
+        let (stopped, mut preparation) = (stop.clone(), preparation.clone());
         parts.spawn(async move {
-            following.await;
+            // Before it there may be no table of settings.
+            let prepared = async { preparation.wait_for(Option::is_none).await.is_ok() };
+            if stopped.run_until_cancelled(prepared).await == Some(true) {
+                following.await;
+            }
             Ok(())
         });
         app = app.with_custody(Custody {

@@ -27,6 +27,7 @@ declare
     alive   bigint[];
     claims  claim_to_begin[];   -- those that are still the worker's own; their items are locked
     shared  uuid[];             -- the attempt ids of those that need no call
+    round   claim_to_begin[];   -- those that are decided together
     waiting uuid[] := attempts_behind_circuit(p_workers, p_tenants, p_items, p_numbers, p_attempt_ids);
 begin
     if waiting <> '{}' then
@@ -68,56 +69,70 @@ begin
                   order by c.tenant_id, c.scan_id offset 0) x
     cross join lateral (select from scans s where s.tenant_id = x.tenant_id and s.scan_id between x.scan_id and x.scan_id
                         order by s.scan_id limit 1 for no key update) s;
-    if p_sharing <> '{}' then
-        select coalesce(array_agg(s.attempt_id), '{}') into shared
-        from share_answers(p_now, array(select c from unnest(claims) c
-                                        where c.item_id = any (p_sharing) and c.worker_id = any (alive))) s;
+    -- Of equal searches one is decided in a round. If its call begins, the others wait for it; if not, the next one is decided.
+    loop
+        round := coalesce(claims, '{}');
+        claims := '{}';
+        if p_sharing <> '{}' then
+            select coalesce(array_agg(s.attempt_id), '{}') into shared
+            from share_answers(p_now, array(select c from unnest(round) c
+                                            where c.item_id = any (p_sharing) and c.worker_id = any (alive))) s;
+            return query
+            select c.item_id, c.number, c.attempt_id, 'shared' from unnest(round) c where c.attempt_id = any (shared);
+            select coalesce(array_agg(x.claim) filter (where x.nth = 1), '{}'), coalesce(array_agg(x.claim) filter (where x.nth > 1), '{}')
+            into round, claims
+            from (select c as claim,
+                         rank() over (partition by c.tenant_id, coalesce(r.search_key, uuid_send(c.attempt_id)) order by c.item_id) as nth
+                  from unnest(round) c
+                  left join lateral (select r.search_key from shared_searches r
+                                     where c.item_id = any (p_sharing) and r.tenant_id = c.tenant_id
+                                       and r.item_id between c.item_id and c.item_id
+                                     order by r.item_id limit 1) r on true
+                  where not c.attempt_id = any (shared)) x;
+        end if;
         return query
-        select c.item_id, c.number, c.attempt_id, 'shared' from unnest(claims) c where c.attempt_id = any (shared);
-        claims := array(select c from unnest(claims) c where not c.attempt_id = any (shared));
-    end if;
-
-    return query
-    with on_record as materialized (
-        select o.*, a.attempt_id as known_as
-        from unnest(claims) o
-        left join lateral (select * from attempts a
-                           where a.tenant_id = o.tenant_id and a.item_id = o.item_id and a.number between o.number and o.number
-                           order by a.number limit 1) a on true
-    ), new as materialized (
-        select distinct on (o.tenant_id, o.item_id) o.* from on_record o
-        where o.state = 'claimed' and o.known_as is null and o.worker_id = any (alive)
-        order by o.tenant_id, o.item_id, o.attempt_id
-    ), decided as materialized (
-        select n.*, s.row_id as scan_row, l.resumes,
-               case when s.status not in ('queued', 'running') then 'stopped'
-                    when l.paused_until > clock_timestamp() then 'lane_paused'
-                    when row_number() over (partition by n.tenant_id, n.scan_id order by n.position)
-                         > s.max_requests - s.requests_spent then 'no_room'
-                    else 'begun' end as verdict
-        from new n
-        cross join lateral (select s.*, s.ctid as row_id from scans s
-                            where s.tenant_id = n.tenant_id and s.scan_id between n.scan_id and n.scan_id
-                            order by s.scan_id limit 1) s
-        cross join lateral (select * from lanes l where l.tenant_id = n.tenant_id and l.api = n.api limit 1) l
-    ), entered as (
-        insert into attempts (tenant_id, item_id, number, attempt_id, scan_id, worker_id, started_at, lane_resumes)
-        select d.tenant_id, d.item_id, d.number, d.attempt_id, d.scan_id, d.worker_id, p_now, d.resumes
-        from decided d where d.verdict = 'begun'
-    ), moved as (
-        update scan_items i
-        set state = 'calling', calls = i.calls + 1, counted_calls = i.counted_calls + 1, requests_spent = i.requests_spent + 1
-        from decided d
-        where d.verdict = 'begun' and i.tenant_id = d.tenant_id and i.ctid = d.row_id
-    ), counted as (
-        update scans s
-        set requests_spent = s.requests_spent + n.calls, status = 'running', started_at = coalesce(s.started_at, p_now)
-        from (select d.scan_row, count(*) as calls from decided d where d.verdict = 'begun' group by 1) n
-        where s.ctid = n.scan_row
-    )
-    select d.item_id, d.number, d.attempt_id, d.verdict from decided d
-    union all
-    select o.item_id, o.number, o.attempt_id, 'begun' from on_record o where o.state = 'calling' and o.known_as = o.attempt_id;
+        with on_record as materialized (
+            select o.*, a.attempt_id as known_as
+            from unnest(round) o
+            left join lateral (select * from attempts a
+                               where a.tenant_id = o.tenant_id and a.item_id = o.item_id and a.number between o.number and o.number
+                               order by a.number limit 1) a on true
+        ), new as materialized (
+            select distinct on (o.tenant_id, o.item_id) o.* from on_record o
+            where o.state = 'claimed' and o.known_as is null and o.worker_id = any (alive)
+            order by o.tenant_id, o.item_id, o.attempt_id
+        ), decided as materialized (
+            select n.*, s.row_id as scan_row, l.resumes,
+                   case when s.status not in ('queued', 'running') then 'stopped'
+                        when l.paused_until > clock_timestamp() then 'lane_paused'
+                        when row_number() over (partition by n.tenant_id, n.scan_id order by n.position)
+                             > s.max_requests - s.requests_spent then 'no_room'
+                        else 'begun' end as verdict
+            from new n
+            cross join lateral (select s.*, s.ctid as row_id from scans s
+                                where s.tenant_id = n.tenant_id and s.scan_id between n.scan_id and n.scan_id
+                                order by s.scan_id limit 1) s
+            cross join lateral (select * from lanes l where l.tenant_id = n.tenant_id and l.api = n.api limit 1) l
+        ), entered as (
+            insert into attempts (tenant_id, item_id, number, attempt_id, scan_id, worker_id, started_at, lane_resumes)
+            select d.tenant_id, d.item_id, d.number, d.attempt_id, d.scan_id, d.worker_id, p_now, d.resumes
+            from decided d where d.verdict = 'begun'
+        ), moved as (
+            update scan_items i
+            set state = 'calling', calls = i.calls + 1, counted_calls = i.counted_calls + 1, requests_spent = i.requests_spent + 1
+            from decided d
+            where d.verdict = 'begun' and i.tenant_id = d.tenant_id and i.ctid = d.row_id
+        ), counted as (
+            update scans s
+            set requests_spent = s.requests_spent + n.calls, status = 'running', started_at = coalesce(s.started_at, p_now)
+            from (select d.scan_row, count(*) as calls from decided d where d.verdict = 'begun' group by 1) n
+            where s.ctid = n.scan_row
+        )
+        select d.item_id, d.number, d.attempt_id, d.verdict from decided d
+        union all
+        select o.item_id, o.number, o.attempt_id, 'begun' from on_record o where o.state = 'calling' and o.known_as = o.attempt_id;
+        exit when cardinality(claims) = 0;
+    end loop;
 end $$;
 
 -- Reserves the request of the one retry of a server error (gateway.md, rule 17): in the ledger, the budget and the lane's pace, before its

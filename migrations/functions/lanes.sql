@@ -5,8 +5,9 @@
 -- applies a rule and stores the row.
 --
 --   allowed   95 % of what the window headers say, else of the rate of the plan that the caller named, else the lane's first pace
---   slowed    a 429 halves the pace; from the end of its pause on it grows by 5 % a minute until it is what is allowed. It grows as a
---             function of time: nothing is written for it.
+--   slowed    a 429 halves the pace; from the end of its pause on it grows until it is what is allowed: by a fifth of what is missing a
+--             minute where the plan is known, however often it was halved, else by 5 % a minute. It grows as a function of time: nothing is
+--             written for it.
 --   limited   by what the caller asked for
 --
 -- The burst is the thirtieth part of the rate, so 95 % and a burst are together below what the plan allows.
@@ -19,13 +20,18 @@ declare
     allowed double precision := least(60000, coalesce(0.95 * nullif(lane.window_limit, 0), 0.95 * lane.own_plan_per_minute,
                                                       lane.start_per_minute));
     pace    double precision := allowed;
+    minutes double precision;
     grown   double precision;
 begin
     lane.pace_source := case when lane.window_limit > 0 then 'headers'
                              when lane.own_plan_per_minute is not null then 'caller'
                              else 'start' end;
     if lane.slowed_at is not null then
-        grown := lane.slowed_to * power(1.05, least(greatest(extract(epoch from p_at - lane.slowed_at) / 60, 0), 400));
+        minutes := least(greatest(extract(epoch from p_at - lane.slowed_at) / 60, 0), 400);
+        grown := lane.slowed_to * power(1.05, minutes);
+        if lane.pace_source <> 'start' then
+            grown := greatest(grown, lane.slowed_to + (allowed - lane.slowed_to) * minutes / 5);
+        end if;
         if grown < allowed then
             pace := grown;
             lane.pace_source := 'after_429';

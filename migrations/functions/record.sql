@@ -75,7 +75,8 @@ end $$;
 -- (p_some_late), not all scans take event numbers, so they are locked first, all in one order.
 --
 -- The answer of a call that was abandoned still completes its item, unless a newer attempt has begun: then, and when the item was cancelled
--- or waits for a better call, it is stored with its attempt alone. Its cost counts either way.
+-- or waits for a better call, it is stored with its attempt alone. So is one that was made before the answer that its item has to confirm.
+-- Its cost counts either way.
 create or replace function record_calls(p_now timestamptz, p_calls jsonb, p_restored uuid[], p_some_late boolean) returns void
 language plpgsql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set plan_cache_mode = force_generic_plan
@@ -107,7 +108,7 @@ begin
                s.max_attempts, s.retry_delay, s.best_currency, l.virtual_time,
                c.pause_reason is not null and not c.was_lost and coalesce(c.lane_resumes = l.resumes, true) as stops,
                i.state = 'done' and i.reason = 'worker_lost' as given_up,
-               coalesce(newer.is_there, false) as outrun
+               coalesce(newer.is_there, false) or not i.is_live and coalesce(c.number < (i.earlier ->> 'kept_attempt')::integer, false) as outrun
         from open c
         cross join lateral (select i.*, i.ctid as row_id,
                                    -- A call whose begin was lost in a failover may find its item as it was before.

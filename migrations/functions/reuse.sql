@@ -31,10 +31,11 @@ language sql as $$
           order by 1 offset 0) k
 $$;
 
--- The youngest answer that each of these searches may take, if there is one: the complete answer of an equal search of this caller, younger
--- than p_max_age. It looks at two answers for each product and dates, the newest and the newest with a price, so that its cost does not grow
--- with the history. A search that was sent as its caller wrote it (p_verbatim) takes answers of such searches only. The result has the
--- position of the search in the arrays, from 1, and the item and attempt of the answer.
+-- The newest answer that each of these searches may take, if there is one: the complete answer of an equal search of this caller, younger
+-- than p_max_age. Every reuse looks here. Newer answers that do not satisfy hide none. It reads the observations of the first date within
+-- the age, newest first, so its cost does not grow with the rest of the history. A search that was sent as its caller wrote it (p_verbatim)
+-- takes answers of such searches only. The result has the position of the search in the arrays, from 1, and the item and attempt of the
+-- answer.
 create or replace function reusable_answers(p_now timestamptz, p_tenant uuid, p_max_age interval, p_endpoint text, p_upstream_limit integer,
                                  p_upstream_filters boolean, p_bodies jsonb[], p_series bytea[], p_first_dates date[], p_last_dates date[],
                                  p_verbatim boolean default false)
@@ -45,35 +46,37 @@ as $$
     select x.nth, f.item_id, f.number, f.attempt_id, f.observed_at
     from unnest(p_bodies, p_series, p_first_dates, p_last_dates) with ordinality as x (body, series, first_date, last_date, nth)
     cross join lateral (
-        select i.item_id, a.number, a.attempt_id, i.observed_at
-        from latest_prices l
-        cross join lateral (values (l.sample_item_id, l.sampled_at), (l.item_id, l.observed_at)) as c (item_id, observed_at)
+        select i.item_id, a.number, a.attempt_id, o.observed_at
+        from observations o
         cross join lateral (select * from scan_items i
-                            where i.tenant_id = p_tenant and i.item_id between c.item_id and c.item_id
+                            where i.tenant_id = p_tenant and i.item_id between o.item_id and o.item_id
                             order by i.item_id limit 1) i
         cross join lateral (select * from scans s
                             where s.tenant_id = p_tenant and s.scan_id between i.scan_id and i.scan_id
                             order by s.scan_id limit 1) s
         cross join lateral (select * from attempts a
-                            where a.tenant_id = p_tenant and a.item_id between c.item_id and c.item_id and a.ended_at = c.observed_at
-                            order by a.item_id, a.number limit 1) a
-        where l.tenant_id = p_tenant and l.series = x.series and l.first_date = x.first_date and l.last_date = x.last_date
-          and c.observed_at > p_now - p_max_age
-          and i.state = 'done' and i.search_status in ('ok', 'empty') and i.observed_at = c.observed_at and i.reused_from is null
+                            where a.tenant_id = p_tenant and a.item_id = o.item_id and a.number between o.number and o.number
+                            order by a.number limit 1) a
+        where o.tenant_id = p_tenant and o.series = x.series and o.first_date between x.first_date and x.first_date
+          and o.observed_at > p_now - p_max_age
+          and coalesce(o.last_date, o.first_date) = x.last_date and o.search_status in ('ok', 'empty')
+          and i.state = 'done' and i.search_status in ('ok', 'empty') and i.observed_at = o.observed_at and i.reused_from is null
           and options_of_search(i.body) = options_of_search(x.body)
           and s.endpoint = p_endpoint and s.upstream_limit is not distinct from p_upstream_limit
           and s.upstream_filters = p_upstream_filters and s.verbatim = p_verbatim
+          and a.ended_at = o.observed_at
           -- An empty answer may have no body; the body of any other may have been deleted.
           and (i.search_status = 'empty' or exists (
                   select from answers b
-                  where b.tenant_id = p_tenant and b.item_id = i.item_id and b.number = a.number and b.observed_at = c.observed_at))
-        order by c.observed_at desc limit 1
+                  where b.tenant_id = p_tenant and b.item_id = i.item_id and b.number = a.number and b.observed_at = o.observed_at))
+        order by o.first_date desc, o.observed_at desc limit 1
     ) f
 $$;
 
 -- Ends those items of a scan for which a reusable answer exists, with a copy of that answer, its best price and its offer; returns their
 -- number. Nothing is observed, so there is no observation. The caller holds the locks of the items and of the scan, and of the lane unless
--- the items are claimed.
+-- the items are claimed. It read p_now before its transaction; the age counts from now on, after the locks. An answer that was recorded by a
+-- process whose clock is ahead is of this moment.
 create or replace function reuse_answers(p_now timestamptz, p_tenant uuid, p_scan uuid, p_items uuid[]) returns bigint
 language plpgsql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set plan_cache_mode = force_generic_plan
@@ -84,6 +87,7 @@ declare
     ok      bigint;
     empty   bigint;
     waiting bigint;
+    locked  timestamptz := p_now + (clock_timestamp() - transaction_timestamp());
 begin
     select * into scan from scans s where s.tenant_id = p_tenant and s.scan_id = p_scan;
     if scan.max_age is null or scan.status not in ('queued', 'running') then
@@ -106,7 +110,7 @@ begin
                      array_agg(o.attempt) as attempts, array_agg(o.waits) as waits, array_agg(o.body) as bodies,
                      array_agg(o.series) as series, array_agg(o.first_date) as first_dates, array_agg(o.last_date) as last_dates
               from open o) a
-        cross join lateral reusable_answers(p_now, p_tenant, scan.max_age, scan.endpoint, scan.upstream_limit, scan.upstream_filters,
+        cross join lateral reusable_answers(locked, p_tenant, scan.max_age, scan.endpoint, scan.upstream_limit, scan.upstream_filters,
                                             a.bodies, a.series, a.first_dates, a.last_dates) f
     ), answered as (
         insert into answers (tenant_id, item_id, number, observed_at, body)
@@ -127,7 +131,8 @@ begin
         update scan_items i
         set state = 'done', attempt = f.number, worker_id = null, not_before = null, search_status = b.search_status, reason = b.reason,
             results = b.results, best_price = b.best_price, currency = b.currency, observed_at = f.observed_at, latency_ms = null,
-            error = null, reused_item = f.source, reused_from = f.attempt_id, reused_at = p_now, joined = f.waits
+            error = null, reused_item = f.source, reused_from = f.attempt_id, reused_at = greatest(locked, f.observed_at),
+            joined = f.waits
         from found f
         cross join lateral (select * from scan_items b
                             where b.tenant_id = p_tenant and b.item_id between f.source and f.source
@@ -149,8 +154,8 @@ begin
     return cardinality(taken);
 end $$;
 
--- Decides which of the claims need no call, and returns them: their item takes an answer, or waits until an equal search in flight has
--- ended (at most a minute: its process may have died). The caller holds the locks of the claims' search keys, items and scans.
+-- Decides which of the claims need no call, and returns them: their item takes an answer, or waits until an equal search that is called has
+-- ended (at most a minute, if no sweep finds it before). The caller holds the locks of the claims' search keys, items and scans.
 create or replace function share_answers(p_now timestamptz, p_claims claim_to_begin[])
 returns table (item_id uuid, number integer, attempt_id uuid)
 language plpgsql
@@ -187,9 +192,7 @@ begin
     end loop;
     return query
     with open as materialized (
-        select c.item_id, i.row_id, r.row_id as search_row, r.waits,
-               c.item_id = any (behind)
-                   or row_number() over (partition by c.tenant_id, r.search_key order by c.item_id) > 1 as is_behind
+        select c.item_id, i.row_id, r.row_id as search_row, r.waits, c.item_id = any (behind) as is_behind
         from unnest(claims) c
         cross join lateral (select r.*, r.ctid as row_id from shared_searches r
                             where r.tenant_id = c.tenant_id and r.item_id between c.item_id and c.item_id
@@ -279,3 +282,29 @@ begin
     perform delete_ended_searches(p_tenant, keys);
     return moved;
 end $$;
+
+-- Items that wait although no equal search is called any more: its process died before it gave them the answer, or a row was locked. At most
+-- p_limit, by lane; lanes that are given are left out.
+create or replace function forgotten_waits(p_limit integer, p_except_tenants uuid[], p_except_apis text[])
+returns table (tenant_id uuid, api text, items uuid[])
+language sql stable
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set plan_cache_mode = force_generic_plan
+as $$
+    select f.tenant_id, f.api, array_agg(f.item_id)
+    from (select r.tenant_id, i.api, r.item_id
+          from shared_searches r
+          cross join lateral (select i.api, i.state, i.not_before from scan_items i
+                              where i.tenant_id = r.tenant_id and i.item_id between r.item_id and r.item_id
+                              order by i.item_id limit 1) i
+          where r.waits and i.state = 'delayed' and i.not_before > clock_timestamp()
+            and not exists (select from unnest(p_except_tenants, p_except_apis) x (tenant_id, api)
+                            where x.tenant_id = r.tenant_id and x.api = i.api)
+            and not exists (select from items_of_searches(r.tenant_id, array[r.search_key]) k
+                            cross join lateral (select e.state from scan_items e
+                                                where e.tenant_id = r.tenant_id and e.item_id between k.item_id and k.item_id
+                                                order by e.item_id limit 1) e
+                            where e.state = 'calling')
+          limit p_limit) f
+    group by f.tenant_id, f.api
+    order by f.tenant_id, f.api
+$$;

@@ -277,6 +277,21 @@ impl Database {
         migrate_at(&self.pool, &self.options).await
     }
 
+    /// Opens the first connection for reads, so that the first request need not wait for it. Logs why
+    /// there is none.
+    pub async fn open_reads(&self) {
+        let error = match self.requests.reads.acquire().await {
+            Ok(_) => return,
+            Err(sqlx::Error::PoolTimedOut) => cause_of_timeout(&self.options).await,
+            Err(error) => error,
+        };
+        tracing::warn!(
+            error = cause(&error),
+            database = database_address(&self.options),
+            "no connection for reads yet"
+        );
+    }
+
     /// Closes the pools. The last process to use the embedded server stops it.
     pub async fn close(self) {
         let closed = async {
@@ -404,11 +419,7 @@ pub async fn migrate_at(pool: &PgPool, options: &PgConnectOptions) -> Result<(),
                 source,
             });
         }
-        Err(DbError::Database(sqlx::Error::PoolTimedOut)) => {
-            let tried =
-                with_timeout(async { PgConnection::connect_with(options).await?.close().await });
-            tried.await.err().unwrap_or(sqlx::Error::PoolTimedOut)
-        }
+        Err(DbError::Database(sqlx::Error::PoolTimedOut)) => cause_of_timeout(options).await,
         Err(DbError::Database(error)) if is_unavailable(&error) || is_refused(&error) => error,
         migrated => return migrated,
     };
@@ -416,6 +427,12 @@ pub async fn migrate_at(pool: &PgPool, options: &PgConnectOptions) -> Result<(),
         address: database_address(options),
         source,
     })
+}
+
+/// Why a pool has no connection: it retries what is refused, and then says only that it timed out.
+async fn cause_of_timeout(options: &PgConnectOptions) -> sqlx::Error {
+    let tried = with_timeout(async { PgConnection::connect_with(options).await?.close().await });
+    tried.await.err().unwrap_or(sqlx::Error::PoolTimedOut)
 }
 
 /// The cause in one line, without the server's source locations.

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::embedded::{EmbeddedError, EmbeddedServer, RestartOutcome};
-use super::{is_library_error, with_timeout};
+use super::{cause, is_library_error, with_timeout};
 
 /// Interval between checks.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
@@ -39,6 +39,8 @@ pub struct SessionCheck {
     is_restarted: bool,
     /// This process has agreed to a restart and waits for the others.
     is_waiting: bool,
+    /// Why no session could be opened, as logged; empty: the last one worked.
+    unavailable: String,
     /// Last logged reason why a restart failed.
     restart_error: String,
 }
@@ -47,8 +49,8 @@ pub struct SessionCheck {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CheckResult {
     Healthy,
-    /// The database is unavailable. Other parts report that.
-    Unavailable,
+    /// No session was opened. Pools retry what is refused and then say only that they timed out.
+    Unavailable(String),
     /// New sessions cannot load their libraries.
     Damaged(String),
     /// The server works, but its files have another version.
@@ -73,6 +75,7 @@ impl SessionCheck {
             healthy_count: 0,
             is_restarted: false,
             is_waiting: false,
+            unavailable: String::new(),
             restart_error: String::new(),
         }
     }
@@ -101,7 +104,7 @@ impl SessionCheck {
             Err(sqlx::Error::Database(error)) if is_library_error(error.as_ref()) => {
                 return CheckResult::Damaged(error.message().to_owned());
             }
-            Err(_) => return CheckResult::Unavailable,
+            Err(error) => return CheckResult::Unavailable(cause(&error)),
         };
         match self.with_server(EmbeddedServer::installed_version).await {
             Some(Ok(installed)) if installed != running => {
@@ -116,11 +119,18 @@ impl SessionCheck {
         match finding {
             CheckResult::Healthy => {
                 (self.bad_count, self.healthy_count) = (0, self.healthy_count.saturating_add(1));
+                self.unavailable.clear();
                 if self.health.send_replace(None).is_some() {
                     tracing::info!("new database sessions work again");
                 }
             }
-            CheckResult::Unavailable => self.healthy_count = 0,
+            CheckResult::Unavailable(error) => {
+                self.healthy_count = 0;
+                if *error != self.unavailable {
+                    tracing::warn!(error, "a new database session failed");
+                    self.unavailable.clone_from(error);
+                }
+            }
             CheckResult::Damaged(error) => {
                 (self.bad_count, self.healthy_count) = (self.bad_count.saturating_add(1), 0);
                 let message = format!(

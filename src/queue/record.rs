@@ -239,7 +239,7 @@ pub(super) fn expand_scans(pool: &PgPool, accepted: Vec<TenantId>, wake: &Arc<No
 }
 
 /// Gives the answers of calls that may share them to the equal searches that wait, in its own task.
-/// Those of a call for which this fails are searched after a minute, and find its answer then.
+/// The sweeper retries what fails.
 pub(super) fn settle_shared_searches(
     pool: &PgPool,
     sharing: BTreeMap<(TenantId, Api), Vec<ItemId>>,
@@ -252,11 +252,11 @@ pub(super) fn settle_shared_searches(
     tokio::spawn(async move {
         for ((tenant, api), items) in sharing {
             let now = Timestamp::now();
-            match reuse::settle_shared_searches(&pool, tenant, api, &items, now).await {
+            match reuse::settle_shared_searches(&pool, tenant, api.as_str(), &items, now).await {
                 Ok(0) => {}
                 Ok(_) => wake.notify_one(),
                 Err(error) => {
-                    tracing::debug!(%error, "giving an answer to equal searches failed; they are searched");
+                    tracing::debug!(%error, "giving an answer to equal searches failed; the sweeper retries");
                 }
             }
         }

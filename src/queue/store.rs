@@ -661,6 +661,31 @@ pub async fn lanes_with_due_retries(
         .collect())
 }
 
+/// Items that wait for an equal search which is not called any more, up to `limit`, by lane,
+/// without busy lanes.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn forgotten_waits(
+    conn: impl PgExecutor<'_>,
+    limit: i32,
+    busy: &LockedLanes,
+) -> sqlx::Result<Vec<(TenantId, String, Vec<ItemId>)>> {
+    let lanes = sqlx::query!(
+        r#"select tenant_id as "tenant!", api as "api!", items as "items!" from forgotten_waits($1, $2, $3)"#,
+        limit,
+        &busy.tenants,
+        &busy.apis,
+    );
+    let items = |items: Vec<Uuid>| items.into_iter().map(ItemId::from).collect();
+    Ok(lanes
+        .fetch_all(conn)
+        .await?
+        .into_iter()
+        .map(|lane| (lane.tenant.into(), lane.api, items(lane.items)))
+        .collect())
+}
+
 /// Makes due retries of a lane pending again, at most `limit`.
 ///
 /// # Errors

@@ -351,6 +351,15 @@ pub(super) async fn cancel_scan(scan: &mut LockedScan<'_>, now: Timestamp) -> sq
         id.uuid(),
         i64::try_from(ended).unwrap_or(i64::MAX),
     )
+    .execute(&mut *conn)
+    .await?;
+    // Nobody can wait for a search that is not made.
+    sqlx::query!(
+        "delete from shared_searches r using scan_items i
+         where r.tenant_id = $1 and i.tenant_id = $1 and i.scan_id = $2 and i.item_id = r.item_id and i.state = 'cancelled'",
+        tenant.uuid(),
+        id.uuid(),
+    )
     .execute(conn)
     .await?;
     Ok(())
@@ -369,7 +378,7 @@ pub(super) async fn keep_answers(
         "update scan_items i
          set earlier = jsonb_build_object(
                  'kept_status', i.search_status, 'kept_reason', i.reason, 'kept_results', i.results, 'kept_price', i.best_price::text,
-                 'kept_currency', i.currency, 'kept_at', i.observed_at, 'kept_latency', i.latency_ms,
+                 'kept_currency', i.currency, 'kept_at', i.observed_at, 'kept_latency', i.latency_ms, 'kept_attempt', i.attempt,
                  'kept_offer', (select to_jsonb(o) from item_offers o where o.tenant_id = $1 and o.item_id = i.item_id))
          where i.tenant_id = $1 and i.item_id = any ($2)",
         tenant.uuid(),
@@ -438,6 +447,14 @@ pub(super) async fn requeue_items(
         &ids,
         sequence.start,
         sequence.stride,
+    )
+    .execute(&mut *conn)
+    .await?;
+    // A retry searches: it takes no answer, and nobody waits for it.
+    sqlx::query!(
+        "delete from shared_searches where tenant_id = $1 and item_id = any ($2)",
+        tenant.uuid(),
+        &ids,
     )
     .execute(&mut *conn)
     .await?;

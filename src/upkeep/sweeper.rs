@@ -21,6 +21,7 @@ use crate::queue::abandon::abandon_with_lock_timeout;
 use crate::queue::store::{self, LockedLanes};
 use crate::scans::after_acceptance;
 use crate::scans::phases::{self, DecisionTurn};
+use crate::scans::reuse;
 
 /// The time between two sweeps.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -103,6 +104,7 @@ impl Sweeper {
             log_error("dead workers", self.expire_workers().await);
             self.last_worker_check = Some(Instant::now());
         }
+        log_error("waiting searches", self.settle_forgotten_waits(now).await);
         log_error("retries", self.release_retries(now).await);
         log_error(
             "phases",
@@ -155,6 +157,27 @@ impl Sweeper {
                         skip_lane("dead workers", error)?;
                         busy.add(lane.tenant, &lane.api);
                     }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Settles searches that wait for one that has ended: the process that made it settles them at
+    /// once, unless it has died or a row was locked.
+    async fn settle_forgotten_waits(&self, now: Timestamp) -> sqlx::Result<()> {
+        let mut busy = LockedLanes::default();
+        for _ in 0..MAX_ROUNDS {
+            let lanes = store::forgotten_waits(&self.pool, MAX_ITEMS, &busy).await?;
+            if lanes.is_empty() {
+                break;
+            }
+            for (tenant, api, items) in lanes {
+                let settled =
+                    reuse::settle_shared_searches(&self.pool, tenant, &api, &items, now).await;
+                if let Err(error) = settled {
+                    skip_lane("waiting searches", error)?;
+                    busy.add(tenant, &api);
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Rules with `confirm`: a price is searched once more before it fires (monitors.md, rules 85 to 89).
 //! Beside each the marketplace's own ledger.
 
+mod late;
 mod rotation;
 mod shown;
 

@@ -398,3 +398,19 @@ fn the_help_breaks_no_word_at_80_columns() {
         "{long:#?}"
     );
 }
+
+/// The tables that the program reads are there before it reads them.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_start_causes_no_errors_in_the_databases_log() {
+    let server = PrivatePg::start().await;
+    let process = ListeningProcess::start(
+        farescan(&program(), &SERVE)
+            .env("DATABASE_URL", server.url())
+            .env("FARESCAN_FLIGHTS_URL", "http://127.0.0.1:9")
+            .env("FARESCAN_HOTELS_URL", "http://127.0.0.1:9")
+            .env("FARESCAN_MASTER_KEY", ring_text()),
+    );
+    assert!(process.end().await.success());
+    let log = server.log();
+    assert!(!log.contains("ERROR"), "{log}");
+}

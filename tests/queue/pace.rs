@@ -173,11 +173,12 @@ async fn a_429_halves_the_pace_once_then_it_grows_again() {
         );
     }
     assert_eq!(lane.pace().await.source, "after_429");
+    // A fifth of what is missing each minute: the plan is known.
     for (minutes, expected) in [
-        (1.0, 99.75),
-        (2.0, 104.7375),
-        (14.0, 188.0935),
-        (15.0, 190.0),
+        (1.0, 114.0),
+        (2.0, 133.0),
+        (4.9, 188.1),
+        (5.0, 190.0),
         (10_000_000.0, 190.0),
     ] {
         lane.at = 3.0 + minutes * 60.0;
@@ -193,10 +194,53 @@ async fn a_429_halves_the_pace_once_then_it_grows_again() {
     lane.take(1, 0).await;
     lane.rate_limited(2.0).await;
     assert!(
-        near(lane.pace().await.per_minute, 102.8 / 2.0),
+        near(lane.pace().await.per_minute, 125.717 / 2.0),
         "{:?}",
         lane.pace().await
     );
+}
+
+/// However far refusals have slowed it.
+#[tokio::test]
+async fn a_lane_of_a_known_plan_is_back_at_its_pace_within_five_minutes() {
+    for plan in [
+        json!({"window_limit": 6_000, "window_remaining": 5_999}),
+        json!({}),
+    ] {
+        let mut lane = LaneModel::new(60.0, 8).await;
+        lane.update_lane(&plan).await;
+        if plan == json!({}) {
+            lane.run("update lanes set own_plan_per_minute = 6000")
+                .await;
+        }
+        for second in [0.0, 5.0, 10.0, 15.0, 20.0, 25.0] {
+            lane.at = second;
+            lane.take(1, 0).await;
+            lane.rate_limited(2.0).await;
+        }
+        let slowed = lane.pace().await.per_minute;
+        assert!(slowed < 120.0, "{slowed}");
+        lane.at = 27.0 + 150.0;
+        let half = lane.pace().await.per_minute;
+        lane.at = 27.0 + 301.0;
+        let pace = lane.pace().await;
+        println!("from {slowed} over {half} to {pace:?}");
+        assert!(near(pace.per_minute, 5_700.0), "{pace:?}");
+        assert_ne!(pace.source, "after_429");
+    }
+}
+
+/// Nothing says what an unknown plan allows.
+#[tokio::test]
+async fn a_lane_of_an_unknown_plan_grows_by_five_percent_a_minute() {
+    let mut lane = LaneModel::new(60.0, 8).await;
+    lane.take(1, 0).await;
+    lane.rate_limited(2.0).await;
+    for (minutes, expected) in [(1.0, 31.5), (5.0, 38.288), (15.0, 60.0)] {
+        lane.at = 2.0 + minutes * 60.0;
+        let pace = lane.pace().await;
+        assert!(near(pace.per_minute, expected), "{minutes}: {pace:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! Answers that are reused and searches that are shared: the marketplace's ledger against what the
 //! service says that it saved (scans.md, rules 74 to 79).
 
+mod all_answers;
 mod answers;
+mod model;
 mod refused;
 mod shared;
 

@@ -71,6 +71,7 @@ async fn a_complete_empty_answer_is_reused() {
 async fn an_answer_that_is_too_old_is_bought_again() {
     let service = searched(complete()).await;
     for (table, column) in [
+        ("observations", "observed_at"),
         ("latest_prices", "observed_at"),
         ("latest_prices", "sampled_at"),
         ("answers", "observed_at"),

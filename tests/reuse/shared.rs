@@ -1,12 +1,18 @@
 //! Equal searches that are in flight or due at the same time.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
+use farescan::ids::AttemptId;
+use farescan::queue::store::{self, BeginVerdict};
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::{check_sum, reusing, run};
+use crate::support::SearchOutcome;
+use crate::support::db;
 use crate::support::reply::{Gate, Reply};
-use crate::support::service::{Rng, TestService, departing_from, fares, fares_with};
+use crate::support::service::{Rng, TestService, departing_from, fares, fares_with, with};
 use crate::support::upstream::fare;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -191,4 +197,124 @@ async fn a_cancelled_scan_leaves_nothing_waiting() {
     let third = run(&service, &reusing(2)).await;
     assert_eq!(third["requests"]["avoided"]["reused"], 2);
     worker.stop().await;
+}
+
+/// The longest that a search waits for one that is not made or not handed over. Without a sweep it
+/// would be a minute.
+const PROMPT: Duration = Duration::from_secs(30);
+
+/// The first scan has room for two searches. The second waits for none of the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_for_a_search_that_is_not_made() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let limited = service
+        .submit(&fares_with(
+            6,
+            &json!({"max_age_seconds": 600, "max_requests": 2}),
+        ))
+        .await;
+    let second = service
+        .submit(&fares_with(6, &json!({"max_age_seconds": 600})))
+        .await;
+    let started = Instant::now();
+    let worker = service.start_worker(16);
+    let second = service.wait_until_ended(&second).await;
+    let took = started.elapsed();
+    worker.stop().await;
+    assert!(took < PROMPT, "the second scan took {took:?}");
+    println!("the second scan took {took:?}");
+    check_sum(&service, &second).await;
+    let limited = service.scan(&limited).await;
+    assert_eq!(
+        (&limited["requests"]["spent"], &second["items"]["ok"]),
+        (&json!(2), &json!(6)),
+        "{limited:#}"
+    );
+    service.check_ledger().await;
+}
+
+/// The process that made the call died after its record, or a row was locked.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_for_an_answer_that_is_not_handed_over() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let first = service.submit(&departing_from("ZZB", reusing(1))).await;
+    let claimed = service.claim().await;
+    service.begin(&claimed[0]).await;
+    let second = service.submit(&departing_from("ZZB", reusing(1))).await;
+    let worker = service.start_worker(8);
+    let waiting = "select count(*) from shared_searches where waits";
+    service.wait_for_count(waiting, 1).await;
+    service
+        .finish(&claimed[0], SearchOutcome::Degraded("upstream_timeout"))
+        .await;
+    let started = Instant::now();
+    service.wait_until_ended(&first).await;
+    let second = service.wait_until_ended(&second).await;
+    let took = started.elapsed();
+    worker.stop().await;
+    assert!(took < PROMPT, "the second scan took {took:?}");
+    println!("the second scan took {took:?}");
+    assert_eq!(second["requests"]["spent"], 1, "{second:#}");
+}
+
+/// The age counts from when the locks are held, and no answer is from the future.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_age_of_an_answer_does_not_begin_before_the_locks() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let scan = service.submit(&departing_from("ZZC", reusing(1))).await;
+    let claimed = service.claim().await.remove(0);
+    let mut lock = db::begin_holding(service.pool()).await;
+    execute!(
+        &mut *lock,
+        "select from scan_items where item_id = $1 for update",
+        claimed.claim.item.uuid()
+    );
+    let (pool, claim) = (service.pool().clone(), claimed.claim);
+    let beginning = tokio::spawn(async move {
+        let sharing = [claim.item.uuid()];
+        let attempt = AttemptId::new();
+        store::begin(&pool, &[(claim, attempt)], &sharing, Timestamp::now()).await
+    });
+    let blocked = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    service.wait_for_count(blocked, 1).await;
+    // Another process has bought the answer meanwhile.
+    let worker = service.start_worker(8);
+    let bought = service.submit(&departing_from("ZZC", fares(1))).await;
+    service.wait_until_ended(&bought).await;
+    worker.stop().await;
+    lock.rollback().await.unwrap();
+    assert_eq!(beginning.await.unwrap().unwrap(), [BeginVerdict::Shared]);
+    let age: f64 = value!(
+        service.pool(),
+        "select extract(epoch from reused_at - observed_at)::float8 from scan_items where reused_at is not null"
+    );
+    assert!(age >= 0.0, "the answer is {age} s old");
+    assert_eq!(service.wait_until_ended(&scan).await["items"]["ok"], 1);
+}
+
+/// Only searches that may still be waited for have a row.
+#[tokio::test(flavor = "multi_thread")]
+async fn ended_and_retried_items_leave_nothing_behind() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let rows = "select count(*) from shared_searches";
+    let scan = service.submit(&reusing(3)).await;
+    assert_eq!(service.count(rows).await, 3);
+    service.command(&scan, "cancel", &json!({})).await;
+    assert_eq!(service.count(rows).await, 0, "a cancelled scan");
+    let question = with(reusing(3), &json!({"strategy": {"find": "cheapest"}}));
+    let question = service.submit(&question).await;
+    service.command(&question, "cancel", &json!({})).await;
+    assert_eq!(service.count(rows).await, 0, "a cancelled question");
+    let scan = service.submit(&reusing(1)).await;
+    // Its process dies before it has settled what it recorded.
+    service
+        .complete_all(|_| SearchOutcome::Degraded("upstream_timeout"))
+        .await;
+    let degraded = json!({"search_status": ["degraded"]});
+    service.command(&scan, "retry", &degraded).await;
+    assert_eq!(service.count(rows).await, 0, "a retry");
 }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::plan::ScanPlan;
 use super::searches::Searches;
-use crate::contract::{Api, Request};
+use crate::contract::Request;
 use crate::db;
 use crate::ids::{ItemId, ScanId, TenantId};
 
@@ -57,15 +57,14 @@ pub(super) async fn reusable_positions(
 
 /// Gives the answers of recorded calls to the equal searches that have not begun.
 ///
-/// If the process dies before, those that wait are searched after a minute, and find the answer
-/// then.
+/// If it fails, or the process dies before, the sweeper does it.
 ///
 /// # Errors
 /// When the database does not answer, or another transaction locks the lane or an item.
 pub async fn settle_shared_searches(
     pool: &PgPool,
     tenant: TenantId,
-    api: Api,
+    api: &str,
     items: &[ItemId],
     now: Timestamp,
 ) -> sqlx::Result<i64> {

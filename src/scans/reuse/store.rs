@@ -5,7 +5,6 @@ use jiff_sqlx::ToSqlx as _;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::contract::Api;
 use crate::contract::scans::MaxAgeSeconds;
 use crate::ids::{ItemId, ScanId, TenantId};
 use crate::scans::plan::ScanPlan;
@@ -107,7 +106,7 @@ pub(super) async fn find_reusable(
 pub(super) async fn settle_shared_searches(
     conn: &mut PgConnection,
     tenant: TenantId,
-    api: Api,
+    api: &str,
     items: &[ItemId],
     now: Timestamp,
 ) -> sqlx::Result<i64> {
@@ -116,7 +115,7 @@ pub(super) async fn settle_shared_searches(
         r#"select settle_shared_searches($1, $2, $3, $4) as "settled!""#,
         now.to_sqlx() as _,
         tenant.uuid(),
-        api.as_str(),
+        api,
         &items,
     )
     .fetch_one(conn)

@@ -1,0 +1,150 @@
+//! Of a product and its dates the newest answer that satisfies is taken, whatever came after it
+//! (scans.md, rule 74; gateway.md, rule 54).
+
+use serde_json::{Value, json};
+
+use super::{reusing, run};
+use crate::support::reply::Reply;
+use crate::support::service::{TestService, day, departing_from, fares, with};
+use crate::support::upstream::fare;
+use crate::support::wait_until;
+
+const PATH: &str = "/v1/flights/oneway";
+
+/// Sends a single search of the n-th date that may take an answer of an hour, and waits until it is
+/// stored; returns its requests.
+pub(super) async fn search(service: &TestService, date: usize, age: u32) -> u64 {
+    let stored = async || -> i64 {
+        value!(
+            service.pool(),
+            "select count(*) from scans where verbatim and finished_at is not null"
+        )
+    };
+    let before = stored().await;
+    let body = with(
+        fares(1)["request"].clone(),
+        &json!({"departure_date": day(date)}),
+    );
+    let request = service
+        .request("POST", PATH)
+        .header("x-api-key", crate::support::app::KEY)
+        .header("cache-control", format!("max-age={age}"));
+    let response = service.send(request.json(&body)).await.expect(200);
+    let spent = response.header("x-upstream-requests").parse().unwrap();
+    wait_until("the search is stored", async || {
+        stored().await == before + i64::try_from(spent).unwrap()
+    })
+    .await;
+    spent
+}
+
+async fn spent_by(service: &TestService, body: &Value) -> u64 {
+    let id = service.submit(body).await;
+    let scan = service.wait_until_ended(&id).await;
+    scan["requests"]["spent"].as_u64().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn single_searches_and_scans_hide_no_answers_from_each_other() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(8);
+    service.accept_key().await;
+    let mut spent = Vec::new();
+    for _ in 0..5 {
+        spent.push((
+            search(&service, 1, 3600).await,
+            spent_by(&service, &reusing(5)).await,
+        ));
+    }
+    worker.stop().await;
+    assert_eq!(spent, [(1, 5), (0, 0), (0, 0), (0, 0), (0, 0)]);
+    service.check_ledger().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scans_of_other_limits_hide_no_answers_from_each_other() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(8);
+    let limited = |limit: u32| with(reusing(3), &json!({"upstream_limit": limit}));
+    let mut spent = Vec::new();
+    for _ in 0..3 {
+        for limit in [5, 20] {
+            spent.push(spent_by(&service, &limited(limit)).await);
+        }
+    }
+    worker.stop().await;
+    assert_eq!(spent, [3, 3, 0, 0, 0, 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partial_answer_hides_no_complete_one() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(8);
+    service.upstream.replies([
+        Reply::json(json!([fare(120, &json!({}))])),
+        Reply::json(json!([fare(90, &json!({}))]))
+            .header("x-search-status", "partial")
+            .header("x-search-reason", "search_truncated"),
+    ]);
+    let spent = [
+        spent_by(&service, &fares(1)).await,
+        spent_by(&service, &fares(1)).await,
+    ];
+    assert_eq!(spent, [1, 1]);
+    let scan = run(&service, &reusing(1)).await;
+    worker.stop().await;
+    assert_eq!(
+        (&scan["requests"]["spent"], &scan["best"]["price"]),
+        (&json!(0), &json!(120)),
+        "{scan:#}"
+    );
+}
+
+/// Neither the answers of other dates nor those that are too old are read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_up_reads_only_the_answers_of_its_dates_within_the_age() {
+    let service = TestService::start().await;
+    let worker = service.start_worker(8);
+    spent_by(&service, &departing_from("YYZ", fares(1))).await;
+    spent_by(&service, &fares(2)).await;
+    worker.stop().await;
+    // Of another kind, so that none satisfies: half of the other date, half too old, ten of both.
+    execute!(
+        service.pool(),
+        "insert into observations (tenant_id, series, first_date, observed_at, price, search_status, item_id, number)
+         select o.tenant_id, o.series, o.first_date, o.observed_at - case when o.first_date = '2030-01-01' then interval '1 day' else interval '0' end
+                    - n * interval '10 ms', 300, 'ok', gen_random_uuid(), 1
+         from observations o
+         join series s using (tenant_id, series), generate_series(1, 50000) n
+         where s.origin = 'TLV'"
+    );
+    execute!(service.pool(), "analyze observations");
+    let started = std::time::Instant::now();
+    assert_eq!(spent_by(&service, &reusing(1)).await, 0);
+    println!(
+        "a submit beside 100,000 observations: {:?}",
+        started.elapsed()
+    );
+    let plan = explain(&service, "interval '1 hour', 'flights/oneway', null").await;
+    let touched = plan
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("Buffers: shared hit="))
+        .and_then(|rest| rest.split_whitespace().next()?.parse::<u32>().ok())
+        .unwrap_or_else(|| panic!("{plan}"));
+    assert!(touched < 500, "{plan}");
+    println!("one that is there: {plan}");
+    let none = explain(&service, "interval '3 days', 'flights/oneway', 5").await;
+    println!("50,000 within the age, none of which satisfies: {none}");
+}
+
+/// The plan of a look-up of the first date.
+async fn explain(service: &TestService, asked: &str) -> String {
+    let sql = format!(
+        "explain (analyze, buffers, costs off)
+         select * from reusable_answers(now(), (select tenant_id from tenants limit 1), {asked}, true,
+             (select array_agg(body) from scan_items where reused_at is not null), (select array_agg(series) from series where origin = 'TLV'),
+             array['2030-01-01'::date], array['2030-01-01'::date])"
+    );
+    let plan: Vec<String> = values!(service.pool(), sqlx::AssertSqlSafe(sql));
+    plan.join("\n")
+}
