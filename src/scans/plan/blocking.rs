@@ -29,7 +29,7 @@ pub(crate) async fn plan_blocking(
 ///
 /// # Errors
 /// `Busy` when no permit is free in time.
-pub(in crate::scans) async fn with_permit<T: Send + 'static>(
+pub(crate) async fn with_permit<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, CommandError> {
     let permit = plan_permit().await?;
