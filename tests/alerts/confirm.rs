@@ -1,6 +1,7 @@
 //! Rules with `confirm`: a price is searched once more before it fires (monitors.md, rules 85 to 89).
 //! Beside each the marketplace's own ledger.
 
+mod next;
 mod rotation;
 mod shown;
 
@@ -831,8 +832,8 @@ async fn confirm_is_checked_and_forecast() {
     let cells = json!([{"type": "new_low", "scope": "cell", "confirm": 1}, {"type": "new_low", "confirm": 1}]);
     for (rules, max, most) in [
         (json!([{"type": "new_low", "confirm": 0}]), None, 40),
-        (json!([{"type": "new_low", "confirm": 1}]), None, 42),
-        (cells.clone(), None, 62),
+        (json!([{"type": "new_low", "confirm": 1}]), None, 46),
+        (cells.clone(), None, 66),
         (cells, Some(50), 50),
     ] {
         let mut body = dates(20, &rules);
