@@ -5,6 +5,7 @@
 //!  writes      those of them that change data             taken before a connection of the write pool
 //!  heavy       compare, grids, series, expanded answers,  per caller and per process
 //!              filtered lists of the dashboard
+//!  backtests   replayed monitors                         per caller and one per process
 //!  exports     files being written                        per caller and per process
 //!  bodies      over 64 KiB, and all submissions           per caller and per process
 //! ```
@@ -32,6 +33,9 @@ pub(super) const MAX_IN_FLIGHT: usize = 8;
 pub(super) const MAX_WRITES: usize = 2;
 /// Heavy reads of one caller and of all callers: fewer than the connections of the read pool.
 const HEAVY: PermitCounts = PermitCounts { each: 1, all: 2 };
+/// Backtests of one caller and of all callers: each plans up to 100,000 searches. They have permits
+/// of their own, so that no read waits for one.
+const BACKTESTS: PermitCounts = PermitCounts { each: 1, all: 1 };
 /// Exports of one caller and of all callers. The memory of each is bounded (`export`), so the total
 /// is.
 const EXPORTS: PermitCounts = PermitCounts { each: 4, all: 32 };
@@ -67,6 +71,7 @@ pub(super) struct ConcurrencyLimits {
     in_flight: CallerPermits,
     writes: CallerPermits,
     heavy: SharedPermits,
+    backtests: SharedPermits,
     exports: SharedPermits,
     large_bodies: SharedPermits,
     submissions: SharedPermits,
@@ -87,6 +92,7 @@ impl ConcurrencyLimits {
             in_flight: CallerPermits::new(MAX_IN_FLIGHT),
             writes: CallerPermits::new(MAX_WRITES),
             heavy: SharedPermits::new(HEAVY),
+            backtests: SharedPermits::new(BACKTESTS),
             exports: SharedPermits::new(EXPORTS),
             large_bodies: SharedPermits::new(LARGE_BODIES),
             submissions: SharedPermits::new(SUBMISSIONS),
@@ -121,6 +127,16 @@ impl ConcurrencyLimits {
     pub(super) async fn heavy(&self, key: &CallerKey) -> Result<[Permit; 2], ApiError> {
         self.heavy
             .permits(self.caller_hash(key), self.deadline(), "large reads")
+            .await
+    }
+
+    /// The permits of a backtest.
+    ///
+    /// # Errors
+    /// 429 or 503 after the timeout.
+    pub(super) async fn backtest(&self, key: &CallerKey) -> Result<[Permit; 2], ApiError> {
+        self.backtests
+            .permits(self.caller_hash(key), self.deadline(), "backtests")
             .await
     }
 

@@ -8,17 +8,20 @@ use axum::extract::{Path, State};
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value};
 
 use super::AppState;
 use super::auth::ApiKey;
 use super::error::ApiError;
 use super::extract::{QueryPairs, SubmissionBody, parse_id};
-use super::openapi::{IdempotencyHeader, ListErrors, MonitorErrors, PreviewErrors, ReadErrors};
+use super::openapi::{
+    BacktestErrors, IdempotencyHeader, ListErrors, MonitorErrors, PreviewErrors, ReadErrors,
+};
 use super::scans::{
     find_tenant, idempotency_key, next_page_link, replayable_response, request_context,
     submit_context,
 };
-use crate::commands::CommandError;
+use crate::commands::{CommandError, RequestContext};
 use crate::contract::monitors::{
     Backtest, BacktestQuery, Monitor, MonitorPage, MonitorPatch, MonitorPreview, MonitorRequest,
     MonitorsQuery, SlotPage, SlotsQuery,
@@ -90,7 +93,7 @@ pub(super) async fn preview(
 #[utoipa::path(
     post, path = "/v1/monitors/backtest", operation_id = "backtest_monitor", tag = "Monitors", request_body = MonitorRequest,
     params(BacktestQuery),
-    responses((status = 200, description = "What the monitor would have done", body = Backtest), PreviewErrors)
+    responses((status = 200, description = "What the monitor would have done", body = Backtest), BacktestErrors)
 )]
 pub(super) async fn backtest(
     State(app): State<AppState>,
@@ -102,12 +105,29 @@ pub(super) async fn backtest(
     let body = submission.into_body();
     let context = request_context(&app, &caller)?;
     let query = BacktestQuery::from_query(pairs.iter())?;
-    let _permits = app.concurrency.heavy(&caller.key).await?;
-    let (history, days) = (app.history_pool()?, query.days_or_default());
-    let guard = app.webhook_guard();
-    Ok(Json(
-        monitors::backtest::backtest(context, history, guard, &body, days).await?,
-    ))
+    Ok(Json(app.backtest(context, &body, &query).await?))
+}
+
+impl AppState {
+    /// Replays a monitor, for the API and the dashboard.
+    ///
+    /// # Errors
+    /// Those of [`monitors::backtest`]; 429 or 503 while other backtests hold the permits.
+    pub(crate) async fn backtest(
+        &self,
+        context: RequestContext<'_>,
+        body: &Map<String, Value>,
+        query: &BacktestQuery,
+    ) -> Result<Backtest, ApiError> {
+        self.record_acceptance(context.key).await;
+        // First, because anybody can invent a key.
+        let tenant = monitors::backtest::accepted_tenant(context).await?;
+        let _permits = self.concurrency.backtest(context.key).await?;
+        let (history, days) = (self.history_pool()?, query.days_or_default());
+        let guard = self.webhook_guard();
+        let caller = (context, tenant);
+        Ok(monitors::backtest::backtest(caller, history, guard, body, days).await?)
+    }
 }
 
 /// List monitors

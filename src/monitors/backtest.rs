@@ -1,6 +1,9 @@
 //! Backtests a monitor: what its rules would have reported in the past days, by the caller's own
 //! stored prices (monitors.md, rules 80 to 83). No call, and nothing is stored.
 //!
+//! Its searches are counted before any is planned. Each day is planned twice, first for its searches
+//! and requests, then for its evaluation, and dropped, so that one plan is in memory at a time.
+//!
 //! Here: the slots, their searches and requests, and the limits. Not here: the prices of past days
 //! (`history::replay`) and the rules (`alerts`).
 
@@ -24,33 +27,63 @@ use crate::contract::monitors::{Backtest, BacktestCeiling, BacktestDays, Rule};
 use crate::contract::scans::RequestRange;
 use crate::contract::{Endpoint, FieldValue as _, ValidationError, ValidationErrors};
 use crate::db;
+use crate::history::Subject;
 use crate::history::past_prices::PastError;
 use crate::history::replay::{ReplayedPrice, ReplayedSearch, replay};
+use crate::ids::TenantId;
 use crate::scans::cells::PlannedCells;
-use crate::scans::plan::{earliest_today, plan};
+use crate::scans::plan::{ScanPlan, count_items, earliest_today, plan, with_permit};
 use crate::scans::preview;
+use crate::tenants::acceptance::NotAccepted;
+use crate::tenants::store::acceptance::is_accepted;
 use crate::webhooks::Guard;
 
 /// The most searches of the first runs of all days: a year of 270 searches a day.
 const MAX_SEARCHES: usize = 100_000;
-/// The longest time for planning the runs.
-const MAX_PLANNING: Duration = Duration::from_secs(10);
+/// The longest time for planning them once. Without optimization it takes ten times as long.
+const MAX_PLANNING: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
 /// The longest time for reading the history.
 const MAX_READING: Duration = Duration::from_secs(10);
 
+/// What decides the slots, searches and rules of a monitor.
+struct ReplayedMonitor {
+    schedule: Schedule,
+    rules: Vec<Rule>,
+    ceiling: Option<u32>,
+    scan: Map<String, Value>,
+}
+
 /// The run of a slot.
 struct PlannedRun {
-    cells: PlannedCells,
     requests: RequestRange,
     /// The requests that must be left of a month.
     needed: u32,
+    /// Of no day yet.
+    searches: Vec<ReplayedSearch>,
+}
+
+impl PlannedRun {
+    fn of(plan: &ScanPlan, rules: &[Rule]) -> Self {
+        let subjects = plan.items.iter().filter_map(Subject::of);
+        let searches = subjects.map(|subject| ReplayedSearch {
+            series: subject.series.key,
+            first_date: subject.first_date,
+            last_date: subject.last_date,
+            day: Date::ZERO,
+            by_name: subject.series.endpoint == Endpoint::HotelsByName,
+        });
+        Self {
+            requests: preview::requests_with(plan, most_confirmations(rules, plan)),
+            needed: monthly_limit::requests_needed(plan),
+            searches: searches.collect(),
+        }
+    }
 }
 
 /// The first slot of a day that has a run.
 struct ReplayedDay {
     slot: Timestamp,
-    day: Date,
-    planned: Arc<PlannedRun>,
+    searches: usize,
 }
 
 /// The slots of a time, and the first run of each day of UTC.
@@ -58,166 +91,235 @@ struct ReplayedSlots {
     slots: u32,
     runs: u32,
     days: Vec<ReplayedDay>,
+    /// The searches of these days, in their order.
+    searches: Vec<ReplayedSearch>,
+    /// The slots whose scan could not be planned.
+    failed: Vec<BacktestCeiling>,
     months: ReplayedMonths,
 }
 
-/// Replays a monitor on the last `days`. The history is read from `history`, the primary database or
-/// its replica.
+/// The caller's tenant. Only a caller whose key a marketplace has accepted has stored prices.
+///
+/// # Errors
+/// `NotAccepted` for any other caller.
+pub async fn accepted_tenant(context: RequestContext<'_>) -> Result<TenantId, CommandError> {
+    // Never committed: finding a tenant may renew its fingerprint, and a backtest stores nothing.
+    let mut tx = db::begin(context.pool).await?;
+    if let Some(tenant) = context.find_tenant(&mut tx).await?
+        && is_accepted(&mut *tx, tenant).await?
+    {
+        return Ok(tenant);
+    }
+    Err(NotAccepted::Required.into())
+}
+
+/// Replays a monitor of the [`accepted_tenant`] on the last `days`. The history is read from
+/// `history`, the primary database or its replica.
 ///
 /// # Errors
 /// `ValidationErrors` with every error of the body, as on creation, and for `days` with too many
-/// searches.
+/// searches; `Busy` while others plan.
 pub async fn backtest(
-    context: RequestContext<'_>,
+    (context, tenant): (RequestContext<'_>, TenantId),
     history: &PgPool,
     guard: Guard,
     body: &Map<String, Value>,
     days: BacktestDays,
 ) -> Result<Backtest, CommandError> {
     let now = context.now;
-    let monitor = validate(body.clone(), guard, now).await?;
     let age = SignedDuration::from_hours(24 * i64::from(days.get()));
     let since = now.checked_sub(age).unwrap_or(Timestamp::MIN);
-    let rules = monitor.request.alerts.as_ref();
-    let rules: Vec<Rule> = rules.map_or_else(Vec::new, |rules| rules.as_slice().to_vec());
+    let ValidatedMonitor {
+        request, schedule, ..
+    } = validate(body.clone(), guard, now).await?;
     let scan = body.get("scan").and_then(Value::as_object);
-    let scan = scan.cloned().unwrap_or_default();
-    let until = Instant::now() + MAX_PLANNING;
-    let planned =
-        tokio::task::spawn_blocking(move || replayed_slots(&monitor, &scan, (since, now), until));
-    let planned = match planned.await {
-        Ok(planned) => planned.map_err(|expected| too_many(days, &expected))?,
-        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-    };
+    let monitor = Arc::new(ReplayedMonitor {
+        schedule,
+        rules: request.rules().to_vec(),
+        ceiling: request.max_requests_per_month.map(|max| max.get()),
+        scan: scan.cloned().unwrap_or_default(),
+    });
+    let replayed = Arc::clone(&monitor);
+    let planned = with_permit(move || replayed_slots(replayed, (since, now))).await?;
     let ReplayedSlots {
         slots,
         runs,
         days: replayed,
+        searches,
+        failed,
         months,
-    } = planned;
-    let replay = RuleReplay::new(rules);
-    let prices = read_prices(context, history, &replay, &replayed, days).await?;
-    let evaluate = move || evaluate(replay, &replayed, prices);
-    let evaluated = match tokio::task::spawn_blocking(evaluate).await {
-        Ok(evaluated) => evaluated,
-        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-    };
+    } = planned.map_err(|expected| refused_days(days, &expected))?;
+    let rules = RuleReplay::new(monitor.rules.clone());
+    let mut snapshot = db::snapshot(history.acquire().await?).await?;
+    let until = Instant::now() + MAX_READING;
+    let prices = replay(&mut snapshot, tenant, &rules.question(), &searches, until).await;
+    drop((searches, snapshot));
+    let prices = prices.map_err(|error| match error {
+        PastError::Database(error) => CommandError::from(error),
+        PastError::OutOfTime => {
+            refused_days(days, "fewer days; reading their history took too long").into()
+        }
+    })?;
+    let evaluated = evaluate(rules, monitor, replayed, prices).await?;
     Ok(Backtest {
         since,
         until: now,
         slots,
         runs,
+        failed,
         monthly_ceiling: months.refused,
         requests: months.requests,
         ..evaluated
     })
 }
 
-fn too_many(days: BacktestDays, expected: &str) -> ValidationErrors {
+fn refused_days(days: BacktestDays, expected: &str) -> ValidationErrors {
     ValidationError::new("days", &days.to_value(), expected).into()
 }
 
-/// Decides the slots of a time in their order, until an instant. `Err`: what is expected of `days`.
+/// Decides the slots of a time in their order. `Err`: what is expected of `days`.
 fn replayed_slots(
-    monitor: &ValidatedMonitor,
-    scan: &Map<String, Value>,
+    monitor: Arc<ReplayedMonitor>,
     (since, now): (Timestamp, Timestamp),
-    until: Instant,
 ) -> Result<ReplayedSlots, String> {
-    let ValidatedMonitor { schedule, .. } = monitor;
-    let ceiling = monitor.request.max_requests_per_month.as_ref();
-    let mut plans = DailyPlans::new(monitor, scan);
+    let schedule = &monitor.schedule;
+    let slots = || schedule.slots_after(since).take_while(|slot| *slot <= now);
+    check_count(&monitor, slots())?;
+    let until = Instant::now() + MAX_PLANNING;
+    let mut plans = DailyPlans::new(Arc::clone(&monitor), |plan, _| {
+        PlannedRun::of(plan, &monitor.rules)
+    });
     let mut found = ReplayedSlots {
         slots: 0,
         runs: 0,
         days: Vec::new(),
-        months: ReplayedMonths::new(ceiling.map(|ceiling| ceiling.get())),
+        searches: Vec::new(),
+        failed: Vec::new(),
+        months: ReplayedMonths::new(monitor.ceiling),
     };
-    let (mut searches, mut days, mut planned_day) = (0_usize, 0, None);
-    for slot in schedule.slots_after(since).take_while(|slot| *slot <= now) {
+    let mut last_day = None;
+    for slot in slots() {
         found.slots += 1;
-        // Also for slots that cannot be planned, which takes as long.
         if Instant::now() > until {
             return Err("fewer days; planning their runs took too long".to_owned());
         }
-        let Some(planned) = plans.of(slot) else {
-            continue;
-        };
-        let day = slot.to_zoned(TimeZone::UTC).date();
-        if planned_day.replace(day) != Some(day) {
-            // A range with one fixed end has more dates on an earlier day. What a month's limit
-            // refuses counts too: it was planned.
-            searches += planned.cells.searches.len();
-            if searches > MAX_SEARCHES {
-                return Err(format!(
-                    "fewer days, at most {days} of them with a slot: a backtest plans {MAX_SEARCHES} searches"
-                ));
+        let planned = match plans.of(slot) {
+            Ok(planned) => planned,
+            Err(reason) => {
+                let (begin, _) = schedule.month(slot);
+                count_by_month(&mut found.failed, begin, slot, || reason.to_owned());
+                continue;
             }
-            days += 1;
-        }
-        if !found.months.begins(schedule, slot, &planned) {
+        };
+        if !found.months.begins(schedule, slot, planned) {
             continue;
         }
         found.runs += 1;
-        if found.days.last().is_some_and(|last| last.day == day) {
+        let day = day_of(slot);
+        if last_day.replace(day) == Some(day) {
             continue;
         }
-        found.days.push(ReplayedDay { slot, day, planned });
+        found.days.push(ReplayedDay {
+            slot,
+            searches: planned.searches.len(),
+        });
+        let of_day = |search: &ReplayedSearch| ReplayedSearch { day, ..*search };
+        found.searches.extend(planned.searches.iter().map(of_day));
     }
     found.months.close();
     Ok(found)
 }
 
-/// Plans the runs of slots: once for all slots with the same dates.
-struct DailyPlans<'a> {
-    monitor: &'a ValidatedMonitor,
-    scan: &'a Map<String, Value>,
-    last: Option<LastPlan>,
+fn day_of(slot: Timestamp) -> Date {
+    slot.to_zoned(TimeZone::UTC).date()
 }
 
-/// The date of the last slot, its scan, and its run if one could be planned.
-struct LastPlan {
+/// Checks how many searches the days of these slots have before any is planned, also those that
+/// cannot be planned or that the limit of a month refuses. `Err`: what is expected of `days`.
+fn check_count(
+    monitor: &ReplayedMonitor,
+    slots: impl Iterator<Item = Timestamp>,
+) -> Result<(), String> {
+    let (mut searches, mut days, mut last_day) = (0_usize, 0, None);
+    for slot in slots {
+        let day = day_of(slot);
+        if last_day.replace(day) == Some(day) {
+            continue;
+        }
+        // A range with one fixed end has more dates on an earlier day.
+        let scan = resolve_dates(&monitor.scan, monitor.schedule.date(slot));
+        searches = searches.saturating_add(count_items(&scan, earliest_today(slot)));
+        if searches > MAX_SEARCHES {
+            return Err(format!(
+                "fewer days, at most {days} of them with a slot: a backtest plans {MAX_SEARCHES} searches"
+            ));
+        }
+        days += 1;
+    }
+    Ok(())
+}
+
+/// Plans the runs of slots: once for all slots with the same dates. Only the last one is kept.
+struct DailyPlans<F, T> {
+    monitor: Arc<ReplayedMonitor>,
+    of_plan: F,
+    last: Option<LastPlan<T>>,
+}
+
+/// The date of the last slot, its scan, and what its plan gave or why there is none.
+struct LastPlan<T> {
     date: Date,
     scan: Map<String, Value>,
-    planned: Option<Arc<PlannedRun>>,
+    planned: Result<T, String>,
 }
 
-impl<'a> DailyPlans<'a> {
-    const fn new(monitor: &'a ValidatedMonitor, scan: &'a Map<String, Value>) -> Self {
+impl<T, F: Fn(&ScanPlan, &Map<String, Value>) -> T> DailyPlans<F, T> {
+    const fn new(monitor: Arc<ReplayedMonitor>, of_plan: F) -> Self {
         Self {
             monitor,
-            scan,
+            of_plan,
             last: None,
         }
     }
 
-    fn of(&mut self, slot: Timestamp) -> Option<Arc<PlannedRun>> {
+    fn of(&mut self, slot: Timestamp) -> Result<&T, &str> {
         let date = self.monitor.schedule.date(slot);
-        if let Some(last) = self.last.as_ref().filter(|last| last.date == date) {
-            return last.planned.clone();
-        }
-        let scan = resolve_dates(self.scan, date);
-        let same = self.last.take().filter(|last| last.scan == scan);
-        let planned = same.and_then(|last| last.planned);
-        let planned = planned.or_else(|| self.plan(slot).map(Arc::new));
-        self.last = Some(LastPlan {
+        let scan = resolve_dates(&self.monitor.scan, date);
+        let last = self.last.take();
+        let planned = match last.filter(|last| last.date == date || last.scan == scan) {
+            Some(same) => same.planned,
+            None => self.plan(slot),
+        };
+        let last = self.last.insert(LastPlan {
             date,
             scan,
-            planned: planned.clone(),
+            planned,
         });
-        planned
+        last.planned.as_ref().map_err(String::as_str)
     }
 
-    fn plan(&self, slot: Timestamp) -> Option<PlannedRun> {
-        let body = run_request(self.scan, &self.monitor.schedule, slot);
-        let plan = plan(&body, earliest_today(slot)).ok()?;
-        let rules = self.monitor.request.alerts.as_ref();
-        let rules = rules.map_or(&[][..], |rules| rules.as_slice());
-        Some(PlannedRun {
-            requests: preview::requests_with(&plan, most_confirmations(rules, &plan)),
-            needed: monthly_limit::requests_needed(&plan),
-            cells: PlannedCells::of(&plan, &body),
-        })
+    fn plan(&self, slot: Timestamp) -> Result<T, String> {
+        let body = run_request(&self.monitor.scan, &self.monitor.schedule, slot);
+        let plan = plan(&body, earliest_today(slot));
+        let plan = plan.map_err(|errors| errors.prefix("scan").to_string())?;
+        Ok((self.of_plan)(&plan, &body))
+    }
+}
+
+/// Counts a slot without a run: by months, each with the reason of the first.
+fn count_by_month(
+    months: &mut Vec<BacktestCeiling>,
+    begin: Timestamp,
+    slot: Timestamp,
+    reason: impl FnOnce() -> String,
+) {
+    match months.last_mut().filter(|first| first.slot >= begin) {
+        Some(first) => first.slots += 1,
+        None => months.push(BacktestCeiling {
+            slot,
+            slots: 1,
+            reason: reason(),
+        }),
     }
 }
 
@@ -259,14 +361,7 @@ impl ReplayedMonths {
             .ceiling
             .map(|ceiling| monthly_limit::left_for_run(ceiling.into(), spent, run.needed));
         if let Some(Err(reason)) = left {
-            match self.refused.last_mut().filter(|first| first.slot >= begin) {
-                Some(first) => first.slots += 1,
-                None => self.refused.push(BacktestCeiling {
-                    slot,
-                    slots: 1,
-                    reason,
-                }),
-            }
+            count_by_month(&mut self.refused, begin, slot, || reason);
             return false;
         }
         self.spent.least = self.spent.least.saturating_add(run.requests.least);
@@ -285,77 +380,64 @@ impl ReplayedMonths {
     }
 }
 
-/// The prices of the searches of all days, in their order; empty for a caller without a history.
-async fn read_prices(
-    context: RequestContext<'_>,
-    history: &PgPool,
-    rules: &RuleReplay,
-    days: &[ReplayedDay],
-    asked: BacktestDays,
-) -> Result<Vec<ReplayedPrice>, CommandError> {
-    let mut tx = db::begin(context.pool).await?;
-    let tenant = context.find_tenant(&mut tx).await?;
-    // Never committed: finding a tenant may renew its fingerprint, and a backtest stores nothing.
-    tx.rollback().await?;
-    let Some(tenant) = tenant else {
-        return Ok(Vec::new());
-    };
-    let searches = days.iter().flat_map(|day| {
-        let cells = &day.planned.cells;
-        let by_name = cells.endpoint == Endpoint::HotelsByName;
-        let searches = cells.searches.iter();
-        searches.map(move |(_, subject)| ReplayedSearch {
-            series: subject.series.key,
-            first_date: subject.first_date,
-            last_date: subject.last_date,
-            day: day.day,
-            by_name,
-        })
-    });
-    let searches: Vec<_> = searches.collect();
-    let mut snapshot = db::snapshot(history.acquire().await?).await?;
-    let until = Instant::now() + MAX_READING;
-    match replay(&mut snapshot, tenant, &rules.question(), &searches, until).await {
-        Ok(prices) => Ok(prices),
-        Err(PastError::Database(error)) => Err(error.into()),
-        Err(PastError::OutOfTime) => {
-            let expected = "fewer days; reading their history took too long";
-            let fault = ValidationError::new("days", &asked.to_value(), expected);
-            Err(ValidationErrors::from(fault).into())
-        }
+/// The evaluation of the days in their order.
+struct DailyEvaluation<F> {
+    rules: RuleReplay,
+    plans: DailyPlans<F, PlannedCells>,
+    prices: std::vec::IntoIter<ReplayedPrice>,
+    searches_with_prices: usize,
+    days_with_prices: usize,
+}
+
+impl<F: Fn(&ScanPlan, &Map<String, Value>) -> PlannedCells> DailyEvaluation<F> {
+    fn evaluate(&mut self, day: &ReplayedDay) -> std::io::Result<()> {
+        let found: Vec<_> = self.prices.by_ref().take(day.searches).collect();
+        let is_priced = |found: &&ReplayedPrice| found.price.is_some() && !found.is_implausible;
+        let priced = found.iter().filter(is_priced).count();
+        self.searches_with_prices += priced;
+        self.days_with_prices += usize::from(priced > 0);
+        let cells = self.plans.of(day.slot).map_err(std::io::Error::other)?;
+        self.rules.evaluate(day.slot, cells, found)
     }
 }
 
-/// Evaluates the days in their order.
-fn evaluate(mut replay: RuleReplay, days: &[ReplayedDay], prices: Vec<ReplayedPrice>) -> Backtest {
+/// Evaluates the days, each under a planning permit of its own: others plan between them.
+async fn evaluate(
+    rules: RuleReplay,
+    monitor: Arc<ReplayedMonitor>,
+    days: Vec<ReplayedDay>,
+    prices: Vec<ReplayedPrice>,
+) -> Result<Backtest, CommandError> {
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let (mut searches, mut searches_with_prices, mut days_with_prices) = (0, 0, 0);
-    let mut prices = prices.into_iter();
+    let searches = days.iter().map(|day| day.searches).sum();
+    let evaluated_days = days.len();
+    let mut evaluation = DailyEvaluation {
+        rules,
+        plans: DailyPlans::new(monitor, PlannedCells::of),
+        prices: prices.into_iter(),
+        searches_with_prices: 0,
+        days_with_prices: 0,
+    };
     for day in days {
-        let expected = day.planned.cells.searches.len();
-        let mut found: Vec<_> = prices.by_ref().take(expected).collect();
-        found.resize_with(expected, ReplayedPrice::default);
-        let is_priced = |found: &&ReplayedPrice| found.price.is_some() && !found.is_implausible;
-        let priced = found.iter().filter(is_priced).count();
-        searches += expected;
-        searches_with_prices += priced;
-        days_with_prices += usize::from(priced > 0);
-        replay.evaluate(day.slot, &day.planned.cells, found);
+        let evaluated = with_permit(move || evaluation.evaluate(&day).map(|()| evaluation));
+        let evaluated = evaluated.await?;
+        evaluation = evaluated.map_err(|error| CommandError::Internal(error.to_string()))?;
     }
-    Backtest {
+    Ok(Backtest {
         since: Timestamp::MIN,
         until: Timestamp::MIN,
         slots: 0,
         runs: 0,
+        failed: Vec::new(),
         monthly_ceiling: Vec::new(),
-        days: count(days.len()),
-        days_with_prices: count(days_with_prices),
+        days: count(evaluated_days),
+        days_with_prices: count(evaluation.days_with_prices),
         searches: count(searches),
-        searches_with_prices: count(searches_with_prices),
+        searches_with_prices: count(evaluation.searches_with_prices),
         requests: RequestRange::default(),
         billed_requests: 0,
-        fired: count(replay.fired),
-        alerts: replay.alerts,
-        not_replayed: replay.not_replayed,
-    }
+        fired: count(evaluation.rules.fired),
+        alerts: evaluation.rules.alerts,
+        not_replayed: evaluation.rules.not_replayed,
+    })
 }

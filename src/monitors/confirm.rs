@@ -11,12 +11,17 @@ use super::schedule::Schedule;
 use super::store::{self, FirstPrice, LockedMonitor, StoredConfirmation, UnevaluatedSlot};
 use crate::commands::RequestContext;
 use crate::ids::GrantId;
+use crate::scans::cancel::cancel_refused;
 use crate::scans::confirm::{Confirming, NO_BUDGET, RequestsLeft, search_once_more};
 use crate::tenants::{self, GrantError, Keyring};
 use crate::webhooks::MonitorLock;
 
 /// The most prices of one rule that a run confirms. Those of the scope `cell` may be thousands.
 pub(super) const MAX_OF_RULE: usize = 10;
+
+/// How often a run chooses prices to confirm. A rule about the whole scan has one price at a time:
+/// if that is not found again, the next one is searched.
+pub(super) const MAX_ROUNDS: usize = 3;
 
 /// The longest pause of the caller's lane with which a confirmation begins. Alerts of the run's other
 /// rules wait too, and a quota may be exhausted for weeks.
@@ -40,13 +45,14 @@ pub(super) enum Begun {
     Refused(String),
 }
 
-/// Begins the second searches of these prices, the strongest first, in the transaction that holds
-/// the locks of the caller's keys and of the monitor.
+/// Begins the second searches of these prices, the strongest first, after those of `earlier`, in the
+/// transaction that holds the locks of the caller's keys and of the monitor.
 pub(super) async fn begin(
     lock: &mut MonitorLock<'_>,
     access: KeyAccess<'_>,
     slot: &UnevaluatedSlot,
     found: Vec<FirstPrice>,
+    earlier: Option<StoredConfirmation>,
     now: Timestamp,
 ) -> sqlx::Result<Begun> {
     let refused = |why: &str| Ok(Begun::Refused(reason(why)));
@@ -86,18 +92,35 @@ pub(super) async fn begin(
         Confirming::Refused(why) => refused(why),
         Confirming::Began { items, is_cut } => {
             let items: HashSet<_> = items.into_iter().collect();
-            let confirmation = StoredConfirmation {
-                began_at: now,
-                prices: found
-                    .into_iter()
-                    .filter(|price| items.contains(&price.item))
-                    .collect(),
-            };
+            let mut confirmation = earlier.unwrap_or_default();
+            confirmation.began_at = now;
+            confirmation.rounds += 1;
+            let searched = found.into_iter();
+            let searched = searched.filter(|price| items.contains(&price.item));
+            confirmation.prices.extend(searched);
             let cut = is_cut.then(|| reason(NO_BUDGET));
             store::record_confirmation(lock.conn(), slot, &confirmation, cut.as_deref()).await?;
             Ok(Begun::Waits)
         }
     }
+}
+
+/// Ends the run of a slot whose key the marketplace refuses, as by a cancel: its items keep their first
+/// answers. Returns why; `None`: the key is not refused any more.
+pub(super) async fn end_refused(
+    lock: &mut MonitorLock<'_>,
+    slot: &UnevaluatedSlot,
+    now: Timestamp,
+) -> sqlx::Result<Option<String>> {
+    let Some(scan) = slot.scan.filter(|_| slot.is_refused) else {
+        return Ok(None);
+    };
+    let monitor = store::locked_row(lock).await?;
+    let refusal = store::lane_refusal(lock.conn(), slot.tenant, monitor.api, None).await?;
+    if refusal.is_some() {
+        cancel_refused(lock.conn(), slot.tenant, scan, now).await?;
+    }
+    Ok(refusal.map(|why| format!("the run was ended: {why}")))
 }
 
 fn reason(why: &str) -> String {

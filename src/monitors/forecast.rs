@@ -6,7 +6,7 @@ use jiff::{Timestamp, ToSpan as _};
 use sqlx::PgConnection;
 
 use super::alerts::rule_scope;
-use super::confirm::MAX_OF_RULE;
+use super::confirm::{MAX_OF_RULE, MAX_ROUNDS};
 use super::monthly_limit;
 use super::schedule::Schedule;
 use crate::contract::monitors::{MonitorForecast, Rule, RuleScope};
@@ -52,7 +52,7 @@ pub(super) fn most_confirmations(rules: &[Rule], plan: &ScanPlan) -> u32 {
         .iter()
         .filter(|rule| rule.confirms())
         .map(|rule| match rule_scope(rule) {
-            RuleScope::Scan => 1,
+            RuleScope::Scan => MAX_ROUNDS.min(items),
             RuleScope::Cell => MAX_OF_RULE.min(items),
         });
     u32::try_from(searches.sum::<usize>().min(items)).unwrap_or(u32::MAX)

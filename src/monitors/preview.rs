@@ -37,13 +37,17 @@ pub async fn preview(
     let forecast =
         forecast::forecast(&mut tx, tenant, &schedule, &plan, rules, ceiling, now).await?;
     tx.rollback().await?;
+    let mut schedule_warnings = warnings::warnings(
+        request.schedule.cron.as_str(),
+        request.schedule.timezone.as_str(),
+        context.now,
+    );
+    if request.rules().is_empty() {
+        schedule_warnings.extend(body.get("scan").and_then(warnings::unreported_watch));
+    }
     Ok(MonitorPreview {
         next_slots: schedule.slots_after(context.now).take(SLOTS).collect(),
-        schedule_warnings: warnings::warnings(
-            request.schedule.cron.as_str(),
-            request.schedule.timezone.as_str(),
-            context.now,
-        ),
+        schedule_warnings,
         forecast,
     })
 }

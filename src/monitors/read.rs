@@ -292,10 +292,16 @@ fn to_monitor(
         .and_then(|plan| plan.next_digest(now, last))
         .map(|next| notify_at.map_or(next, |held| held.min(next)));
     let pause = row.pause.as_deref().and_then(MonitorPause::parse);
+    let mut schedule_warnings = warnings::warnings(&row.cron, &row.timezone, now);
+    if row.rules.as_array().is_none_or(Vec::is_empty)
+        && let Ok(scan) = serde_json::from_str(row.scan.0.get())
+    {
+        schedule_warnings.extend(warnings::unreported_watch(&scan));
+    }
     Monitor {
         id,
         name: row.name,
-        schedule_warnings: warnings::warnings(&row.cron, &row.timezone, now),
+        schedule_warnings,
         schedule: MonitorSchedule {
             cron: row.cron,
             timezone: row.timezone,

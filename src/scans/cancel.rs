@@ -34,6 +34,21 @@ pub async fn cancel(context: RequestContext<'_>, id: ScanId) -> Result<Scan, Com
     Ok(response)
 }
 
+/// Cancels a scan that has not ended, as its key is refused.
+pub(crate) async fn cancel_refused(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    id: ScanId,
+    now: Timestamp,
+) -> sqlx::Result<()> {
+    if let Some(mut scan) = LockedScan::lock(conn, tenant, id).await?
+        && !scan.row.status.is_ended()
+    {
+        store::cancel_scan(&mut scan, now).await?;
+    }
+    Ok(())
+}
+
 /// Cancels a scan that only its caller could resume, because its budget is spent or its key has
 /// expired; in the transaction that starts its successor. A scan that runs again is left unchanged.
 pub(crate) async fn cancel_if_stuck(

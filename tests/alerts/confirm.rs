@@ -2,6 +2,7 @@
 //! Beside each the marketplace's own ledger.
 
 mod late;
+mod next;
 mod rotation;
 mod shown;
 
@@ -832,8 +833,8 @@ async fn confirm_is_checked_and_forecast() {
     let cells = json!([{"type": "new_low", "scope": "cell", "confirm": 1}, {"type": "new_low", "confirm": 1}]);
     for (rules, max, most) in [
         (json!([{"type": "new_low", "confirm": 0}]), None, 40),
-        (json!([{"type": "new_low", "confirm": 1}]), None, 42),
-        (cells.clone(), None, 62),
+        (json!([{"type": "new_low", "confirm": 1}]), None, 46),
+        (cells.clone(), None, 66),
         (cells, Some(50), 50),
     ] {
         let mut body = dates(20, &rules);

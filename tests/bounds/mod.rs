@@ -1,5 +1,6 @@
 //! One caller cannot exhaust connections, memory or CPU for others (security.md, rules 18 to 24).
 
+mod backtests;
 mod bodies;
 mod connections;
 mod reads;

@@ -10,7 +10,7 @@ use crate::alerts::AlertTest;
 use crate::history::fixture::HistoryFixture;
 use crate::monitors::backtest::{seen, today, with_partitions};
 use crate::operation::process::run;
-use crate::support::app::KEY;
+use crate::support::app::{KEY, ring, tenant};
 
 const ROUTE: [&str; 5] = ["monitors", "backtest", "oneway", "TLV", "LHR"];
 const TIMES: [&str; 4] = ["--cron", "0 13 * * *", "--timezone", "UTC"];
@@ -104,6 +104,7 @@ async fn a_backtest_says_what_would_have_been_reported() {
 async fn a_backtest_says_why_there_is_nothing() {
     let (fixture, date) = with_prices().await;
     let other = "another-key-0123456789";
+    tenant(fixture.pool(), &ring(), other).await;
     let backtest = |key: &str, dates: &str, more: &[&str]| {
         let args = [&ROUTE[..], &[dates], more].concat();
         let home = tempfile::tempdir().unwrap();

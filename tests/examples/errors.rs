@@ -240,6 +240,9 @@ async fn conflicts(run: &mut Recorder, context: &Context) {
     run.answer("retry_scan", 409, degraded.at("id", &context.cancelled))
         .await;
     run.answer("run_monitor", 409, at(&context.busy)).await;
+    let example = run.example_of("backtest_monitor", Ask::default());
+    let unknown = example.key("sandbox-unlimited.nobody");
+    run.answer("backtest_monitor", 409, unknown).await;
 }
 
 /// A marketplace that answers garbage, one that does not answer, and one that is not asked.

@@ -147,14 +147,15 @@ async fn a_backtest_says_which_alerts_a_monitor_would_have_sent() {
     assert_eq!(answer["not_replayed"][0]["index"], 1, "{answer:#}");
     assert_eq!(array(&answer["not_replayed"]).len(), 1);
     assert_eq!(fixture.upstream.count(), calls, "no call");
-    // Another caller replays other prices: none.
+    // Another caller replays other prices, and a key that nobody has accepted has none.
     let path = "/v1/monitors/backtest?days=30";
     let body = monitor(&[date], &rules);
-    let asked = fixture
-        .app
-        .ask_as("unknown-key-0123456789", "POST", path, Some(&body))
-        .await;
-    assert_eq!(asked.expect(200).json()["days_with_prices"], 0);
+    tenant(fixture.pool(), &ring(), "third-key-0123456789").await;
+    let asked = |key| fixture.app.ask_as(key, "POST", path, Some(&body));
+    let other = asked("third-key-0123456789").await;
+    assert_eq!(other.expect(200).json()["days_with_prices"], 0);
+    let unknown = asked("unknown-key-0123456789").await;
+    assert_eq!(unknown.kind(), "409 invalid_state");
     let kept = fixture
         .app
         .get_as(KEY, "/v1/monitors")
@@ -246,6 +247,30 @@ async fn the_limit_counts_the_dates_of_a_range_with_one_fixed_end() {
         (&answer["slots"], &answer["searches"]),
         (&json!(most), &json!((272 + first) * most / 2))
     );
+}
+
+/// The end of a range was before its fixed begin on earlier days.
+#[tokio::test]
+async fn slots_whose_searches_cannot_be_planned_are_shown_with_the_reason() {
+    let fixture = HistoryFixture::open().await;
+    let first = today(&fixture).saturating_add(20.days());
+    let mut body = monitor(&[], &json!([]));
+    body["schedule"]["cron"] = json!("0 0 * * *");
+    body["scan"]["sweep"] = json!({"departure_date": {"from": first, "to": "+30d"}});
+    let answer = backtest(&fixture, 60, &body).await;
+    let failed = array(&answer["failed"]);
+    let slots: u64 = failed
+        .iter()
+        .map(|month| month["slots"].as_u64().unwrap())
+        .sum();
+    // From 10 days ago on the range has a date; the slots of today and of 10 days before it.
+    assert_eq!(
+        (&answer["slots"], &answer["runs"]),
+        (&json!(60), &json!(11))
+    );
+    assert_eq!(slots, 49, "{answer:#}");
+    let reason = failed[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("sweep.departure_date"), "{reason}");
 }
 
 /// Equal rules fire together: one is replayed, as one is evaluated after a run.

@@ -216,3 +216,31 @@ async fn a_manual_run_is_recorded_at_a_whole_second() {
         );
     }
 }
+
+/// It spends requests on each run and tells nobody.
+#[tokio::test]
+async fn a_watch_below_without_a_rule_has_a_warning() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let mut body = with(&json!({"alerts": []}));
+    body["scan"] = json!({
+        "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
+        "sweep": {"departure_date": {"from": "+30d", "to": "+49d"}},
+        "strategy": {"watch": "below", "below": 150}, "max_requests": 5
+    });
+    for (rules, expected) in [
+        (json!([]), 1),
+        (json!([{"type": "price_below", "amount": 150}]), 0),
+    ] {
+        body["alerts"] = rules;
+        let ask = |path| service.ask("POST", path, Some(&body));
+        let preview = ask("/v1/monitors/preview").await.expect(200).json();
+        let created = ask("/v1/monitors").await.expect(201).json();
+        for shown in [preview, created] {
+            let warnings = array(&shown["schedule_warnings"]);
+            assert_eq!(warnings.len(), expected, "{warnings:?}");
+            let says = |warning: &Value| warning.as_str().unwrap().contains("below 150");
+            assert!(warnings.iter().all(says), "{warnings:?}");
+        }
+    }
+}

@@ -154,9 +154,12 @@ fn describe(backtest: &Backtest, body: &Map<String, Value>) -> String {
             rule.rule_type, rule.reason
         )
     }));
-    lines.extend(backtest.monthly_ceiling.iter().map(|month| {
+    let failed = backtest.failed.iter().map(|month| ("Failed", month));
+    let limited = backtest.monthly_ceiling.iter();
+    let without_run = failed.chain(limited.map(|month| ("Limit", month)));
+    lines.extend(without_run.map(|(why, month)| {
         format!(
-            "Limit     {} without a run from {}: {}",
+            "{why:<9} {} without a run from {}: {}",
             counted(month.slots, "slot"),
             time(month.slot),
             month.reason

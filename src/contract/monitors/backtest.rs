@@ -51,6 +51,10 @@ pub struct Backtest {
     pub slots: u32,
     /// Of these slots, those that would have started a run.
     pub runs: u32,
+    /// The slots whose scan could not be planned, by months, oldest first.
+    #[serde(default)]
+    #[schema(required)]
+    pub failed: Vec<BacktestCeiling>,
     /// The slots that `max_requests_per_month` would have left without a run, by months, oldest
     /// first.
     pub monthly_ceiling: Vec<BacktestCeiling>,
@@ -75,8 +79,8 @@ pub struct Backtest {
     pub not_replayed: Vec<NotReplayed>,
 }
 
-/// The slots of a month, in the zone of the schedule, that `max_requests_per_month` would have left
-/// without a run, if each run of the month had cost the least.
+/// The slots of a month, in the zone of the schedule, that would have had no run. For the monthly
+/// limit each run of the month counts with the least that it may cost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BacktestCeiling {
     /// The first of them.

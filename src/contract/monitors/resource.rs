@@ -50,7 +50,7 @@ pub struct Monitor {
     pub name: String,
     /// When it runs.
     pub schedule: MonitorSchedule,
-    /// Unexpected effects of its cron fields.
+    /// Unexpected effects of its cron fields, and a watch for a price whose find no alert rule reports.
     #[serde(default)]
     #[schema(required = true)]
     pub schedule_warnings: Vec<String>,
@@ -129,7 +129,7 @@ pub struct HeldAlerts {
 pub struct MonitorPreview {
     /// The times of its first slots.
     pub next_slots: Vec<Timestamp>,
-    /// Unexpected effects of its cron fields.
+    /// Unexpected effects of its cron fields, and a watch for a price whose find no alert rule reports.
     pub schedule_warnings: Vec<String>,
     /// Its monthly requests and cost.
     pub forecast: MonitorForecast,

@@ -28,6 +28,8 @@ pub(in crate::http) struct StopErrors;
 pub(in crate::http) struct CommandErrors;
 /// Error responses of deleting a scan.
 pub(in crate::http) struct DeleteErrors;
+/// Error responses of a backtest.
+pub(in crate::http) struct BacktestErrors;
 /// Error responses of a preview.
 pub(in crate::http) struct PreviewErrors;
 /// Error responses of reading one resource.
@@ -66,6 +68,10 @@ impl IntoResponses for PublicErrors {
 const BAD_KEY: (ErrorType, &str) = (
     ErrorType::InvalidApiKey,
     "The key is missing, malformed, or rejected by the marketplace",
+);
+const NOT_ACCEPTED: (ErrorType, &str) = (
+    ErrorType::InvalidState,
+    "The marketplace has not accepted this key yet",
 );
 const NOT_FOUND: (ErrorType, &str) = (ErrorType::NotFound, "Unknown id, or one of another caller");
 const INTERNAL: (ErrorType, &str) = (ErrorType::Internal, "A defect of this service");
@@ -167,6 +173,24 @@ impl IntoResponses for PreviewErrors {
     }
 }
 
+impl IntoResponses for BacktestErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        let crowded = (
+            ErrorType::TooManyRequests,
+            "The caller's other backtest has not ended, or the caller exceeds its request rate",
+        );
+        error_responses(&[
+            INVALID_REQUEST,
+            BAD_KEY,
+            NOT_ACCEPTED,
+            TOO_LARGE,
+            crowded,
+            INTERNAL,
+            UNAVAILABLE,
+        ])
+    }
+}
+
 impl IntoResponses for ReadErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         error_responses(&[INVALID_REQUEST, BAD_KEY, NOT_FOUND, INTERNAL, UNAVAILABLE])
@@ -254,15 +278,11 @@ impl IntoResponses for RotationErrors {
 impl IntoResponses for LaneBoundsErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let no_lane = (ErrorType::NotFound, "Unknown lane");
-        let not_accepted = (
-            ErrorType::InvalidState,
-            "The marketplace has not accepted this key yet",
-        );
         error_responses(&[
             INVALID_REQUEST,
             BAD_KEY,
             no_lane,
-            not_accepted,
+            NOT_ACCEPTED,
             TOO_LARGE,
             INTERNAL,
             UNAVAILABLE,
@@ -272,14 +292,10 @@ impl IntoResponses for LaneBoundsErrors {
 
 impl IntoResponses for AccountSettingsErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        let not_accepted = (
-            ErrorType::InvalidState,
-            "The marketplace has not accepted this key yet",
-        );
         error_responses(&[
             INVALID_REQUEST,
             BAD_KEY,
-            not_accepted,
+            NOT_ACCEPTED,
             TOO_LARGE,
             INTERNAL,
             UNAVAILABLE,

@@ -17,7 +17,7 @@ use super::store::{self, EvaluationRecord};
 use crate::contract::monitors::{Alert, MonitorAlerts, Rule};
 use crate::db;
 use crate::ids::{MonitorId, TenantId};
-use crate::monitors::confirm::{self, Begun, KeyAccess};
+use crate::monitors::confirm::{self, Begun, KeyAccess, MAX_ROUNDS};
 use crate::monitors::store::{FirstPrice, StoredConfirmation, UnevaluatedSlot};
 use crate::scans::cells;
 use crate::webhooks::MonitorLock;
@@ -54,6 +54,7 @@ pub(in crate::monitors) async fn evaluate_slot(
         }
         Err(error) => return Err(error),
     };
+    let refusal = confirm::end_refused(lock, slot, now).await?;
     let rules = rule_key::distinct_rules(monitor.rules);
     if rules.is_empty() {
         return store::record_evaluation(lock.conn(), slot, &EvaluationRecord::default(), now)
@@ -98,8 +99,9 @@ pub(in crate::monitors) async fn evaluate_slot(
         fired_at,
     };
     // Thousands of cells for each of twenty rules would block an async thread.
-    let was_confirmed = confirmation.is_some();
-    let searched_again = confirmation.map_or_else(Vec::new, |confirmation| confirmation.prices);
+    let rounds = confirmation.as_ref().map_or(0, |done| done.rounds);
+    let searched_again = confirmation.as_ref();
+    let searched_again = searched_again.map_or_else(Vec::new, |done| done.prices.clone());
     let evaluated = tokio::task::spawn_blocking(move || {
         let evaluation = Evaluation::confirming(searched_again);
         EvaluatedRun::evaluate(&run_info, &rules, stored, run.as_ref(), until, evaluation)
@@ -118,9 +120,11 @@ pub(in crate::monitors) async fn evaluate_slot(
                 .map(|()| true);
         }
     };
-    if !was_confirmed && !evaluated.to_confirm.is_empty() {
+    if let Some(why) = refusal {
+        evaluated.record.add_failure(why);
+    } else if rounds < MAX_ROUNDS && !evaluated.to_confirm.is_empty() {
         let found = std::mem::take(&mut evaluated.to_confirm);
-        match confirm::begin(lock, access, slot, found, now).await? {
+        match confirm::begin(lock, access, slot, found, confirmation, now).await? {
             Begun::Waits => return Ok(true),
             Begun::NotEnded => return Ok(false),
             Begun::Refused(reason) => evaluated.record.add_failure(reason),

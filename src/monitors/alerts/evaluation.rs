@@ -27,7 +27,8 @@ pub(super) struct Evaluation {
     /// The number of firings of rules with `confirm` on prices that no second search has found. They
     /// have not fired, and the states are those before the run.
     pub(super) unconfirmed: usize,
-    /// The strongest of these of each rule.
+    /// The strongest of these of each rule whose prices may be searched once more: after a second
+    /// search, of the whole scan alone, the next price.
     pub(super) to_confirm: Vec<Firing>,
     confirm: ConfirmMode,
 }
@@ -71,7 +72,8 @@ impl Evaluation {
             rule,
             before,
             after: ScopeStates::new(),
-            unconfirmed: StrongestFirings::at_most(MAX_OF_RULE),
+            unconfirmed: 0,
+            to_confirm: StrongestFirings::at_most(MAX_OF_RULE),
             evaluation: self,
         };
         match (run, RuleTraits::of(rule).subject, rule_scope(rule)) {
@@ -86,10 +88,13 @@ impl Evaluation {
             }
         }
         let RuleEvaluation {
-            after, unconfirmed, ..
+            after,
+            unconfirmed,
+            to_confirm,
+            ..
         } = evaluation;
-        self.unconfirmed += unconfirmed.count;
-        self.to_confirm.extend(unconfirmed.in_order());
+        self.unconfirmed += unconfirmed;
+        self.to_confirm.extend(to_confirm.in_order());
         after
     }
 }
@@ -118,7 +123,8 @@ struct RuleEvaluation<'a> {
     rule: &'a Rule,
     before: ScopeStates,
     after: ScopeStates,
-    unconfirmed: StrongestFirings,
+    unconfirmed: usize,
+    to_confirm: StrongestFirings,
     evaluation: &'a mut Evaluation,
 }
 
@@ -255,9 +261,38 @@ impl RuleEvaluation<'_> {
             }
             Err(firing) => {
                 self.after.insert(key, firing.before.clone());
-                self.unconfirmed.add(*firing);
+                self.unconfirmed += 1;
+                if let Some(next) = self.next_to_confirm(*firing, requested_currency, run) {
+                    self.to_confirm.add(next);
+                }
             }
         }
+    }
+
+    /// The firing whose price a second search may find, after those that were not found again: of the
+    /// whole scan that on all other prices, as one date that errs in each run would hide them for good.
+    fn next_to_confirm(
+        &self,
+        firing: Firing,
+        requested_currency: &str,
+        run: Option<&RunSnapshot>,
+    ) -> Option<Firing> {
+        let ConfirmMode::Demanded(searched) = &self.evaluation.confirm else {
+            return None;
+        };
+        if searched.is_empty() {
+            return Some(firing);
+        }
+        let run = run.filter(|_| firing.cell.is_none())?;
+        let is_new = |found: &CellItem| !searched.contains_key(&found.observation.item);
+        let view = run.view_of(None, is_new);
+        let step = apply_rule(self.rule, requested_currency, &firing.before, &view);
+        let next = Firing {
+            fired: step.fired?,
+            after: step.after,
+            ..firing
+        };
+        Some(next.with_price_of(&view))
     }
 
     /// The firing if no second search has to find its price, or one has; otherwise the one that the

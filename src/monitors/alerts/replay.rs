@@ -11,20 +11,25 @@ use super::rule_key::rule_key;
 use super::rule_traits::{PastNeed, RuleTraits};
 use super::run_snapshot::RunSnapshot;
 use super::state::ScopeStates;
+use super::store::{decode_states, encode_states};
 use crate::contract::SearchStatus;
 use crate::contract::monitors::{BacktestAlert, NotReplayed, Rule, RuleScope};
 use crate::contract::scans::ItemState;
 use crate::history::past_prices::{LastAnswer, PastOfPrice, PastQuestion};
 use crate::history::replay::{ReplayedPrice, add_sentence};
 use crate::ids::ItemId;
-use crate::scans::cells::{CellItem, ItemObservation, PlannedCells, ScanCell, ScanCells};
+use crate::scans::cells::{
+    CellItem, ItemObservation, PlannedCells, PlannedSearch, ScanCell, ScanCells,
+};
 
 /// The most alerts of a backtest.
 const MAX_ALERTS: usize = 1_000;
 
 /// Rules that the stored prices can replay, and their states.
 pub(in crate::monitors) struct RuleReplay {
-    rules: Vec<(Rule, ScopeStates)>,
+    /// The states are packed, as between runs: those of twenty rules with 10,000 cells take hundreds
+    /// of megabytes.
+    rules: Vec<(Rule, Option<Vec<u8>>)>,
     pub(in crate::monitors) not_replayed: Vec<NotReplayed>,
     pub(in crate::monitors) fired: usize,
     /// Oldest first.
@@ -51,7 +56,7 @@ impl RuleReplay {
                     rule_type: rule.rule_type(),
                     reason: reason.to_owned(),
                 }),
-                None => replay.rules.push((rule, ScopeStates::new())),
+                None => replay.rules.push((rule, None)),
             }
         }
         replay
@@ -77,11 +82,16 @@ impl RuleReplay {
         slot: Timestamp,
         planned: &PlannedCells,
         prices: Vec<ReplayedPrice>,
-    ) {
+    ) -> std::io::Result<()> {
         let (run, searches) = snapshot(slot, planned, prices);
         for (rule, states) in &mut self.rules {
             let mut evaluation = Evaluation::default();
-            *states = evaluation.evaluate_rule(0, rule, std::mem::take(states), Some(&run));
+            let before = match states.take() {
+                Some(packed) => decode_states(rule, &packed)?,
+                None => ScopeStates::new(),
+            };
+            let after = evaluation.evaluate_rule(0, rule, before, Some(&run));
+            *states = Some(encode_states(&after)?);
             self.fired += evaluation.fired.count;
             for firing in evaluation.fired.in_order() {
                 if self.alerts.len() < MAX_ALERTS {
@@ -91,6 +101,7 @@ impl RuleReplay {
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -126,7 +137,7 @@ fn snapshot(
     };
     let mut all: Vec<_> = planned.cells.iter().map(cell).collect();
     let (mut past, mut searches) = (Vec::<(ItemId, PastOfPrice)>::new(), HashMap::new());
-    for (index, ((cell, subject), found)) in planned.searches.iter().zip(prices).enumerate() {
+    for (index, (search, found)) in planned.searches.iter().zip(prices).enumerate() {
         let item = ItemId::new();
         searches.insert(item, index);
         let status = if found.price.is_some() {
@@ -134,8 +145,8 @@ fn snapshot(
         } else {
             SearchStatus::Degraded
         };
-        let currency = || subject.series.currency.clone();
-        all[*cell].items.push(CellItem {
+        let currency = || search.currency.clone();
+        all[search.cell].items.push(CellItem {
             position: i32::try_from(index).unwrap_or(i32::MAX),
             observed_at: Some(slot),
             observation: ItemObservation {
@@ -172,10 +183,10 @@ fn alert<'a>(
     rule: &Rule,
     run: &RunSnapshot,
     firing: Firing,
-    search: impl Fn(ItemId) -> Option<&'a (usize, crate::history::Subject)>,
+    search: impl Fn(ItemId) -> Option<&'a PlannedSearch>,
 ) -> Option<BacktestAlert> {
     let price = firing.price?;
-    let (cell, subject) = search(run.item_of(&price))?;
+    let search = search(run.item_of(&price))?;
     let past = firing.fired.past.as_deref();
     let of_need = |need| past.filter(|_| RuleTraits::of(rule).past == Some(need));
     let mut verdict = of_need(PastNeed::Verdict).and_then(|past| past.verdict.clone());
@@ -192,9 +203,9 @@ fn alert<'a>(
         } else {
             RuleScope::Cell
         },
-        cell: run.cells.all[*cell].values.clone(),
-        first_date: subject.first_date,
-        last_date: subject.last_date,
+        cell: run.cells.all[search.cell].values.clone(),
+        first_date: search.first_date,
+        last_date: search.last_date,
         price: price.amount,
         currency: price.currency,
         threshold: firing.fired.threshold.map(|value| value.normalize()),

@@ -1,8 +1,12 @@
-//! Warnings about misleading cron expressions. Pure. A warning rejects nothing.
+//! Warnings about misleading cron expressions and watches that report nothing. Pure. A warning
+//! rejects nothing.
 
 use jiff::{SignedDuration, Timestamp};
 
+use serde_json::Value;
+
 use super::Schedule;
+use crate::contract::scans::WatchGoal;
 
 /// The number of slots checked to find the days of a schedule.
 const CHECKED_SLOTS: usize = 60;
@@ -40,6 +44,20 @@ pub fn warnings(cron: &str, zone: &str, now: Timestamp) -> Vec<String> {
         ));
     }
     warnings
+}
+
+/// The warning of a scan that watches for a price below an amount, in a monitor without rules.
+#[must_use]
+pub fn unreported_watch(scan: &Value) -> Option<String> {
+    let strategy = scan.get("strategy")?;
+    let is_below = strategy.get("watch")? == WatchGoal::Below.as_str();
+    let below = strategy.get("below")?;
+    is_below.then(|| {
+        format!(
+            "the watch looks for a price below {below}, but `alerts` has no rule, so what it finds is not \
+             reported; add {{\"type\": \"price_below\", \"amount\": {below}}}"
+        )
+    })
 }
 
 /// Whether both day fields are set and some slot is not on the given day of the week.

@@ -200,14 +200,23 @@ pub(in crate::monitors) struct UnevaluatedSlot {
     pub(in crate::monitors) kind: SlotKind,
     /// Whether the previous run had not ended.
     pub(in crate::monitors) overlap: bool,
+    /// Whether its scan has not ended because the marketplace refuses the key.
+    pub(in crate::monitors) is_refused: bool,
     pub(in crate::monitors) scan: Option<ScanId>,
 }
 
 /// The prices of a run that are searched once more (monitors.md, rule 86).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::monitors) struct StoredConfirmation {
     pub(in crate::monitors) began_at: Timestamp,
     pub(in crate::monitors) prices: Vec<FirstPrice>,
+    /// How many times prices were chosen, one after another.
+    #[serde(default = "one")]
+    pub(in crate::monitors) rounds: usize,
+}
+
+const fn one() -> usize {
+    1
 }
 
 impl StoredConfirmation {
@@ -245,20 +254,27 @@ impl TryFrom<(ItemId, String, Timestamp)> for FirstPrice {
 
 /// Slots to evaluate, round-robin over the tenants, the oldest first. A tenant with many slots
 /// delays no other tenant. Those of a caller that is being moved to another database wait for the
-/// end of the move: until then only the other database evaluates and sends.
+/// end of the move: until then only the other database evaluates and sends. With the runs that have
+/// not ended because their key is refused: after ten minutes, or when they confirm prices.
 pub(in crate::monitors) async fn unevaluated_slots(
     pool: &PgPool,
     limit: i64,
+    now: Timestamp,
 ) -> sqlx::Result<Vec<UnevaluatedSlot>> {
     let rows = sqlx::query!(
-        r#"select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id, s.outcome = 'overlap' as "overlap!"
+        r#"select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id, s.outcome = 'overlap' as "overlap!",
+                  c.finished_at is null and s.scan_id is not null as "is_refused!"
            from monitor_slots s join monitors m on m.tenant_id = s.tenant_id and m.monitor_id = s.monitor_id
                 left join scans c on c.tenant_id = s.tenant_id and c.scan_id = s.scan_id
            where s.evaluated_at is null and (s.scan_id is not null or s.outcome in ('failed', 'overlap'))
-             and (s.scan_id is null or c.finished_at is not null)
+             and (s.scan_id is null or c.finished_at is not null
+                  or (s.confirmation is not null or c.created_at < $2::timestamptz - interval '10 minutes') and exists (
+                      select from lanes l where l.tenant_id = c.tenant_id and l.api = c.api and l.paused_until > clock_timestamp()
+                        and l.pause_reason in ('key_rejected', 'not_subscribed')))
              and m.not_before is distinct from '9999-01-01 00:00:00+00'
            order by row_number() over (partition by s.tenant_id order by s.slot), s.slot limit $1"#,
-        limit
+        limit,
+        now.to_sqlx() as _
     )
     .fetch_all(pool)
     .await?;
@@ -268,6 +284,7 @@ pub(in crate::monitors) async fn unevaluated_slots(
         slot: row.slot.to_jiff(),
         kind: row.kind,
         overlap: row.overlap,
+        is_refused: row.is_refused,
         scan: row.scan_id.map(ScanId::from),
     });
     Ok(run.collect())

@@ -58,7 +58,7 @@ impl Ticker {
         clock: impl Fn() -> Timestamp + Send + Sync,
     ) -> sqlx::Result<EvaluationPass> {
         let tally = PassTally::default();
-        let runs = by_monitor(store::unevaluated_slots(&self.pool, MAX_PER_PASS).await?);
+        let runs = by_monitor(store::unevaluated_slots(&self.pool, MAX_PER_PASS, clock()).await?);
         let evaluating =
             futures::stream::iter(runs).for_each_concurrent(MAX_CONCURRENT, async |runs| {
                 for run in runs {

@@ -9,6 +9,7 @@ mod store;
 use std::collections::HashMap;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
@@ -85,8 +86,18 @@ pub(crate) struct PlannedCells {
     pub(crate) endpoint: Endpoint,
     pub(crate) request: Map<String, Value>,
     pub(crate) cells: Vec<(String, Map<String, Value>)>,
-    /// The searches, each with the index of its cell.
-    pub(crate) searches: Vec<(usize, Subject)>,
+    /// The searches, in the order of their items.
+    pub(crate) searches: Vec<PlannedSearch>,
+}
+
+/// A search of a planned run.
+#[derive(Debug)]
+pub(crate) struct PlannedSearch {
+    /// The index of its cell.
+    pub(crate) cell: usize,
+    pub(crate) first_date: Date,
+    pub(crate) last_date: Option<Date>,
+    pub(crate) currency: String,
 }
 
 impl PlannedCells {
@@ -114,7 +125,12 @@ impl PlannedCells {
                 cells.push((key, values));
                 cells.len() - 1
             });
-            searches.push((index, subject));
+            searches.push(PlannedSearch {
+                cell: index,
+                first_date: subject.first_date,
+                last_date: subject.last_date,
+                currency: subject.series.currency,
+            });
         }
         Self {
             endpoint,

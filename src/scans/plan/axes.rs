@@ -28,6 +28,14 @@ pub(super) struct Axes {
     pub(super) unreadable: HashSet<String>,
 }
 
+impl Axes {
+    /// The number of combinations; at most `usize::MAX`.
+    pub(super) fn combinations(&self) -> usize {
+        let lengths = self.list.iter().map(|axis| axis.values.len());
+        lengths.fold(1, usize::saturating_mul)
+    }
+}
+
 /// One swept field and its values.
 pub(super) struct Axis {
     /// The field of the body that it sets.
@@ -149,6 +157,13 @@ pub(super) struct SweepContext<'a> {
 const DUPLICATE: &str = "distinct values: an equal value precedes this one";
 
 impl SweepContext<'_> {
+    /// How many searches of each combination there are.
+    pub(super) fn samples(&self) -> usize {
+        self.sweep
+            .samples
+            .map_or(1, |samples| usize::from(samples.get()))
+    }
+
     fn swept(&self, name: &str) -> Option<&SweepValue> {
         self.sweep
             .fields

@@ -37,7 +37,7 @@ pub(in crate::scans) async fn plan_new_blocking(
 ///
 /// # Errors
 /// `Busy` when no permit is free in time.
-pub(in crate::scans) async fn with_permit<T: Send + 'static>(
+pub(crate) async fn with_permit<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, CommandError> {
     let permit = plan_permit().await?;

@@ -15,8 +15,8 @@ mod strategy;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use blocking::plan_blocking;
-pub(in crate::scans) use blocking::{plan_new_blocking, with_permit};
+pub(in crate::scans) use blocking::plan_new_blocking;
+pub(crate) use blocking::{plan_blocking, with_permit};
 pub use strategy::{Asks, PlannedStrategy, QuestionPlan};
 
 use std::collections::HashSet;
@@ -184,6 +184,28 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Validati
     })
 }
 
+/// How many items planning a body checks: those of its swept values and samples; 1 of a scan that is
+/// too large, which it refuses after the first. Takes far less time than planning.
+#[must_use]
+pub(crate) fn count_items(body: &Map<String, Value>, today: Date) -> usize {
+    let endpoint = body
+        .get("endpoint")
+        .and_then(|value| ScanEndpoint::read(value).ok());
+    let (Some(endpoint), Some(Value::Object(request))) = (endpoint, body.get("request")) else {
+        return 1;
+    };
+    let (sweep, unreadable) = readable_sweep(endpoint.get(), request, body.get("sweep"));
+    let context = SweepContext {
+        endpoint: endpoint.get(),
+        request,
+        sweep: &sweep,
+        today,
+    };
+    let axes = axes::axes(&context, unreadable, &mut ValidationErrors::default());
+    let total = axes.combinations().saturating_mul(context.samples());
+    if total > MAX_ITEMS { 1 } else { total }
+}
+
 /// A watch is a budget: one request to explore, and one that verifies, at least.
 fn refuse_small_watch(scan_request: Option<&ScanRequest>, faults: &mut ValidationErrors) {
     let Some(request) =
@@ -335,15 +357,8 @@ fn combine(context: &SweepContext<'_>, axes: &Axes, faults: &mut ValidationError
     let SweepContext {
         endpoint, request, ..
     } = *context;
-    let samples = context
-        .sweep
-        .samples
-        .map_or(1, |samples| usize::from(samples.get()));
-    let combinations = axes
-        .list
-        .iter()
-        .map(|axis| axis.values.len())
-        .fold(1_usize, usize::saturating_mul);
+    let samples = context.samples();
+    let combinations = axes.combinations();
     let total = combinations.saturating_mul(samples);
     let too_large = refuse_too_large(context, axes, total, faults);
     // Unknown fields are reported once, with the first combination.

@@ -15,10 +15,9 @@ use serde_json::{Map, Value};
 use super::new_form::{BACKTEST, error_notice};
 use super::one::own;
 use super::{forecast, words};
-use crate::contract::monitors::{Backtest, BacktestAlert, BacktestQuery};
+use crate::contract::monitors::{Backtest, BacktestAlert, BacktestCeiling, BacktestQuery};
 use crate::http::AppState;
 use crate::http::error::ApiError;
-use crate::monitors::backtest::backtest;
 use crate::web::charts::{Bar, BarChart};
 use crate::web::failure::PageFailure;
 use crate::web::form::FormFields;
@@ -145,10 +144,8 @@ async fn replayed(
     days: &str,
 ) -> Result<Backtest, ApiError> {
     let query = BacktestQuery::from_query([("days", days)])?;
-    let _permits = session.heavy_read_permits().await?;
-    let (context, history) = (session.context()?, session.history_pool()?);
-    let guard = session.app().webhook_guard();
-    Ok(backtest(context, history, guard, body, query.days_or_default()).await?)
+    let context = session.context()?;
+    session.app().backtest(context, body, &query).await
 }
 
 /// The section: the days with a button, and beneath it what was replayed. `form` wraps the button in
@@ -324,6 +321,21 @@ fn compared_with(alert: &BacktestAlert) -> Markup {
     }
 }
 
+fn without_run(why: &str, months: &[BacktestCeiling]) -> Markup {
+    html! {
+        @if !months.is_empty() {
+            div class="notice warn" {
+                (why)
+                ul {
+                    @for month in months {
+                        li { b { (parts::counted(month.slots.into(), "slot")) " from " (day(month.slot).strftime("%-d %b %Y")) } ": " (month.reason) "." }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// What the replay leaves out.
 fn notes(found: &Backtest, is_watch: bool) -> Markup {
     html! {
@@ -333,16 +345,8 @@ fn notes(found: &Backtest, is_watch: bool) -> Markup {
                 ul { @for rule in &found.not_replayed { li { b { (type_name(rule.rule_type)) } ": " (rule.reason) "." } } }
             }
         }
-        @if !found.monthly_ceiling.is_empty() {
-            div class="notice warn" {
-                "The monthly limit would have left slots without a run:"
-                ul {
-                    @for month in &found.monthly_ceiling {
-                        li { b { (parts::counted(month.slots.into(), "slot")) " from " (day(month.slot).strftime("%-d %b %Y")) } ": " (month.reason) "." }
-                    }
-                }
-            }
-        }
+        (without_run("The searches of some slots cannot be planned:", &found.failed))
+        (without_run("The monthly limit would have left slots without a run:", &found.monthly_ceiling))
         @if is_watch {
             p class="hint" { "Every date with a stored price is replayed. The watch searches fewer dates in each run, so it may report less." }
         }
