@@ -365,7 +365,7 @@ async fn a_sold_out_scan_does_not_say_that_a_price_may_come() {
     let id = service
         .submit_and_complete(&fares(1), |_| SearchOutcome::Empty)
         .await;
-    let browser = Browser::sign_in(&service, KEY).await;
+    let browser = Browser::sign_in(&service, key()).await;
     let page = browser.page(&format!("/scans/{id}")).await;
     assert!(page.contains("nothing on offer"), "{page}");
     assert!(!page.contains("no price yet"), "{page}");
