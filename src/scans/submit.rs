@@ -1,6 +1,6 @@
 //! Submitting a scan: the whole of it is stored, or nothing.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
@@ -48,6 +48,7 @@ pub async fn submit(
     body: &Map<String, Value>,
     key: Option<&IdempotencyKey>,
 ) -> Result<Replayable<Scan>, CommandError> {
+    let asked_at = Instant::now();
     let idempotent = IdempotentRequest::new(PATH.to_owned(), body, key);
     if let Some(replay) = idempotent.find_response(context).await? {
         return Ok(replay);
@@ -59,6 +60,12 @@ pub async fn submit(
     let body = with_default_age(context, body).await?.into_owned();
     let plan = plan_new_blocking(body, context.now).await?;
     let mut tx = db::begin(context.pool).await?;
+    // The ages of the answers that it takes count from here: planning and a connection may have been waited for.
+    let now = context.now.saturating_add(asked_at.elapsed());
+    let context = RequestContext {
+        now: now.unwrap_or(context.now),
+        ..context
+    };
     let tenant =
         tenants::store::find_or_create(&mut tx, context.ring, context.key, context.now).await?;
     let work =

@@ -99,12 +99,13 @@ impl Sweeper {
         if !acquired.fetch_one(&mut *guard).await? {
             return Ok(());
         }
-        let now = DatabaseTime::read(&mut *guard).await?.now();
+        let time = DatabaseTime::read(&mut *guard).await?;
+        let now = time.now();
         if is_stable && is_due(self.last_worker_check, self.lease / CHECKS_PER_LEASE) {
             log_error("dead workers", self.expire_workers().await);
             self.last_worker_check = Some(Instant::now());
         }
-        log_error("waiting searches", self.settle_forgotten_waits(now).await);
+        log_error("waiting searches", self.settle_forgotten_waits(time).await);
         log_error("retries", self.release_retries(now).await);
         log_error(
             "phases",
@@ -165,7 +166,7 @@ impl Sweeper {
 
     /// Settles searches that wait for one that has ended: the process that made it settles them at
     /// once, unless it has died or a row was locked.
-    async fn settle_forgotten_waits(&self, now: Timestamp) -> sqlx::Result<()> {
+    async fn settle_forgotten_waits(&self, time: DatabaseTime) -> sqlx::Result<()> {
         let mut busy = LockedLanes::default();
         for _ in 0..MAX_ROUNDS {
             let lanes = store::forgotten_waits(&self.pool, MAX_ITEMS, &busy).await?;
@@ -173,6 +174,8 @@ impl Sweeper {
                 break;
             }
             for (tenant, api, items) in lanes {
+                // The age of an answer counts from here: an earlier lane may have been waited for.
+                let now = time.now();
                 let settled =
                     reuse::settle_shared_searches(&self.pool, tenant, &api, &items, now).await;
                 if let Err(error) = settled {
