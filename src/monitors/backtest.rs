@@ -7,7 +7,7 @@
 //! Here: the slots, their searches and requests, and the limits. Not here: the prices of past days
 //! (`history::replay`) and the rules (`alerts`).
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::civil::Date;
@@ -40,10 +40,14 @@ use crate::webhooks::Guard;
 
 /// The most searches of the first runs of all days: a year of 270 searches a day.
 const MAX_SEARCHES: usize = 100_000;
-/// The longest time for planning them once. Without optimization it takes ten times as long.
-const MAX_PLANNING: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
+/// Without optimization, planning and evaluating take ten times as long.
+const SLOWDOWN: u64 = if cfg!(debug_assertions) { 10 } else { 1 };
+/// The longest time for planning them once.
+const MAX_PLANNING: Duration = Duration::from_secs(2 * SLOWDOWN);
 /// The longest time for reading the history.
 const MAX_READING: Duration = Duration::from_secs(10);
+/// The longest time for evaluating the days, with the waits for planning permits.
+const MAX_EVALUATION: Duration = Duration::from_secs(10 * SLOWDOWN);
 
 /// What decides the slots, searches and rules of a monitor.
 struct ReplayedMonitor {
@@ -81,6 +85,7 @@ impl PlannedRun {
 }
 
 /// The first slot of a day that has a run.
+#[derive(Clone, Copy)]
 struct ReplayedDay {
     slot: Timestamp,
     searches: usize,
@@ -160,7 +165,10 @@ pub async fn backtest(
             refused_days(days, "fewer days; reading their history took too long").into()
         }
     })?;
-    let evaluated = evaluate(rules, monitor, replayed, prices).await?;
+    let until = Instant::now() + MAX_EVALUATION;
+    let evaluated = evaluate(rules, monitor, replayed, prices, until).await?;
+    let evaluated = evaluated
+        .ok_or_else(|| refused_days(days, "fewer days; evaluating their runs took too long"))?;
     Ok(Backtest {
         since,
         until: now,
@@ -401,29 +409,45 @@ impl<F: Fn(&ScanPlan, &Map<String, Value>) -> PlannedCells> DailyEvaluation<F> {
     }
 }
 
-/// Evaluates the days, each under a planning permit of its own: others plan between them.
+/// Evaluates the days until a time, each under a planning permit of its own: others plan between them.
+/// `None`: there was not enough time.
 async fn evaluate(
     rules: RuleReplay,
     monitor: Arc<ReplayedMonitor>,
     days: Vec<ReplayedDay>,
     prices: Vec<ReplayedPrice>,
-) -> Result<Backtest, CommandError> {
+    until: Instant,
+) -> Result<Option<Backtest>, CommandError> {
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let searches = days.iter().map(|day| day.searches).sum();
     let evaluated_days = days.len();
-    let mut evaluation = DailyEvaluation {
+    let evaluation = Arc::new(Mutex::new(DailyEvaluation {
         rules,
         plans: DailyPlans::new(monitor, PlannedCells::of),
         prices: prices.into_iter(),
         searches_with_prices: 0,
         days_with_prices: 0,
-    };
+    }));
     for day in days {
-        let evaluated = with_permit(move || evaluation.evaluate(&day).map(|()| evaluation));
-        let evaluated = evaluated.await?;
-        evaluation = evaluated.map_err(|error| CommandError::Internal(error.to_string()))?;
+        let evaluated = loop {
+            if Instant::now() >= until {
+                return Ok(None);
+            }
+            let evaluation = Arc::clone(&evaluation);
+            let work = move || {
+                let mut evaluation = evaluation.lock().unwrap_or_else(PoisonError::into_inner);
+                evaluation.evaluate(&day)
+            };
+            match with_permit(work).await {
+                // The days before it are not lost while others plan.
+                Err(CommandError::Busy) if Instant::now() < until => {}
+                evaluated => break evaluated?,
+            }
+        };
+        evaluated.map_err(|error| CommandError::Internal(error.to_string()))?;
     }
-    Ok(Backtest {
+    let mut evaluation = evaluation.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(Some(Backtest {
         since: Timestamp::MIN,
         until: Timestamp::MIN,
         slots: 0,
@@ -437,7 +461,38 @@ async fn evaluate(
         requests: RequestRange::default(),
         billed_requests: 0,
         fired: count(evaluation.rules.fired),
-        alerts: evaluation.rules.alerts,
-        not_replayed: evaluation.rules.not_replayed,
-    })
+        alerts: std::mem::take(&mut evaluation.rules.alerts),
+        not_replayed: std::mem::take(&mut evaluation.rules.not_replayed),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_evaluation_ends_in_time() {
+        let scan = serde_json::json!({
+            "endpoint": "flights/oneway",
+            "request": {"from_airport": "TLV", "to_airport": "LHR", "departure_date": "+30d"}
+        });
+        let monitor = Arc::new(ReplayedMonitor {
+            schedule: Schedule::parse("0 6 * * *", "UTC").unwrap(),
+            rules: Vec::new(),
+            ceiling: None,
+            scan: scan.as_object().cloned().unwrap(),
+        });
+        let day = ReplayedDay {
+            slot: "2027-01-01T06:00:00Z".parse().unwrap(),
+            searches: 0,
+        };
+        let evaluated_until = async |until| {
+            let (rules, monitor) = (RuleReplay::new(Vec::new()), Arc::clone(&monitor));
+            let evaluated = evaluate(rules, monitor, vec![day], Vec::new(), until);
+            evaluated.await.unwrap().map(|found| found.days)
+        };
+        let now = Instant::now();
+        assert_eq!(evaluated_until(now).await, None);
+        assert_eq!(evaluated_until(now + MAX_EVALUATION).await, Some(1));
+    }
 }

@@ -99,28 +99,40 @@ pub(super) async fn begin(
             let searched = searched.filter(|price| items.contains(&price.item));
             confirmation.prices.extend(searched);
             let cut = is_cut.then(|| reason(NO_BUDGET));
-            store::record_confirmation(lock.conn(), slot, &confirmation, cut.as_deref()).await?;
+            let stored = Some(&confirmation);
+            store::record_confirmation(lock.conn(), slot, stored, cut.as_deref()).await?;
             Ok(Begun::Waits)
         }
     }
 }
 
 /// Ends the run of a slot whose key the marketplace refuses, as by a cancel: its items keep their first
-/// answers. Returns why; `None`: the key is not refused any more.
+/// answers. The slot gets the reason in the same transaction, and a later pass evaluates it: calls in
+/// flight may end first, and the locks of the lane and of the scan are not held meanwhile.
 pub(super) async fn end_refused(
     lock: &mut MonitorLock<'_>,
     slot: &UnevaluatedSlot,
+    confirmation: Option<&StoredConfirmation>,
     now: Timestamp,
-) -> sqlx::Result<Option<String>> {
-    let Some(scan) = slot.scan.filter(|_| slot.is_refused) else {
-        return Ok(None);
+) -> sqlx::Result<()> {
+    let Some(scan) = slot.scan else {
+        return Ok(());
     };
     let monitor = store::locked_row(lock).await?;
     let refusal = store::lane_refusal(lock.conn(), slot.tenant, monitor.api, None).await?;
-    if refusal.is_some() {
+    let Some(why) = refusal else {
+        return Ok(());
+    };
+    let runs = store::active_runs(lock.conn(), slot.tenant, slot.monitor).await?;
+    if runs
+        .iter()
+        .any(|run| run.scan == scan && run.may_end_refused())
+    {
         cancel_refused(lock.conn(), slot.tenant, scan, now).await?;
+        let why = format!("the run was ended: {why}");
+        store::record_confirmation(lock.conn(), slot, confirmation, Some(&why)).await?;
     }
-    Ok(refusal.map(|why| format!("the run was ended: {why}")))
+    Ok(())
 }
 
 fn reason(why: &str) -> String {

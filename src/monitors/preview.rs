@@ -42,8 +42,8 @@ pub async fn preview(
         request.schedule.timezone.as_str(),
         context.now,
     );
-    if request.rules().is_empty() {
-        schedule_warnings.extend(body.get("scan").and_then(warnings::unreported_watch));
+    if let Some(scan) = body.get("scan") {
+        schedule_warnings.extend(warnings::unreported_watch(scan, body.get("alerts")));
     }
     Ok(MonitorPreview {
         next_slots: schedule.slots_after(context.now).take(SLOTS).collect(),

@@ -195,6 +195,27 @@ pub async fn failing(
     Ok((by_ids(&mut conn, ring, tenant, &ids, now).await?, total))
 }
 
+/// What a caller has paused, of monitors and scans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pauses {
+    /// The caller has paused something.
+    pub has_paused: bool,
+    /// Something else goes on.
+    pub goes_on: bool,
+}
+
+/// What a caller has paused.
+///
+/// # Errors
+/// When the database fails.
+pub async fn pauses(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Pauses> {
+    let (has_paused, goes_on) = store::pauses(pool, tenant).await?;
+    Ok(Pauses {
+        has_paused,
+        goes_on,
+    })
+}
+
 /// The monitors of these ids that exist, newest first.
 ///
 /// # Errors
@@ -293,10 +314,8 @@ fn to_monitor(
         .map(|next| notify_at.map_or(next, |held| held.min(next)));
     let pause = row.pause.as_deref().and_then(MonitorPause::parse);
     let mut schedule_warnings = warnings::warnings(&row.cron, &row.timezone, now);
-    if row.rules.as_array().is_none_or(Vec::is_empty)
-        && let Ok(scan) = serde_json::from_str(row.scan.0.get())
-    {
-        schedule_warnings.extend(warnings::unreported_watch(&scan));
+    if let Ok(scan) = serde_json::from_str(row.scan.0.get()) {
+        schedule_warnings.extend(warnings::unreported_watch(&scan, Some(&row.rules)));
     }
     Monitor {
         id,

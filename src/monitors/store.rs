@@ -15,7 +15,7 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 pub(super) use lists::{
-    LastSlot, MonitorFilter, MonitorRow, SlotRow, failing, monitor_exists, monitor_rows,
+    LastSlot, MonitorFilter, MonitorRow, SlotRow, failing, monitor_exists, monitor_rows, pauses,
     run_prices, slot_rows,
 };
 pub(super) use slots::{

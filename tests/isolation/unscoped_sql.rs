@@ -252,6 +252,16 @@ const UNBOUND: &[(&str, &str, &str)] = &[
     ),
     (
         "select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id",
+        "lanes",
+        "the tick: bound to the scan's tenant",
+    ),
+    (
+        "select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id",
+        "attempts",
+        "the tick: bound to the scan's tenant",
+    ),
+    (
+        "select s.tenant_id, s.monitor_id, s.slot, s.kind, s.scan_id",
         "scans",
         "the tick: bound to the slot's tenant",
     ),

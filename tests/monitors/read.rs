@@ -217,9 +217,9 @@ async fn a_manual_run_is_recorded_at_a_whole_second() {
     }
 }
 
-/// It spends requests on each run and tells nobody.
+/// It spends requests on each run and reports nothing, or not all.
 #[tokio::test]
-async fn a_watch_below_without_a_rule_has_a_warning() {
+async fn a_watch_below_without_a_rule_of_its_amount_has_a_warning() {
     let service = TestService::start().await;
     service.accept_key_by_steps().await;
     let mut body = with(&json!({"alerts": []}));
@@ -230,7 +230,12 @@ async fn a_watch_below_without_a_rule_has_a_warning() {
     });
     for (rules, expected) in [
         (json!([]), 1),
+        (
+            json!([{"type": "price_below", "amount": 120}, {"type": "new_low"}]),
+            1,
+        ),
         (json!([{"type": "price_below", "amount": 150}]), 0),
+        (json!([{"type": "price_below", "amount": 150.5}]), 0),
     ] {
         body["alerts"] = rules;
         let ask = |path| service.ask("POST", path, Some(&body));

@@ -14,7 +14,7 @@ use crate::cli::format::{time, zone};
 use crate::cli::question::Confirmation;
 use crate::cli::request::{HotelArgs, OnewayArgs, RoundtripArgs};
 use crate::cli::scan::{cost, read_body};
-use crate::cli::scans::subject_of;
+use crate::cli::subject::subject_of;
 use crate::cli::wrap::note;
 use crate::contract::FieldValue as _;
 use crate::contract::monitors::{MonitorPreview, Rule, RuleType};
@@ -180,9 +180,9 @@ pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
             .map(|slot| time(*slot))
             .collect();
         note!("First runs: {} ({})", slots.join(", "), zone());
-        for warning in &preview.schedule_warnings {
-            note!("Note: {warning}");
-        }
+    }
+    for warning in &preview.schedule_warnings {
+        note!("Note: {warning}");
     }
     let month = cost::request_range(preview.forecast.requests_per_month);
     let mut question = format!("Create it, for {month} a month?");

@@ -54,7 +54,6 @@ pub(in crate::monitors) async fn evaluate_slot(
         }
         Err(error) => return Err(error),
     };
-    let refusal = confirm::end_refused(lock, slot, now).await?;
     let rules = rule_key::distinct_rules(monitor.rules);
     if rules.is_empty() {
         return store::record_evaluation(lock.conn(), slot, &EvaluationRecord::default(), now)
@@ -120,9 +119,7 @@ pub(in crate::monitors) async fn evaluate_slot(
                 .map(|()| true);
         }
     };
-    if let Some(why) = refusal {
-        evaluated.record.add_failure(why);
-    } else if rounds < MAX_ROUNDS && !evaluated.to_confirm.is_empty() {
+    if rounds < MAX_ROUNDS && !evaluated.to_confirm.is_empty() {
         let found = std::mem::take(&mut evaluated.to_confirm);
         match confirm::begin(lock, access, slot, found, confirmation, now).await? {
             Begun::Waits => return Ok(true),

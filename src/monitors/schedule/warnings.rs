@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::Schedule;
+use crate::contract::monitors::RuleType;
 use crate::contract::scans::WatchGoal;
 
 /// The number of slots checked to find the days of a schedule.
@@ -46,16 +47,22 @@ pub fn warnings(cron: &str, zone: &str, now: Timestamp) -> Vec<String> {
     warnings
 }
 
-/// The warning of a scan that watches for a price below an amount, in a monitor without rules.
+/// The warning of a scan that watches for a price below an amount, unless a rule `price_below` fires
+/// on all that it finds.
 #[must_use]
-pub fn unreported_watch(scan: &Value) -> Option<String> {
+pub fn unreported_watch(scan: &Value, rules: Option<&Value>) -> Option<String> {
     let strategy = scan.get("strategy")?;
     let is_below = strategy.get("watch")? == WatchGoal::Below.as_str();
     let below = strategy.get("below")?;
-    is_below.then(|| {
+    let reports = |rule: &Value| {
+        rule["type"] == RuleType::PriceBelow.as_str() && rule["amount"].as_f64() >= below.as_f64()
+    };
+    let rules = rules.and_then(Value::as_array);
+    let is_reported = rules.is_some_and(|rules| rules.iter().any(reports));
+    (is_below && !is_reported).then(|| {
         format!(
-            "the watch looks for a price below {below}, but `alerts` has no rule, so what it finds is not \
-             reported; add {{\"type\": \"price_below\", \"amount\": {below}}}"
+            "the watch looks for a price below {below}, but no rule `price_below` in `alerts` has that amount or \
+             more, so what it finds may not be reported; add {{\"type\": \"price_below\", \"amount\": {below}}}"
         )
     })
 }
@@ -83,6 +90,27 @@ mod tests {
 
     fn warned(cron: &str) -> String {
         warnings(cron, "UTC", "2027-01-01T00:00:00Z".parse().unwrap()).join("; ")
+    }
+
+    #[test]
+    fn a_watch_has_a_warning_unless_a_rule_reports_all_it_finds() {
+        use serde_json::json;
+
+        let scan = json!({"strategy": {"watch": "below", "below": 150.5}});
+        let has_warning = |rules: &Value| unreported_watch(&scan, Some(rules)).is_some();
+        let rule = |amount: f64| json!({"type": "price_below", "amount": amount});
+        for (rules, expected) in [
+            (json!([]), true),
+            (json!([rule(120.0)]), true),
+            (json!([{"type": "new_low"}]), true),
+            (json!([rule(150.5)]), false),
+            (json!([rule(120.0), rule(200.0)]), false),
+        ] {
+            assert_eq!(has_warning(&rules), expected, "{rules}");
+        }
+        assert!(unreported_watch(&scan, None).is_some());
+        let other = json!({"strategy": {"watch": "cheapest"}});
+        assert_eq!(unreported_watch(&other, None), None);
     }
 
     #[test]

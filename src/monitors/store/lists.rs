@@ -6,8 +6,8 @@ use rust_decimal::Decimal;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use sqlx::PgConnection;
 use sqlx::types::Json;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::slots::StoredConfirmation;
@@ -145,6 +145,28 @@ pub(in crate::monitors) async fn failing(
     let total = rows.first().map_or(0, |row| row.total.unsigned_abs());
     let ids = rows.into_iter().map(|row| row.monitor_id.into());
     Ok((ids.collect(), total))
+}
+
+/// Whether the caller has paused a monitor or a scan, and whether any of them goes on. A monitor of
+/// a lane with a refused key does not; a scan that waits for its lane goes on by itself.
+pub(in crate::monitors) async fn pauses(
+    pool: &PgPool,
+    tenant: TenantId,
+) -> sqlx::Result<(bool, bool)> {
+    let row = sqlx::query!(
+        r#"select exists (select from monitors m where m.tenant_id = $1 and m.paused)
+                  or exists (select from scans s where s.tenant_id = $1 and s.finished_at is null
+                               and s.status = 'paused' and s.status_reason = 'by_caller') as "has_paused!",
+                  exists (select from monitors m where m.tenant_id = $1 and not m.paused
+                            and not exists (select from lanes l where l.tenant_id = $1 and l.api = m.api and l.paused_until > clock_timestamp()
+                                              and l.pause_reason in ('key_rejected', 'not_subscribed')))
+                  or exists (select from scans s where s.tenant_id = $1 and s.finished_at is null
+                               and s.status in ('queued', 'running')) as "goes_on!""#,
+        tenant.uuid(),
+    )
+    .fetch_one(pool)
+    .await?;
+    Ok((row.has_paused, row.goes_on))
 }
 
 /// A slot in the API.

@@ -128,6 +128,11 @@ impl ActiveRun {
         matches!(self.status, ScanStatus::Queued | ScanStatus::Running)
     }
 
+    /// Whether it may end because its key is refused: its caller has neither cancelled nor paused it.
+    pub(in crate::monitors) fn may_end_refused(&self) -> bool {
+        self.status != ScanStatus::Cancelled && self.reason != Some(PauseReason::ByCaller)
+    }
+
     /// Whether a process died in one of its searches and the outcome is not settled yet.
     pub(in crate::monitors) fn is_abandoned(&self) -> bool {
         self.is_abandoned
@@ -255,7 +260,8 @@ impl TryFrom<(ItemId, String, Timestamp)> for FirstPrice {
 /// Slots to evaluate, round-robin over the tenants, the oldest first. A tenant with many slots
 /// delays no other tenant. Those of a caller that is being moved to another database wait for the
 /// end of the move: until then only the other database evaluates and sends. With the runs that have
-/// not ended because their key is refused: after ten minutes, or when they confirm prices.
+/// not ended because their key is refused: at once when they confirm prices, else ten minutes after
+/// the last call of their lane. A call takes less than ten minutes itself.
 pub(in crate::monitors) async fn unevaluated_slots(
     pool: &PgPool,
     limit: i64,
@@ -268,9 +274,13 @@ pub(in crate::monitors) async fn unevaluated_slots(
                 left join scans c on c.tenant_id = s.tenant_id and c.scan_id = s.scan_id
            where s.evaluated_at is null and (s.scan_id is not null or s.outcome in ('failed', 'overlap'))
              and (s.scan_id is null or c.finished_at is not null
-                  or (s.confirmation is not null or c.created_at < $2::timestamptz - interval '10 minutes') and exists (
+                  or c.status <> 'cancelled' and c.status_reason is distinct from 'by_caller' and m.rules::text <> '[]' and exists (
                       select from lanes l where l.tenant_id = c.tenant_id and l.api = c.api and l.paused_until > clock_timestamp()
-                        and l.pause_reason in ('key_rejected', 'not_subscribed')))
+                        and l.pause_reason in ('key_rejected', 'not_subscribed'))
+                     and (s.confirmation is not null or c.created_at < $2::timestamptz - interval '10 minutes' and not exists (
+                      select from attempts a join scans o on o.tenant_id = a.tenant_id and o.scan_id = a.scan_id
+                      where a.tenant_id = c.tenant_id and o.api = c.api and a.started_at > $2::timestamptz - interval '20 minutes'
+                        and greatest(a.started_at, a.ended_at) > $2::timestamptz - interval '10 minutes')))
              and m.not_before is distinct from '9999-01-01 00:00:00+00'
            order by row_number() over (partition by s.tenant_id order by s.slot), s.slot limit $1"#,
         limit,
@@ -316,12 +326,12 @@ pub(in crate::monitors) async fn lock_unevaluated<'t>(
     Ok(taken.map(|confirmation| (lock, confirmation.map(|confirmation| confirmation.0))))
 }
 
-/// Records which prices of a run are searched once more; its rules are evaluated when its scan has
-/// ended again.
+/// Records which prices of a run are searched once more, and adds a reason; its rules are evaluated
+/// when its scan has ended.
 pub(in crate::monitors) async fn record_confirmation(
     conn: &mut PgConnection,
     slot: &UnevaluatedSlot,
-    confirmation: &StoredConfirmation,
+    confirmation: Option<&StoredConfirmation>,
     reason: Option<&str>,
 ) -> sqlx::Result<()> {
     sqlx::query!(
@@ -331,7 +341,7 @@ pub(in crate::monitors) async fn record_confirmation(
         slot.monitor.uuid(),
         slot.slot.to_sqlx() as _,
         slot.kind.as_str(),
-        Json(confirmation) as _,
+        confirmation.map(Json) as _,
         reason,
     )
     .execute(conn)

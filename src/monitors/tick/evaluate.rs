@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::{ERROR_PAUSE, LONGEST_SLEEP, MAX_PER_PASS, PassTally, SHORTEST_SLEEP, Ticker};
 use crate::db;
-use crate::monitors::confirm::KeyAccess;
+use crate::monitors::confirm::{self, KeyAccess};
 use crate::monitors::{alerts, store};
 use crate::tenants;
 
@@ -73,8 +73,8 @@ impl Ticker {
         })
     }
 
-    /// Evaluates a slot. `false`: it was evaluated meanwhile, another process holds the monitor, or
-    /// its scan runs again.
+    /// Evaluates a slot. `false`: it was evaluated meanwhile, another process holds the monitor, its
+    /// scan runs again, or was ended first because its key is refused.
     async fn evaluate(&self, run: &store::UnevaluatedSlot, now: Timestamp) -> sqlx::Result<bool> {
         let mut tx = db::begin(&self.pool).await?;
         // A second search seals the monitor's key, so a rotation has to wait; its lock comes first.
@@ -82,6 +82,11 @@ impl Ticker {
         let Some((mut lock, confirmation)) = store::lock_unevaluated(&mut tx, run).await? else {
             return Ok(false);
         };
+        if run.is_refused {
+            confirm::end_refused(&mut lock, run, confirmation.as_ref(), now).await?;
+            tx.commit().await?;
+            return Ok(false);
+        }
         let access = KeyAccess {
             pool: &self.pool,
             ring: &self.ring,

@@ -286,7 +286,7 @@ mod tests {
                        "sweep": {"departure_date": {"from": "+30d", "to": "+119d"}},
                        "strategy": {"watch": "below", "below": 149.5}, "max_requests": 18}),
                 json!([]),
-                [false, false],
+                [false, true],
             ),
             (
                 json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},

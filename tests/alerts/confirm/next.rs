@@ -1,13 +1,13 @@
 //! A price that is not found again hides no other: the next one is searched (monitors.md, rule 87).
 //! And a key that is refused ends the run (rule 89).
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{MOMENT, Prices, below, dates, judged};
 use crate::alerts::{AlertTest, fares};
 use crate::monitors::{tick, ticker};
-use crate::support::reply::Reply;
+use crate::support::reply::{Gate, Reply};
 
 impl AlertTest {
     /// Runs the next slot with its confirming searches, however often it chooses prices.
@@ -77,7 +77,7 @@ async fn the_next_price_is_searched_within_the_budget() {
     let mut body = dates(2, &below(200));
     // One attempt may take two requests; the last one may be missing.
     body["scan"]["max_requests"] = json!(3);
-    body["scan"]["max_attempts"] = json!(1);
+    body["scan"]["retry"] = json!({"max_attempts": 1});
     let id = test.monitor(&body).await;
     test.sell(&[&[50, 0], &[100]]);
     let before = test.upstream.count();
@@ -147,8 +147,7 @@ async fn a_refused_confirmation_ends_with_the_first_answer() {
     test.all_ended().await;
     test.tick(slot + MOMENT).await;
     test.wait_for_count(REFUSED, 1).await;
-    test.tick(slot + SignedDuration::from_mins(10)).await;
-    let shown = test.slot(&id, slot).await;
+    let shown = test.end_refused(&id, slot, 10).await;
     assert_eq!(judged(&shown), [&json!(1), &json!(1)], "{shown}");
     assert!(
         shown["reason"].as_str().unwrap().contains("key_rejected"),
@@ -162,12 +161,9 @@ async fn a_refused_confirmation_ends_with_the_first_answer() {
     test.close().await;
 }
 
-/// A key that is refused in the middle of a run: what was found is evaluated.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_run_whose_key_is_refused_is_evaluated() {
-    let test = AlertTest::open().await;
-    let rules = json!([{"type": "price_below", "amount": 200, "scope": "cell"}]);
-    let id = test.monitor(&dates(3, &rules)).await;
+/// A run with three dates, the first of which costs 150, and whose key is refused for the others.
+async fn refused_run(test: &AlertTest, rules: &Value) -> (String, Timestamp) {
+    let id = test.monitor(&dates(3, rules)).await;
     let mut calls = 0;
     test.respond_with(move |asked| {
         calls += 1;
@@ -180,17 +176,119 @@ async fn a_run_whose_key_is_refused_is_evaluated() {
     let slot = test.next_slot(&id).await;
     test.tick(slot).await;
     test.wait_for_count(REFUSED, 1).await;
+    test.wait_for_count(IN_FLIGHT, 0).await;
+    (id, slot)
+}
+
+const IN_FLIGHT: &str = "select count(*) from scan_items where worker_id is not null";
+
+impl AlertTest {
+    /// Ends the run so many minutes after its slot. Its reason is there at once; it is evaluated by
+    /// the next pass.
+    async fn end_refused(&self, id: &str, slot: Timestamp, minutes: i64) -> Value {
+        let now = slot + SignedDuration::from_mins(minutes);
+        assert_eq!(self.tick(now).await.evaluated, 0);
+        let ended = self.slot(id, slot).await;
+        assert_eq!(
+            (&ended["judged"], &ended["reason"]),
+            (&Value::Null, &json!("the run was ended: key_rejected"))
+        );
+        self.all_ended().await;
+        assert_eq!(self.tick(now + MOMENT).await.evaluated, 1);
+        self.slot(id, slot).await
+    }
+
+    /// Whether the run goes on so many minutes after its slot.
+    async fn goes_on(&self, slot: Timestamp, minutes: i64) -> bool {
+        let now = slot + SignedDuration::from_mins(minutes);
+        assert_eq!(self.tick(now).await.evaluated, 0);
+        let live = "select count(*) from scans where finished_at is null";
+        self.count(live).await == 1
+    }
+}
+
+fn below_in_cells() -> Value {
+    json!([{"type": "price_below", "amount": 200, "scope": "cell"}])
+}
+
+/// A key that is refused in the middle of a run: what was found is evaluated.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_key_is_refused_is_evaluated() {
+    let test = AlertTest::open().await;
+    let (id, slot) = refused_run(&test, &below_in_cells()).await;
     // It may be mended soon.
-    test.tick(slot + SignedDuration::from_mins(5)).await;
-    assert_eq!(test.slot(&id, slot).await["judged"], Value::Null);
-    test.tick(slot + SignedDuration::from_mins(11)).await;
-    let shown = test.slot(&id, slot).await;
+    assert!(test.goes_on(slot, 5).await);
+    let shown = test.end_refused(&id, slot, 11).await;
     assert_eq!(judged(&shown), [&json!(1), &json!(0)], "{shown}");
-    assert!(
-        shown["reason"].as_str().unwrap().contains("key_rejected"),
-        "{shown}"
-    );
+    assert_eq!(shown["reason"], "the run was ended: key_rejected");
     let alerts = test.alerts(&id).await;
     assert_eq!(alerts.len(), 1);
+    test.close().await;
+}
+
+/// The key of a run in its second hour is refused: its caller has ten minutes for another key.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_run_has_ten_minutes_for_another_key() {
+    let test = AlertTest::open().await;
+    let (id, slot) = refused_run(&test, &below_in_cells()).await;
+    // Slots of tests are in the future; so are these calls, which took two minutes.
+    let calls = "update attempts a set started_at = s.slot + interval '98 minutes', ended_at = s.slot + interval '100 minutes'
+                 from monitor_slots s where s.tenant_id = a.tenant_id and s.scan_id = a.scan_id";
+    assert!(execute!(test.pool(), calls) >= 2);
+    assert!(test.goes_on(slot, 101).await);
+    assert!(test.goes_on(slot, 109).await);
+    let shown = test.end_refused(&id, slot, 111).await;
+    assert_eq!(judged(&shown), [&json!(1), &json!(0)], "{shown}");
+    test.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_run_or_one_without_rules_waits_for_a_good_key() {
+    let test = AlertTest::open().await;
+    let (id, slot) = refused_run(&test, &below_in_cells()).await;
+    let scan = test.slot(&id, slot).await["scan_id"].clone();
+    let scan = scan.as_str().unwrap();
+    test.command(scan, "pause", &json!({})).await;
+    assert!(test.goes_on(slot, 60).await);
+    assert_eq!(test.scan(scan).await["status_reason"], "by_caller");
+    test.close().await;
+
+    let test = AlertTest::open().await;
+    let (_, slot) = refused_run(&test, &json!([])).await;
+    assert!(test.goes_on(slot, 60).await);
+    test.close().await;
+}
+
+/// A call is in flight when the run is ended: the reason is there at once, and only once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_run_is_evaluated_after_its_last_call() {
+    let test = AlertTest::open().await;
+    let id = test.monitor(&dates(2, &below_in_cells())).await;
+    let gate = Gate::closed();
+    let (held, mut calls) = (gate.clone(), 0);
+    test.respond_with(move |asked| {
+        calls += 1;
+        if calls == 1 {
+            fares(&[150], asked).gated_by(&held)
+        } else {
+            refused()
+        }
+    });
+    let slot = test.next_slot(&id).await;
+    test.tick(slot).await;
+    test.wait_for_count(REFUSED, 1).await;
+    test.wait_for_count(IN_FLIGHT, 1).await;
+    let ended = json!("the run was ended: key_rejected");
+    for minutes in [11, 12] {
+        assert!(test.goes_on(slot, minutes).await);
+        let shown = test.slot(&id, slot).await;
+        assert_eq!((&shown["judged"], &shown["reason"]), (&Value::Null, &ended));
+    }
+    gate.open();
+    test.all_ended().await;
+    test.tick(slot + SignedDuration::from_mins(13)).await;
+    let shown = test.slot(&id, slot).await;
+    assert_eq!(judged(&shown), [&json!(1), &json!(0)], "{shown}");
+    assert_eq!(shown["reason"], ended);
     test.close().await;
 }
