@@ -20,7 +20,7 @@ use super::session::Session;
 use crate::contract::monitors::{Alert, AlertPage, AlertsQuery, PriceMark, RuleState, RuleType};
 use crate::contract::scans::ParityVerdict;
 use crate::http::AppState;
-use crate::ids::{AlertId, MonitorId};
+use crate::ids::AlertId;
 use crate::monitors::alerts::read;
 
 const PATH: &str = links::ALERTS;
@@ -44,10 +44,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
         },
     };
     let monitors = match session.tenant() {
-        Some(tenant) => {
-            let ids = alerts.data.iter().filter_map(monitor_of);
-            ReportedMonitors::read(&session, tenant, ids).await?
-        }
+        Some(tenant) => ReportedMonitors::of_alerts(&session, tenant, &alerts.data).await?,
         None => ReportedMonitors::default(),
     };
     let is_filtered = filter.monitor_id.is_some() || filter.r#type.is_some();
@@ -107,11 +104,6 @@ fn empty(is_filtered: bool) -> Markup {
             a class="button primary" href="/monitors/new" { "New monitor" }
         }
     })
-}
-
-/// The monitor of a stored alert.
-fn monitor_of(stored: &Value) -> Option<MonitorId> {
-    stored.get("monitor_id")?.as_str()?.parse().ok()
 }
 
 fn table(alerts: &[Value], monitors: &ReportedMonitors) -> Markup {
@@ -202,7 +194,7 @@ fn cell_words(alert: &Alert) -> String {
     words.join(", ")
 }
 
-/// What the alert's search was of. Without its monitor only the swept values are known.
+/// What the alert's search was of. Without its search and monitor only the swept values are known.
 fn trip(alert: &Alert, monitors: &ReportedMonitors) -> String {
     monitors
         .alert_trip(alert)
@@ -225,10 +217,9 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
         Ok::<_, PageFailure>(())
     };
     drop(timeout(VERDICT_TIMEOUT, judged).await);
-    let alert: Option<Alert> = serde_json::from_value(stored).ok();
     let monitors =
-        ReportedMonitors::read(&session, tenant, alert.iter().map(|alert| alert.monitor_id))
-            .await?;
+        ReportedMonitors::of_alerts(&session, tenant, std::slice::from_ref(&stored)).await?;
+    let alert: Option<Alert> = serde_json::from_value(stored).ok();
     let title = alert.as_ref().map_or_else(|| "Alert".to_owned(), sentence);
     let body = html! {
         div class="head" {

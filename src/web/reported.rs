@@ -1,6 +1,7 @@
 //! The monitors that alerts and deliveries are of: their names, and the trips that they look at.
 
 use std::collections::HashMap;
+use std::str::FromStr;
 
 use jiff::Timestamp;
 use maud::{Markup, html};
@@ -10,15 +11,20 @@ use super::failure::PageFailure;
 use super::links;
 use super::scans as scan_pages;
 use super::session::Session;
+use crate::contract::Endpoint;
 use crate::contract::monitors::{Alert, Monitor};
-use crate::ids::{MonitorId, TenantId};
+use crate::ids::{ItemId, MonitorId, TenantId};
 use crate::monitors::read;
 use crate::monitors::relative_dates::resolve_dates;
 use crate::monitors::schedule::Schedule;
+use crate::scans;
 
-/// The monitors of one page, by their ids.
+/// The monitors of one page, and the searches of its alerts, by their ids.
 #[derive(Debug, Default)]
-pub(super) struct ReportedMonitors(HashMap<MonitorId, Monitor>);
+pub(super) struct ReportedMonitors {
+    monitors: HashMap<MonitorId, Monitor>,
+    searches: HashMap<ItemId, (Endpoint, Map<String, Value>)>,
+}
 
 impl ReportedMonitors {
     pub(super) async fn read(
@@ -33,12 +39,30 @@ impl ReportedMonitors {
         let mut conn = session.pool()?.acquire().await?;
         let found = read::by_ids(&mut conn, context.ring, tenant, &ids, context.now).await?;
         let by_id = |monitor: Monitor| (monitor.id, monitor);
-        Ok(Self(found.into_iter().map(by_id).collect()))
+        Ok(Self {
+            monitors: found.into_iter().map(by_id).collect(),
+            searches: HashMap::new(),
+        })
+    }
+
+    /// The monitors of stored alerts, and the searches that the alerts are about.
+    pub(super) async fn of_alerts(
+        session: &Session,
+        tenant: TenantId,
+        alerts: &[Value],
+    ) -> Result<Self, PageFailure> {
+        let monitors: Vec<MonitorId> = ids(alerts, "monitor_id");
+        let items: Vec<ItemId> = ids(alerts, "item_id");
+        let reported = Self::read(session, tenant, monitors).await?;
+        Ok(Self {
+            searches: scans::read::searches(session.pool()?, tenant, &items).await?,
+            ..reported
+        })
     }
 
     /// The monitor's name as a link to its page. One that was deleted meanwhile has none.
     pub(super) fn link(&self, id: MonitorId) -> Markup {
-        let name = self.0.get(&id).map(|monitor| monitor.name.as_str());
+        let name = self.monitors.get(&id).map(|monitor| monitor.name.as_str());
         html! {
             a class="clip" href=(links::monitor(id)) title=[name] { (name.unwrap_or("Monitor")) }
         }
@@ -46,16 +70,35 @@ impl ReportedMonitors {
 
     /// The route or hotel and the dates that a monitor looks at.
     pub(super) fn trip(&self, id: MonitorId) -> Option<String> {
-        let scan: Map<String, Value> = self.0.get(&id)?.scan.read().ok()?;
+        let scan: Map<String, Value> = self.monitors.get(&id)?.scan.read().ok()?;
         scan_pages::trip(&scan, &Map::new())
     }
 
-    /// The route or hotel and the dates of an alert's search.
+    /// The route or hotel and the dates of an alert's search. An alert without one, such as of a
+    /// missing price, has those of its monitor, unless that has changed since the alert's slot.
     pub(super) fn alert_trip(&self, alert: &Alert) -> Option<String> {
-        let monitor = self.0.get(&alert.monitor_id)?;
+        let search = alert.item_id.and_then(|item| self.searches.get(&item));
+        if let Some((endpoint, body)) = search {
+            let scan = [
+                ("endpoint".to_owned(), Value::from(endpoint.as_str())),
+                ("request".to_owned(), Value::from(body.clone())),
+            ];
+            let scan: Map<String, Value> = scan.into_iter().collect();
+            return scan_pages::trip(&scan, &alert.cell);
+        }
+        let monitor = self.monitors.get(&alert.monitor_id)?;
+        if monitor.updated_at > alert.slot {
+            return None;
+        }
         let scan: Map<String, Value> = monitor.scan.read().ok()?;
         scan_pages::trip(&of_run(monitor, scan, alert.slot), &alert.cell)
     }
+}
+
+/// The ids in a field of stored alerts, some of which this program may be unable to read.
+fn ids<T: FromStr>(alerts: &[Value], name: &str) -> Vec<T> {
+    let id = |alert: &Value| alert.get(name)?.as_str()?.parse::<T>().ok();
+    alerts.iter().filter_map(id).collect()
 }
 
 /// The scan with the dates of the run of a slot.

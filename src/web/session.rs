@@ -5,29 +5,32 @@
 //! came by https gets it with `Secure` and the prefix `__Host-`, under which no other host and no
 //! plain http can set it.
 
+use std::time::Duration;
+
 use axum::extract::FromRequestParts;
 use axum::http::header::{COOKIE, ORIGIN, REFERER};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use sqlx::PgPool;
+use tokio::time::timeout;
 
 use super::failure::PageFailure;
 use crate::commands::RequestContext;
-use crate::contract::monitors::MonitorsQuery;
-use crate::contract::scans::{PauseReason, Scan};
 use crate::http::auth::ApiKey;
 use crate::http::concurrency::Permit;
 use crate::http::error::ApiError;
 use crate::http::{self, AppState, Custody};
 use crate::ids::TenantId;
+use crate::monitors;
 use crate::search::CallerKey;
 use crate::tenants::BrowserSession;
-use crate::{monitors, scans};
 
 /// The cookie of a browser that came by plain http, as on this machine.
 const COOKIE_NAME: &str = "farescan_session";
 /// The cookie of a browser that came by https.
 const SECURE_COOKIE_NAME: &str = "__Host-farescan_session";
+/// A page waits this long for what its caller has paused, which it can do without.
+const PAUSES_TIMEOUT: Duration = Duration::from_secs(1);
 /// Set by the proxy that ends TLS.
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
@@ -55,20 +58,22 @@ impl Session {
         let session = opened.ok_or_else(|| PageFailure::SignedOut(return_path(parts)))?;
         let caller = app.admit_caller(session.key, is_write).await?;
         let tenant = http::find_tenant(http::request_context(app, &caller)?).await?;
-        let mut session = Self {
+        // The script's refreshes of a part of a page prefer nothing.
+        let is_whole_page = !is_write && http::prefers_html(&parts.headers);
+        let is_all_paused = match tenant.filter(|_| is_whole_page) {
+            Some(tenant) => is_all_paused(app, tenant).await,
+            None => false,
+        };
+        Ok(Self {
             app: app.clone(),
             caller,
             form_token: session.form_token,
             tenant,
-            is_all_paused: false,
-        };
-        if let Some(tenant) = tenant.filter(|_| !is_write) {
-            session.is_all_paused = is_all_paused(&session, tenant).await?;
-        }
-        Ok(session)
+            is_all_paused,
+        })
     }
 
-    /// Whether the caller has paused something, and nothing else is active.
+    /// Whether the caller has paused something, and nothing else goes on. Known for whole pages.
     pub(super) fn is_all_paused(&self) -> bool {
         self.is_all_paused
     }
@@ -142,28 +147,20 @@ impl FromRequestParts<AppState> for Session {
     }
 }
 
-async fn is_all_paused(session: &Session, tenant: TenantId) -> Result<bool, PageFailure> {
-    if has_monitor(session, tenant, "active").await? {
-        return Ok(false);
+/// Whether the caller has paused something, and nothing else goes on, as far as that can be read in
+/// [`PAUSES_TIMEOUT`].
+async fn is_all_paused(app: &AppState, tenant: TenantId) -> bool {
+    let reading = async {
+        let pool = app.read_pool()?;
+        Ok::<_, ApiError>(monitors::read::pauses(pool, tenant).await?)
+    };
+    match timeout(PAUSES_TIMEOUT, reading).await {
+        Ok(Ok(pauses)) => pauses.has_paused && !pauses.goes_on,
+        unread => {
+            tracing::info!(?unread, "a page does not say whether everything is paused");
+            false
+        }
     }
-    let live = scans::read::live(session.pool()?, tenant).await?;
-    let is_paused = |scan: &Scan| scan.status_reason == Some(PauseReason::ByCaller);
-    if live.is_empty() {
-        return has_monitor(session, tenant, "paused").await;
-    }
-    Ok(live.iter().all(is_paused))
-}
-
-/// Whether the caller has a monitor of this status.
-pub(super) async fn has_monitor(
-    session: &Session,
-    tenant: TenantId,
-    status: &str,
-) -> Result<bool, PageFailure> {
-    let query = MonitorsQuery::from_query([("status", status), ("limit", "1")])?;
-    let (pool, context) = (session.pool()?, session.context()?);
-    let page = monitors::read::monitors(pool, context.ring, tenant, &query, context.now).await?;
-    Ok(!page.data.is_empty())
 }
 
 /// The valid session of a request's cookies; `None` for none, a changed or an expired one.

@@ -3,6 +3,7 @@
 
 use farescan::contract::Endpoint;
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -137,9 +138,62 @@ async fn relay(address: &str, service: String) -> (String, JoinHandle<()>) {
     (address, relaying)
 }
 
+/// A proxy whose service is away.
+async fn refuse(address: &str) -> JoinHandle<()> {
+    let listener = TcpListener::bind(address).await.unwrap();
+    tokio::spawn(async move {
+        let mut open = JoinSet::new();
+        while let Ok((mut browser, _)) = listener.accept().await {
+            open.spawn(async move {
+                let mut request = [0; 4096];
+                let read = browser.read(&mut request).await.unwrap_or_default();
+                let answer = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+                if read > 0 {
+                    browser.write_all(answer.as_bytes()).await.ok();
+                }
+            });
+        }
+    })
+}
+
+/// Returns when its connections are closed and its address is free.
+async fn stop(task: JoinHandle<()>) {
+    task.abort();
+    task.await.ok();
+}
+
+/// What a live page says while its service is away.
+const SIGN: &str = "The service does not answer.";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_live_page_that_is_refused_stays_and_one_without_its_session_leads_to_the_login() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let id = service.submit(&fares(2)).await;
+    let target = service.url().trim_start_matches("http://").to_owned();
+    let (address, relaying) = relay("127.0.0.1:0", target.clone()).await;
+    let browser = Chromium::start(&format!("http://{address}")).await;
+    browser.sign_in().await;
+    let path = format!("/scans/{id}");
+    browser.open(&path).await;
+    browser.wait_for_count("[data-events]", 1).await;
+    stop(relaying).await;
+    let refusing = refuse(&address).await;
+    browser.wait_for_text(SIGN).await;
+    assert_eq!(browser.path().await, path);
+    assert!(browser.text().await.contains("TLV → LHR"));
+    browser.set_cookie("ended").await;
+    stop(refusing).await;
+    let (_, relaying) = relay(&address, target).await;
+    browser.wait_for_text("Marketplace key").await;
+    assert!(!browser.text().await.contains(SIGN));
+    stop(relaying).await;
+    // Its console has the requests that were refused.
+    browser.driver.quit().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_live_page_says_that_its_service_is_away() {
-    const SIGN: &str = "The service does not answer.";
     let service = TestService::start().await;
     let gate = Gate::closed();
     let wait = gate.clone();

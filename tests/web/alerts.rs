@@ -65,3 +65,40 @@ async fn an_alert_without_a_swept_value_names_its_trip() {
     assert!(list.contains(&trip), "{trip}: {list}");
     test.close().await;
 }
+
+/// Also after the monitor looks at another trip.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alert_names_the_trip_that_its_run_searched() {
+    let test = AlertTest::open().await;
+    test.respond_with(|asked| fares(&[150], asked));
+    let rules = json!([{"type": "price_below", "amount": 200, "scope": "cell"}]);
+    let id = test.monitor(&monitor(2, &rules)).await;
+    test.run(&id).await;
+    let mut scan = monitor(2, &rules)["scan"].clone();
+    scan["request"]["to_airport"] = json!("CDG");
+    test.patch(&id, &json!({"scan": scan})).await;
+    let browser = Browser::sign_in(&test, KEY).await;
+    let alert = text(&test.alerts(&id).await[0]["id"]);
+    for path in ["/alerts", &format!("/alerts/{alert}")] {
+        let page = browser.page(path).await;
+        assert!(
+            page.contains("TLV → LHR, ") && !page.contains("CDG"),
+            "{path}: {page}"
+        );
+    }
+    // Of an alert without a search only the swept values are certain.
+    execute!(
+        test.pool(),
+        "update alerts set alert = (alert::jsonb || '{\"item_id\": null}')::json"
+    );
+    execute!(
+        test.pool(),
+        "update monitors set updated_at = next_slot + interval '1 year'"
+    );
+    let list = browser.page("/alerts").await;
+    assert!(
+        list.contains("departure date ") && !list.contains("CDG"),
+        "{list}"
+    );
+    test.close().await;
+}

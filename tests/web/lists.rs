@@ -21,7 +21,7 @@ async fn a_filtered_list_counts_as_a_large_read() {
     execute!(&mut *holding, "lock table scans in access exclusive mode");
     let waits = async || {
         service
-            .count("select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'")
+            .count("select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%shown_scans%'")
             .await
             > 0
     };

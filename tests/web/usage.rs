@@ -10,6 +10,9 @@ use crate::support::reply::Reply;
 use crate::support::upstream::fare;
 use crate::support::{SearchOutcome, TestService, fares, wait_until};
 
+/// What each page says while the caller has paused everything.
+const SIGN: &str = "Everything is paused";
+
 async fn with_spend() -> TestService {
     let service = TestService::start().await;
     service
@@ -166,7 +169,6 @@ async fn one_button_pauses_every_monitor_and_scan() {
 
 #[tokio::test]
 async fn one_button_resumes_everything_and_each_page_says_that_it_is_paused() {
-    const SIGN: &str = "Everything is paused";
     let service = TestService::start().await;
     service.accept_key_by_steps().await;
     let scan = service.submit(&fares(3)).await;
@@ -182,6 +184,12 @@ async fn one_button_resumes_everything_and_each_page_says_that_it_is_paused() {
         let page = browser.page(path).await;
         assert!(page.contains(SIGN), "{path}: {page}");
     }
+    // The script asks for a part of a page again and again; that costs no look for pauses.
+    let refresh = service
+        .request("GET", "/overview")
+        .header("cookie", &browser.cookie);
+    let part = service.send(refresh).await.expect(200).text();
+    assert!(!part.contains(SIGN), "{part}");
     let page = browser.page("/usage").await;
     assert!(
         page.contains("3 searches are left in 1 scan: 3 to 6 requests"),
@@ -202,6 +210,28 @@ async fn one_button_resumes_everything_and_each_page_says_that_it_is_paused() {
     // One that goes on is enough: not everything is paused.
     service.command(&scan, "pause", &json!({})).await;
     assert!(!browser.page("/overview").await.contains(SIGN));
+}
+
+#[tokio::test]
+async fn a_refused_key_is_no_pause_of_its_caller() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let monitor = service.create_monitor(&crate::monitors::monitor()).await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    execute!(
+        service.pool(),
+        "update lanes set paused_until = 'infinity', pause_reason = 'key_rejected'"
+    );
+    assert_eq!(service.monitor(&monitor).await["status"], "paused");
+    let page = browser.page("/usage").await;
+    assert!(
+        !page.contains(SIGN) && !page.contains("resume-all"),
+        "{page}"
+    );
+    let path = format!("/v1/monitors/{monitor}/pause");
+    service.ask("POST", &path, None).await.expect(200);
+    let page = browser.page("/usage").await;
+    assert!(page.contains(SIGN) && page.contains("resume-all"), "{page}");
 }
 
 /// A service with live scans, the oldest first, and a transaction that locks the newest one. The

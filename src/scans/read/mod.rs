@@ -15,6 +15,7 @@ use sqlx::{PgConnection, PgPool};
 pub use self::changes::{Changes, MAX_EVENTS, changes};
 pub use self::export::all_items;
 pub(super) use self::rows::{decompress_bytes, decompress_json};
+pub use self::store::searches;
 pub use self::verdicts::{FoundPrice, judge_items, judge_prices};
 
 use self::rows::ItemWithAnswer;

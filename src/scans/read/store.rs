@@ -127,8 +127,11 @@ pub(super) async fn items_form(
     .await
 }
 
-/// The endpoints and bodies of some items of any scans.
-pub(super) async fn searches(
+/// The endpoints and bodies of some items of any scans. Those of deleted ones are absent.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn searches(
     pool: &PgPool,
     tenant: TenantId,
     items: &[ItemId],

@@ -18,7 +18,10 @@
 
   // Replaces every element with `data-live` by the one of the same id in the page as it is now, unless a person is using it.
   async function refresh() {
-    const response = await fetch(location.href, { headers: { accept: "text/html" } });
+    const response = await fetch(location.href, { signal: AbortSignal.timeout(30000) });
+    if (response.status === 429 || response.status >= 500) {
+      throw new Error(`the page answers ${response.status}`);
+    }
     if (!response.ok || response.redirected) {
       location.reload();
       return;
@@ -54,39 +57,57 @@
   away.setAttribute("role", "status");
   away.textContent = "The service does not answer. What is below may be out of date. This page goes on by itself when it answers.";
 
+  function showAway() {
+    if (!away.isConnected) {
+      document.getElementById("main").prepend(away);
+    }
+  }
+
   function focusable(element) {
     return [...element.querySelectorAll("a, button, summary")];
   }
 
-  // Follows the events of the path in `data-events`; at most one refresh a second, and none while one runs.
+  // At most one refresh a second, and none while one runs.
+  let updating = false, outdated = false;
+  async function update() {
+    outdated = true;
+    if (updating) {
+      return;
+    }
+    updating = true;
+    while (outdated) {
+      outdated = false;
+      const begun = performance.now();
+      try {
+        await refresh();
+      } catch {
+        // The next event tries again.
+      }
+      const pause = Math.max(1000, 3 * (performance.now() - begun));
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+    updating = false;
+  }
+
+  // Follows the events of the path in `data-events`.
   function follow(element) {
     const events = new EventSource(element.dataset.events);
-    let running = false, changed = false, silent = 0;
-    const update = async () => {
-      changed = true;
-      if (running) {
+    let silent = 0;
+    events.addEventListener("error", async () => {
+      // A stream also ends in good order, and then is there again at once.
+      if (events.readyState !== EventSource.CLOSED) {
+        silent ||= setTimeout(showAway, 4000);
         return;
       }
-      running = true;
-      while (changed) {
-        changed = false;
-        const begun = performance.now();
-        try {
-          await refresh();
-        } catch {
-          // The next event tries again.
-        }
-        const pause = Math.max(1000, 3 * (performance.now() - begun));
-        await new Promise((resolve) => setTimeout(resolve, pause));
+      // The answer was no stream, and does not say why. The page does: it is gone, it asks for the key, or it is there.
+      clearTimeout(silent);
+      try {
+        await refresh();
+        away.remove();
+      } catch {
+        showAway();
       }
-      running = false;
-    };
-    // A stream also ends in good order, and then is there again at once.
-    events.addEventListener("error", () => {
-      silent ||= setTimeout(() => document.getElementById("main").prepend(away), 4000);
-      if (events.readyState === EventSource.CLOSED) {
-        setTimeout(() => { clearTimeout(silent); follow(element); }, 5000);
-      }
+      setTimeout(() => follow(element), 5000);
     });
     events.addEventListener("open", () => {
       clearTimeout(silent);
@@ -98,7 +119,6 @@
     });
     events.addEventListener("item", update);
     events.addEventListener("reset", update);
-    document.addEventListener("toggle", update, true);
     events.addEventListener("scan", (event) => {
       update();
       if (JSON.parse(event.data).finished_at) {
@@ -266,7 +286,9 @@
   window.addEventListener("resize", markCut);
   document.addEventListener("scroll", markCut, true);
   document.addEventListener("toggle", markCut, true);
-  for (const element of document.querySelectorAll("[data-events]")) {
-    follow(element);
+  const followed = document.querySelector("[data-events]");
+  if (followed) {
+    document.addEventListener("toggle", update, true);
+    follow(followed);
   }
 })();

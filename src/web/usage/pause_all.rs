@@ -9,15 +9,15 @@ use axum::routing::post;
 use axum::{Extension, Router};
 use maud::{Markup, html};
 
-use super::pause_run::{Change, PauseReport, PauseRuns};
+use super::pause_run::{PauseOrResume, PauseReport, PauseRuns};
 use super::render;
 use crate::contract::scans::PauseReason;
 use crate::http::AppState;
-use crate::scans;
 use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm};
 use crate::web::parts::{ConfirmationPage, count, counted};
-use crate::web::session::{Session, has_monitor};
+use crate::web::session::Session;
+use crate::{monitors, scans};
 
 const PAUSE_PATH: &str = "/usage/pause-all";
 const RESUME_PATH: &str = "/usage/resume-all";
@@ -49,14 +49,15 @@ async fn resume_button(session: &Session) -> Result<Markup, PageFailure> {
     let Some(tenant) = session.tenant() else {
         return Ok(html! {});
     };
-    let live = scans::read::live(session.pool()?, tenant).await?;
+    let pool = session.pool()?;
+    if !monitors::read::pauses(pool, tenant).await?.has_paused {
+        return Ok(html! {});
+    }
+    let live = scans::read::live(pool, tenant).await?;
     let paused = live
         .iter()
         .filter(|scan| scan.status_reason == Some(PauseReason::ByCaller));
     let number = paused.clone().count() as u64;
-    if number == 0 && !has_monitor(session, tenant, "paused").await? {
-        return Ok(html! {});
-    }
     let left: u64 = paused.map(|scan| u64::from(scan.items.pending)).sum();
     let resume = ConfirmationPage {
         action: RESUME_PATH,
@@ -79,20 +80,20 @@ async fn pause_all(
     Extension(runs): Extension<PauseRuns>,
     form: SessionForm,
 ) -> Result<Response, PageFailure> {
-    change_all(&runs, form.session, Change::Pause).await
+    change_all(&runs, form.session, PauseOrResume::Pause).await
 }
 
 async fn resume_all(
     Extension(runs): Extension<PauseRuns>,
     form: SessionForm,
 ) -> Result<Response, PageFailure> {
-    change_all(&runs, form.session, Change::Resume).await
+    change_all(&runs, form.session, PauseOrResume::Resume).await
 }
 
 async fn change_all(
     runs: &PauseRuns,
     session: Session,
-    change: Change,
+    change: PauseOrResume,
 ) -> Result<Response, PageFailure> {
     let session = Arc::new(session);
     let report = match session.tenant() {
@@ -103,15 +104,15 @@ async fn change_all(
     render(&session, StatusCode::OK, &fields, &notice(&report, change)).await
 }
 
-fn notice(report: &PauseReport, change: Change) -> Markup {
+fn notice(report: &PauseReport, change: PauseOrResume) -> Markup {
     let (done, rest) = match change {
-        Change::Pause => ("paused", "may go on"),
-        Change::Resume => ("resumed", "may stay paused"),
+        PauseOrResume::Pause => ("paused", "may go on"),
+        PauseOrResume::Resume => ("resumed", "may stay paused"),
     };
     html! {
         div class="notice" role="status" {
             (counted(report.monitors, "monitor")) " and " (counted(report.scans, "scan")) " " (done) "."
-            @if change == Change::Pause { " New scans still begin." }
+            @if change == PauseOrResume::Pause { " New scans still begin." }
         }
         @if !report.failures.is_empty() || report.ended_early.is_some() {
             div class="notice bad" role="alert" {

@@ -27,7 +27,7 @@ const MAX_FAILURES: usize = 20;
 
 /// What a run does to each monitor and scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Change {
+pub(super) enum PauseOrResume {
     Pause,
     /// Of those that their caller has paused.
     Resume,
@@ -52,7 +52,7 @@ pub(super) struct PauseFailure {
 }
 
 /// A caller's run of one kind.
-type RunKey = (TenantId, Change);
+type RunKey = (TenantId, PauseOrResume);
 
 /// The runs of this process: at most one of each caller and kind.
 #[derive(Debug, Clone, Default)]
@@ -226,23 +226,27 @@ impl PauseReport {
 async fn change_monitor(
     session: &Session,
     id: MonitorId,
-    change: Change,
+    change: PauseOrResume,
 ) -> Result<bool, ApiError> {
     use monitors::control::{pause, resume};
     let context = session.context()?;
     let pace = &session.custody()?.pace;
     match change {
-        Change::Pause => was_changed(pause::pause(context, id).await),
-        Change::Resume => was_changed(resume::resume(context, pace, id, None).await),
+        PauseOrResume::Pause => was_changed(pause::pause(context, id).await),
+        PauseOrResume::Resume => was_changed(resume::resume(context, pace, id, None).await),
     }
 }
 
-async fn change_scan(session: &Session, id: ScanId, change: Change) -> Result<bool, ApiError> {
+async fn change_scan(
+    session: &Session,
+    id: ScanId,
+    change: PauseOrResume,
+) -> Result<bool, ApiError> {
     use scans::control::{pause, resume};
     let context = session.context()?;
     match change {
-        Change::Pause => was_changed(pause::pause(context, id).await),
-        Change::Resume => was_changed(resume::resume(context, id, &Map::new(), None).await),
+        PauseOrResume::Pause => was_changed(pause::pause(context, id).await),
+        PauseOrResume::Resume => was_changed(resume::resume(context, id, &Map::new(), None).await),
     }
 }
 
@@ -260,14 +264,14 @@ fn was_changed<T>(done: Result<T, CommandError>) -> Result<bool, ApiError> {
 async fn monitors_to(
     session: &Session,
     tenant: TenantId,
-    change: Change,
+    change: PauseOrResume,
 ) -> Result<Vec<MonitorId>, ApiError> {
     let status = match change {
-        Change::Pause => MonitorStatus::Active,
-        Change::Resume => MonitorStatus::Paused,
+        PauseOrResume::Pause => MonitorStatus::Active,
+        PauseOrResume::Resume => MonitorStatus::Paused,
     };
     let is_meant = |monitor: &&Monitor| {
-        change == Change::Pause || monitor.status_reason == Some(MonitorPause::ByCaller)
+        change == PauseOrResume::Pause || monitor.status_reason == Some(MonitorPause::ByCaller)
     };
     let context = session.context()?;
     let (mut found, mut cursor) = (Vec::new(), None::<String>);
@@ -290,10 +294,10 @@ async fn monitors_to(
 async fn scans_to(
     session: &Session,
     tenant: TenantId,
-    change: Change,
+    change: PauseOrResume,
 ) -> Result<Vec<ScanId>, ApiError> {
     let is_meant = |scan: &&Scan| {
-        (scan.status_reason == Some(PauseReason::ByCaller)) == (change == Change::Resume)
+        (scan.status_reason == Some(PauseReason::ByCaller)) == (change == PauseOrResume::Resume)
     };
     let mut found = Vec::new();
     for status in [ScanStatus::Queued, ScanStatus::Running, ScanStatus::Paused] {
