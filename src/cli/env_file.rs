@@ -54,27 +54,40 @@ fn variables(file: &Path) -> Result<Vec<(String, String)>, Failure> {
     let mut variables = Vec::new();
     for (number, line) in text.lines().enumerate() {
         // The line is not shown: it may hold a secret.
-        let variable = variable(line).map_err(|()| {
-            format!(
-                "{FLAG}: line {} of {} is no setting; expected NAME=value, or a comment after #",
-                number + 1,
-                file.display()
-            )
-        })?;
-        variables.extend(variable);
+        let refused = |wrong: WrongLine| {
+            let line = format!("{FLAG}: line {} of {}", number + 1, file.display());
+            match wrong {
+                WrongLine::NoSetting => {
+                    format!("{line} is no setting; expected NAME=value, or a comment after #")
+                }
+                WrongLine::IsExpanded(name) => format!(
+                    "{line}: {name} has a $ or a backslash, which a shell replaces; use single quotes, or write the value out"
+                ),
+            }
+        };
+        variables.extend(variable(line).map_err(refused)?);
     }
     Ok(variables)
 }
 
+/// Why a line is refused.
+#[derive(Debug, PartialEq, Eq)]
+enum WrongLine {
+    NoSetting,
+    /// A shell and Docker Compose would replace a part of this variable's value.
+    IsExpanded(String),
+}
+
 /// The name and value of a line; `None` for a blank line and a comment. As a shell and Docker Compose
-/// read it: quotes around the value are no part of it, and neither is a comment after it.
-fn variable(line: &str) -> Result<Option<(String, String)>, ()> {
+/// read it: quotes around the value are no part of it, and neither is a comment after it. What they
+/// would replace is refused.
+fn variable(line: &str) -> Result<Option<(String, String)>, WrongLine> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
         return Ok(None);
     }
     let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
-    let (name, value) = line.split_once('=').ok_or(())?;
+    let (name, value) = line.split_once('=').ok_or(WrongLine::NoSetting)?;
     let is_name = name
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
@@ -83,18 +96,19 @@ fn variable(line: &str) -> Result<Option<(String, String)>, ()> {
             .next()
             .is_some_and(|first| !first.is_ascii_digit());
     if !is_name || value.contains('\0') {
-        return Err(());
+        return Err(WrongLine::NoSetting);
     }
-    let value = match value.chars().next() {
-        Some(quote @ ('"' | '\'')) => {
-            let (value, rest) = value[1..].split_once(quote).ok_or(())?;
-            if !(rest.trim().is_empty() || rest.trim_start().starts_with('#')) {
-                return Err(());
-            }
-            value
-        }
-        _ => value.split(" #").next().unwrap_or_default().trim(),
+    let quote = value.chars().next().filter(|first| "\"'".contains(*first));
+    let (value, rest) = match quote {
+        Some(quote) => value[1..].split_once(quote).ok_or(WrongLine::NoSetting)?,
+        None => (value.split(" #").next().unwrap_or_default().trim(), ""),
     };
+    if quote != Some('\'') && value.contains(['$', '\\']) {
+        return Err(WrongLine::IsExpanded(name.to_owned()));
+    }
+    if !(rest.trim().is_empty() || rest.trim_start().starts_with('#')) {
+        return Err(WrongLine::NoSetting);
+    }
     Ok(Some((name.to_owned(), value.to_owned())))
 }
 
@@ -105,6 +119,8 @@ mod tests {
     #[test]
     fn a_line_is_a_setting_a_comment_or_an_error() {
         let set = |name: &str, value: &str| Ok(Some((name.to_owned(), value.to_owned())));
+        let no_setting = || Err(WrongLine::NoSetting);
+        let is_expanded = |name: &str| Err(WrongLine::IsExpanded(name.to_owned()));
         for (line, expected) in [
             ("", Ok(None)),
             ("  # A=1", Ok(None)),
@@ -114,12 +130,18 @@ mod tests {
             ("A=#1", set("A", "#1")),
             ("A='x # y' # why", set("A", "x # y")),
             ("A=\"p=q\"", set("A", "p=q")),
-            ("A", Err(())),
-            ("1A=1", Err(())),
-            ("A B=1", Err(())),
-            ("=1", Err(())),
-            ("A='x", Err(())),
-            ("A='x'y", Err(())),
+            ("A='$x\\y'", set("A", "$x\\y")),
+            ("A=1 # $x", set("A", "1")),
+            ("A=$x", is_expanded("A")),
+            ("A=x\\y", is_expanded("A")),
+            ("A=\"x$y\"", is_expanded("A")),
+            ("A=\"x\\\"y\"", is_expanded("A")),
+            ("A", no_setting()),
+            ("1A=1", no_setting()),
+            ("A B=1", no_setting()),
+            ("=1", no_setting()),
+            ("A='x", no_setting()),
+            ("A='x'y", no_setting()),
         ] {
             assert_eq!(variable(line), expected, "{line}");
         }

@@ -9,7 +9,7 @@ use crate::cli::render::{
     Calendar, CalendarDay, CellValue, Column, ListTable, MarketRow, MarketTable, Matrix,
     MatrixAxis, Text, legend,
 };
-use crate::cli::scans::subject;
+use crate::cli::subject::subject;
 use crate::cli::terminal::Screen;
 use crate::contract::scans::{Grid, GridAxis, GridCell};
 use crate::contract::{Endpoint, Item, Scan};

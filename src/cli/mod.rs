@@ -47,6 +47,7 @@ mod scans;
 mod search;
 mod serve;
 mod settings;
+mod subject;
 mod tenants;
 mod terminal;
 mod usage;

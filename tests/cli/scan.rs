@@ -468,7 +468,7 @@ async fn a_scan_of_one_search_that_was_refused_says_what_it_is() {
     assert!(
         refused
             .err
-            .contains("is paused (key_rejected): no answer yet; 1 request spent"),
+            .contains("is paused: no answer yet; 1 request spent"),
         "{refused:?}"
     );
 }

@@ -243,6 +243,26 @@ fn a_file_of_settings_is_as_good_as_the_environment() {
             && !refused.err.contains("hunter2"),
         "{refused:?}"
     );
+    for value in ["pa$word", "\"pa$word\"", "C:\\spool", "\"C:\\spool\""] {
+        fs::write(&file, format!("\nFARESCAN_SPOOL_DIR={value}\n")).unwrap();
+        let refused = show(file.to_str().unwrap());
+        assert!(
+            refused.code == Some(1)
+                && refused.err.contains("--env-file: line 2 of ")
+                && refused.err.contains(file.to_str().unwrap())
+                && refused
+                    .err
+                    .contains("FARESCAN_SPOOL_DIR has a $ or a backslash")
+                && refused
+                    .err
+                    .contains("use single quotes, or write the value out")
+                && !refused.err.contains(value),
+            "{refused:?}"
+        );
+    }
+    fs::write(&file, "FARESCAN_SPOOL_DIR='/pa$word'\n").unwrap();
+    let shown = show(file.to_str().unwrap());
+    assert!(shown.out.contains("/pa$word"), "{shown:?}");
     let missing = show("/nowhere/.env");
     assert!(
         missing.code == Some(1) && missing.err.contains("--env-file: /nowhere/.env: "),
