@@ -320,10 +320,7 @@ fn without_programs_the_error_says_how_to_install_them() {
         install.contains("install") || install.contains("add") || install.contains("pacman"),
         "{install}"
     );
-    assert!(
-        error.to_string().contains(install.as_str()),
-        "{error}"
-    );
+    assert!(error.to_string().contains(install.as_str()), "{error}");
 }
 
 #[test]

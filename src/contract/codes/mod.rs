@@ -135,7 +135,7 @@ mod tests {
         let of_currency = "the code of a currency (ISO 4217), such as \"USD\"";
         for (text, meant) in [
             ("ZZZ", ""),
-            ("XAU", ""),
+            ("XAU", "; did you mean \"XAF\" (CFA franc BEAC)?"),
             ("EUX", "; did you mean \"EUR\" (Euro)?"),
             ("hrk", "; did you mean \"EUR\" (Euro)?"),
         ] {
