@@ -15,6 +15,7 @@ mod deliveries;
 mod demo;
 mod exit;
 mod export;
+mod for_terminal;
 mod format;
 mod healthcheck;
 mod hints;

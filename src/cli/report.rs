@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use super::Failure;
 use super::client::ClientError;
 use super::exit::{CommandEnd, EndedBySignal, ExitStatus};
+use crate::visible_text::VisibleText;
 
 /// Prints a failure and returns its exit code. It prints nothing for a closed pipe, where SIGPIPE
 /// would have ended the process silently.
@@ -13,7 +14,7 @@ pub fn exit_code(failure: &Failure) -> ExitCode {
         return ExitCode::from(signal.code);
     }
     let status = exit_status(failure);
-    let message = failure.to_string();
+    let message = VisibleText::lines(failure.to_string());
     if !message.is_empty() && status != ExitStatus::ClosedPipe {
         anstream::eprintln!("farescan: {message}");
     }

@@ -172,7 +172,10 @@ async fn start(
         ..DatabaseConfig::default()
     };
     let settings = Settings {
-        http: Some(HttpConfig { listen }),
+        http: Some(HttpConfig {
+            listen,
+            trusted_proxies: Vec::new(),
+        }),
         admin: args.admin,
         limits: RateLimitConfig::default(),
         upstream,
