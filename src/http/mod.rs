@@ -75,7 +75,7 @@ pub(crate) use self::history::HistoryFile;
 use self::key_guessing::UnknownKeys;
 use self::middleware::Listener;
 use self::rate_limit::RateLimits;
-pub(crate) use self::scans::{find_tenant, request_context, submit_context};
+pub(crate) use self::scans::{request_context, submit_context};
 pub use self::serve::{serve, serve_admin};
 use self::shared_calls::SharedCalls;
 use crate::charges::{CallUsage, ChargeRecorder};
