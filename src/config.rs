@@ -41,8 +41,9 @@ impl AdminConfig {
 }
 
 fn network(text: &str) -> Result<IpNet, String> {
+    let text = text.trim();
     let address = || text.parse::<IpAddr>().map(IpNet::from);
-    text.trim().parse().or_else(|_| address()).map_err(|_| {
+    text.parse().or_else(|_| address()).map_err(|_| {
         "expected an IP address or a network, such as 10.0.0.5 or 10.0.0.0/8".to_owned()
     })
 }

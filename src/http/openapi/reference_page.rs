@@ -120,6 +120,11 @@ mod tests {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        assert_eq!(digest, "93951f1794b0463b87ab58d0557a6610075af79a9f94c2a3f261c993bc7f3913", "{} bytes", script.len());
+        assert_eq!(
+            digest,
+            "93951f1794b0463b87ab58d0557a6610075af79a9f94c2a3f261c993bc7f3913",
+            "{} bytes",
+            script.len()
+        );
     }
 }
