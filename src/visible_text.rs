@@ -131,8 +131,11 @@ pub fn visible_json(json: &str) -> Cow<'_, str> {
         visible.push_str(match escape {
             r"\n" | r"\r" | r"\t" => " ",
             r"\b" | r"\f" => r"\ufffd",
-            _ if is_hidden_escape(escape) => r"\ufffd",
-            _ => escape,
+            _ => match escaped_char(escape) {
+                Some('\n' | '\r' | '\t') => " ",
+                Some(c) if is_hidden(c) => r"\ufffd",
+                _ => escape,
+            },
         });
         rest = after;
     }
@@ -140,12 +143,12 @@ pub fn visible_json(json: &str) -> Cow<'_, str> {
     visible.into()
 }
 
-/// Whether `\u202e` stands for a hidden character.
-fn is_hidden_escape(escape: &str) -> bool {
-    let code = escape
-        .strip_prefix(r"\u")
-        .and_then(|digits| u32::from_str_radix(digits, 16).ok());
-    code.and_then(char::from_u32).is_some_and(is_hidden)
+/// What `\u202e` stands for; `None` for half of a longer character, and for other escapes.
+fn escaped_char(escape: &str) -> Option<char> {
+    let digits = escape.strip_prefix(r"\u")?;
+    u32::from_str_radix(digits, 16)
+        .ok()
+        .and_then(char::from_u32)
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ end $$;
 
 -- Leases a delivery of each due endpoint, at most p_slots. Callers are served round robin: the one with the fewest tries in flight comes
 -- first. A caller has at most p_of_one tries in flight over all processes, and gets at most a quarter of the free slots, so that another
--- caller always finds some; a host has at most p_of_host, of which one caller has at most half. What exceeds a limit becomes due again later. Waits for no lock, and updates each row
--- once: at the second update of a row in one transaction Postgres checks its foreign keys, and so locks the monitor
--- (docs/decisions/0028).
+-- caller always finds some; a host has at most p_of_host, of which one caller has at most half. What exceeds a limit becomes due again
+-- later. Waits for no lock, and updates each row once: at the second update of a row in one transaction Postgres checks its foreign keys,
+-- and so locks the monitor (docs/decisions/0028).
 create or replace function lease_deliveries(p_now timestamptz, p_slots integer, p_of_one integer, p_of_host integer, p_lease interval)
 returns table (tenant_id uuid, monitor_id uuid, delivery_id uuid, number integer, failures smallint, most_tries smallint, body text,
                url_id uuid, secret_ids uuid[])

@@ -4,9 +4,9 @@
 //! So each key that is seen for the first time takes a token of the bucket of its client's network
 //! and one of the bucket for the whole process, and returns them unless the marketplace refuses the
 //! key. While either is empty, only accepted keys are forwarded. A network's bucket is a quarter of
-//! the other, so the guesses of one network keep no newcomer of another out. Concurrent requests with one key take one token together. Keys are
-//! remembered as a hash under a secret of this process. Not here: the database lookup of accepted
-//! keys (`AppState::admit_search`).
+//! the other, so the guesses of one network keep no newcomer of another out. Concurrent requests with
+//! one key take one token together. Keys are remembered as a hash under a secret of this process. Not
+//! here: the database lookup of accepted keys (`AppState::admit_search`).
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};

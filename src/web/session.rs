@@ -151,7 +151,7 @@ async fn find_generation(
     app: &AppState,
     key: &CallerKey,
 ) -> Result<(Option<TenantId>, i32), ApiError> {
-    let (pool, ring) = (app.read_pool()?, &app.custody()?.ring);
+    let (ring, pool) = (&app.custody()?.ring, app.read_pool()?);
     let (mut conn, tenant) =
         tenants::store::find_with_connection(pool, ring, key, app.now()?).await?;
     let generation = match tenant {
