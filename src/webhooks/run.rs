@@ -3,8 +3,8 @@
 //!
 //! Each try takes a permit. An endpoint has at most one try in flight, a host [`MAX_PER_HOST`], of
 //! which one tenant has half, a tenant [`MAX_PER_TENANT`] and a quarter of the free permits. Tenants
-//! are served round-robin. The deliverer polls when a delivery is due, on a notification, and every few seconds in case a
-//! notification was lost.
+//! are served round-robin. The deliverer polls when a delivery is due, on a notification, and every
+//! few seconds in case a notification was lost.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use axum::Router;
 use axum::extract::Path;
-use axum::http::header::{CONTENT_SECURITY_POLICY, HOST};
+use axum::http::header::CONTENT_SECURITY_POLICY;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{Redirect, Response};
 use axum::routing::get;
@@ -16,14 +16,16 @@ use crate::http::AppState;
 use crate::http::assets::Asset;
 use crate::http::error::ApiError;
 
-/// The page may load its own files. Scalar inserts its style sheet as an element and sets styles of
-/// elements. The page may send requests to the API only, where no cookie counts: whoever altered
-/// Scalar could not read or send a page of the dashboard as its signed-in reader. A page that it
-/// opens is out of its reach by that page's `Cross-Origin-Opener-Policy` (`web::layout`).
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
-     worker-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; connect-src";
-/// What the page may request: the description and the API.
-const REQUESTED: [&str; 2] = ["/openapi.json", "/v1/"];
+/// Two policies, and both hold. The page may load its own files; Scalar inserts its style sheet as an
+/// element and sets styles of elements. It may send requests to this service, and there to the API
+/// only, where no cookie counts: whoever altered Scalar could not read or send a page of the dashboard
+/// as its signed-in reader. A page that it opens is out of its reach by that page's
+/// `Cross-Origin-Opener-Policy` (`web::layout`). A path needs a host, and `'self'` has none.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+     connect-src 'self'; worker-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none', \
+     connect-src *:*/openapi.json *:*/v1/",
+);
 
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
@@ -71,39 +73,24 @@ pub(in crate::http) fn reference_page_routes() -> Router<AppState> {
 }
 
 async fn page(headers: HeaderMap) -> Response {
-    let page = PAGE.answer(&headers).await;
-    with_policy(page, &headers)
+    with_policy(PAGE.answer(&headers).await)
 }
 
 async fn file(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, ApiError> {
     let files = [&SCALAR, &START, &STYLE];
     let found = files.into_iter().find(|file| file.name == name);
     match found {
-        Some(file) => {
-            let content = file.asset.answer(&headers).await;
-            Ok(with_policy(content, &headers))
-        }
+        Some(file) => Ok(with_policy(file.asset.answer(&headers).await)),
         None => Err(ApiError::not_found(
             "the documentation page has no such file",
         )),
     }
 }
 
-/// A path of a policy needs a host: that of the request, whose characters `middleware` has checked.
-fn with_policy(mut response: Response, headers: &HeaderMap) -> Response {
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-    let policy = match host {
-        Some(host) => {
-            let [description, api] = REQUESTED.map(|path| format!("{host}{path}"));
-            format!("{POLICY} {description} {api}")
-        }
-        None => format!("{POLICY} 'none'"),
-    };
-    let none = HeaderValue::from_static("default-src 'none'");
-    response.headers_mut().insert(
-        CONTENT_SECURITY_POLICY,
-        HeaderValue::try_from(policy).unwrap_or(none),
-    );
+fn with_policy(mut response: Response) -> Response {
+    response
+        .headers_mut()
+        .insert(CONTENT_SECURITY_POLICY, POLICY);
     response
 }
 
