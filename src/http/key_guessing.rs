@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 
-use super::network_buckets::{Bucket, BucketSize, NetworkBuckets};
+use super::network_buckets::{BucketSize, NetworkBuckets, TokenBucket};
 use crate::search::CallerKey;
 
 /// Refused keys of this process.
@@ -55,7 +55,7 @@ pub(super) struct UnknownKeys {
 
 #[derive(Debug)]
 struct KnownKeys {
-    tokens: Bucket,
+    tokens: TokenBucket,
     networks: NetworkBuckets,
     orders: NetworkBuckets,
     accepted: HashSet<u64>,
@@ -86,7 +86,7 @@ pub(super) struct KeyPermit {
 impl Default for UnknownKeys {
     fn default() -> Self {
         let state = KnownKeys {
-            tokens: Bucket::full(REFUSED, Instant::now()),
+            tokens: TokenBucket::full(REFUSED, Instant::now()),
             networks: NetworkBuckets::new(REFUSED_OF_NETWORK),
             orders: NetworkBuckets::new(ORDERS_OF_NETWORK),
             accepted: HashSet::new(),

@@ -163,7 +163,8 @@ fn is_own_host(request: &Request) -> bool {
         .as_ref()
         .map_or(host, |authority| authority.host());
     let is_address = name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
-    !connection.own.is_loopback() || is_address || name.eq_ignore_ascii_case("localhost")
+    let is_own = is_address || name.is_empty() || name.eq_ignore_ascii_case("localhost");
+    is_own || !connection.own.is_loopback()
 }
 
 /// RFC 9112, 3.2: a request of HTTP/1.1 has exactly one `Host`; no request has two.

@@ -16,13 +16,13 @@ pub(super) struct BucketSize {
 }
 
 #[derive(Debug)]
-pub(super) struct Bucket {
+pub(super) struct TokenBucket {
     size: BucketSize,
     tokens: f64,
     filled_at: Instant,
 }
 
-impl Bucket {
+impl TokenBucket {
     pub(super) fn full(size: BucketSize, now: Instant) -> Self {
         Self {
             size,
@@ -61,7 +61,7 @@ impl Bucket {
 #[derive(Debug)]
 pub(super) struct NetworkBuckets {
     size: BucketSize,
-    buckets: HashMap<IpNet, Bucket>,
+    buckets: HashMap<IpNet, TokenBucket>,
 }
 
 impl NetworkBuckets {
@@ -73,7 +73,7 @@ impl NetworkBuckets {
     }
 
     /// The bucket of a network; `None` if it is unknown or too many networks have one.
-    pub(super) fn of(&mut self, network: Option<IpNet>, now: Instant) -> Option<&mut Bucket> {
+    pub(super) fn of(&mut self, network: Option<IpNet>, now: Instant) -> Option<&mut TokenBucket> {
         let network = network?;
         if self.buckets.len() >= MAX_NETWORKS && !self.buckets.contains_key(&network) {
             self.buckets.retain(|_, bucket| !bucket.is_full(now));
@@ -81,7 +81,7 @@ impl NetworkBuckets {
                 return None;
             }
         }
-        let full = || Bucket::full(self.size, now);
+        let full = || TokenBucket::full(self.size, now);
         Some(self.buckets.entry(network).or_insert_with(full))
     }
 }
