@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use secrecy::{ExposeSecret as _, SecretString};
 
 pub use crate::upstream::UpstreamConfig;
@@ -18,6 +19,10 @@ pub struct HttpConfig {
     /// Address of the API, its OpenAPI description and its docs page
     #[arg(long, env = "FARESCAN_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
     pub listen: SocketAddr,
+
+    /// Addresses or networks of proxies whose `X-Forwarded-For` names the client, separated by commas
+    #[arg(long, env = "FARESCAN_TRUSTED_PROXIES", value_name = "ADDRESSES", value_delimiter = ',', value_parser = network)]
+    pub trusted_proxies: Vec<IpNet>,
 }
 
 /// Where health, readiness and metrics are served; every process has them.
@@ -33,6 +38,14 @@ pub struct AdminConfig {
 impl AdminConfig {
     /// The default address. If another process uses the port, a free one is chosen.
     pub const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9090);
+}
+
+fn network(text: &str) -> Result<IpNet, String> {
+    let text = text.trim();
+    let address = || text.parse::<IpAddr>().map(IpNet::from);
+    text.parse().or_else(|_| address()).map_err(|_| {
+        "expected an IP address or a network, such as 10.0.0.5 or 10.0.0.0/8".to_owned()
+    })
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {

@@ -84,6 +84,7 @@ pub mod metrics;
 pub mod open_files;
 pub mod paging;
 pub mod tenants;
+pub mod visible_text;
 
 pub mod commands;
 

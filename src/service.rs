@@ -318,9 +318,14 @@ fn app_state(
     parts: &mut JoinSet<Result<(), ServiceError>>,
 ) -> AppState {
     let requests = database.requests();
+    let proxies = settings
+        .http
+        .as_ref()
+        .map(|http| http.trusted_proxies.clone());
     let mut app = AppState::new(upstream.clone(), Some(requests.clone()))
         .with_worker_pool(database.pool().clone())
         .with_rate_limits(&settings.limits)
+        .with_trusted_proxies(proxies.unwrap_or_default())
         .with_webhook_guard(Guard::new(&settings.webhooks))
         .with_clock(settings.clock.clone())
         .with_stop(stop.clone());

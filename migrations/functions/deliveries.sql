@@ -13,9 +13,9 @@ end $$;
 
 -- Leases a delivery of each due endpoint, at most p_slots. Callers are served round robin: the one with the fewest tries in flight comes
 -- first. A caller has at most p_of_one tries in flight over all processes, and gets at most a quarter of the free slots, so that another
--- caller always finds some; a host has at most p_of_host. What exceeds a limit becomes due again later. Waits for no lock, and updates each row
--- once: at the second update of a row in one transaction Postgres checks its foreign keys, and so locks the monitor
--- (docs/decisions/0028).
+-- caller always finds some; a host has at most p_of_host, of which one caller has at most half. What exceeds a limit becomes due again
+-- later. Waits for no lock, and updates each row once: at the second update of a row in one transaction Postgres checks its foreign keys,
+-- and so locks the monitor (docs/decisions/0028).
 create or replace function lease_deliveries(p_now timestamptz, p_slots integer, p_of_one integer, p_of_host integer, p_lease interval)
 returns table (tenant_id uuid, monitor_id uuid, delivery_id uuid, number integer, failures smallint, most_tries smallint, body text,
                url_id uuid, secret_ids uuid[])
@@ -28,6 +28,7 @@ declare
     taken   integer := 0;
     busy    integer;
     at_host integer;
+    own     integer;
     is_mine boolean;
     again   interval;
     takes   boolean;
@@ -59,10 +60,10 @@ begin
         where other.tenant_id = e.tenant_id and other.taken_until > clock_timestamp();
         -- One process at a time leases for a host: two would not see each other's tries.
         is_mine := coalesce(pg_try_advisory_xact_lock(hashtextextended('farescan.webhook ' || e.host, 0)), true);
-        select count(*) into at_host from webhook_endpoints other
+        select count(*), count(*) filter (where other.tenant_id = e.tenant_id) into at_host, own from webhook_endpoints other
         where other.host = e.host and other.taken_until > clock_timestamp();
         again := case when busy >= least(p_of_one, greatest(1, (p_slots - taken) / 4)) then interval '1 s'
-                      when at_host >= p_of_host or not is_mine then interval '100 ms' end;
+                      when at_host >= p_of_host or own >= greatest(1, p_of_host / 2) or not is_mine then interval '100 ms' end;
         takes := coalesce(e.taken_delivery is null and d.due_at <= clock_timestamp() and again is null, false);
         update webhook_endpoints w
         set taken_until = case when takes then clock_timestamp() + p_lease end,

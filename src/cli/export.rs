@@ -1,12 +1,13 @@
 //! `farescan export`: the items of a scan as a file. An incomplete file never has the name of a
 //! complete one.
 
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
 use super::Failure;
 use super::client::{ApiClient, ClientArgs};
 use super::exit::CommandEnd;
+use super::for_terminal::ForTerminal;
 use super::ids;
 use super::partial_file::PartialFile;
 use crate::cli::wrap::note;
@@ -49,7 +50,7 @@ pub async fn run(args: ExportArgs) -> Result<(), Failure> {
     let expand = if args.answers { "&expand=answer" } else { "" };
     let path = format!("/v1/scans/{id}/items?format={format}{expand}");
     if args.output == Path::new("-") {
-        return stream(&session.client, &path, &mut std::io::stdout().lock()).await;
+        return print(&session.client, &path).await;
     }
     let mut file = PartialFile::create(&args.output)?;
     stream(&session.client, &path, &mut file).await?;
@@ -87,8 +88,19 @@ fn format(args: &ExportArgs) -> Result<ListFormat, Failure> {
     }
 }
 
+/// Writes an export of the API to standard output: as it comes, and to a terminal with hidden
+/// characters as escapes.
+pub async fn print(client: &ApiClient, path: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    if out.is_terminal() {
+        stream(client, path, &mut ForTerminal::new(out)).await
+    } else {
+        stream(client, path, &mut out).await
+    }
+}
+
 /// Writes an export of the API as it comes.
-pub async fn stream(client: &ApiClient, path: &str, out: &mut impl Write) -> Result<(), Failure> {
+async fn stream(client: &ApiClient, path: &str, out: &mut impl Write) -> Result<(), Failure> {
     let mut response = client.download(path).await?;
     while let Some(chunk) = response
         .chunk()

@@ -16,6 +16,7 @@ mod demo;
 mod env_file;
 mod exit;
 mod export;
+mod for_terminal;
 mod format;
 mod healthcheck;
 mod hints;

@@ -65,7 +65,7 @@ pub async fn print_lines(session: &ServiceSession, path: &str) -> Result<(), Fai
             .client
             .ask(&page_path(path, cursor.as_deref()))
             .await?;
-        let page: RawPage = answer.read()?;
+        let page: RawPage = answer.read_data()?;
         for row in page.data {
             writeln!(out, "{}", row.get())?;
             is_empty = false;

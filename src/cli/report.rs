@@ -6,6 +6,7 @@ use super::Failure;
 use super::client::ClientError;
 use super::exit::{CommandEnd, EndedBySignal, ExitStatus};
 use super::wrap::note;
+use crate::visible_text::VisibleText;
 
 /// Prints a failure and returns its exit code. It prints nothing for a closed pipe, where SIGPIPE
 /// would have ended the process silently.
@@ -14,7 +15,7 @@ pub fn exit_code(failure: &Failure) -> ExitCode {
         return ExitCode::from(signal.code);
     }
     let status = exit_status(failure);
-    let message = failure.to_string();
+    let message = VisibleText::lines(failure.to_string());
     if !message.is_empty() && status != ExitStatus::ClosedPipe {
         note!("farescan: {message}");
     }

@@ -8,6 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::AppState;
+use super::client_address::current_network;
 use super::error::ApiError;
 use super::key_guessing::{KeyPermit, KeyVerdict};
 use crate::search::CallerKey;
@@ -41,7 +42,7 @@ impl AppState {
     /// Admits one marketplace call with this key.
     ///
     /// # Errors
-    /// 503 when all search permits are taken. 429 while the bucket of unknown keys is
+    /// 503 when all search permits are taken. 429 while a bucket of unknown keys is
     /// empty and the key is not known as accepted.
     pub(super) async fn admit_search(&self, key: &CallerKey) -> Result<SearchPermit, ApiError> {
         let permit = Arc::clone(&self.search_permits)
@@ -52,7 +53,10 @@ impl AppState {
                     SEARCHES_RETRY,
                 )
             })?;
-        let key_permit = match self.unknown_keys.admit(key, Instant::now()) {
+        let key_permit = match self
+            .unknown_keys
+            .admit(key, current_network(), Instant::now())
+        {
             Ok(key_permit) => key_permit,
             Err(wait) => {
                 // Boxed: a search would keep the memory of this rare step while it waits.
@@ -70,6 +74,29 @@ impl AppState {
         Ok(SearchPermit {
             key_permit,
             _permit: permit,
+        })
+    }
+
+    /// Admits a submission. Those of callers that are not accepted yet are limited by their network,
+    /// so that one network does not use up the callers that may be new within a minute.
+    ///
+    /// # Errors
+    /// 429 with the time to wait.
+    pub(super) async fn admit_order(&self, key: &CallerKey) -> Result<(), ApiError> {
+        if self.unknown_keys.has_accepted(key) {
+            return Ok(());
+        }
+        if self.is_accepted(key).await {
+            drop(self.unknown_keys.admit_accepted(key));
+            return Ok(());
+        }
+        let admitted = self
+            .unknown_keys
+            .admit_order(current_network(), Instant::now());
+        admitted.map_err(|wait| {
+            let message = "too many callers whose key the marketplace has not accepted yet submit from this network; \
+                           call GET /v1/verify first, or retry after the time in Retry-After";
+            ApiError::too_many_requests(message, wait)
         })
     }
 

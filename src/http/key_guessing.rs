@@ -1,23 +1,39 @@
 //! The rate at which this process forwards unknown keys to the marketplace (docs/decisions/0029).
 //!
 //! Verify and the searches forward the key that came. Somebody could try out keys from our address.
-//! So each key that is seen for the first time takes a token of one bucket for the whole process,
-//! and returns it unless the marketplace refuses the key. While the bucket is empty, only accepted
-//! keys are forwarded. Concurrent requests with one key take one token together. Keys are
-//! remembered as a hash under a secret of this process. Not here: the database lookup of accepted
-//! keys (`AppState::admit_search`).
+//! So each key that is seen for the first time takes a token of the bucket of its client's network
+//! and one of the bucket for the whole process, and returns them unless the marketplace refuses the
+//! key. While either is empty, only accepted keys are forwarded. A network's bucket is a quarter of
+//! the other, so the guesses of one network keep no newcomer of another out. Concurrent requests with
+//! one key take one token together. Keys are remembered as a hash under a secret of this process. Not
+//! here: the database lookup of accepted keys (`AppState::admit_search`).
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use ipnet::IpNet;
+
+use super::network_buckets::{BucketSize, NetworkBuckets, TokenBucket};
 use crate::search::CallerKey;
 
-/// Refused keys per second, sustained.
-const REFUSED_PER_SECOND: f64 = 20.0;
-/// Refused keys in a burst.
-const REFUSED_BURST: f64 = 200.0;
+/// Refused keys of this process.
+const REFUSED: BucketSize = BucketSize {
+    per_second: 20.0,
+    burst: 200.0,
+};
+/// Those of one client network.
+const REFUSED_OF_NETWORK: BucketSize = BucketSize {
+    per_second: 5.0,
+    burst: 50.0,
+};
+/// Submissions of callers that are not accepted yet, from one client network: half of the callers
+/// that may be new within a minute (`tenants::acceptance`).
+const ORDERS_OF_NETWORK: BucketSize = BucketSize {
+    per_second: 50.0 / 60.0,
+    burst: 50.0,
+};
 /// The maximum number of keys remembered as accepted, and as refused.
 const MAX_REMEMBERED: usize = 1 << 16;
 
@@ -39,14 +55,22 @@ pub(super) struct UnknownKeys {
 
 #[derive(Debug)]
 struct KnownKeys {
-    tokens: f64,
-    filled_at: Instant,
+    tokens: TokenBucket,
+    networks: NetworkBuckets,
+    orders: NetworkBuckets,
     accepted: HashSet<u64>,
     /// The accepted keys that this process has stored in the database.
     recorded: HashSet<u64>,
     refused: HashSet<u64>,
-    /// Keys in flight for the first time, with their number of requests; each key holds one token.
-    in_flight: HashMap<u64, usize>,
+    /// Keys in flight for the first time; each holds one token.
+    in_flight: HashMap<u64, KeyInFlight>,
+}
+
+#[derive(Debug)]
+struct KeyInFlight {
+    requests: usize,
+    /// Whose bucket has given a token too.
+    network: Option<IpNet>,
 }
 
 /// Permission for one marketplace call with one key. Dropped without a verdict, its token is spent:
@@ -62,8 +86,9 @@ pub(super) struct KeyPermit {
 impl Default for UnknownKeys {
     fn default() -> Self {
         let state = KnownKeys {
-            tokens: REFUSED_BURST,
-            filled_at: Instant::now(),
+            tokens: TokenBucket::full(REFUSED, Instant::now()),
+            networks: NetworkBuckets::new(REFUSED_OF_NETWORK),
+            orders: NetworkBuckets::new(ORDERS_OF_NETWORK),
             accepted: HashSet::new(),
             recorded: HashSet::new(),
             refused: HashSet::new(),
@@ -77,11 +102,16 @@ impl Default for UnknownKeys {
 }
 
 impl UnknownKeys {
-    /// Admits a request with this key.
+    /// Admits a request with this key from this network.
     ///
     /// # Errors
     /// The time until the next token.
-    pub(super) fn admit(&self, key: &CallerKey, now: Instant) -> Result<KeyPermit, Duration> {
+    pub(super) fn admit(
+        &self,
+        key: &CallerKey,
+        network: Option<IpNet>,
+        now: Instant,
+    ) -> Result<KeyPermit, Duration> {
         let key = self.hash(key);
         let mut state = self.state();
         let permit = |is_first| KeyPermit {
@@ -92,22 +122,47 @@ impl UnknownKeys {
         if state.accepted.contains(&key) {
             return Ok(permit(false));
         }
-        if let Some(requests) = state.in_flight.get_mut(&key) {
-            *requests += 1;
+        if let Some(known) = state.in_flight.get_mut(&key) {
+            known.requests += 1;
             return Ok(permit(true));
         }
-        state.fill(now);
-        if state.tokens < 1.0 {
-            return Err(Duration::from_secs_f64(
-                (1.0 - state.tokens) / REFUSED_PER_SECOND,
-            ));
+        let KnownKeys {
+            tokens, networks, ..
+        } = &mut *state;
+        let mut of_network = networks.of(network, now);
+        let wait = of_network.as_mut().map_or(0.0, |bucket| bucket.wait(now));
+        let wait = tokens.wait(now).max(wait);
+        if wait > 0.0 {
+            return Err(Duration::from_secs_f64(wait));
         }
         if state.refused.contains(&key) {
             return Ok(permit(false));
         }
-        state.tokens -= 1.0;
-        state.in_flight.insert(key, 1);
+        state.take_tokens(key, network, now);
         Ok(permit(true))
+    }
+
+    /// Whether this process has seen the key accepted.
+    pub(super) fn has_accepted(&self, key: &CallerKey) -> bool {
+        let key = self.hash(key);
+        self.state().accepted.contains(&key)
+    }
+
+    /// Admits a submission of a caller that is not accepted yet.
+    ///
+    /// # Errors
+    /// The time until the next one of this network.
+    pub(super) fn admit_order(&self, network: Option<IpNet>, now: Instant) -> Result<(), Duration> {
+        let mut state = self.state();
+        let Some(bucket) = state.orders.of(network, now) else {
+            return Ok(());
+        };
+        let wait = bucket.wait(now);
+        if wait > 0.0 {
+            return Err(Duration::from_secs_f64(wait));
+        }
+        bucket.take();
+        Ok(())
     }
 
     /// Admits a request with a key that the database knows as accepted.
@@ -144,14 +199,23 @@ impl UnknownKeys {
 }
 
 impl KnownKeys {
-    fn fill(&mut self, now: Instant) {
-        let since = now.saturating_duration_since(self.filled_at);
-        self.tokens = (self.tokens + since.as_secs_f64() * REFUSED_PER_SECOND).min(REFUSED_BURST);
-        self.filled_at = now;
+    fn take_tokens(&mut self, key: u64, network: Option<IpNet>, now: Instant) {
+        self.tokens.take();
+        let of_network = self.networks.of(network, now);
+        let network = network.filter(|_| of_network.is_some());
+        if let Some(bucket) = of_network {
+            bucket.take();
+        }
+        let requests = 1;
+        let first = KeyInFlight { requests, network };
+        self.in_flight.insert(key, first);
     }
 
-    fn return_token(&mut self) {
-        self.tokens = (self.tokens + 1.0).min(REFUSED_BURST);
+    fn return_tokens(&mut self, key: &KeyInFlight) {
+        self.tokens.give_back();
+        if let Some(bucket) = self.networks.of(key.network, Instant::now()) {
+            bucket.give_back();
+        }
     }
 
     fn record_verdict(&mut self, key: u64, verdict: KeyVerdict) {
@@ -161,8 +225,8 @@ impl KnownKeys {
                 if self.accepted.len() < MAX_REMEMBERED {
                     self.accepted.insert(key);
                 }
-                if self.in_flight.remove(&key).is_some() {
-                    self.return_token();
+                if let Some(first) = self.in_flight.remove(&key) {
+                    self.return_tokens(&first);
                 }
             }
             KeyVerdict::Refused => {
@@ -181,15 +245,17 @@ impl KnownKeys {
     /// Ends a request of a key in flight for the first time; the last one returns the token if
     /// `returns`.
     fn end_request(&mut self, key: u64, returns: bool) {
-        let Some(requests) = self.in_flight.get_mut(&key) else {
+        let Some(first) = self.in_flight.get_mut(&key) else {
             return;
         };
-        *requests -= 1;
-        if *requests == 0 {
-            self.in_flight.remove(&key);
-            if returns {
-                self.return_token();
-            }
+        first.requests -= 1;
+        if first.requests > 0 {
+            return;
+        }
+        if let Some(first) = self.in_flight.remove(&key)
+            && returns
+        {
+            self.return_tokens(&first);
         }
     }
 }
@@ -225,7 +291,7 @@ mod tests {
 
     /// How many of these keys are forwarded, all of them refused.
     fn relayed(unknown_keys: &UnknownKeys, keys: std::ops::Range<usize>, now: Instant) -> usize {
-        let permits = keys.filter_map(|number| unknown_keys.admit(&key(number), now).ok());
+        let permits = keys.filter_map(|number| unknown_keys.admit(&key(number), None, now).ok());
         permits.fold(0, |count, permit| {
             permit.record_verdict(KeyVerdict::Refused);
             count + 1
@@ -236,21 +302,46 @@ mod tests {
     fn refused_keys_empty_the_bucket_and_accepted_keys_pass() {
         let (unknown_keys, now) = (UnknownKeys::default(), Instant::now());
         unknown_keys
-            .admit(&key(0), now)
+            .admit(&key(0), None, now)
             .unwrap()
             .record_verdict(KeyVerdict::Accepted);
         assert_eq!(relayed(&unknown_keys, 1..1_000, now), 200);
         assert!(
-            unknown_keys.admit(&key(1), now).is_err(),
+            unknown_keys.admit(&key(1), None, now).is_err(),
             "a refused key is not known as accepted"
         );
-        let wait = unknown_keys.admit(&key(2_000), now).unwrap_err();
+        let wait = unknown_keys.admit(&key(2_000), None, now).unwrap_err();
         assert!(wait <= Duration::from_millis(50), "{wait:?}");
-        assert!(unknown_keys.admit(&key(0), now).is_ok());
+        assert!(unknown_keys.admit(&key(0), None, now).is_ok());
         assert_eq!(
             relayed(&unknown_keys, 3_000..4_000, now + Duration::from_secs(1)),
             20
         );
+    }
+
+    #[test]
+    fn one_network_takes_a_quarter() {
+        let (unknown_keys, now) = (UnknownKeys::default(), Instant::now());
+        let relayed = |network: &str, first: usize, now| {
+            let network = Some(network.parse().unwrap());
+            let permits = (first..first + 300)
+                .filter_map(|number| unknown_keys.admit(&key(number), network, now).ok());
+            permits.fold(0, |count, permit| {
+                permit.record_verdict(KeyVerdict::Refused);
+                count + 1
+            })
+        };
+        let networks = ["192.0.2.0/24", "198.51.100.0/24", "2001:db8::/48"];
+        for (number, network) in networks.into_iter().enumerate() {
+            assert_eq!(relayed(network, 1_000 * number, now), 50, "{network}");
+        }
+        let later = now + Duration::from_secs(2);
+        assert_eq!(relayed(networks[0], 5_000, later), 10);
+        for number in 0..500 {
+            let network = Some("203.0.113.0/24".parse().unwrap());
+            let good = unknown_keys.admit(&key(10_000 + number), network, later);
+            good.unwrap().record_verdict(KeyVerdict::Accepted);
+        }
     }
 
     #[test]
@@ -259,22 +350,22 @@ mod tests {
         for verdict in [KeyVerdict::Unknown, KeyVerdict::Accepted] {
             for number in 0..1_000 {
                 unknown_keys
-                    .admit(&key(number), now)
+                    .admit(&key(number), None, now)
                     .unwrap()
                     .record_verdict(verdict);
             }
         }
         let at_once: Vec<_> = (0..1_000)
-            .map(|_| unknown_keys.admit(&key(5_000), now).unwrap())
+            .map(|_| unknown_keys.admit(&key(5_000), None, now).unwrap())
             .collect();
         for permit in at_once {
             permit.record_verdict(KeyVerdict::Refused);
         }
         unknown_keys
-            .admit(&key(5_000), now)
+            .admit(&key(5_000), None, now)
             .unwrap()
             .record_verdict(KeyVerdict::Refused);
-        drop(unknown_keys.admit(&key(6_000), now).unwrap());
+        drop(unknown_keys.admit(&key(6_000), None, now).unwrap());
         assert!(unknown_keys.state().in_flight.is_empty());
         let left = relayed(&unknown_keys, 10_000..11_000, now);
         assert_eq!(
@@ -287,14 +378,14 @@ mod tests {
     fn a_key_refused_later_is_no_longer_accepted() {
         let (unknown_keys, now) = (UnknownKeys::default(), Instant::now());
         unknown_keys
-            .admit(&key(0), now)
+            .admit(&key(0), None, now)
             .unwrap()
             .record_verdict(KeyVerdict::Accepted);
         assert!(unknown_keys.is_unrecorded(&key(0)));
         unknown_keys.mark_recorded(&key(0));
         assert!(!unknown_keys.is_unrecorded(&key(0)));
         unknown_keys
-            .admit(&key(0), now)
+            .admit(&key(0), None, now)
             .unwrap()
             .record_verdict(KeyVerdict::Refused);
         assert!(!unknown_keys.is_unrecorded(&key(0)));

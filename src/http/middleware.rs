@@ -1,24 +1,29 @@
 //! Middleware of all handlers, and responses to requests that reach no handler.
 
 use std::any::Any;
+use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, REFERRER_POLICY,
     WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
+use axum::http::uri::Authority;
 use axum::http::{
     Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version,
 };
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use ipnet::IpNet;
 use percent_encoding::percent_decode_str;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate, SizeAbove};
 use tracing::{Level, Span, info_span};
 use uuid::Uuid;
 
+use super::client_address::{ConnectionAddresses, client_network, scope_client};
 use super::error::ApiError;
 use super::request_id::{REQUEST_ID, request_id, scope_request_id};
 use crate::contract::{ErrorBody, ErrorType};
@@ -46,19 +51,25 @@ impl Listener {
 ///
 /// One middleware for all that has to wait for the handler: each layer with a future of its own costs
 /// a request two boxes and a clone of everything beneath it.
-pub(super) async fn answer(listener: Listener, request: Request, next: Next) -> Response {
+pub(super) async fn answer(
+    listener: Listener,
+    proxies: Arc<[IpNet]>,
+    request: Request,
+    next: Next,
+) -> Response {
     let mut passage = (listener == Listener::Api).then(|| {
         let route = request.extensions().get::<MatchedPath>();
         metrics::request_started(route.map(MatchedPath::as_str), request.method().as_str())
     });
     let id = request_id(request.extensions()).to_owned();
-    let response = scope_request_id(id, async {
-        match invalid_target(&request) {
+    let network = client_network(request.extensions(), request.headers(), &proxies);
+    let answering = async {
+        match invalid_target(listener, &request) {
             Some(error) => error.into_response(),
             None => next.run(request).await,
         }
-    })
-    .await;
+    };
+    let response = scope_request_id(id, scope_client(network, answering)).await;
     if let Some(passage) = &mut passage {
         passage.answered(response.status().as_u16());
     }
@@ -118,17 +129,42 @@ pub(super) fn harden<B>(mut response: axum::http::Response<B>) -> axum::http::Re
     response
 }
 
-fn invalid_target(request: &Request) -> Option<ApiError> {
+fn invalid_target(listener: Listener, request: &Request) -> Option<ApiError> {
     if let Some(wrong) = host_error(request) {
         return Some(ApiError::invalid_request(format!(
             "the header `Host` {wrong}; expected exactly one host"
         )));
+    }
+    if listener == Listener::Admin && !is_own_host(request) {
+        return Some(ApiError::invalid_request(
+            "the header `Host` names another host; on loopback this listener expects an IP address or `localhost`",
+        ));
     }
     // Every route has a UTF-8 path, so no handler has to check this.
     percent_decode_str(request.uri().path())
         .decode_utf8()
         .err()
         .map(|_| ApiError::not_found("no such path: it is not valid UTF-8 after percent-decoding"))
+}
+
+/// Whether a request that came by loopback names this machine. A page of a browser here could have
+/// made its own name lead to 127.0.0.1, and read the answer (security.md, rule 28).
+fn is_own_host(request: &Request) -> bool {
+    let connection = request.extensions().get::<ConnectionAddresses>();
+    let host = request
+        .headers()
+        .get(HOST)
+        .and_then(|host| host.to_str().ok());
+    let (Some(connection), Some(host)) = (connection, host) else {
+        return true;
+    };
+    let authority = host.parse::<Authority>();
+    let name = authority
+        .as_ref()
+        .map_or(host, |authority| authority.host());
+    let is_address = name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    let is_own = is_address || name.is_empty() || name.eq_ignore_ascii_case("localhost");
+    is_own || !connection.own.is_loopback()
 }
 
 /// RFC 9112, 3.2: a request of HTTP/1.1 has exactly one `Host`; no request has two.

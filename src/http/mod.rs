@@ -12,6 +12,7 @@ mod alerts;
 pub(crate) mod assets;
 pub mod auth;
 mod cached_search;
+mod client_address;
 pub(crate) mod concurrency;
 mod connections;
 mod decisions;
@@ -30,6 +31,7 @@ pub(crate) mod items;
 mod key_guessing;
 mod middleware;
 mod monitors;
+mod network_buckets;
 mod openapi;
 mod outcome_response;
 mod prefer;
@@ -51,6 +53,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::middleware::from_fn;
 use axum::routing::get;
+use ipnet::IpNet;
 use jiff::Timestamp;
 use sqlx::PgPool;
 use tokio::sync::Semaphore;
@@ -72,7 +75,7 @@ pub(crate) use self::history::HistoryFile;
 use self::key_guessing::UnknownKeys;
 use self::middleware::Listener;
 use self::rate_limit::RateLimits;
-pub(crate) use self::scans::{find_tenant, request_context, submit_context};
+pub(crate) use self::scans::{request_context, submit_context};
 pub use self::serve::{serve, serve_admin};
 use self::shared_calls::SharedCalls;
 use crate::charges::{CallUsage, ChargeRecorder};
@@ -110,6 +113,8 @@ pub struct AppParts {
     concurrency: Arc<ConcurrencyLimits>,
     shared_calls: SharedCalls,
     unknown_keys: UnknownKeys,
+    /// The proxies whose `X-Forwarded-For` counts.
+    trusted_proxies: Arc<[IpNet]>,
     /// One permit for each search in flight.
     search_permits: Arc<Semaphore>,
     lookup_permits: Arc<Semaphore>,
@@ -161,6 +166,7 @@ impl AppState {
             concurrency: Arc::default(),
             shared_calls: SharedCalls::default(),
             unknown_keys: UnknownKeys::default(),
+            trusted_proxies: Arc::default(),
             search_permits: Arc::new(Semaphore::new(MAX_SEARCHES)),
             lookup_permits: Arc::new(Semaphore::new(MAX_LOOKUPS)),
             webhook_guard: Guard::new(&WebhookConfig::default()),
@@ -192,6 +198,12 @@ impl AppState {
     #[must_use]
     pub fn with_custody(self, custody: Custody) -> Self {
         self.with(|app| app.custody = Some(custody))
+    }
+
+    /// Takes the client's address from `X-Forwarded-For` of these proxies.
+    #[must_use]
+    pub fn with_trusted_proxies(self, proxies: Vec<IpNet>) -> Self {
+        self.with(|app| app.trusted_proxies = proxies.into())
     }
 
     /// Limits the request rate of each caller.
@@ -475,6 +487,7 @@ pub fn admin_router(app: AppState) -> Router {
 
 /// Adds middleware, outermost first. Keys are removed before the first log line.
 fn with_middleware(router: Router<AppState>, app: AppState, listener: Listener) -> Router {
+    let proxies = Arc::clone(&app.trusted_proxies);
     let trace = TraceLayer::new_for_http()
         .make_span_with(middleware::request_span)
         .on_response(DefaultOnResponse::new().level(listener.log_level()));
@@ -493,7 +506,7 @@ fn with_middleware(router: Router<AppState>, app: AppState, listener: Listener) 
                 .map_response(middleware::harden)
                 .layer(middleware::compression())
                 .layer(from_fn(move |request, next| {
-                    middleware::answer(listener, request, next)
+                    middleware::answer(listener, Arc::clone(&proxies), request, next)
                 }))
                 .layer(CatchPanicLayer::custom(middleware::panic_response)),
         )

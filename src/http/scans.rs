@@ -53,6 +53,7 @@ pub(crate) async fn submit_context<'a>(
 ) -> Result<RequestContext<'a>, ApiError> {
     let context = request_context(app, caller)?;
     app.record_acceptance(&caller.key).await;
+    app.admit_order(&caller.key).await?;
     Ok(context)
 }
 

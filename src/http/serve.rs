@@ -21,6 +21,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
+use super::client_address::ConnectionAddresses;
 use super::connections::{
     ConnectionActivity, ConnectionEvicted, ConnectionSlot, ListenerConnections, TrackedRequestBody,
     TrackedResponseBody,
@@ -115,13 +116,14 @@ async fn serve_with_limits(
         ListenerConnections::new(limits.connections),
         GracefulShutdown::new(),
     );
-    while let Some((stream, slot)) = stop
+    while let Some((stream, addresses, slot)) = stop
         .run_until_cancelled(accept(&listener, &connections))
         .await
     {
         let (router, activity) = (router.clone(), slot.activity());
-        let service =
-            service_fn(move |request| answer(router.clone(), request, Arc::clone(&activity)));
+        let service = service_fn(move |request| {
+            answer(router.clone(), request, addresses, Arc::clone(&activity))
+        });
         let stream = TokioIo::new(ClientSocket::new(stream, limits.stall_timeout));
         let connection = graceful.watch(builder.serve_connection(stream, service));
         tokio::spawn(async move {
@@ -145,9 +147,11 @@ async fn serve_with_limits(
 async fn answer(
     router: Router,
     request: Request<Incoming>,
+    addresses: ConnectionAddresses,
     activity: Arc<ConnectionActivity>,
 ) -> Result<axum::http::Response<TrackedResponseBody>, ConnectionEvicted> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.insert(addresses);
     // No handler reads the body of a GET or DELETE: its connection would count as waiting for the client
     // while the request is answered, and could be evicted.
     let is_read = !matches!(parts.method, Method::GET | Method::HEAD | Method::DELETE);
@@ -163,13 +167,18 @@ async fn answer(
 async fn accept(
     listener: &TcpListener,
     connections: &Arc<ListenerConnections>,
-) -> (TcpStream, ConnectionSlot) {
+) -> (TcpStream, ConnectionAddresses, ConnectionSlot) {
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
+        let accepted = listener.accept().await;
+        match accepted.and_then(|(stream, client)| Ok((client, stream.local_addr()?, stream))) {
+            Ok((client, own, stream)) => {
                 // Responses are written in one piece; Nagle's algorithm would only delay them.
                 _ = stream.set_nodelay(true);
-                return (stream, connections.slot().await);
+                let addresses = ConnectionAddresses {
+                    client: client.ip(),
+                    own: own.ip().to_canonical(),
+                };
+                return (stream, addresses, connections.slot().await);
             }
             Err(error) => {
                 tracing::warn!(%error, "accept failed; retrying");

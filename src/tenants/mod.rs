@@ -22,5 +22,5 @@ pub mod store;
 pub use fingerprint::Fingerprint;
 pub use grant::{GrantTerms, Purpose, SealedKey};
 pub use keyring::{Keyring, KeyringError};
-pub use session::{BrowserSession, SessionError};
+pub use session::{BrowserSession, SessionError, TOKEN_BYTES};
 pub use store::{GrantError, OpenedSecret, open_grant, open_secrets};

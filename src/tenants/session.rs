@@ -1,9 +1,11 @@
 //! A session of the dashboard: the caller's key, sealed for a cookie.
 //!
-//! The browser keeps it and the service stores nothing, so any process with the same ring opens it.
+//! The browser keeps it and the service stores only the generation, so any process with the same
+//! ring opens it.
 //! XChaCha20-Poly1305 with a random nonce, under a key of the ring for this use alone. The text is
 //! base64url of: version, length of the ring key's id, id, nonce, ciphertext. Version and id are
-//! associated data. The sealed bytes are the expiry in microseconds, the form token and the key.
+//! associated data. The sealed bytes are the expiry in microseconds, the generation of the caller's
+//! sessions, the form token and the key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,10 +19,12 @@ use super::keyring::Keyring;
 use crate::search::CallerKey;
 
 /// The format of the text.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const NONCE_BYTES: usize = 24;
-const TOKEN_BYTES: usize = 16;
+/// The bytes of a form token.
+pub const TOKEN_BYTES: usize = 16;
 const EXPIRY_BYTES: usize = 8;
+const GENERATION_BYTES: usize = 4;
 /// Longer texts are not sessions: the longest key, the longest id and all else in base64.
 const MAX_TEXT_CHARS: usize = 1_024;
 
@@ -29,8 +33,10 @@ const MAX_TEXT_CHARS: usize = 1_024;
 pub struct BrowserSession {
     /// The caller's key.
     pub key: CallerKey,
-    /// What each form of this session sends back, in hexadecimal digits.
-    pub form_token: String,
+    /// Of the caller's sessions when it began: it has ended if that of the tenant is another.
+    pub generation: i32,
+    /// What each form of this session sends back.
+    pub form_token: [u8; TOKEN_BYTES],
     /// When the caller has to sign in again.
     pub expires_at: Timestamp,
 }
@@ -52,12 +58,13 @@ impl BrowserSession {
 
     /// A new session of `key`, from `now`.
     #[must_use]
-    pub fn begin(key: CallerKey, now: Timestamp) -> Self {
-        let mut token = [0; TOKEN_BYTES];
-        rand::rng().fill_bytes(&mut token);
+    pub fn begin(key: CallerKey, generation: i32, now: Timestamp) -> Self {
+        let mut form_token = [0; TOKEN_BYTES];
+        rand::rng().fill_bytes(&mut form_token);
         Self {
             key,
-            form_token: hex(&token),
+            generation,
+            form_token,
             expires_at: now.saturating_add(Self::LIFETIME).unwrap_or(Timestamp::MAX),
         }
     }
@@ -73,7 +80,8 @@ impl BrowserSession {
         let plain = Zeroizing::new(
             [
                 expiry.as_slice(),
-                self.form_token.as_bytes(),
+                &self.generation.to_be_bytes(),
+                &self.form_token,
                 self.key.expose().as_bytes(),
             ]
             .concat(),
@@ -121,10 +129,12 @@ impl BrowserSession {
             .map(Zeroizing::new)
             .ok()?;
         let (expiry, rest) = plain.split_first_chunk::<EXPIRY_BYTES>()?;
-        let (token, key) = rest.split_at_checked(2 * TOKEN_BYTES)?;
+        let (generation, rest) = rest.split_first_chunk::<GENERATION_BYTES>()?;
+        let (form_token, key) = rest.split_first_chunk::<TOKEN_BYTES>()?;
         Some(Self {
             key: CallerKey::new(std::str::from_utf8(key).ok()?),
-            form_token: std::str::from_utf8(token).ok()?.to_owned(),
+            generation: i32::from_be_bytes(*generation),
+            form_token: *form_token,
             expires_at: Timestamp::from_microsecond(i64::from_be_bytes(*expiry)).ok()?,
         })
     }
@@ -135,10 +145,6 @@ fn head(id: &str) -> Vec<u8> {
     // An id has at most 32 characters.
     let length = u8::try_from(id.len()).unwrap_or(u8::MAX);
     [&[VERSION, length], id.as_bytes()].concat()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -155,18 +161,18 @@ mod tests {
     }
 
     fn sealed(under: &str) -> String {
-        BrowserSession::begin(CallerKey::new("canary-0123456789"), now()).seal(&ring(under))
+        BrowserSession::begin(CallerKey::new("canary-0123456789"), 7, now()).seal(&ring(under))
     }
 
     #[test]
     fn a_session_opens_after_the_primary_changed() {
-        let begun = BrowserSession::begin(CallerKey::new("canary-0123456789"), now());
+        let begun = BrowserSession::begin(CallerKey::new("canary-0123456789"), 7, now());
         let text = begun.seal(&ring("a"));
         let opened = BrowserSession::open(&ring("b a"), &text, now()).unwrap();
         assert_eq!(opened.key.expose(), "canary-0123456789");
         assert_eq!(opened.form_token, begun.form_token);
         assert_eq!(opened.expires_at, begun.expires_at);
-        assert_eq!(opened.form_token.len(), 32);
+        assert_eq!(opened.generation, 7);
         assert_eq!(
             BrowserSession::open(&ring("b"), &text, now()).unwrap_err(),
             SessionError::Unreadable
@@ -208,7 +214,7 @@ mod tests {
 
     #[test]
     fn debug_shows_no_key() {
-        let begun = BrowserSession::begin(CallerKey::new("canary-0123456789"), now());
+        let begun = BrowserSession::begin(CallerKey::new("canary-0123456789"), 7, now());
         assert!(!format!("{begun:?}").contains("canary"));
     }
 }

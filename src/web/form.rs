@@ -2,7 +2,8 @@
 //!
 //! A request that may change something must come from a page of this service (`Sec-Fetch-Site`, or
 //! `Origin` where the browser sends no such header) and carry the session's form token. Either one
-//! would do; both are checked.
+//! would do; both are checked. Each form has the token under a mask of its own, so the length of a
+//! compressed page reveals nothing of it.
 
 use std::convert::Infallible;
 
@@ -10,18 +11,25 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::civil::Date;
 use maud::{Markup, html};
+use rand::Rng as _;
 use serde_json::Value;
 
 use super::failure::PageFailure;
 use super::session::Session;
-use crate::contract::{FieldValue as _, ValidationError, ValidationErrors};
+use crate::contract::{FieldValue as _, MAX_KEY_BYTES, ValidationError, ValidationErrors};
 use crate::http::AppState;
+use crate::http::error::ApiError;
 use crate::http::extract::{SEARCH_BODY, read_bytes};
+use crate::tenants::TOKEN_BYTES;
 
 /// The field with the session's form token.
 const TOKEN_FIELD: &str = "form_token";
+/// The field with the key that [`check_current_key`] checks.
+const CURRENT_KEY_FIELD: &str = "current_key";
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The fields of a form in their order. A name may occur more than once.
@@ -109,7 +117,7 @@ impl FromRequest<AppState> for SessionForm {
         let session = Session::open(&parts, app, true).await?;
         let fields = FormFields::parse(&read_bytes(body, SEARCH_BODY).await?);
         let sent = fields.text(TOKEN_FIELD).unwrap_or_default();
-        if is_equal(sent.as_bytes(), session.form_token().as_bytes()) {
+        if unmasked(sent).is_some_and(|sent| is_equal(&sent, session.form_token())) {
             Ok(Self { session, fields })
         } else {
             Err(PageFailure::ForeignForm)
@@ -119,7 +127,49 @@ impl FromRequest<AppState> for SessionForm {
 
 /// The hidden field that every form of a session has.
 pub(super) fn token_field(session: &Session) -> Markup {
-    html! { input type="hidden" name=(TOKEN_FIELD) value=(session.form_token()); }
+    html! { input type="hidden" name=(TOKEN_FIELD) value=(masked(session.form_token())); }
+}
+
+/// The field for the key of the session, where a copied cookie must not be enough.
+pub(super) fn current_key_field(id: &str) -> Markup {
+    html! {
+        div class="field" {
+            label for=(id) { "Current key" }
+            input id=(id) name=(CURRENT_KEY_FIELD) type="password" autocomplete="current-password" spellcheck="false" required maxlength=(MAX_KEY_BYTES);
+            span class="hint" { "The key that you signed in with." }
+        }
+    }
+}
+
+/// Checks that whoever sent a form knows the key, and has not only the cookie.
+///
+/// # Errors
+/// 400: the form's current key is not that of the session.
+pub(super) fn check_current_key(session: &Session, fields: &FormFields) -> Result<(), ApiError> {
+    let given = fields.text(CURRENT_KEY_FIELD).unwrap_or_default();
+    if is_equal(given.as_bytes(), session.caller().key.expose().as_bytes()) {
+        return Ok(());
+    }
+    Err(ApiError::invalid_request(
+        "the current key is not the one that this session signed in with; enter it again",
+    ))
+}
+
+/// A new mask and the token under it, in base64url.
+fn masked(token: &[u8; TOKEN_BYTES]) -> String {
+    let mut mask = [0; TOKEN_BYTES];
+    rand::rng().fill_bytes(&mut mask);
+    URL_SAFE_NO_PAD.encode([mask, xor(mask, token)].concat())
+}
+
+fn unmasked(text: &str) -> Option<[u8; TOKEN_BYTES]> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+    let (mask, token) = bytes.split_first_chunk()?;
+    Some(xor(*mask, token.try_into().ok()?))
+}
+
+fn xor(mask: [u8; TOKEN_BYTES], token: &[u8; TOKEN_BYTES]) -> [u8; TOKEN_BYTES] {
+    std::array::from_fn(|at| mask[at] ^ token[at])
 }
 
 /// Checks that a page of this service sent the request.

@@ -1,18 +1,24 @@
 //! The frame of every page: head, navigation, headers of the response.
 
 use axum::http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use maud::{DOCTYPE, Markup, html};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::form::token_field;
 use super::session::Session;
 use super::{assets, links};
+use crate::visible_text::VisibleText;
 
 /// A page loads only its own files, sends forms only here, and nobody frames it.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
      form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+);
+/// A page of the same origin that opened this one, such as `/docs`, gets no hold on it.
+const OPENER: (HeaderName, HeaderValue) = (
+    HeaderName::from_static("cross-origin-opener-policy"),
+    HeaderValue::from_static("same-origin"),
 );
 /// With `no-referrer` browsers would send `Origin: null` with a form.
 const REFERRER: HeaderValue = HeaderValue::from_static("same-origin");
@@ -89,7 +95,7 @@ pub(super) fn page_with_status(
                 }
                 form class="sign-out" method="post" action=(links::LOGOUT) {
                     (token_field(session))
-                    button class="quiet" type="submit" { "Sign out" }
+                    button class="quiet" type="submit" title="Ends every session of this key, on every device" { "Sign out" }
                 }
             }
             @if session.is_all_paused() {
@@ -147,9 +153,11 @@ fn document(status: StatusCode, title: &str, header: Markup, body: Markup) -> Re
             }
         }
     };
+    let page = PreEscaped(VisibleText::lines(page.into_string()).into_string());
     let headers = [
         (CONTENT_SECURITY_POLICY, POLICY),
         (REFERRER_POLICY, REFERRER),
+        OPENER,
     ];
     (status, headers, page).into_response()
 }

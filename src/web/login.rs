@@ -32,7 +32,7 @@ async fn show(
     headers: HeaderMap,
 ) -> Result<Response, PageFailure> {
     let next = own_path(query.text("next"));
-    if session::session_of(&headers, &app)?.is_some() {
+    if session::is_signed_in(&headers, &app).await? {
         return Ok(redirect(next).into_response());
     }
     Ok(login_page(&app, StatusCode::OK, next, None))
@@ -61,13 +61,15 @@ async fn submit(State(app): State<AppState>, request: Request) -> Result<Respons
         let message = refused.message();
         return Ok(login_page(&app, refused.status(), next, Some(message)));
     }
-    let cookie = session::sign_in(&parts.headers, &app, key)?;
+    let cookie = session::sign_in(&parts.headers, &app, key).await?;
     Ok(([(SET_COOKIE, cookie)], redirect(next)).into_response())
 }
 
-async fn sign_out(_: SessionForm) -> Response {
+/// Ends every session of the caller: a cookie that was copied must not outlive the person's leave.
+async fn sign_out(form: SessionForm) -> Result<Response, PageFailure> {
+    form.session.end_all().await?;
     let cookies = session::sign_out().map(|cookie| (SET_COOKIE, cookie));
-    (AppendHeaders(cookies), redirect(PATH)).into_response()
+    Ok((AppendHeaders(cookies), redirect(PATH)).into_response())
 }
 
 fn redirect(path: &str) -> impl IntoResponse + use<> {

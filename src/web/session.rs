@@ -1,9 +1,13 @@
 //! The session of a page: who is signed in, and the caller's tenant (security.md, rule 30).
 //!
 //! The cookie holds the caller's key, sealed (`tenants::BrowserSession`). It is `HttpOnly`, so no
-//! script reads it, and `SameSite=Strict`, so no other site's request carries it. A browser that
-//! came by https gets it with `Secure` and the prefix `__Host-`, under which no other host and no
-//! plain http can set it.
+//! script reads it, and `SameSite=Lax`: a link of a mail or a chat opens its page, and no other
+//! request of another site carries it. A page that is loaded changes nothing; what changes something
+//! is a form, whose origin and token `form` checks. A browser that came by https gets the cookie
+//! with `Secure` and the prefix `__Host-`, under which no other host and no plain http can set it;
+//! by https no other name counts.
+//!
+//! The session has ended if its generation is not that of the caller's row.
 
 use std::time::Duration;
 
@@ -23,7 +27,7 @@ use crate::http::{self, AppState, Custody};
 use crate::ids::TenantId;
 use crate::monitors;
 use crate::search::CallerKey;
-use crate::tenants::BrowserSession;
+use crate::tenants::{self, BrowserSession, TOKEN_BYTES};
 
 /// The cookie of a browser that came by plain http, as on this machine.
 const COOKIE_NAME: &str = "farescan_session";
@@ -42,7 +46,7 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 pub(super) struct Session {
     app: AppState,
     caller: ApiKey,
-    form_token: String,
+    form_token: [u8; TOKEN_BYTES],
     tenant: Option<TenantId>,
     is_all_paused: bool,
 }
@@ -54,10 +58,13 @@ impl Session {
         app: &AppState,
         is_write: bool,
     ) -> Result<Self, PageFailure> {
-        let opened = session_of(&parts.headers, app)?;
-        let session = opened.ok_or_else(|| PageFailure::SignedOut(return_path(parts)))?;
+        let signed_out = || PageFailure::SignedOut(return_path(parts));
+        let session = session_of(&parts.headers, app)?.ok_or_else(signed_out)?;
         let caller = app.admit_caller(session.key, is_write).await?;
-        let tenant = http::find_tenant(http::request_context(app, &caller)?).await?;
+        let (tenant, generation) = find_generation(app, &caller.key).await?;
+        if generation != session.generation {
+            return Err(signed_out());
+        }
         // The script's refreshes of a part of a page prefer nothing.
         let is_whole_page = !is_write && http::prefers_html(&parts.headers);
         let is_all_paused = match tenant.filter(|_| is_whole_page) {
@@ -130,8 +137,16 @@ impl Session {
     }
 
     /// What each form of this session sends back.
-    pub(super) fn form_token(&self) -> &str {
+    pub(super) fn form_token(&self) -> &[u8; TOKEN_BYTES] {
         &self.form_token
+    }
+
+    /// Ends every session of the caller, copies of its cookies included.
+    pub(super) async fn end_all(&self) -> Result<(), ApiError> {
+        if let Some(tenant) = self.tenant {
+            tenants::store::end_sessions(self.context()?.pool, tenant).await?;
+        }
+        Ok(())
     }
 }
 
@@ -163,16 +178,46 @@ async fn is_all_paused(app: &AppState, tenant: TenantId) -> bool {
     }
 }
 
-/// The valid session of a request's cookies; `None` for none, a changed or an expired one.
+/// That of a caller without a tenant, who has no session either once there is one.
+const NO_GENERATION: i32 = 0;
+
+/// The caller's tenant, and the generation of its sessions.
+async fn find_generation(
+    app: &AppState,
+    key: &CallerKey,
+) -> Result<(Option<TenantId>, i32), ApiError> {
+    let (ring, pool) = (&app.custody()?.ring, app.read_pool()?);
+    let (mut conn, tenant) =
+        tenants::store::find_with_connection(pool, ring, key, app.now()?).await?;
+    let generation = match tenant {
+        Some(tenant) => tenants::store::session_generation(&mut conn, tenant).await?,
+        None => None,
+    };
+    Ok((tenant, generation.unwrap_or(NO_GENERATION)))
+}
+
+/// The session of a request's cookies, if it has not ended; to lead who has one past the login page.
+pub(super) async fn is_signed_in(headers: &HeaderMap, app: &AppState) -> Result<bool, ApiError> {
+    let Some(session) = session_of(headers, app)? else {
+        return Ok(false);
+    };
+    let (_, generation) = find_generation(app, &session.key).await?;
+    Ok(generation == session.generation)
+}
+
+/// The readable session of a request's cookies; `None` for none, a changed or an expired one.
 ///
 /// # Errors
 /// 503 when this service has no master keys or its clock is wrong.
-pub(super) fn session_of(
-    headers: &HeaderMap,
-    app: &AppState,
-) -> Result<Option<BrowserSession>, ApiError> {
+fn session_of(headers: &HeaderMap, app: &AppState) -> Result<Option<BrowserSession>, ApiError> {
     let (ring, now) = (&app.custody()?.ring, app.now()?);
-    let sealed = cookie(headers, SECURE_COOKIE_NAME).or_else(|| cookie(headers, COOKIE_NAME));
+    // Anybody on the network, and a sibling host, can set the other name.
+    let plain = || {
+        (!is_https(headers))
+            .then(|| cookie(headers, COOKIE_NAME))
+            .flatten()
+    };
+    let sealed = cookie(headers, SECURE_COOKIE_NAME).or_else(plain);
     Ok(sealed.and_then(|text| BrowserSession::open(ring, text, now).ok()))
 }
 
@@ -180,12 +225,14 @@ pub(super) fn session_of(
 ///
 /// # Errors
 /// 503 when this service has no master keys or its clock is wrong.
-pub(super) fn sign_in(
+pub(super) async fn sign_in(
     headers: &HeaderMap,
     app: &AppState,
     key: CallerKey,
 ) -> Result<HeaderValue, ApiError> {
-    let sealed = BrowserSession::begin(key, app.now()?).seal(&app.custody()?.ring);
+    let (_, generation) = find_generation(app, &key).await?;
+    let session = BrowserSession::begin(key, generation, app.now()?);
+    let sealed = session.seal(&app.custody()?.ring);
     let seconds = BrowserSession::LIFETIME.as_secs();
     Ok(set_cookie(is_https(headers), &sealed, seconds))
 }
@@ -202,7 +249,7 @@ fn set_cookie(secure: bool, value: &str, seconds: i64) -> HeaderValue {
         (COOKIE_NAME, "")
     };
     let text =
-        format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{attribute}");
+        format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{attribute}");
     let mut header =
         HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("farescan_session="));
     header.set_sensitive(true);

@@ -1,10 +1,10 @@
 //! The deliverer of one process: leases due deliveries, tries them and records the results. Any
 //! number of processes may run one.
 //!
-//! Each try takes a permit. An endpoint has at most one try in flight, a host [`MAX_PER_HOST`], a
-//! tenant [`MAX_PER_TENANT`] and a quarter of the free permits. Tenants are served round-robin. The
-//! deliverer polls when a delivery is due, on a notification, and every few seconds in case a
-//! notification was lost.
+//! Each try takes a permit. An endpoint has at most one try in flight, a host [`MAX_PER_HOST`], of
+//! which one tenant has half, a tenant [`MAX_PER_TENANT`] and a quarter of the free permits. Tenants
+//! are served round-robin. The deliverer polls when a delivery is due, on a notification, and every
+//! few seconds in case a notification was lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,8 @@ const MAX_TRIES_IN_FLIGHT: u32 = 64;
 /// The most concurrent tries of one tenant, over all processes: a tenant with a thousand hanging
 /// receivers delays no other tenant.
 const MAX_PER_TENANT: i32 = 16;
-/// The most concurrent tries at one host, over all processes and tenants.
+/// The most concurrent tries at one host, over all processes and tenants. One tenant has at most half
+/// of them: its slow receivers leave the others to callers who share the host.
 const MAX_PER_HOST: i32 = 4;
 /// The longest time between two polls.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);

@@ -15,6 +15,7 @@ use super::retry_schedule;
 use super::sign::{self, Secret};
 use crate::contract::webhooks::TryError;
 use crate::ids::DeliveryId;
+use crate::visible_text::VisibleText;
 
 /// How long a receiver may take to answer (security.md, rule 25).
 pub const TRY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -189,7 +190,7 @@ fn classify_error(error: &reqwest::Error) -> TryError {
     }
 }
 
-/// The beginning of a response as safe text.
+/// The beginning of a response as a text that a page and a terminal may show.
 async fn response_excerpt(mut response: reqwest::Response) -> String {
     let mut bytes = Vec::with_capacity(EXCERPT_BYTES);
     let read = async {
@@ -202,30 +203,5 @@ async fn response_excerpt(mut response: reqwest::Response) -> String {
     };
     // On timeout, the bytes so far are used.
     let _ = timeout(EXCERPT_TIMEOUT, read).await;
-    safe_text(&bytes)
-}
-
-fn safe_text(bytes: &[u8]) -> String {
-    let is_hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    String::from_utf8_lossy(bytes)
-        .chars()
-        .map(|c| if is_hidden(c) { ' ' } else { c })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_characters_of_a_response_become_spaces() {
-        assert_eq!(
-            safe_text(b"try\nlater\0\x1b[31m\xff"),
-            "try later  [31m\u{fffd}"
-        );
-        assert_eq!(safe_text("übel \u{202e}gnirts".as_bytes()), "übel  gnirts");
-    }
+    VisibleText::one_line(String::from_utf8_lossy(&bytes)).into_string()
 }

@@ -152,10 +152,17 @@ impl Chromium {
         done.json().clone()
     }
 
+    /// What a script hands to its last argument.
+    pub async fn script_async(&self, script: &str) -> Value {
+        let done = self.driver.execute_async(script, Vec::new()).await;
+        let done = done.unwrap_or_else(|error| panic!("{script}: {error}"));
+        done.json().clone()
+    }
+
     /// Sets the session's cookie to another value.
     pub async fn set_cookie(&self, value: &str) {
         let cookie = json!({"name": "farescan_session", "value": value, "url": self.origin,
-            "httpOnly": true, "sameSite": "Strict"});
+            "httpOnly": true, "sameSite": "Lax"});
         self.devtools("Network.setCookie", cookie).await;
     }
 

@@ -95,7 +95,7 @@ async fn an_expired_session_leads_to_the_login_and_back() {
 
 fn session_begun_hours_ago(hours: i64) -> String {
     let begun = Timestamp::now() - SignedDuration::from_hours(hours);
-    BrowserSession::begin(CallerKey::new(KEY), begun).seal(&ring())
+    BrowserSession::begin(CallerKey::new(KEY), 1, begun).seal(&ring())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -105,7 +105,8 @@ async fn an_altered_or_foreign_cookie_opens_nothing() {
     browser.sign_in().await;
     let own = browser.cookie().await;
     let foreign_ring = Keyring::parse(&format!("test:{}", "6b".repeat(32))).unwrap();
-    let foreign = BrowserSession::begin(CallerKey::new(KEY), Timestamp::now()).seal(&foreign_ring);
+    let foreign =
+        BrowserSession::begin(CallerKey::new(KEY), 1, Timestamp::now()).seal(&foreign_ring);
     let mut altered = own.clone();
     let middle = altered.len() / 2;
     let other = if altered.as_bytes()[middle] == b'A' {
@@ -229,5 +230,24 @@ async fn a_form_of_another_site_does_nothing() {
         );
     }
     // This test did open pages of another host.
+    browser.driver.clone().quit().await.unwrap();
+}
+
+/// A link in a mail or a chat opens the page that it names.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_of_another_site_opens_its_page() {
+    let (service, id) = service_with_scan().await;
+    let browser = Chromium::start(service.url()).await;
+    browser.sign_in().await;
+    let mail = format!(r#"<a href="{}/scans/{id}">the scan</a>"#, service.url());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let router = Router::new().route("/", get(|| async { Html(mail) }));
+    tokio::spawn(async { axum::serve(listener, router).await.unwrap() });
+    let mail = format!("http://localhost:{port}/");
+    browser.driver.goto(&mail).await.unwrap();
+    browser.click_first("//a").await;
+    browser.wait_for_path(&format!("/scans/{id}")).await;
+    browser.wait_for_text("TLV").await;
     browser.driver.clone().quit().await.unwrap();
 }

@@ -6,6 +6,7 @@ mod connection;
 mod documents;
 mod follow;
 mod history;
+pub mod hostile_texts;
 mod limits;
 pub mod monitors;
 mod relay;

@@ -127,7 +127,10 @@ async fn a_service_shutdown_ends_its_streams() {
     let (db, upstream) = (TestDb::new().await, ScriptedServer::start().await);
     let any = "127.0.0.1:0".parse().unwrap();
     let settings = Settings {
-        http: Some(HttpConfig { listen: any }),
+        http: Some(HttpConfig {
+            listen: any,
+            trusted_proxies: Vec::new(),
+        }),
         admin: AdminConfig {
             admin_listen: Some(any),
         },

@@ -202,3 +202,29 @@ async fn metrics_count_a_scan_and_name_no_caller() {
     }
     assert!(!after.contains("quantile="), "every histogram has buckets");
 }
+
+/// A page whose name was made to lead to this machine reads nothing.
+#[tokio::test]
+async fn on_loopback_only_an_address_or_localhost_is_a_host() {
+    let app = TestApp::start().await;
+    let port = app.admin_url().rsplit(':').next().unwrap();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    for (host, status) in [
+        ("evil.example".to_owned(), 400),
+        (format!("evil.example:{port}"), 400),
+        (format!("localhost.evil.example:{port}"), 400),
+        (format!("127.0.0.1.nip.io:{port}"), 400),
+        (format!("localhost:{port}"), 200),
+        (format!("LOCALHOST:{port}"), 200),
+        (format!("127.0.0.1:{port}"), 200),
+        (format!("[::1]:{port}"), 200),
+        ("127.0.0.1".to_owned(), 200),
+    ] {
+        for path in ["/healthz", "/metrics"] {
+            let url = format!("{}{path}", app.admin_url());
+            let request = client.get(url).header("host", &host);
+            let answer = app.send(request).await;
+            assert_eq!(answer.status, status, "{host} {path}");
+        }
+    }
+}

@@ -52,7 +52,10 @@ impl ServiceInstance {
         drop(free);
         let spool = tempfile::tempdir().unwrap().keep();
         let settings = Settings {
-            http: Some(HttpConfig { listen: any }),
+            http: Some(HttpConfig {
+                listen: any,
+                trusted_proxies: Vec::new(),
+            }),
             admin: AdminConfig {
                 admin_listen: Some(admin),
             },

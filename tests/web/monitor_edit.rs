@@ -230,10 +230,9 @@ async fn a_second_press_shows_the_secret_of_the_first() {
     );
 
     // Once it is rotated, no page shows the old one.
-    browser
-        .press(&path, &format!("{path}/rotate-secret"))
-        .await
-        .expect(200);
+    let rotate = form(&browser.page(&path).await, &format!("{path}/rotate-secret"));
+    let rotate = rotate.with("current_key", KEY);
+    browser.send(&rotate).await.expect(200);
     assert_eq!(redirect(browser.send(&save).await), path);
 }
 

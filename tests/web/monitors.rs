@@ -378,8 +378,19 @@ async fn a_webhooks_secret_is_shown_once_by_its_pages() {
     let path = format!("/monitors/{}", monitor.as_str().unwrap());
     let page = browser.page(&path).await;
     assert!(!page.contains("whsec_"), "{page}");
+    let rotate = form(&page, &format!("{path}/rotate-secret"));
+    for wrong in ["", "another-key-0123456789"] {
+        let refused = browser
+            .send(&rotate.clone().with("current_key", wrong))
+            .await;
+        let page = refused.expect(422).text();
+        assert!(
+            page.contains("current key") && !page.contains("whsec_"),
+            "{page}"
+        );
+    }
     let rotated = browser
-        .press(&path, &format!("{path}/rotate-secret"))
+        .send(&rotate.with("current_key", KEY))
         .await
         .expect(200);
     assert_eq!(rotated.header("cache-control"), "no-store");

@@ -3,8 +3,11 @@
 use serde_json::Value;
 
 use super::{Browser, key, service_with_scan};
-use crate::support::TestService;
+use crate::cli::hostile_texts::{HOSTILE, forbidden_in};
 use crate::support::app::HttpResponse;
+use crate::support::reply::Reply;
+use crate::support::upstream::fare;
+use crate::support::{TestService, fares};
 
 const OTHER: &str = "another-key-0123456789";
 
@@ -141,4 +144,44 @@ async fn a_program_gets_an_index_of_the_api() {
         let index: Value = response.json();
         assert_eq!(index["description"], "/openapi.json", "{accept}");
     }
+}
+
+/// A name of the marketplace neither hides characters nor turns the direction of writing.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_page_holds_control_or_direction_characters() {
+    let service = TestService::start().await;
+    service.upstream.answer(|call| {
+        let mut row = fare(200, &call.body);
+        for field in [
+            "airline",
+            "departure_description",
+            "arrival_description",
+            "duration",
+        ] {
+            row[field] = HOSTILE.into();
+        }
+        Reply::json(serde_json::json!([row])).header("x-search-status", "ok")
+    });
+    let worker = service.start_worker(2);
+    let scan = service.submit(&fares(2)).await;
+    service.wait_until_ended(&scan).await;
+    worker.stop().await;
+    let item = service.items(&scan).await[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let browser = Browser::sign_in(&service, key()).await;
+    let mut wrong = Vec::new();
+    let paths = pages(&scan, &item);
+    let not_found = "/scans/%1B%5B2J%E2%80%AE".to_owned();
+    for path in paths.iter().chain([&not_found]) {
+        let page = browser.get(path).await.text();
+        let found = forbidden_in(&page);
+        if !found.is_empty() {
+            wrong.push(format!("{path}: {found:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let page = browser.page(&format!("/items/{item}")).await;
+    assert!(page.contains("Air\u{fffd}]0;PWNED"), "{page}");
 }

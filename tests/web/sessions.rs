@@ -68,7 +68,7 @@ async fn the_cookie_is_sealed_and_out_of_reach_of_scripts() {
     let signed_in = sign_in(&service, key()).await.expect(303);
     let cookie = signed_in.header("set-cookie");
     assert!(cookie.starts_with("farescan_session="), "{cookie}");
-    for attribute in ["HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=43200"] {
+    for attribute in ["HttpOnly", "SameSite=Lax", "Path=/", "Max-Age=43200"] {
         assert!(cookie.contains(attribute), "{attribute}: {cookie}");
     }
     assert!(
@@ -115,7 +115,7 @@ async fn an_altered_or_foreign_cookie_is_signed_out() {
     let altered = format!("{other}{}", &sealed[1..]);
     let other_ring =
         farescan::tenants::Keyring::parse(&format!("test:{}", "6b".repeat(32))).unwrap();
-    let session = BrowserSession::begin(CallerKey::new(key()), Timestamp::now());
+    let session = BrowserSession::begin(CallerKey::new(key()), 1, Timestamp::now());
     for cookie in [
         altered,
         session.seal(&other_ring),
@@ -139,7 +139,7 @@ async fn an_expired_session_has_to_sign_in_again() {
     let (service, _) = service_with_scan().await;
     let ago = |hours| Timestamp::now() - SignedDuration::from_hours(hours);
     for (begun, status) in [(ago(11), 200), (ago(13), 303)] {
-        let session = BrowserSession::begin(CallerKey::new(key()), begun);
+        let session = BrowserSession::begin(CallerKey::new(key()), 1, begun);
         let request = service.request("GET", "/overview").header(
             "cookie",
             format!("farescan_session={}", session.seal(&ring())),
@@ -225,4 +225,85 @@ async fn without_master_keys_there_are_no_sessions() {
     let refused = sign_in(&app, key()).await.expect(503);
     assert!(refused.text().contains("FARESCAN_MASTER_KEY_FILE"));
     assert_eq!(session_cookie(&refused), "");
+}
+
+/// A browser sends the cookie that a sibling host or plain http set under the bare name; under
+/// `__Host-` nobody else can set one.
+#[tokio::test]
+async fn by_https_only_the_prefixed_cookie_counts() {
+    let (service, _) = service_with_scan().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let (_, sealed) = browser.cookie.split_once('=').unwrap();
+    for (name, scheme, status) in [
+        ("farescan_session", "https", 303),
+        ("farescan_session", "http", 200),
+        ("__Host-farescan_session", "https", 200),
+        ("__Host-farescan_session", "http", 200),
+    ] {
+        let request = service
+            .request("GET", "/overview")
+            .header("x-forwarded-proto", scheme)
+            .header("cookie", format!("{name}={sealed}"));
+        assert_eq!(
+            service.send(request).await.status,
+            status,
+            "{name} {scheme}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn signing_out_ends_every_copy_of_the_cookie() {
+    let (service, id) = service_with_scan().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let elsewhere = Browser::sign_in(&service, key()).await;
+    let path = format!("/scans/{id}");
+    assert_eq!(elsewhere.get(&path).await.status, 200);
+    browser.press("/overview", "/logout").await.expect(303);
+    for copied in [&browser, &elsewhere] {
+        let page = copied.get(&path).await;
+        assert_eq!(page.status, 303, "a copied cookie is signed out");
+        assert!(page.header("location").starts_with("/login"));
+    }
+    let again = Browser::sign_in(&service, key()).await;
+    assert_eq!(again.get(&path).await.status, 200);
+}
+
+/// The token of a form has another mask each time, so the length of a compressed page reveals
+/// nothing of it.
+#[tokio::test]
+async fn each_form_has_its_own_mask_of_the_token() {
+    let (service, id) = service_with_scan().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let mut seen = std::collections::HashSet::new();
+    let page = format!("/scans/{id}");
+    for _ in 0..3 {
+        for form in super::forms(&browser.page(&page).await, "/logout") {
+            let (_, token) = form
+                .fields
+                .into_iter()
+                .find(|(name, _)| name == "form_token")
+                .unwrap();
+            assert!(seen.insert(token.clone()), "{token} twice");
+        }
+    }
+    let delete = form(&browser.page(&page).await, &format!("/scans/{id}/delete"));
+    let token = &delete
+        .fields
+        .iter()
+        .find(|(name, _)| name == "form_token")
+        .unwrap()
+        .1;
+    let (first, last) = token.split_at(token.len() / 2);
+    for forged in [
+        format!("{last}{first}"),
+        first.to_owned(),
+        format!("{first}{first}"),
+        "0".repeat(token.len()),
+        "é".repeat(token.len() / 2),
+    ] {
+        let forged = delete.clone().with("form_token", &forged);
+        assert_eq!(browser.send(&forged).await.status, 403);
+    }
+    assert_eq!(browser.send(&delete).await.status, 303);
 }

@@ -119,6 +119,7 @@ async fn the_key_changes_and_the_session_stays() {
     });
     let mut change = form(&browser.page("/usage").await, "/usage/key");
     set(&mut change, "new_key", NEW_KEY);
+    set(&mut change, "current_key", KEY);
     let page = browser.send(&change).await.expect(422).text();
     assert!(
         page.contains("The key was not changed"),
@@ -137,11 +138,47 @@ async fn the_key_changes_and_the_session_stays() {
     let done = browser.send(&change).await.expect(200);
     let cookie = session_cookie(&done);
     assert!(!done.text().contains(NEW_KEY) && !cookie.contains(NEW_KEY));
+    let old_cookie = browser.cookie.clone();
     let moved = Browser { cookie, ..browser };
     let page = moved.page("/usage?group=endpoint").await;
     assert!(
         page.contains("flights/oneway"),
         "the spend is the new key's\n{page}"
+    );
+    let old = browser_with(&service, old_cookie).get("/overview").await;
+    assert_eq!(old.status, 303, "the sessions of the old key end");
+}
+
+fn browser_with(service: &TestService, cookie: String) -> Browser<'_> {
+    Browser {
+        app: service,
+        cookie,
+    }
+}
+
+/// Whoever has copied the cookie does not know the key in it.
+#[tokio::test]
+async fn a_copied_cookie_moves_no_account() {
+    let service = with_spend().await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    let calls = service.upstream.count();
+    for current in ["", NEW_KEY, "test-key", &KEY[1..], &format!("{KEY}x")] {
+        let mut change = form(&browser.page("/usage").await, "/usage/key");
+        set(&mut change, "sure", "yes");
+        set(&mut change, "new_key", NEW_KEY);
+        set(&mut change, "current_key", current);
+        let page = browser.send(&change).await.expect(422).text();
+        assert!(
+            page.contains("The key was not changed") && page.contains("current key"),
+            "{current:?}\n{page}"
+        );
+        assert!(!page.contains(KEY), "{page}");
+    }
+    assert_eq!(service.upstream.count(), calls, "no new key was checked");
+    let spend = browser.page("/usage?group=endpoint").await;
+    assert!(
+        spend.contains("flights/oneway"),
+        "the account is where it was"
     );
 }
 

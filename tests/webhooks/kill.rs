@@ -83,7 +83,8 @@ async fn a_process_killed_during_deliveries_loses_none() {
         sent.push((enqueue(fixture.pool(), tenant, monitor).await, secret));
     }
     let killed = FarescanProcess::start_worker(&fixture, 1, &OPEN);
-    receiver.wait_for_in_flight(4).await;
+    // As many as one caller has at one host.
+    receiver.wait_for_in_flight(2).await;
     killed.kill();
     let died = tokio::time::Instant::now();
     let next = FarescanProcess::start_worker(&fixture, 1, &OPEN);
@@ -102,8 +103,8 @@ async fn a_process_killed_during_deliveries_loses_none() {
     assert!(next.wait_for_exit().await.success());
     assert_eq!(
         (lost, receiver.count()),
-        (4, 12),
-        "only the four in flight were sent once more"
+        (2, 10),
+        "only the two in flight were sent once more"
     );
     for call in receiver.calls() {
         let secret = &sent

@@ -91,6 +91,36 @@ async fn a_host_has_at_most_four_tries_in_flight() {
     }
 }
 
+/// The slow receivers of one caller leave half of a host's tries to others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_has_at_most_two_tries_at_a_host() {
+    let hooks = WebhookTest::open().await;
+    let shared = ScriptedServer::start().await;
+    shared.answer(|call| match call.path.as_str() {
+        "/quick" => Reply::status(200),
+        _ => Reply::hang(),
+    });
+    hooks
+        .names
+        .resolve_to("shared.test", &[&[address(&shared)]]);
+    let one = tenant(hooks.pool(), "caller-1-0123456789").await;
+    for number in 0..8 {
+        let url = format!("http://shared.test/{number}");
+        let (monitor, _) = webhook(hooks.pool(), one, &url).await;
+        enqueue(hooks.pool(), one, monitor).await;
+    }
+    let _deliverer = patient(&hooks);
+    shared.wait_for_in_flight(2).await;
+    let (monitor, _) = hooks.webhook("http://shared.test/quick").await;
+    for _ in 0..5 {
+        let began = std::time::Instant::now();
+        let seen = hooks.ended(hooks.enqueue(monitor).await).await;
+        println!("delivered after {:.2?}", began.elapsed());
+        assert_eq!(seen.delivery.status, DeliveryStatus::Delivered);
+        assert_eq!(hooks.count(UNDER_WAY).await, 2, "of the slow caller");
+    }
+}
+
 async fn ask(app: &TestApp, path: &str) -> String {
     let answer = app.post(path, &json!({})).await;
     if answer.status == 429 {

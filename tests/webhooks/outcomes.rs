@@ -292,7 +292,7 @@ async fn failures_are_retried_at_the_documented_times() {
         );
         assert_eq!(
             seen.tries[0].response.as_deref(),
-            Some("no [31m way "),
+            Some("no\u{fffd}[31m way\u{fffd}"),
             "the response is stored as safe text"
         );
         events.push(format!("{:.0} s", wait.as_secs_f64()));

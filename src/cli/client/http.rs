@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use super::error::{ClientError, root_cause};
 use crate::cli::Failure;
 use crate::contract::{ErrorBody, ErrorDetail, ErrorType, MAX_KEY_BYTES};
+use crate::visible_text::{escape_hidden, visible_json};
 
 /// Longer than the longest search that the service allows.
 const TIMEOUT: Duration = Duration::from_secs(200);
@@ -17,6 +18,9 @@ const TIMEOUT: Duration = Duration::from_secs(200);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest error message of a foreign server that is shown, in characters.
 const MAX_MESSAGE_CHARS: usize = 300;
+/// The longest answer that is read as a whole. A page of the API holds far less; an export is
+/// streamed.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
 const KEY_HEADER: &str = "x-api-key";
 
 /// Calls the service at one address with one key.
@@ -32,18 +36,30 @@ pub struct ApiClient {
 #[derive(Debug)]
 pub struct ServiceResponse {
     pub headers: HeaderMap,
-    /// The body as it came.
+    /// The body as it came, with hidden characters as escapes of JSON.
     pub text: String,
     base: String,
 }
 
 impl ServiceResponse {
-    /// The body as a value.
+    /// The body as a value to be shown: its texts are visible.
     ///
     /// # Errors
     /// It is not a `T`: the service has another version.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
-        serde_json::from_str(&self.text).map_err(|error| ClientError::Unexpected {
+        self.read_json(&visible_json(&self.text))
+    }
+
+    /// The body as a value to be passed on, with every character of its texts.
+    ///
+    /// # Errors
+    /// It is not a `T`: the service has another version.
+    pub fn read_data<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
+        self.read_json(&self.text)
+    }
+
+    fn read_json<T: DeserializeOwned>(&self, json: &str) -> Result<T, ClientError> {
+        serde_json::from_str(json).map_err(|error| ClientError::Unexpected {
             base: self.base.clone(),
             what: format!("sent an answer that this version cannot read ({error})"),
         })
@@ -148,14 +164,11 @@ impl ApiClient {
             .await
             .map_err(|error| self.unreachable(&error, changes))?;
         let (status, headers) = (response.status(), response.headers().clone());
-        let text = response
-            .text()
-            .await
-            .map_err(|error| self.unreachable(&error, changes))?;
+        let text = self.read_body(response, changes).await?;
         if status.is_success() {
             return Ok(ServiceResponse {
                 headers,
-                text,
+                text: escape_hidden(&text).into_owned(),
                 base: self.base.clone(),
             });
         }
@@ -189,8 +202,32 @@ impl ApiClient {
             return Ok(response);
         }
         let headers = response.headers().clone();
-        let text = response.text().await.unwrap_or_default();
+        let text = self.read_body(response, false).await.unwrap_or_default();
         Err(self.refused(status.as_u16(), &headers, &text))
+    }
+
+    /// The body of an answer, at most [`MAX_ANSWER_BYTES`].
+    async fn read_body(
+        &self,
+        mut response: Response,
+        changes: bool,
+    ) -> Result<String, ClientError> {
+        let mut body = Vec::new();
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.unreachable(&error, changes))?
+        {
+            if body.len() + chunk.len() > MAX_ANSWER_BYTES {
+                let most = MAX_ANSWER_BYTES >> 20;
+                return Err(ClientError::Unexpected {
+                    base: self.base.clone(),
+                    what: format!("sent an answer of more than {most} MiB"),
+                });
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
     /// A broken answer to a download.
@@ -218,6 +255,7 @@ impl ApiClient {
             .get("retry-after")
             .and_then(|value| value.to_str().ok())
             .map(str::to_owned);
+        let text = &*visible_json(text);
         if let Ok(body) = serde_json::from_str::<ErrorBody>(text) {
             return ClientError::Service {
                 detail: Box::new(body.error),
@@ -266,6 +304,5 @@ pub(super) fn is_this_machine(url: &Url) -> bool {
 fn foreign_message(text: &str) -> Option<String> {
     let json: serde_json::Value = serde_json::from_str(text).ok()?;
     let message = json.get("message")?.as_str()?;
-    let shown = message.chars().filter(|c| !c.is_control());
-    Some(shown.take(MAX_MESSAGE_CHARS).collect())
+    Some(message.chars().take(MAX_MESSAGE_CHARS).collect())
 }

@@ -2,6 +2,8 @@
 
 use comfy_table::{Attribute, Cell, CellAlignment, Color};
 
+use crate::visible_text::VisibleText;
+
 /// What a cell's colour repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tone {
@@ -33,12 +35,12 @@ impl Tone {
 /// A text with its tone.
 #[derive(Debug, Clone, Default)]
 pub struct Text {
-    pub text: String,
+    pub text: VisibleText,
     pub tone: Tone,
 }
 
 impl Text {
-    pub fn new(text: impl Into<String>, tone: Tone) -> Self {
+    pub fn new(text: impl Into<VisibleText>, tone: Tone) -> Self {
         Self {
             text: text.into(),
             tone,
@@ -51,7 +53,7 @@ impl Text {
     }
 }
 
-impl<T: Into<String>> From<T> for Text {
+impl<T: Into<VisibleText>> From<T> for Text {
     fn from(text: T) -> Self {
         Self::new(text, Tone::Plain)
     }

@@ -61,7 +61,7 @@ pub async fn print(session: &ServiceSession, scan: &Scan, form: Form) -> Result<
         Form::Lines | Form::Csv => {
             let format = if form == Form::Csv { "csv" } else { "ndjson" };
             let path = format!("/v1/scans/{}/items?format={format}", scan.id);
-            export::stream(&session.client, &path, &mut out).await?;
+            export::print(&session.client, &path).await?;
         }
     }
     let (id, spent) = (scan.id, scan.requests.spent);

@@ -16,11 +16,15 @@ use crate::http::AppState;
 use crate::http::assets::Asset;
 use crate::http::error::ApiError;
 
-/// The page may load its own files, and send requests to this service only. Scalar inserts its
-/// style sheet as an element and sets styles of elements.
+/// Two policies, and both hold. The page may load its own files; Scalar inserts its style sheet as an
+/// element and sets styles of elements. It may send requests to this service, and there to the API
+/// only, where no cookie counts: whoever altered Scalar could not read or send a page of the dashboard
+/// as its signed-in reader. A page that it opens is out of its reach by that page's
+/// `Cross-Origin-Opener-Policy` (`web::layout`). A path needs a host, and `'self'` has none.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
-     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+     connect-src 'self'; worker-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none', \
+     connect-src *:*/openapi.json *:*/v1/",
 );
 
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
@@ -88,4 +92,26 @@ fn with_policy(mut response: Response) -> Response {
         .headers_mut()
         .insert(CONTENT_SECURITY_POLICY, POLICY);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest as _, Sha256};
+
+    /// Another release of Scalar changes this digest: look at what its script does before you change
+    /// it here.
+    #[test]
+    fn the_script_of_others_is_the_one_that_was_looked_at() {
+        let script = scalar_api_reference::get_asset("scalar.js").unwrap();
+        let digest: String = Sha256::digest(&script)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert_eq!(
+            digest,
+            "93951f1794b0463b87ab58d0557a6610075af79a9f94c2a3f261c993bc7f3913",
+            "{} bytes",
+            script.len()
+        );
+    }
 }

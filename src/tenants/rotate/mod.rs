@@ -214,6 +214,7 @@ async fn transfer(
     }
     let known = store::delete_fingerprints(conn, tenant).await?;
     directory::insert_fingerprints(conn, tenant, &fingerprints, now).await?;
+    directory::end_sessions(&mut *conn, tenant).await?;
     store::notify_account_settings(conn, tenant).await?;
     let lanes_resumed = store::resume_refused_lanes(conn, tenant).await?;
     let held_keys = reseal_key(conn, ring, tenant, to).await?;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
 use sqlx::pool::PoolConnection;
-use sqlx::{PgConnection, PgPool, Postgres};
+use sqlx::{PgConnection, PgExecutor, PgPool, Postgres};
 
 pub use self::grants::{
     GrantError, OpenedSecret, RingCheckError, StoredGrant, check_ring, grants_under_other_keys,
@@ -147,6 +147,36 @@ pub async fn find_or_create_by_fingerprints(
     .await?;
     insert_fingerprints(conn, tenant, fingerprints, now).await?;
     Ok(tenant)
+}
+
+/// The generation of the caller's sessions of the dashboard; `None` if the tenant is gone.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn session_generation(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+) -> sqlx::Result<Option<i32>> {
+    sqlx::query_scalar!(
+        "select session_generation from tenants where tenant_id = $1",
+        tenant.uuid()
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// Ends every session of the caller.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn end_sessions(database: impl PgExecutor<'_>, tenant: TenantId) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update tenants set session_generation = session_generation + 1 where tenant_id = $1",
+        tenant.uuid()
+    )
+    .execute(database)
+    .await?;
+    Ok(())
 }
 
 /// Finds the tenants of many fingerprints at once.

@@ -2,6 +2,7 @@
 
 use axum::Router;
 use axum::extract::Path;
+use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, HeaderValue};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::post;
@@ -16,7 +17,7 @@ use crate::ids::{MonitorId, TenantId};
 use crate::monitors::control;
 use crate::monitors::deliveries::send_test;
 use crate::web::failure::PageFailure;
-use crate::web::form::SessionForm;
+use crate::web::form::{SessionForm, check_current_key};
 use crate::web::layout::{NavItem, page};
 use crate::web::links;
 use crate::web::once::once_key;
@@ -116,7 +117,11 @@ async fn enable_webhook(
 /// Shows the new secret once, on a page that no browser stores.
 async fn rotate_secret(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
     let session = &form.session;
-    let (_, id) = own_monitor(session, &id)?;
+    let (tenant, id) = own_monitor(session, &id)?;
+    if let Err(refused) = check_current_key(session, &form.fields) {
+        let refused = Some((StatusCode::UNPROCESSABLE_ENTITY, refused.message()));
+        return render(session, tenant, id, None, refused).await;
+    }
     let context = session.context()?;
     let (mut tx, tenant) = context.begin(CommandError::NoWebhook).await?;
     let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook)

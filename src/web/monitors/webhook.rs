@@ -9,6 +9,7 @@ use super::words;
 use crate::contract::monitors::{Monitor, OffReason, ShownSecret};
 use crate::contract::webhooks::Delivery;
 use crate::web::deliveries;
+use crate::web::form::current_key_field;
 use crate::web::layout::{NavItem, page_with_status};
 use crate::web::links;
 use crate::web::once::once_field;
@@ -97,7 +98,7 @@ fn actions(session: &Session, monitor: &Monitor, is_off: bool) -> Markup {
             question: html! { p { "The new signing secret is shown once. For 24 hours each try is also signed with the old one. This costs nothing." } },
             confirm: "Make a new secret",
             is_destructive: true,
-            fields: html! {},
+            fields: current_key_field("secret-current-key"),
         }.render(session))
     }
 }

@@ -14,7 +14,9 @@ use crate::http::AppState;
 use crate::http::error::ApiError;
 use crate::search::CallerKey;
 use crate::web::failure::PageFailure;
-use crate::web::form::{FormFields, SessionForm, token_field};
+use crate::web::form::{
+    FormFields, SessionForm, check_current_key, current_key_field, token_field,
+};
 use crate::web::layout::{NavItem, page};
 use crate::web::parts;
 use crate::web::session::{self, Session};
@@ -32,6 +34,7 @@ pub(super) fn form(session: &Session) -> Markup {
                 summary { "Move this account to another marketplace key" }
                 form class="stack" method="post" action="/usage/key" {
                     (token_field(session))
+                    (current_key_field("current-key"))
                     div class="field" {
                         label for="new-key" { "New key" }
                         input id="new-key" name="new_key" type="password" autocomplete="off" spellcheck="false" required maxlength="512";
@@ -49,7 +52,7 @@ async fn rotate(headers: HeaderMap, form: SessionForm) -> Result<Response, PageF
     let SessionForm { session, fields } = form;
     match rotated(&session, &fields).await {
         Ok((rotation, key)) => {
-            let cookie = session::sign_in(&headers, session.app(), key)?;
+            let cookie = session::sign_in(&headers, session.app(), key).await?;
             let mut response = done_page(&session, &rotation);
             response.headers_mut().insert(SET_COOKIE, cookie);
             Ok(response)
@@ -79,6 +82,7 @@ async fn rotated(
             "confirm that the old key belongs to an unknown caller afterwards",
         ));
     }
+    check_current_key(session, fields)?;
     let mut body = Map::new();
     body.insert(
         "new_key".to_owned(),
