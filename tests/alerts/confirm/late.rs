@@ -49,7 +49,9 @@ async fn the_late_answer_of_an_earlier_call_confirms_nothing() {
     let test = AlertTest { service, worker };
     test.respond_with(|asked| answer(300, asked));
     let slot = test.second_half(&id, slot).await;
-    assert_eq!(judged(&slot), [&json!(0), &json!(1)], "{slot}");
+    assert_eq!(judged(&slot), [&json!(0), &json!(0)], "{slot}");
+    let scan = test.checked_scan(&slot).await;
+    assert_eq!(scan["best"]["price"], 300);
     assert_eq!(test.upstream.count() - before, 1, "it is searched");
     test.close().await;
 }
