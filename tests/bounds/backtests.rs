@@ -17,7 +17,7 @@ const STRANGERS: usize = 12;
 /// The memory that backtests of unknown keys may add to the process.
 const STRANGERS_KB: u64 = 20_000;
 /// The memory that the largest backtest of a known caller may add.
-const LARGEST_KB: u64 = 120_000;
+const LARGEST_KB: u64 = 200_000;
 /// Ten thousand searches in each run, as many as a scan may have; ten runs are the most.
 const LARGEST_PATH: &str = "/v1/monitors/backtest?days=9";
 /// For as many rules as there may be: each packs and unpacks its states on each day.
