@@ -22,7 +22,7 @@ use crate::table;
 pub const DATES: usize = 90;
 /// The days until the first date; of these one is drawn for which enough dates have offers.
 const LEADS: [i64; 6] = [1, 8, 15, 30, 60, 90];
-/// The share of the dates that must have offers.
+/// The share of the dates that must have offers, of those on weekdays with a flight.
 const OFFERED: f64 = 0.8;
 /// Two-phase settings: coarse step, refined dates.
 const PHASES: [(usize, usize); 3] = [(4, 4), (4, 6), (3, 3)];
@@ -59,6 +59,7 @@ pub struct Question {
     today: Date,
     pub dates: Vec<Date>,
     fares: Vec<Vec<Option<ScenarioFare>>>,
+    flown: usize,
     seed: u64,
 }
 
@@ -151,8 +152,10 @@ impl Question {
                     .oneway_by_day(&world.route, *date, days.clone(), time(12, 0, 0, 0))
             })
             .collect();
+        let is_flown = |date: &&Date| world.prices.is_flown(&world.route, **date);
         Self {
             today,
+            flown: dates.iter().filter(is_flown).count(),
             dates,
             fares,
             seed,
@@ -167,7 +170,7 @@ impl Question {
 
     fn has_enough_offers(&self) -> bool {
         let offered = (0..self.dates.len()).filter(|date| self.fare(*date, 0).is_some());
-        ratio(offered.count(), self.dates.len()) >= OFFERED
+        ratio(offered.count(), self.flown) >= OFFERED
     }
 
     fn play(&self, rates: &ChangeRates) -> Vec<Answer> {
