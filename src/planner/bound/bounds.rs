@@ -7,7 +7,7 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
 use super::Setting;
-use crate::planner::{Candidate, SearchView, StoredPrice};
+use crate::planner::{Candidate, SearchView};
 
 const DAY_SECONDS: f64 = 86_400.0;
 /// A date that was never seen is taken to cost as little as its nearest known dates, so many of them.
@@ -16,6 +16,8 @@ const NEAREST: usize = 4;
 const BELOW_NEAREST: (f64, f64) = (1.1, 1.25);
 /// Without a known date nearer than this, every so many-th date is searched first.
 const GRID: usize = 4;
+/// The age that a date counts as that was never seen, for the patience.
+const NEVER_SEEN: SignedDuration = SignedDuration::from_hours(24 * 14);
 /// The share by which a price may change in a day, for the guard.
 const SLACK: f64 = 0.06;
 /// The least slack: prices are rounded.
@@ -174,18 +176,15 @@ fn nearest(candidates: &[Candidate], line: &Line, index: usize) -> f64 {
     lowest.and_then(|lowest| lowest.to_f64()).unwrap_or(0.0)
 }
 
-/// The median age of the stored prices, in days.
+/// The median age of what is stored, in days. A date that was never seen counts as one seen long ago.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "days of an age that is not negative"
 )]
 pub(super) fn age_in_days(candidates: &[Candidate]) -> usize {
-    let priced = |stored: StoredPrice| stored.price.map(|_| stored.age);
-    let mut ages: Vec<_> = candidates
-        .iter()
-        .filter_map(|candidate| priced(candidate.stored?))
-        .collect();
+    let age = |candidate: &Candidate| candidate.stored.map_or(NEVER_SEEN, |stored| stored.age);
+    let mut ages: Vec<_> = candidates.iter().map(age).collect();
     ages.sort_unstable();
     ages.get(ages.len() / 2)
         .map_or(0, |age| days(*age).round() as usize)
