@@ -20,8 +20,8 @@ const GRID: usize = 4;
 const NEVER_SEEN: SignedDuration = SignedDuration::from_hours(24 * 14);
 /// The share by which a price may change in a day, for the guard.
 const SLACK: f64 = 0.06;
-/// The least slack: prices are rounded.
-const MIN_SLACK: f64 = 0.01;
+/// The least slack: one fare step. That a price has changed once says nothing about the others.
+const MIN_SLACK: f64 = 0.25;
 
 /// The bounds of a view's candidates.
 pub(super) struct Bounds {

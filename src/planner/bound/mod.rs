@@ -171,9 +171,10 @@ impl BoundSearch {
                     first(unseen, self.at_once(left)),
                 )
             } else {
-                let reason = match says_nothing {
-                    true => BoundReason::NothingKnown,
-                    false => BoundReason::LowestBound,
+                let reason = if says_nothing {
+                    BoundReason::NothingKnown
+                } else {
+                    BoundReason::LowestBound
                 };
                 let batch = self.at_once(left).min(self.batch.max(1));
                 (reason, first(bounds.order().to_vec(), batch))

@@ -244,7 +244,7 @@ fn the_setting_is_the_cheapest_whose_counted_misses_are_few_enough() {
             missed: 45
         })
     );
-    for known in [Known::Little, Known::Older] {
+    for known in [Known::Little, Known::Part, Known::Older] {
         assert_eq!(
             misses.choose(known, 0.05),
             Choice {
