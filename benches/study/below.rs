@@ -1,6 +1,6 @@
 //! `script/study below`: is one of 90 dates below a price now?
 
-use farescan::planner::{ChangeRates, Played, SearchPlanner, VerifyWinners};
+use farescan::planner::{ChangeRates, Played, SearchPlanner, VerifyWinners, Wanted};
 use farescan::sandbox::scenarios::ScenarioFare;
 use rust_decimal::Decimal;
 use serde::Serialize;
@@ -76,13 +76,8 @@ fn answers(question: &Question, rates: &ChangeRates) -> Vec<Answer> {
         let below = Decimal::new(lowest * percent, 2).floor() + Decimal::new(5, 1);
         let is_below = |price: i64| Decimal::from(price) < below;
         let found = |date| question.fare(date, 0).and_then(ScenarioFare::found);
-        let ask = |strategy, below_of_plan| {
-            let planner = VerifyWinners {
-                below: below_of_plan,
-                ..question.verification(RISK, rates)
-            };
-            let Played { searched, best } =
-                question.played(&planner as &dyn SearchPlanner, |_| Some(AGE));
+        let ask = |strategy, planner: &dyn SearchPlanner| {
+            let Played { searched, best } = question.played(planner, |_| Some(AGE));
             StrategyAnswer {
                 strategy,
                 requests: searched.len(),
@@ -90,10 +85,20 @@ fn answers(question: &Question, rates: &ChangeRates) -> Vec<Answer> {
                 risk: best.risk,
             }
         };
+        let cheapest = question.verification(RISK, rates);
+        let by_bounds = question.bound_search(Wanted::Below(below), RISK, |_| Some(AGE));
+        let verify = VerifyWinners {
+            below: Some(below),
+            ..cheapest
+        };
         Answer {
             percent,
             is_below: dates.clone().filter_map(found).any(is_below),
-            strategies: vec![ask("find below", Some(below)), ask("find cheapest", None)],
+            strategies: vec![
+                ask("find below", &verify),
+                ask("find cheapest", &cheapest),
+                ask("bound, below", &by_bounds),
+            ],
         }
     };
     PERCENTS.into_iter().map(of_price).collect()

@@ -1,8 +1,8 @@
 //! `script/study cheapest`: which of 90 dates is the cheapest now?
 
 use farescan::planner::{
-    Candidate, ChangeRates, FullSearch, Played, PriceChange, SearchPlanner, StoredCalendar,
-    StoredPrice, TwoPhase, VerifyWinners, play,
+    BoundSearch, Candidate, ChangeRates, Ends, FullSearch, Known, Misses, Played, PriceChange,
+    SearchPlanner, SearchView, StoredCalendar, StoredPrice, TwoPhase, VerifyWinners, Wanted, play,
 };
 use farescan::sandbox::scenarios::ScenarioFare;
 use jiff::civil::{Date, time};
@@ -22,7 +22,7 @@ use crate::table;
 pub const DATES: usize = 90;
 /// The days until the first date; of these one is drawn for which enough dates have offers.
 const LEADS: [i64; 6] = [1, 8, 15, 30, 60, 90];
-/// The share of the dates that must have offers.
+/// The share of the dates that must have offers, of those on weekdays with a flight.
 const OFFERED: f64 = 0.8;
 /// Two-phase settings: coarse step, refined dates.
 const PHASES: [(usize, usize); 3] = [(4, 4), (4, 6), (3, 3)];
@@ -30,6 +30,8 @@ const PHASES: [(usize, usize); 3] = [(4, 4), (4, 6), (3, 3)];
 const CALENDARS: [(i64, usize); 4] = [(1, 5), (3, 9), (7, 14), (14, 14)];
 /// How the names of verifications begin.
 const VERIFY: &str = "verify";
+/// How the names of searches by bounds begin.
+const BOUND: &str = "bound";
 /// Accepted risks in percent, with ages of stored calendars in days.
 const VERIFIED: [(u8, Option<i64>); 6] = [
     (5, Some(1)),
@@ -59,6 +61,7 @@ pub struct Question {
     today: Date,
     pub dates: Vec<Date>,
     fares: Vec<Vec<Option<ScenarioFare>>>,
+    flown: usize,
     seed: u64,
 }
 
@@ -151,8 +154,10 @@ impl Question {
                     .oneway_by_day(&world.route, *date, days.clone(), time(12, 0, 0, 0))
             })
             .collect();
+        let is_flown = |date: &&Date| world.prices.is_flown(&world.route, **date);
         Self {
             today,
+            flown: dates.iter().filter(is_flown).count(),
             dates,
             fares,
             seed,
@@ -167,7 +172,7 @@ impl Question {
 
     fn has_enough_offers(&self) -> bool {
         let offered = (0..self.dates.len()).filter(|date| self.fare(*date, 0).is_some());
-        ratio(offered.count(), self.dates.len()) >= OFFERED
+        ratio(offered.count(), self.flown) >= OFFERED
     }
 
     fn play(&self, rates: &ChangeRates) -> Vec<Answer> {
@@ -194,6 +199,7 @@ impl Question {
             let name = format!("calendar of {age} d, {searches} live");
             answers.push(self.answer(&name, &StoredCalendar { searches }, Some(age)));
         }
+        answers.extend(self.by_bounds());
         answers.extend(self.verify(rates));
         answers.extend(self.verify_with_own_rates(rates));
         answers.extend(self.verify_partly_stored(rates));
@@ -234,6 +240,51 @@ impl Question {
             .collect()
     }
 
+    /// Plays searches by bounds, of the same calendars.
+    fn by_bounds(&self) -> Vec<Answer> {
+        let answer = |name: &str, percent, age: &dyn Fn(usize) -> Option<i64>| {
+            let search = self.bound_search(Wanted::Cheapest, percent, age);
+            self.answer_from(&format!("{BOUND}, {name}"), &search, age)
+        };
+        let verified = VERIFIED.into_iter().map(|(percent, age)| {
+            let from = age.map_or("from nothing".to_owned(), |age| format!("{age} d"));
+            answer(&format!("risk {percent} %, {from}"), percent, &|_| age)
+        });
+        let shuffled = self.shuffled_dates();
+        let partly = PARTLY_STORED.into_iter().map(|share| {
+            let stored = &shuffled[..shuffled.len() * share / 100];
+            let age = |position: usize| stored.contains(&position).then_some(7);
+            answer(&format!("{share} % stored, 7 d"), 5, &age)
+        });
+        verified.chain(partly).collect()
+    }
+
+    /// The search that the service would begin with prices of these ages, and the prior counts.
+    pub fn bound_search(
+        &self,
+        wanted: Wanted,
+        percent: u8,
+        age: impl Fn(usize) -> Option<i64>,
+    ) -> BoundSearch {
+        let candidates = self.candidates(age);
+        let known = Known::of(&SearchView {
+            candidates: &candidates,
+        });
+        BoundSearch {
+            wanted,
+            choice: Misses::of_flights([].into()).choose(known, f64::from(percent) / 100.0),
+            most: self.dates.len() * CEILING / 10,
+            batch: BATCH,
+            ends: Ends::Answered,
+        }
+    }
+
+    fn shuffled_dates(&self) -> Vec<usize> {
+        let mut dates: Vec<_> = (0..self.dates.len()).collect();
+        dates.shuffle(&mut StdRng::seed_from_u64(self.seed));
+        dates
+    }
+
     /// Plays verifications whose rates count the changes between older calendars.
     fn verify_with_own_rates(&self, prior: &ChangeRates) -> Vec<Answer> {
         let price = |position, age| self.fare(position, age)?.found();
@@ -263,8 +314,7 @@ impl Question {
 
     /// Plays verifications of calendars that have only some of the dates.
     fn verify_partly_stored(&self, rates: &ChangeRates) -> Vec<Answer> {
-        let mut dates: Vec<_> = (0..self.dates.len()).collect();
-        dates.shuffle(&mut StdRng::seed_from_u64(self.seed));
+        let dates = self.shuffled_dates();
         let (percent, age) = (5, 7);
         PARTLY_STORED
             .into_iter()
@@ -320,24 +370,25 @@ impl Question {
         planner: &dyn SearchPlanner,
         age: impl Fn(usize) -> Option<i64>,
     ) -> Played {
-        let shown = |position: usize, age: i64| {
-            self.fare(position, age)
-                .and_then(ScenarioFare::found)
-                .map(Decimal::from)
+        let mut candidates = self.candidates(age);
+        play(planner, &mut candidates, |position| self.shown(position, 0))
+    }
+
+    fn shown(&self, position: usize, age: i64) -> Option<Decimal> {
+        let found = self.fare(position, age).and_then(ScenarioFare::found);
+        found.map(Decimal::from)
+    }
+
+    /// The dates with stored prices of these ages.
+    fn candidates(&self, age: impl Fn(usize) -> Option<i64>) -> Vec<Candidate> {
+        let candidate = |(position, date): (usize, &Date)| Candidate {
+            stored: age(position).map(|age| StoredPrice {
+                price: self.shown(position, age),
+                age: SignedDuration::from_hours(24 * age),
+            }),
+            ..Candidate::unknown(*date)
         };
-        let mut candidates: Vec<_> = self
-            .dates
-            .iter()
-            .enumerate()
-            .map(|(position, date)| Candidate {
-                stored: age(position).map(|age| StoredPrice {
-                    price: shown(position, age),
-                    age: SignedDuration::from_hours(24 * age),
-                }),
-                ..Candidate::unknown(*date)
-            })
-            .collect();
-        play(planner, &mut candidates, |position| shown(position, 0))
+        self.dates.iter().enumerate().map(candidate).collect()
     }
 
     fn regret(&self, best: Option<usize>) -> f64 {
@@ -440,11 +491,13 @@ fn print_risks(rows: &[CheapestRow]) {
         .map(|row| (row.family.as_str(), row.strategy.as_str(), row.risk.clone()))
         .collect();
     for of_family in rows.chunk_by(|one, next| one.family == next.family) {
-        let verified = of_family
-            .iter()
-            .filter(|row| row.strategy.starts_with(VERIFY));
-        let together = RiskBin::together(verified.map(|row| row.risk.as_slice()));
-        groups.push((of_family[0].family.as_str(), "all verifications", together));
+        for (name, of_name) in [("all verifications", VERIFY), ("all bounds", BOUND)] {
+            let rows = of_family
+                .iter()
+                .filter(|row| row.strategy.starts_with(of_name));
+            let together = RiskBin::together(rows.map(|row| row.risk.as_slice()));
+            groups.push((of_family[0].family.as_str(), name, together));
+        }
     }
     let risks: Vec<_> = groups
         .iter()

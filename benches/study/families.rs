@@ -8,7 +8,7 @@ use farescan::sandbox::scenarios::{FareRoute, PriceProcess, Scenario, ScenarioEr
 use jiff::civil::{Date, date};
 
 /// The built-in families with their files.
-const BUILT_IN: [(&str, &str); 8] = [
+const BUILT_IN: [(&str, &str); 11] = [
     ("ladder", include_str!("scenarios/ladder.toml")),
     ("sales", include_str!("scenarios/sales.toml")),
     ("weekdays", include_str!("scenarios/weekdays.toml")),
@@ -16,6 +16,12 @@ const BUILT_IN: [(&str, &str); 8] = [
     ("unsteady", include_str!("scenarios/unsteady.toml")),
     ("outliers", include_str!("scenarios/outliers.toml")),
     ("everything", include_str!("scenarios/everything.toml")),
+    ("low cost", include_str!("scenarios/low_cost.toml")),
+    ("long haul", include_str!("scenarios/long_haul.toml")),
+    (
+        "some weekdays",
+        include_str!("scenarios/some_weekdays.toml"),
+    ),
     (
         "structureless",
         include_str!("scenarios/structureless.toml"),

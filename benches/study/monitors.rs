@@ -2,8 +2,9 @@
 //! 150 days?
 
 use farescan::planner::{
-    BestCandidate, Candidate, ChangeRates, FullSearch, Played, SearchPlanner, StoredCalendar,
-    StoredPrice, Watch, WatchQuestion, play, trusted,
+    BestCandidate, BoundSearch, Candidate, ChangeRates, Choice, Ends, FullSearch, Played,
+    SearchPlanner, Setting, StoredCalendar, StoredPrice, Wanted, Watch, WatchQuestion, play,
+    trusted,
 };
 use farescan::sandbox::scenarios::ScenarioFare;
 use jiff::civil::{Date, time};
@@ -193,6 +194,12 @@ fn strategies(compared: Compared) -> Vec<MonitorStrategy> {
             watch("watch cheapest, a tenth", |route, today| {
                 route.watch(WatchQuestion::Cheapest, TENTH, today)
             }),
+            watch("bound, a fifth", |_, _| by_bounds(FIFTH)),
+            watch("bound, a tenth", |_, _| by_bounds(TENTH)),
+            MonitorStrategy {
+                begins_full: false,
+                ..watch("bound, a tenth, from nothing", |_, _| by_bounds(TENTH))
+            },
             MonitorStrategy {
                 begins_full: false,
                 ..watch("the same, from nothing", |route, today| {
@@ -209,6 +216,26 @@ fn strategies(compared: Compared) -> Vec<MonitorStrategy> {
     };
     all.extend(others);
     all
+}
+
+/// A day of a watch by bounds: a fifth of it explores.
+fn by_bounds(budget: usize) -> Box<dyn SearchPlanner> {
+    let setting = Setting {
+        percent_a_day: 3,
+        is_patient: true,
+    };
+    Box::new(BoundSearch {
+        wanted: Wanted::Cheapest,
+        choice: Choice {
+            setting,
+            counted: None,
+        },
+        most: budget,
+        batch: (budget / 10).max(2),
+        ends: Ends::Spent {
+            explore: budget.div_ceil(5),
+        },
+    })
 }
 
 impl WatchedRoute {

@@ -8,6 +8,7 @@
 //! Here: the decisions. Not here: searching (`queue`), storing a decision (`scans`), and the
 //! strategies that exist only for comparison (`benches/study`).
 
+mod bound;
 mod calendar;
 mod change_rates;
 mod full;
@@ -19,6 +20,10 @@ mod verify;
 mod view;
 mod watch;
 
+pub use bound::{
+    BoundDecision, BoundReason, BoundSearch, Choice, Ends, Known, MIN_QUESTIONS, MissCount, Misses,
+    Replayed, Risk, SETTINGS, Setting, Wanted, replay,
+};
 pub use calendar::StoredCalendar;
 pub use change_rates::{ChangeRates, PriceChange};
 pub use full::FullSearch;

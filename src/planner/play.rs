@@ -23,7 +23,9 @@ pub fn play(
     mut search: impl FnMut(usize) -> Option<Decimal>,
 ) -> Played {
     let mut searched = Vec::new();
+    let mut turn = 0;
     loop {
+        turn += 1;
         let batch = match planner.decide(&SearchView { candidates }) {
             PlannerDecision::Stop(best) => return Played { searched, best },
             PlannerDecision::Search(batch) => batch,
@@ -35,6 +37,7 @@ pub fn play(
             };
             if candidate.searched.is_none() {
                 candidate.searched = Some(search(position));
+                candidate.turn = turn;
                 searched.push(position);
             }
         }

@@ -29,6 +29,13 @@ pub struct Candidate {
     /// It was searched for this question, and the search did not complete or its price cannot be
     /// compared. What it costs stays unknown, and it is not searched again. Never with `searched`.
     pub unanswered: bool,
+    /// The price of `searched` is implausible (history.md, rule 43): it is no best price.
+    pub implausible: bool,
+    /// How many decisions had been made when its answer became known.
+    pub turn: usize,
+    /// Stands for the values of all swept fields but the dates, and for nothing else: neighbours in
+    /// date say something about each other.
+    pub line: usize,
 }
 
 /// An answer that was already there.
@@ -80,6 +87,9 @@ impl Candidate {
             tried: None,
             searched: None,
             unanswered: false,
+            implausible: false,
+            turn: 0,
+            line: 0,
         }
     }
 
@@ -87,6 +97,34 @@ impl Candidate {
     #[must_use]
     pub fn is_unsearched(&self) -> bool {
         self.searched.is_none() && !self.unanswered
+    }
+
+    /// The time since it was last searched before this question, whatever that came to.
+    pub(super) fn tried_before(&self) -> Option<SignedDuration> {
+        let answered = self.stored.map(|stored| stored.age);
+        match (answered, self.tried) {
+            (Some(answered), Some(tried)) => Some(answered.min(tried)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// The searched price, if it is plausible.
+    #[must_use]
+    pub fn found_price(&self) -> Option<Decimal> {
+        self.searched.flatten().filter(|_| !self.implausible)
+    }
+
+    /// Whether it was searched and has an answer that counts.
+    pub(super) fn is_answered(&self) -> bool {
+        self.searched.is_some() && !self.implausible
+    }
+
+    /// The searched price if it is plausible, else the stored one of what was not searched.
+    pub(super) fn known_plausible(&self) -> Option<Decimal> {
+        match self.searched {
+            Some(_) => self.found_price(),
+            None => self.stored.and_then(|stored| stored.price),
+        }
     }
 
     /// The newest known price: the searched one, else the stored one.
@@ -108,6 +146,19 @@ impl SearchView<'_> {
     pub fn cheapest_searched(&self) -> Option<usize> {
         let prices = self.candidates.iter().map(|candidate| candidate.searched);
         cheapest(prices.map(Option::flatten))
+    }
+
+    /// The lowest plausible price that was searched for this question, with its position; of equal
+    /// ones the one that was known first.
+    #[must_use]
+    pub fn best_found(&self) -> Option<(usize, Decimal)> {
+        let found = |(at, candidate): (usize, &Candidate)| {
+            Some((candidate.found_price()?, candidate.turn, at))
+        };
+        let all = self.candidates.iter().enumerate();
+        all.filter_map(found)
+            .min()
+            .map(|(price, _, at)| (at, price))
     }
 
     /// The cheapest of the newest known prices, searched or stored; of equal ones the first.

@@ -5,7 +5,6 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use jiff::SignedDuration;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
@@ -278,15 +277,4 @@ fn spread(positions: &[usize], most: usize) -> Vec<usize> {
     (0..count)
         .map(|nth| positions[nth * positions.len() / count])
         .collect()
-}
-
-impl Candidate {
-    /// The time since it was last searched before this question, whatever that came to.
-    fn tried_before(&self) -> Option<SignedDuration> {
-        let answered = self.stored.map(|stored| stored.age);
-        match (answered, self.tried) {
-            (Some(answered), Some(tried)) => Some(answered.min(tried)),
-            (one, other) => one.or(other),
-        }
-    }
 }

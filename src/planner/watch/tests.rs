@@ -1,5 +1,6 @@
 //! What a run searches, in which order, and when it ends.
 
+use jiff::SignedDuration;
 use jiff::ToSpan as _;
 use jiff::civil::date;
 use proptest::prelude::*;

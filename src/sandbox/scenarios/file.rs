@@ -14,7 +14,7 @@ use super::ladder::Ladder;
 use super::recorded::{RecordedFile, RecordedPrices};
 use super::sales::Sales;
 use super::structureless::Structureless;
-use super::weekdays::WeekdaySteps;
+use super::weekdays::{FlownWeekdays, WeekdaySteps};
 use super::{FareRoute, MAX_HORIZON_DAYS};
 use crate::sandbox::world::money::SandboxCurrency;
 
@@ -28,6 +28,7 @@ pub struct Scenario {
     pub(super) horizon_days: u16,
     pub(super) family: Family,
     pub(super) weekdays: Option<WeekdaySteps>,
+    pub(super) flown: Option<FlownWeekdays>,
     pub(super) events: Option<FareEvents>,
     pub(super) sales: Option<Sales>,
     pub(super) sell_out: Option<SellOut>,
@@ -53,6 +54,7 @@ struct ScenarioFile {
     structureless: Option<Structureless>,
     recorded: Option<RecordedFile>,
     weekdays: Option<WeekdaySteps>,
+    flown: Option<FlownWeekdays>,
     events: Option<FareEvents>,
     sales: Option<Sales>,
     sell_out: Option<SellOut>,
@@ -97,6 +99,7 @@ impl Scenario {
             horizon_days,
             family,
             weekdays: written.weekdays,
+            flown: written.flown,
             events: written.events,
             sales,
             sell_out: written.sell_out,
@@ -136,6 +139,9 @@ impl Scenario {
 fn check_parts(written: &ScenarioFile) -> Result<(), ScenarioError> {
     if let Some(weekdays) = &written.weekdays {
         weekdays.check()?;
+    }
+    if let Some(flown) = &written.flown {
+        flown.check()?;
     }
     if let Some(events) = &written.events {
         events.check()?;

@@ -38,6 +38,9 @@ pub(super) struct Ladder {
     pull: f64,
     /// The share of prices that are the same a day later, by days to departure.
     unchanged: UnchangedShares,
+    /// A departure changes so many times as often as `unchanged` says; equal ratios are equally
+    /// likely. Few changes are long stretches at one fare.
+    pace: Bounds,
 }
 
 impl Default for Ladder {
@@ -54,6 +57,7 @@ impl Default for Ladder {
             rise_days: 28,
             pull: 0.2,
             unchanged: UnchangedShares::default(),
+            pace: [1.0, 1.0].into(),
         }
     }
 }
@@ -78,6 +82,7 @@ impl Ladder {
         check_number("ladder.rise", self.rise, -20.0..=20.0)?;
         check_number("ladder.rise_days", self.rise_days.into(), 1.0..=366.0)?;
         check_number("ladder.pull", self.pull, 0.0..=1.0)?;
+        self.pace.check("ladder.pace", 0.01..=100.0)?;
         self.unchanged.check("ladder.unchanged")
     }
 
@@ -122,6 +127,7 @@ impl Ladder {
             sales: effects.sales,
             route,
             changes: own.of("changes"),
+            pace: self.pace.draw_by_ratio(own.of("pace")),
             departure,
             tendency,
             day: opening,
@@ -142,6 +148,7 @@ pub(super) struct LadderPath<'a> {
     sales: Option<&'a Sales>,
     route: Draw,
     changes: Draw,
+    pace: f64,
     departure: Date,
     tendency: f64,
     /// The next day.
@@ -179,7 +186,7 @@ impl LadderPath<'_> {
             let by_sale = sales.change_rate(days).min(0.9);
             let (kept, cancelled) = (1.0 - by_sale, by_sale * sales.cancel_share());
             ((kept - same) / (kept - cancelled)).clamp(0.0, 1.0)
-        });
+        }) * self.pace;
         self.day += 1;
         let drawn = self.changes.nth(self.day).unit();
         if drawn >= hazard {
@@ -191,7 +198,7 @@ impl LadderPath<'_> {
         self.step = match self.step {
             0 => 1,
             step if step >= self.ladder.highest_step() => step - 1,
-            step if drawn / hazard < up => step + 1,
+            step if drawn / hazard.min(1.0) < up => step + 1,
             step => step - 1,
         };
     }

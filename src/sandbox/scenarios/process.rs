@@ -70,6 +70,14 @@ impl PriceProcess {
         days: RangeInclusive<Date>,
         time: Time,
     ) -> Vec<Option<ScenarioFare>> {
+        if !self.is_flown(route, departure) {
+            return days
+                .start()
+                .series(1.day())
+                .take_while(|day| day <= days.end())
+                .map(|_| None)
+                .collect();
+        }
         let prices = self.family_prices(route, departure, &days);
         let own = self.route(route).of("departure").day(departure);
         prices
@@ -94,6 +102,13 @@ impl PriceProcess {
             shown: out.shown + back.shown,
             genuine: out.genuine + back.genuine,
         })
+    }
+
+    /// Whether the route flies on the weekday of the departure.
+    #[must_use]
+    pub fn is_flown(&self, route: &FareRoute, departure: Date) -> bool {
+        let flown = self.scenario.flown.as_ref();
+        flown.is_none_or(|flown| flown.is_flown(self.route(route), departure))
     }
 
     /// The seed of a route's draws.

@@ -349,3 +349,32 @@ fn prices_of_a_seed_are_those_of_earlier_versions() {
     let wanted = [45, 30, 25, 44, 45, 54, 37, 45, 45, 99, 45, 30].map(Some);
     assert_eq!(seen, wanted);
 }
+
+#[test]
+fn a_route_flies_on_its_own_weekdays_only() {
+    let prices = process("[ladder]\n[flown]\ndays_per_week = [3, 3]");
+    let departures = (0..70).map(|n| after(TODAY, 30 + n));
+    let flown: Vec<_> = departures
+        .filter(|departure| series(&prices, *departure, TODAY, 1)[0].is_some())
+        .map(|departure| departure.weekday().to_monday_zero_offset())
+        .collect();
+    let weekdays: std::collections::BTreeSet<_> = flown.iter().collect();
+    assert_eq!((flown.len(), weekdays.len()), (30, 3), "{flown:?}");
+}
+
+#[test]
+fn a_slow_pace_is_long_stretches_at_one_fare() {
+    let changes = |pace: &str| {
+        let prices = process(&format!("[ladder]\npace = {pace}"));
+        let of = |n: i64| series(&prices, after(TODAY, 90 + n), TODAY, 60);
+        let all = (0..60).flat_map(|n| {
+            of(n)
+                .windows(2)
+                .map(|pair| pair[0] != pair[1])
+                .collect::<Vec<_>>()
+        });
+        all.filter(|changed| *changed).count()
+    };
+    let (slow, usual) = (changes("[0.1, 0.1]"), changes("[1, 1]"));
+    assert!(slow > 0 && 5 * slow < usual, "{slow} and {usual}");
+}
