@@ -4,6 +4,9 @@
 //! partly known calendar differ in their candidates, their most searches and where they end. The
 //! decision is a pure function of the view, so that it can be made again after a crash.
 //!
+//! No scan uses it yet: `script/study` plays it beside the planners that scans use
+//! (docs/laboratory.md, bounds).
+//!
 //! Here: order, end and guard. In `bounds`: the bound of a candidate. In `misses`: how often a
 //! setting has missed the cheapest, and which one a question gets.
 

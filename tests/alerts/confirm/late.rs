@@ -50,7 +50,7 @@ async fn the_late_answer_of_an_earlier_call_confirms_nothing() {
     test.respond_with(|asked| answer(300, asked));
     let slot = test.second_half(&id, slot).await;
     assert_eq!(judged(&slot), [&json!(0), &json!(0)], "{slot}");
-    let scan = test.checked_scan(&slot).await;
+    let scan = test.scan(slot["scan_id"].as_str().unwrap()).await;
     assert_eq!(scan["best"]["price"], 300);
     assert_eq!(test.upstream.count() - before, 1, "it is searched");
     test.close().await;
