@@ -12,6 +12,7 @@ use super::called_dates;
 use super::chromium::Chromium;
 use crate::account::rotate::NEW_KEY;
 use crate::history::fixture::HistoryFixture;
+use crate::support::app::KEY;
 use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::{Call, default_reply, fare};
 use crate::support::{TestService, departing_from, fares, wait_until};
@@ -354,6 +355,7 @@ async fn the_key_is_changed_by_keyboard() {
     person
         .choose("Move this account to another marketplace key")
         .await;
+    person.browser.tab_and_type("Current key", KEY).await;
     person.browser.tab_and_type("New key", NEW_KEY).await;
     person.browser.tab_to("Afterwards the old key").await;
     person.browser.key(Key::Space).await;

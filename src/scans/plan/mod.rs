@@ -301,12 +301,16 @@ pub fn plan_new(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Vali
     };
     for (name, value) in fields("request") {
         let fault = unknown_code(name, format!("request.{name}"), value);
-        fault.into_iter().for_each(|fault| faults.push(fault));
+        if let Some(fault) = fault {
+            faults.push(fault);
+        }
     }
     for (name, values) in fields("sweep") {
         for (index, value) in values.as_array().into_iter().flatten().enumerate() {
             let fault = unknown_code(name, format!("sweep.{name}[{index}]"), value);
-            fault.into_iter().for_each(|fault| faults.push(fault));
+            if let Some(fault) = fault {
+                faults.push(fault);
+            }
         }
     }
     faults.ok_if_empty(|| planned)

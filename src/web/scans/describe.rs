@@ -88,7 +88,10 @@ pub(in crate::web) fn trip(scan: &Map<String, Value>, cell: &Map<String, Value>)
     let endpoint = Endpoint::parse(scan.get("endpoint")?.as_str()?)?;
     let part = |name: &str| scan.get(name).and_then(Value::as_object);
     let fields = [part("request"), part("sweep"), Some(cell)];
-    let fields: Map<_, _> = fields.into_iter().flatten().cloned().flatten().collect();
+    let fields = fields.into_iter().flatten().flatten();
+    let fields: Map<_, _> = fields
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     let is_shown = |name: &str| {
         let is_date = DATE_FIELDS.contains(&name) || name == "nights";
         !TITLE_FIELDS.contains(&name) && (is_date || cell.contains_key(name))
