@@ -45,7 +45,7 @@ set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off se
 as $$
     select x.nth, f.item_id, f.number, f.attempt_id, f.observed_at
     from unnest(p_bodies, p_series, p_first_dates, p_last_dates) with ordinality as x (body, series, first_date, last_date, nth)
-    cross join lateral (select from latest_prices l
+    cross join lateral (select l.series from latest_prices l
                         where l.tenant_id = p_tenant and l.series = x.series and l.first_date = x.first_date and l.last_date = x.last_date
                           and greatest(l.observed_at, l.sampled_at) > p_now - p_max_age
                         limit 1) recent
@@ -61,7 +61,7 @@ as $$
         cross join lateral (select * from attempts a
                             where a.tenant_id = p_tenant and a.item_id = o.item_id and a.number between o.number and o.number
                             order by a.number limit 1) a
-        where o.tenant_id = p_tenant and o.series = x.series and o.first_date between x.first_date and x.first_date
+        where o.tenant_id = p_tenant and o.series = recent.series and o.first_date between x.first_date and x.first_date
           and o.observed_at > p_now - p_max_age
           and coalesce(o.last_date, o.first_date) = x.last_date and o.search_status in ('ok', 'empty')
           and i.state = 'done' and i.search_status in ('ok', 'empty') and i.observed_at = o.observed_at and i.reused_from is null

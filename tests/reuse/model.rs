@@ -245,5 +245,4 @@ async fn what_is_taken_is_the_newest_of_all_complete_answers() {
         }
     }
     worker.stop().await;
-    run.service.check_ledger().await;
 }

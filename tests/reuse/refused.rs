@@ -114,7 +114,7 @@ async fn another_search_is_bought() {
         with_request(json!({"max_stops": 0})),
         with_request(json!({"limit": 7})),
         with_request(json!({"strict": true})),
-        with_request(json!({"use_ext_proxy": true})),
+        with_request(json!({"use_ext_proxy": false})),
         with_request(json!({"use_fallback": true})),
         with_request(json!({"currency": "EUR"})),
         with(reusing(2), &json!({"upstream_limit": 60})),

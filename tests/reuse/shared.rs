@@ -231,7 +231,6 @@ async fn nobody_waits_for_a_search_that_is_not_made() {
         (&json!(2), &json!(6)),
         "{limited:#}"
     );
-    service.check_ledger().await;
 }
 
 /// The process that made the call died after its record, or a row was locked.

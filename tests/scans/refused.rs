@@ -242,7 +242,7 @@ async fn countries_and_currencies_must_exist() {
             "did you mean \"EUR\" (Euro)?",
         ),
     ] {
-        let monitor = json!({"name": "x", "schedule": {"cron": "0 6 * * *"}, "scan": body.clone()});
+        let monitor = json!({"name": "x", "schedule": {"cron": "0 6 * * *", "timezone": "UTC"}, "scan": body.clone()});
         for (path, body, field) in [
             ("/v1/scans", &body, field.to_owned()),
             ("/v1/scans/preview", &body, field.to_owned()),

@@ -177,7 +177,7 @@ async fn a_scan_that_found_nothing_does_not_promise_a_price() {
     let browser = Browser::sign_in(&service, key()).await;
     let page = browser.page(&format!("/scans/{id}")).await;
     assert!(
-        page.contains("no search found a price") && !page.contains("no price yet"),
+        page.contains("nothing on offer") && !page.contains("no price yet"),
         "{page}"
     );
 }
