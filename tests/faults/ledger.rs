@@ -26,6 +26,9 @@ pub struct LedgerCheck {
     items: i64,
     /// Items that took an answer instead of being searched.
     reused: i64,
+    /// Requests of synchronous searches, and those of them that are stored.
+    synchronous: usize,
+    recorded: usize,
 }
 
 impl fmt::Display for LedgerCheck {
@@ -40,12 +43,21 @@ impl fmt::Display for LedgerCheck {
             scans,
             items,
             reused,
+            synchronous,
+            recorded,
         } = self;
         write!(
             f,
             "ledger: {requests} requests; database: {attempts} attempts ({lost} lost, {lost_unsent} of them unsent), {answers} answers, \
              {observations} observations, {items} items of {scans} scans, {reused} of them reused; they agree"
-        )
+        )?;
+        if *recorded > 0 {
+            write!(
+                f,
+                " (besides {synchronous} requests of synchronous searches, {recorded} of them stored)"
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -107,20 +119,34 @@ const VIOLATIONS: [(&str, &str); 12] = [
      "select count(*) from scans s join key_grants g using (tenant_id, grant_id) where s.finished_at is not null and g.wiped_at is null"),
 ];
 
-/// A call of a scan that its caller then deleted: attempt id, requests, whether it had ended, and
-/// whether it was lost.
-pub struct DeletedCall((Uuid, i16, bool, bool));
+/// An attempt: its id, requests, whether it has ended, whether it was lost, and its worker. The
+/// worker of a stored synchronous search is 0, and its id is not sent.
+type StoredCall = (Uuid, i16, bool, bool, i64);
+
+/// A call of a scan that its caller then deleted.
+#[derive(Clone)]
+pub struct DeletedCall(StoredCall);
 
 impl DeletedCall {
-    /// The calls of a scan that the caller will delete; `None` while some are in flight.
+    /// The calls of a scan that the caller will delete; `None` while some are in flight, or when the
+    /// database does not answer.
     pub async fn of(pool: &PgPool, scan: ScanId) -> Option<Vec<Self>> {
-        let calls = "select attempt_id, requests_spent, ended_at is not null, coalesce(reason = 'worker_lost', false)
+        let calls = "select attempt_id, requests_spent, ended_at is not null, coalesce(reason = 'worker_lost', false), worker_id
                      from attempts where scan_id = $1";
-        let calls: Vec<(Uuid, i16, bool, bool)> = rows!(pool, calls, scan.uuid());
+        let calls: Vec<StoredCall> = sqlx::query_as(calls)
+            .bind(scan.uuid())
+            .fetch_all(pool)
+            .await
+            .ok()?;
         calls
             .iter()
-            .all(|(_, _, ended, _)| *ended)
+            .all(|(_, _, ended, ..)| *ended)
             .then(|| calls.into_iter().map(Self).collect())
+    }
+
+    /// The requests that it cost.
+    pub fn requests(&self) -> i64 {
+        self.0.1.into()
     }
 }
 
@@ -151,9 +177,9 @@ impl LedgerCheck {
         for (what, sql) in violations {
             assert_eq!(count(sql).await, 0, "{what}");
         }
-        let mut attempts: Vec<(Uuid, i16, bool, bool)> = rows!(
+        let mut attempts: Vec<StoredCall> = rows!(
             pool,
-            "select attempt_id, requests_spent, ended_at is not null, coalesce(reason = 'worker_lost', false) from attempts"
+            "select attempt_id, requests_spent, ended_at is not null, coalesce(reason = 'worker_lost', false), worker_id from attempts"
         );
         attempts.extend(deleted.iter().map(|call| call.0));
         let mut sent = HashMap::<String, usize>::new();
@@ -166,15 +192,22 @@ impl LedgerCheck {
                     .or_default() += 1;
             }
         }
+        let synchronous = calls.len() - sent.values().sum::<usize>();
         let mut ledger = Self {
             requests: sent.values().sum(),
+            synchronous,
             attempts: attempts.len(),
             ..Self::default()
         };
-        for (attempt, spent, ended, lost) in attempts {
+        for (attempt, spent, ended, lost, worker) in attempts {
             let name = AttemptId::from(attempt).to_string();
             let requests = sent.remove(&name).unwrap_or_default();
             let spent = usize::try_from(spent).unwrap();
+            if worker == 0 && requests == 0 && !lost {
+                ledger.attempts -= 1;
+                ledger.recorded += spent;
+                continue;
+            }
             assert!(ended, "{name} is recorded as in flight, but nothing is");
             if lost {
                 ledger.lost += 1;
@@ -191,6 +224,10 @@ impl LedgerCheck {
             }
         }
         assert!(sent.is_empty(), "sent without being on record: {sent:?}");
+        assert!(
+            ledger.recorded <= ledger.synchronous,
+            "more synchronous searches are stored than were sent: {ledger}"
+        );
         ledger.answers = count("select count(*) from answers").await;
         ledger.observations = count("select count(*) from observations").await;
         ledger.scans = count("select count(*) from scans").await;
@@ -198,6 +235,14 @@ impl LedgerCheck {
         ledger.reused =
             count("select count(*) from scan_items where reused_from is not null").await;
         ledger
+    }
+
+    /// Panics if callers were shown a higher cost of synchronous searches than was sent.
+    pub fn assert_synchronous_at_least(&self, reported: usize) {
+        assert!(
+            reported <= self.synchronous,
+            "callers were shown {reported} requests of synchronous searches: {self}"
+        );
     }
 
     /// Panics if a call was lost.

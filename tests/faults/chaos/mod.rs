@@ -1,11 +1,15 @@
 //! Random commands and faults: callers submit, pause, resume, cancel, retry and delete scans while
 //! worker processes are killed, another caller submits and cancels 10,000 items, and another
 //! transaction locks rows. Each round then compares the marketplace's ledger with the database.
+//! [`life`] does the same with the whole service, over HTTP.
 //!
 //! A short round is part of every run. `FARESCAN_SOAK=1`: rounds for `FARESCAN_SOAK_MINUTES` (10).
 //! `FARESCAN_SEED` repeats the choices.
 
+mod books;
 mod callers;
+mod life;
+mod life_callers;
 mod locks;
 
 use std::collections::BTreeMap;
@@ -162,6 +166,13 @@ impl ChaosRun {
     }
 }
 
+/// When a long run ends.
+fn soak_end() -> Instant {
+    let minutes = std::env::var("FARESCAN_SOAK_MINUTES").ok();
+    let minutes = minutes.map_or(10, |minutes| minutes.parse().unwrap());
+    Instant::now() + Duration::from_secs(60 * minutes)
+}
+
 fn start_missing(fixture: &WorkerFixture, processes: &mut Vec<FarescanProcess>) {
     while processes.len() < PROCESSES {
         processes.push(FarescanProcess::start_worker(fixture, CONCURRENCY, &[]));
@@ -192,10 +203,7 @@ async fn random_commands_and_kills_agree_with_the_ledger() {
         let ledger = run.round(ACTIONS).await;
         return println!("seed {seed}: {}\n{ledger}", run.report());
     }
-    let minutes = std::env::var("FARESCAN_SOAK_MINUTES")
-        .ok()
-        .map_or(10, |minutes| minutes.parse().unwrap());
-    let end = Instant::now() + Duration::from_secs(60 * minutes);
+    let end = soak_end();
     for round in 1.. {
         let ledger = run.round(ACTIONS_OF_A_LONG_ROUND).await;
         println!("round {round}, seed {seed}: {}\n{ledger}", run.report());
