@@ -2,8 +2,8 @@
 //! 150 days?
 
 use farescan::planner::{
-    BestCandidate, BoundSearch, Candidate, ChangeRates, Choice, Ends, FullSearch, Played,
-    SearchPlanner, Setting, StoredCalendar, StoredPrice, Wanted, Watch, WatchQuestion, play,
+    BestCandidate, BoundSearch, Candidate, ChangeRates, Ends, FullSearch, Played, SearchPlanner,
+    Setting, SettingChoice, StoredCalendar, StoredPrice, Wanted, Watch, WatchQuestion, play,
     trusted,
 };
 use farescan::sandbox::scenarios::ScenarioFare;
@@ -226,7 +226,7 @@ fn by_bounds(budget: usize) -> Box<dyn SearchPlanner> {
     };
     Box::new(BoundSearch {
         wanted: Wanted::Cheapest,
-        choice: Choice {
+        choice: SettingChoice {
             setting,
             counted: None,
         },

@@ -21,8 +21,8 @@ mod view;
 mod watch;
 
 pub use bound::{
-    BoundDecision, BoundReason, BoundSearch, Choice, Ends, Known, MIN_QUESTIONS, MissCount, Misses,
-    Replayed, Risk, SETTINGS, Setting, Wanted, replay,
+    BoundDecision, BoundReason, BoundSearch, Ends, Known, MIN_QUESTIONS, MissCount, Misses,
+    Replayed, Risk, SETTINGS, Setting, SettingChoice, Wanted, replay,
 };
 pub use calendar::StoredCalendar;
 pub use change_rates::{ChangeRates, PriceChange};

@@ -137,14 +137,6 @@ async fn a_look_up_reads_only_the_answers_of_its_dates_within_the_age() {
         assert!(touched < 500, "{plan}");
     };
     limited("interval '1 hour', 'flights/oneway', null").await;
-    // Neither what is stale nor what was never searched reads the 100,000.
-    execute!(
-        service.pool(),
-        "update latest_prices set observed_at = observed_at - interval '1 day', sampled_at = sampled_at - interval '1 day'"
-    );
-    limited("interval '1 hour', 'flights/oneway', 5").await;
-    execute!(service.pool(), "delete from latest_prices");
-    limited("interval '3 days', 'flights/oneway', 5").await;
 }
 
 /// The plan of a look-up of the first date.

@@ -7,24 +7,22 @@ use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
 use super::Setting;
+use super::age::{age_in_days, days};
 use crate::planner::{Candidate, SearchView};
 
-const DAY_SECONDS: f64 = 86_400.0;
 /// A date that was never seen is taken to cost as little as its nearest known dates, so many of them.
 const NEAREST: usize = 4;
 /// … divided by this, or by the second if nothing was stored at all.
 const BELOW_NEAREST: (f64, f64) = (1.1, 1.25);
 /// Without a known date nearer than this, every so many-th date is searched first.
 const GRID: usize = 4;
-/// The age that a date counts as that was never seen, for the patience.
-const NEVER_SEEN: SignedDuration = SignedDuration::from_hours(24 * 14);
 /// The share by which a price may change in a day, for the guard.
 const SLACK: f64 = 0.06;
 /// The least slack: one fare step. That a price has changed once says nothing about the others.
 const MIN_SLACK: f64 = 0.25;
 
 /// The bounds of a view's candidates.
-pub(super) struct Bounds {
+pub(super) struct CandidateBounds {
     /// Unsearched positions, the lowest bound first, then those without one, the longest unseen first.
     order: Vec<usize>,
     lowest: Option<f64>,
@@ -36,7 +34,7 @@ pub(super) struct Bounds {
 /// A candidate's line: its positions by their dates.
 type Line = Vec<usize>;
 
-impl Bounds {
+impl CandidateBounds {
     pub(super) fn of(view: &SearchView<'_>, setting: Setting) -> Self {
         let candidates = view.candidates;
         let nothing_stored = candidates
@@ -113,10 +111,6 @@ fn bound(price: Decimal, age: SignedDuration, setting: Setting) -> Option<f64> {
     Some(price.to_f64()? / (1.0 + setting.growth() * days(age)))
 }
 
-fn days(age: SignedDuration) -> f64 {
-    age.as_secs_f64().max(0.0) / DAY_SECONDS
-}
-
 /// The candidates by the values of their other swept fields, and by date.
 fn lines(candidates: &[Candidate]) -> impl Iterator<Item = Line> {
     let mut lines = BTreeMap::<usize, Line>::new();
@@ -174,20 +168,6 @@ fn nearest(candidates: &[Candidate], line: &Line, index: usize) -> f64 {
         lowest = Some(lowest.map_or(found, |lowest| lowest.min(found)));
     }
     lowest.and_then(|lowest| lowest.to_f64()).unwrap_or(0.0)
-}
-
-/// The median age of what is stored, in days. A date that was never seen counts as one seen long ago.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "days of an age that is not negative"
-)]
-pub(super) fn age_in_days(candidates: &[Candidate]) -> usize {
-    let age = |candidate: &Candidate| candidate.stored.map_or(NEVER_SEEN, |stored| stored.age);
-    let mut ages: Vec<_> = candidates.iter().map(age).collect();
-    ages.sort_unstable();
-    ages.get(ages.len() / 2)
-        .map_or(0, |age| days(*age).round() as usize)
 }
 
 /// Whether a searched price lies where the stored one let expect it; `None`: nothing to compare.

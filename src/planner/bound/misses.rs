@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::bounds::age_in_days;
+use super::age::age_in_days;
 use crate::planner::SearchView;
 
 /// Fewer questions than this say nothing.
@@ -41,7 +41,7 @@ pub struct MissCount {
 
 /// What a question is asked with: stored before its first decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Choice {
+pub struct SettingChoice {
     /// The setting.
     pub setting: Setting,
     /// The count that its answer declares; `None`: nobody knows.
@@ -195,7 +195,7 @@ impl Misses {
     /// The setting with the fewest searches whose counted misses are few enough; the usual one where
     /// nothing was counted; everything is searched where all have missed too often.
     #[must_use]
-    pub fn choose(&self, known: Known, max_risk: f64) -> Choice {
+    pub fn choose(&self, known: Known, max_risk: f64) -> SettingChoice {
         let counts = SETTINGS.map(|setting| (setting, self.count(known, setting)));
         let is_good =
             |count: Option<MissCount>| count.is_some_and(|count| count.is_at_most(max_risk));
@@ -207,6 +207,6 @@ impl Misses {
             USUAL
         };
         let (setting, counted) = good.unwrap_or((setting, None));
-        Choice { setting, counted }
+        SettingChoice { setting, counted }
     }
 }

@@ -10,6 +10,7 @@
 //! Here: order, end and guard. In `bounds`: the bound of a candidate. In `misses`: how often a
 //! setting has missed the cheapest, and which one a question gets.
 
+mod age;
 mod bounds;
 mod misses;
 mod replay;
@@ -19,8 +20,8 @@ mod tests;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
-use self::bounds::{Bounds, spread, within_slack};
-pub use self::misses::{Choice, Known, MIN_QUESTIONS, MissCount, Misses, SETTINGS, Setting};
+use self::bounds::{CandidateBounds, spread, within_slack};
+pub use self::misses::{Known, MIN_QUESTIONS, MissCount, Misses, SETTINGS, Setting, SettingChoice};
 pub use self::replay::{Replayed, replay};
 use super::{BestCandidate, PlannerDecision, SearchPlanner, SearchView};
 
@@ -62,7 +63,7 @@ pub struct BoundSearch {
     /// What is asked.
     pub wanted: Wanted,
     /// How the bounds are made, and the misses that are declared.
-    pub choice: Choice,
+    pub choice: SettingChoice,
     /// The most searches in all.
     pub most: usize,
     /// The candidates that are searched at a time; 0 counts as 1.
@@ -142,7 +143,7 @@ impl BoundSearch {
     /// The next searches, or the end.
     #[must_use]
     pub fn decide_bound(&self, view: &SearchView<'_>) -> BoundDecision {
-        let bounds = Bounds::of(view, self.choice.setting);
+        let bounds = CandidateBounds::of(view, self.choice.setting);
         let best = view.best_found();
         let unsearched: Vec<_> = view.unsearched().collect();
         let searched = view.candidates.len() - unsearched.len();
@@ -205,7 +206,7 @@ impl BoundSearch {
     fn answered(
         &self,
         view: &SearchView<'_>,
-        bounds: &Bounds,
+        bounds: &CandidateBounds,
         best: Option<(usize, Decimal)>,
         searched: usize,
     ) -> Option<BoundReason> {
@@ -266,7 +267,12 @@ impl BoundSearch {
         }
     }
 
-    fn risk(&self, view: &SearchView<'_>, bounds: &Bounds, reason: BoundReason) -> Option<Risk> {
+    fn risk(
+        &self,
+        view: &SearchView<'_>,
+        bounds: &CandidateBounds,
+        reason: BoundReason,
+    ) -> Option<Risk> {
         let best = view.best_found().map(|(_, price)| price);
         let could_win = |bound: f64| {
             best.and_then(|best| best.to_f64())

@@ -3,7 +3,7 @@
 
 use rust_decimal::Decimal;
 
-use super::{BoundSearch, Choice, Ends, Known, MissCount, SETTINGS, Setting, Wanted};
+use super::{BoundSearch, Ends, Known, MissCount, SETTINGS, Setting, SettingChoice, Wanted};
 use crate::planner::{Candidate, SearchView, play};
 
 /// A price within one percent of the cheapest counts as it.
@@ -31,7 +31,7 @@ pub fn replay(
     let missed = |setting| {
         let search = BoundSearch {
             wanted: Wanted::Cheapest,
-            choice: Choice {
+            choice: SettingChoice {
                 setting,
                 counted: None,
             },

@@ -35,7 +35,7 @@ fn find(setting: Setting) -> BoundSearch {
     });
     BoundSearch {
         wanted: Wanted::Cheapest,
-        choice: Choice { setting, counted },
+        choice: SettingChoice { setting, counted },
         most: usize::MAX,
         batch: 1,
         ends: Ends::Answered,
@@ -247,7 +247,7 @@ fn the_setting_is_the_cheapest_whose_counted_misses_are_few_enough() {
     for known in [Known::Little, Known::Part, Known::Older] {
         assert_eq!(
             misses.choose(known, 0.05),
-            Choice {
+            SettingChoice {
                 setting: PATIENT,
                 counted: None
             }
@@ -272,7 +272,7 @@ fn own_counts_replace_the_prior_once_they_are_thirty() {
     );
     assert_eq!(
         chosen(Misses::of_stays(own(29))),
-        Choice {
+        SettingChoice {
             setting: PATIENT,
             counted: None
         }
