@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{reusing, run};
 use crate::support::reply::Reply;
-use crate::support::service::{TestService, day, departing_from, fares, with};
+use crate::support::service::{TestService, day, fares, with};
 use crate::support::upstream::fare;
 use crate::support::wait_until;
 
@@ -13,7 +13,7 @@ const PATH: &str = "/v1/flights/oneway";
 
 /// Sends a single search of the n-th date that may take an answer of an hour, and waits until it is
 /// stored; returns its requests.
-pub(super) async fn search(service: &TestService, date: usize, age: u32) -> u64 {
+async fn search(service: &TestService, date: usize, age: u32) -> u64 {
     let stored = async || -> i64 {
         value!(
             service.pool(),
@@ -99,54 +99,4 @@ async fn a_partial_answer_hides_no_complete_one() {
         (&json!(0), &json!(120)),
         "{scan:#}"
     );
-}
-
-/// Neither the answers of other dates nor those that are too old are read.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_look_up_reads_only_the_answers_of_its_dates_within_the_age() {
-    let service = TestService::start().await;
-    let worker = service.start_worker(8);
-    spent_by(&service, &departing_from("YYZ", fares(1))).await;
-    spent_by(&service, &fares(2)).await;
-    worker.stop().await;
-    // Of another kind, so that none satisfies: half of the other date, half too old, ten of both.
-    execute!(
-        service.pool(),
-        "insert into observations (tenant_id, series, first_date, observed_at, price, search_status, item_id, number)
-         select o.tenant_id, o.series, o.first_date, o.observed_at - case when o.first_date = '2030-01-01' then interval '1 day' else interval '0' end
-                    - n * interval '10 ms', 300, 'ok', gen_random_uuid(), 1
-         from observations o
-         join series s using (tenant_id, series), generate_series(1, 50000) n
-         where s.origin = 'TLV'"
-    );
-    execute!(service.pool(), "analyze observations");
-    let started = std::time::Instant::now();
-    assert_eq!(spent_by(&service, &reusing(1)).await, 0);
-    println!(
-        "a submit beside 100,000 observations: {:?}",
-        started.elapsed()
-    );
-    let limited = async |asked: &str| {
-        let plan = explain(&service, asked).await;
-        let touched = plan
-            .lines()
-            .find_map(|line| line.trim().strip_prefix("Buffers: shared hit="))
-            .and_then(|rest| rest.split_whitespace().next()?.parse::<u32>().ok())
-            .unwrap_or_else(|| panic!("{plan}"));
-        println!("{asked}: {plan}");
-        assert!(touched < 500, "{plan}");
-    };
-    limited("interval '1 hour', 'flights/oneway', null").await;
-}
-
-/// The plan of a look-up of the first date.
-async fn explain(service: &TestService, asked: &str) -> String {
-    let sql = format!(
-        "explain (analyze, buffers, costs off)
-         select * from reusable_answers(now(), (select tenant_id from tenants limit 1), {asked}, true,
-             (select array_agg(body) from scan_items where reused_at is not null), (select array_agg(series) from series where origin = 'TLV'),
-             array['2030-01-01'::date], array['2030-01-01'::date])"
-    );
-    let plan: Vec<String> = values!(service.pool(), sqlx::AssertSqlSafe(sql));
-    plan.join("\n")
 }

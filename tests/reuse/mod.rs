@@ -3,7 +3,6 @@
 
 mod all_answers;
 mod answers;
-mod model;
 mod refused;
 mod shared;
 

@@ -235,7 +235,7 @@ impl LifeCaller {
         match rng.random_range(0..10) {
             0..2 => body["strategy"] = json!({"find": "cheapest"}),
             2..4 => {
-                body["strategy"] = json!({"find": "below", "below": rng.random_range(100..180)})
+                body["strategy"] = json!({"find": "below", "below": rng.random_range(100..180)});
             }
             4..5 => {
                 body["strategy"] = json!({"watch": "cheapest"});
