@@ -1,5 +1,5 @@
 //! What stays in view: columns beside long names, ages in their cells, the navigation; and what a
-//! live page says while its service is away.
+//! live page says while its service does not answer.
 
 use farescan::contract::Endpoint;
 use serde_json::json;
@@ -138,7 +138,7 @@ async fn relay(address: &str, service: String) -> (String, JoinHandle<()>) {
     (address, relaying)
 }
 
-/// A proxy whose service is away.
+/// A proxy whose service does not answer.
 async fn refuse(address: &str) -> JoinHandle<()> {
     let listener = TcpListener::bind(address).await.unwrap();
     tokio::spawn(async move {
@@ -162,7 +162,7 @@ async fn stop(task: JoinHandle<()>) {
     task.await.ok();
 }
 
-/// What a live page says while its service is away.
+/// What a live page says while its service does not answer.
 const SIGN: &str = "The service does not answer.";
 
 #[tokio::test(flavor = "multi_thread")]
