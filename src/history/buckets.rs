@@ -11,6 +11,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, PgPool, Postgres};
 
 use super::aggregate::{BucketAggregator, BucketSpec, BucketStats};
+use super::compute::compute;
 use super::filter::Filter;
 use super::presenter::ProductPresenter;
 use super::product::Product;
@@ -229,7 +230,8 @@ async fn judged_buckets(
     let buckets = buckets.finish();
     let lowest = |stats: &BucketStats| JudgedPrice::of(stats.lowest.as_ref()?);
     let judged: Vec<_> = buckets.iter().map(lowest).collect();
-    let verdicts = verdict::verdicts(product.endpoint.api(), &prices.finish(), &judged);
+    let api = product.endpoint.api();
+    let verdicts = compute(move || verdict::verdicts(api, &prices.finish(), &judged)).await;
     Ok(buckets.into_iter().zip(verdicts).collect())
 }
 

@@ -11,6 +11,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, Postgres};
 
 use super::buckets::{MAX_PRODUCTS, StoredSeries, for_each_sample};
+use super::compute::compute;
 use super::latest::{MAX_ROWS, rows};
 use super::presenter::ProductPresenter;
 use super::product::Product;
@@ -85,11 +86,8 @@ async fn judge(
     })
     .await?;
     let judged: Vec<_> = rows.iter().map(|row| judged_price(row)).collect();
-    Ok(verdict::verdicts(
-        row.endpoint.api(),
-        &prices.finish(),
-        &judged,
-    ))
+    let api = row.endpoint.api();
+    Ok(compute(move || verdict::verdicts(api, &prices.finish(), &judged)).await)
 }
 
 fn judged_price(row: &LatestRow) -> Option<JudgedPrice> {

@@ -14,6 +14,7 @@
 
 mod aggregate;
 pub mod buckets;
+mod compute;
 pub mod daily_pack;
 pub mod delete;
 mod filter;

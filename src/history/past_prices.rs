@@ -14,6 +14,7 @@ use rust_decimal::Decimal;
 use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, Postgres};
 
+use super::compute::compute;
 use super::known_price::KnownPrice;
 use super::price::CompactPrice;
 use super::sample::{Sample, day, midnight, unpack};
@@ -356,10 +357,7 @@ async fn read_products(
             .flat_map(AskedProduct::finish)
             .collect()
     };
-    match tokio::task::spawn_blocking(finish).await {
-        Ok(past) => Ok(past),
-        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-    }
+    Ok(compute(finish).await)
 }
 
 /// Calls `take` with the place of each product and its samples, those of a product in the order of

@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use rust_decimal::Decimal;
 use sqlx::PgConnection;
 
+use super::compute::compute;
 use super::past_prices::{
     LastAnswer, MAX_ANSWER_AGE, PRODUCTS_AT_A_TIME, PastError, PastOfPrice, PastQuestion,
     read_samples,
@@ -112,10 +113,7 @@ pub async fn replay(
             let of_product: Vec<_> = places.iter().map(|place| searches[*place]).collect();
             let question = question.clone();
             let replay = move || replay_product(daily, &answers, &of_product, &question);
-            let prices = match tokio::task::spawn_blocking(replay).await {
-                Ok(prices) => prices,
-                Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-            };
+            let prices = compute(replay).await;
             for (place, price) in places.iter().zip(prices) {
                 found[*place] = price;
             }

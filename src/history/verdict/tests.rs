@@ -211,12 +211,34 @@ mod oracle {
         Option<[u32; 2]>,
     );
 
-    pub(super) fn verdict(history: &[Seen], judged: Seen) -> Option<Checked> {
+    /// What was seen, with what every verdict on it needs.
+    pub(super) struct SeenBefore<'a> {
+        history: &'a [Seen],
+        last: BTreeMap<Price, i32>,
+        daily: BTreeMap<Price, i32>,
+    }
+
+    impl<'a> SeenBefore<'a> {
+        pub(super) fn of(history: &'a [Seen]) -> Self {
+            let last = last_prices(history);
+            let daily = daily(history, &last);
+            Self {
+                history,
+                last,
+                daily,
+            }
+        }
+    }
+
+    pub(super) fn verdict(before: &SeenBefore<'_>, judged: Seen) -> Option<Checked> {
         if judged.lead < 0 {
             return Some((PriceClass::Insufficient, None, [0; 3], None, None));
         }
-        let last = last_prices(history);
-        let daily = daily(history, &last);
+        let SeenBefore {
+            history,
+            last,
+            daily,
+        } = before;
         let past: Vec<_> = daily
             .iter()
             .map(|(&(day, first, nights), price)| (day, first, nights, *price))
@@ -258,7 +280,7 @@ mod oracle {
             let of = |seen: &Seen| (seen.day(), seen.first_date(), seen.nights, seen.price);
             of(seen) == of(&judged) && seen.status != SearchStatus::Degraded
         });
-        if is_seen && is_implausible(&last, judged) {
+        if is_seen && is_implausible(last, judged) {
             return Some((PriceClass::Implausible, None, counts, since, None));
         }
         if own.len() < 20 || is_flat {
@@ -358,8 +380,9 @@ proptest! {
         let history = [scattered, followed].concat();
         let found = judge(Api::Flights, &history, &judged);
         prop_assert_eq!(found.len(), judged.len());
+        let before = oracle::SeenBefore::of(&history);
         for (found, judged) in found.iter().zip(judged) {
-            if let Some(expected) = oracle::verdict(&history, judged) {
+            if let Some(expected) = oracle::verdict(&before, judged) {
                 prop_assert_eq!(checked(found), expected, "{:?}", judged);
             }
         }
