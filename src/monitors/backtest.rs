@@ -21,6 +21,7 @@ use super::forecast::most_confirmations;
 use super::monthly_limit;
 use super::relative_dates::resolve_dates;
 use super::schedule::Schedule;
+use super::thread_time::thread_time;
 use super::validate::{ValidatedMonitor, run_request, validate};
 use crate::commands::{CommandError, RequestContext};
 use crate::contract::monitors::{Backtest, BacktestCeiling, BacktestDays, Rule};
@@ -42,12 +43,14 @@ use crate::webhooks::Guard;
 const MAX_SEARCHES: usize = 100_000;
 /// Without optimization, planning and evaluating take ten times as long.
 const SLOWDOWN: u64 = if cfg!(debug_assertions) { 10 } else { 1 };
-/// The longest time for planning them once.
+/// The most processor time for planning them once.
 const MAX_PLANNING: Duration = Duration::from_secs(2 * SLOWDOWN);
 /// The longest time for reading the history.
 const MAX_READING: Duration = Duration::from_secs(10);
-/// The longest time for evaluating the days, with the waits for planning permits.
+/// The most processor time for evaluating the days.
 const MAX_EVALUATION: Duration = Duration::from_secs(10 * SLOWDOWN);
+/// The longest time for evaluating the days while others compute, with the waits for planning permits.
+const MAX_EVALUATION_WAIT: Duration = Duration::from_secs(60 * SLOWDOWN);
 
 /// What decides the slots, searches and rules of a monitor.
 struct ReplayedMonitor {
@@ -165,8 +168,7 @@ pub async fn backtest(
             refused_days(days, "fewer days; reading their history took too long").into()
         }
     })?;
-    let until = Instant::now() + MAX_EVALUATION;
-    let evaluated = evaluate(rules, monitor, replayed, prices, until).await?;
+    let evaluated = evaluate(rules, monitor, replayed, prices, MAX_EVALUATION).await?;
     let evaluated = evaluated
         .ok_or_else(|| refused_days(days, "fewer days; evaluating their runs took too long"))?;
     Ok(Backtest {
@@ -193,7 +195,7 @@ fn replayed_slots(
     let schedule = &monitor.schedule;
     let slots = || schedule.slots_after(since).take_while(|slot| *slot <= now);
     check_count(&monitor, slots())?;
-    let until = Instant::now() + MAX_PLANNING;
+    let until = thread_time() + MAX_PLANNING;
     let mut plans = DailyPlans::new(Arc::clone(&monitor), |plan, _| {
         PlannedRun::of(plan, &monitor.rules)
     });
@@ -208,7 +210,7 @@ fn replayed_slots(
     let mut last_day = None;
     for slot in slots() {
         found.slots += 1;
-        if Instant::now() > until {
+        if thread_time() > until {
             return Err("fewer days; planning their runs took too long".to_owned());
         }
         let planned = match plans.of(slot) {
@@ -409,15 +411,17 @@ impl<F: Fn(&ScanPlan, &Map<String, Value>) -> PlannedCells> DailyEvaluation<F> {
     }
 }
 
-/// Evaluates the days until a time, each under a planning permit of its own: others plan between them.
-/// `None`: there was not enough time.
+/// Evaluates the days in at most so much processor time, each under a planning permit of its own:
+/// others plan between them. `None`: there was not enough time.
 async fn evaluate(
     rules: RuleReplay,
     monitor: Arc<ReplayedMonitor>,
     days: Vec<ReplayedDay>,
     prices: Vec<ReplayedPrice>,
-    until: Instant,
+    max_time: Duration,
 ) -> Result<Option<Backtest>, CommandError> {
+    let until = Instant::now() + MAX_EVALUATION_WAIT;
+    let mut used = Duration::ZERO;
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     let searches = days.iter().map(|day| day.searches).sum();
     let evaluated_days = days.len();
@@ -430,13 +434,15 @@ async fn evaluate(
     }));
     for day in days {
         let evaluated = loop {
-            if Instant::now() >= until {
+            if used >= max_time || Instant::now() >= until {
                 return Ok(None);
             }
             let evaluation = Arc::clone(&evaluation);
             let work = move || {
+                let began = thread_time();
                 let mut evaluation = evaluation.lock().unwrap_or_else(PoisonError::into_inner);
-                evaluation.evaluate(&day)
+                let evaluated = evaluation.evaluate(&day);
+                (evaluated, thread_time().saturating_sub(began))
             };
             match with_permit(work).await {
                 // The days before it are not lost while others plan.
@@ -444,6 +450,8 @@ async fn evaluate(
                 evaluated => break evaluated?,
             }
         };
+        let (evaluated, took) = evaluated;
+        used += took;
         evaluated.map_err(|error| CommandError::Internal(error.to_string()))?;
     }
     let mut evaluation = evaluation.lock().unwrap_or_else(PoisonError::into_inner);
@@ -486,13 +494,12 @@ mod tests {
             slot: "2027-01-01T06:00:00Z".parse().unwrap(),
             searches: 0,
         };
-        let evaluated_until = async |until| {
+        let evaluated_within = async |max_time| {
             let (rules, monitor) = (RuleReplay::new(Vec::new()), Arc::clone(&monitor));
-            let evaluated = evaluate(rules, monitor, vec![day], Vec::new(), until);
+            let evaluated = evaluate(rules, monitor, vec![day], Vec::new(), max_time);
             evaluated.await.unwrap().map(|found| found.days)
         };
-        let now = Instant::now();
-        assert_eq!(evaluated_until(now).await, None);
-        assert_eq!(evaluated_until(now + MAX_EVALUATION).await, Some(1));
+        assert_eq!(evaluated_within(Duration::ZERO).await, None);
+        assert_eq!(evaluated_within(MAX_EVALUATION).await, Some(1));
     }
 }

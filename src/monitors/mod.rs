@@ -38,6 +38,7 @@ pub mod run_prices;
 pub mod schedule;
 mod start_run;
 mod store;
+mod thread_time;
 pub mod tick;
 pub mod update;
 mod validate;
