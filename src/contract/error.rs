@@ -28,6 +28,8 @@ string_enum! {
         MethodNotAllowed = "method_not_allowed",
         /// 409: not possible in the current state.
         InvalidState = "invalid_state",
+        /// 409: the marketplace has not accepted the key yet; `GET /v1/verify` has it accept it.
+        KeyNotAccepted = "key_not_accepted",
         /// 413: the body is too large.
         PayloadTooLarge = "payload_too_large",
         /// 422: the `Idempotency-Key` was used with another body.
@@ -66,7 +68,7 @@ impl ErrorType {
             Self::NotSubscribed => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
-            Self::InvalidState => 409,
+            Self::InvalidState | Self::KeyNotAccepted => 409,
             Self::PayloadTooLarge => 413,
             Self::IdempotencyMismatch => 422,
             Self::TooManyRequests => 429,
@@ -202,6 +204,9 @@ impl ErrorType {
                 "/v1/scans does not support PUT; the header Allow lists its methods"
             }
             Self::InvalidState => "the scan is cancelled",
+            Self::KeyNotAccepted => {
+                "the marketplace has not accepted this key yet: call GET /v1/verify, which has the marketplace accept the key at once"
+            }
             Self::PayloadTooLarge => "`body` is too large; expected at most 64 KiB",
             Self::IdempotencyMismatch => {
                 "the Idempotency-Key `order-1` was used with another body; use a new key for a new request"

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  the caller must correct the request  invalid_request, missing and invalid key, not_found,
-//!                                       invalid_state, idempotency_mismatch
+//!                                       invalid_state, key_not_accepted, idempotency_mismatch
 //!  the caller should retry later        unavailable, too_many_requests, search_incomplete
 //!  a defect of this service             internal (the cause is logged, not shown)
 //! ```
@@ -294,7 +294,9 @@ impl From<NotAccepted> for ApiError {
     fn from(refused: NotAccepted) -> Self {
         let message = refused.to_string();
         match refused {
-            NotAccepted::Required | NotAccepted::TooLarge(_) => Self::invalid_state(message),
+            NotAccepted::Required | NotAccepted::TooLarge(_) => {
+                Self::new(ErrorType::KeyNotAccepted, message)
+            }
             NotAccepted::Refused { .. } => Self::invalid_api_key(message),
             NotAccepted::Later { wait, .. } => Self::too_many_requests(message, wait),
         }

@@ -187,7 +187,7 @@ async fn before_acceptance_a_caller_has_one_scan_only() {
     ] {
         for key in [KEY, "a-key-never-seen"] {
             let refused = service.ask_as(key, method, path, Some(&body)).await;
-            assert_eq!(refused.kind(), "409 invalid_state", "{path}");
+            assert_eq!(refused.kind(), "409 key_not_accepted", "{path}");
             assert!(
                 refused
                     .message()
@@ -248,7 +248,7 @@ async fn a_refused_key_gets_401_until_a_resume_succeeds() {
     );
     assert_eq!(
         post(&service, "/v1/monitors", &monitor()).await.kind(),
-        "409 invalid_state"
+        "409 key_not_accepted"
     );
 
     answer_with_fares(&service);
@@ -443,7 +443,7 @@ async fn a_large_request_needs_an_accepted_key() {
         "sweep": {"hotel_name": names}
     });
     let refused = post(&service, "/v1/scans", &large).await;
-    assert_eq!(refused.kind(), "409 invalid_state");
+    assert_eq!(refused.kind(), "409 key_not_accepted");
     assert!(
         refused.message().contains("at most 32768 bytes"),
         "{}",

@@ -103,7 +103,7 @@ async fn a_key_that_is_not_accepted_sets_nothing() {
     let service = TestService::start().await;
     require_key_acceptance(service.pool()).await;
     let refused = set(&service, json!({"record_searches": true})).await;
-    assert_eq!(refused.kind(), "409 invalid_state");
+    assert_eq!(refused.kind(), "409 key_not_accepted");
     let stored = "select count(*) from account_settings";
     assert_eq!(service.count(stored).await, 0);
 }

@@ -155,7 +155,7 @@ async fn a_backtest_says_which_alerts_a_monitor_would_have_sent() {
     let other = asked("third-key-0123456789").await;
     assert_eq!(other.expect(200).json()["days_with_prices"], 0);
     let unknown = asked("unknown-key-0123456789").await;
-    assert_eq!(unknown.kind(), "409 invalid_state");
+    assert_eq!(unknown.kind(), "409 key_not_accepted");
     let kept = fixture
         .app
         .get_as(KEY, "/v1/monitors")

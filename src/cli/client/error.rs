@@ -111,7 +111,7 @@ impl ClientError {
                 | ErrorType::UpstreamTimeout => Some(
                     "try again later; `farescan usage` shows what scans have spent".to_owned(),
                 ),
-                _ if detail.message.contains("call GET /v1/verify") => Some(
+                ErrorType::KeyNotAccepted => Some(
                     "`farescan verify` makes that call; then repeat the command".to_owned(),
                 ),
                 _ => None,

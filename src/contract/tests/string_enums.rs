@@ -124,6 +124,7 @@ fn every_error_type_and_its_status() {
         ("search_incomplete", 503),
         ("method_not_allowed", 405),
         ("invalid_state", 409),
+        ("key_not_accepted", 409),
         ("payload_too_large", 413),
         ("idempotency_mismatch", 422),
         ("too_many_requests", 429),

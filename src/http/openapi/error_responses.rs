@@ -70,7 +70,7 @@ const BAD_KEY: (ErrorType, &str) = (
     "The key is missing, malformed, or rejected by the marketplace",
 );
 const NOT_ACCEPTED: (ErrorType, &str) = (
-    ErrorType::InvalidState,
+    ErrorType::KeyNotAccepted,
     "The marketplace has not accepted this key yet",
 );
 const NOT_FOUND: (ErrorType, &str) = (ErrorType::NotFound, "Unknown id, or one of another caller");
@@ -98,7 +98,7 @@ impl IntoResponses for SubmissionErrors {
             NOT_FOUND,
             (
                 ErrorType::InvalidState,
-                "The scan was cancelled, or has ended and cannot be resumed; or the scan is too large for a key that the marketplace has not accepted yet",
+                "The scan was cancelled, or has ended and cannot be resumed (`invalid_state`); or the scan is too large for a key that the marketplace has not accepted yet (`key_not_accepted`)",
             ),
             TOO_LARGE,
             (
@@ -123,7 +123,7 @@ impl IntoResponses for MonitorErrors {
             NOT_FOUND,
             (
                 ErrorType::InvalidState,
-                "The marketplace has not accepted this key yet; the caller is at its limit of monitors; or a run has not ended, could exceed the monthly limit, or is no longer possible",
+                "The marketplace has not accepted this key yet (`key_not_accepted`); the caller is at its limit of monitors, or a run has not ended, could exceed the monthly limit, or is no longer possible (`invalid_state`)",
             ),
             TOO_LARGE,
             (
