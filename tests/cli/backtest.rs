@@ -205,13 +205,11 @@ async fn a_monitor_watches_as_it_was_told() {
         created.contains("watch     below 150.5, at most 5 requests a run"),
         "{created}"
     );
+    let stored =
+        || -> Value { serde_json::from_str(&out(&test, &["monitors", "show", "--json"])).unwrap() };
     let scan = async || {
-        let stored = out(&test, &["monitors", "show", "--json"]);
-        let stored: Value = serde_json::from_str(&stored).unwrap();
-        (
-            stored["scan"]["strategy"].clone(),
-            stored["scan"]["max_requests"].clone(),
-        )
+        let scan = stored()["scan"].take();
+        (scan["strategy"].clone(), scan["max_requests"].clone())
     };
     assert_eq!(
         scan().await,
@@ -244,6 +242,12 @@ async fn a_monitor_watches_as_it_was_told() {
             &[&["monitors", "edit", "@last", "--yes"], change].concat(),
         );
         assert_eq!(scan().await, then, "{change:?}");
+        let rule = json!([{"type": "price_below", "amount": 120}]);
+        assert_eq!(
+            stored()["alerts"],
+            rule,
+            "{change:?}: the amount of the watch is its rule's"
+        );
     }
     let refused = cli(
         &test,

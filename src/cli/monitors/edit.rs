@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value, json};
 
 use super::create::rule;
 use super::show::{forecast_line, print_changed};
-use super::watch::{NONE, WatchChange};
+use super::watch::{NONE, WatchChange, set_amount};
 use crate::cli::Failure;
 use crate::cli::amount;
 use crate::cli::client::{ClientArgs, ClientError, ServiceSession};
@@ -39,7 +39,7 @@ pub(super) struct EditArgs {
     /// everything in each run
     #[arg(long, value_name = "WHAT", value_parser = ["cheapest", "below", "every-date", NONE])]
     watch: Option<String>,
-    /// With a watch `below`: the price
+    /// With a watch `below`: the price, also of its rule `price_below`
     #[arg(long, value_name = "AMOUNT", value_parser = amount::amount)]
     below: Option<Number>,
     /// Hard limit of billed requests of a run, retries included; `none` removes the limit
@@ -114,8 +114,7 @@ fn patch(args: &EditArgs, monitor: &Monitor) -> Result<Map<String, Value>, Failu
         set("schedule", Some(schedule));
     }
     set("scan", scan(args, monitor)?.map(Value::Object));
-    let has_rules = args.no_alerts || !args.alerts.is_empty();
-    set("alerts", has_rules.then(|| json!(args.alerts)));
+    set("alerts", rules(args, monitor)?);
     let url = args.webhook_url.as_deref();
     set(
         "webhook_url",
@@ -126,6 +125,20 @@ fn patch(args: &EditArgs, monitor: &Monitor) -> Result<Map<String, Value>, Failu
         args.max_requests_per_month.clone(),
     );
     Ok(patch)
+}
+
+/// The new rules: those that were named, or the stored ones with the new amount of the watch.
+fn rules(args: &EditArgs, monitor: &Monitor) -> Result<Option<Value>, Failure> {
+    if args.no_alerts || !args.alerts.is_empty() {
+        return Ok(Some(json!(args.alerts)));
+    }
+    let Some(below) = &args.below else {
+        return Ok(None);
+    };
+    let stored: Map<String, Value> = monitor.scan.read()?;
+    let mut rules = monitor.alerts.iter().map(|rule| json!(rule)).collect();
+    set_amount(&mut rules, &stored, below);
+    Ok(Some(Value::Array(rules)))
 }
 
 /// The new scan: that of the file or the stored one, with the watch that was named.

@@ -51,6 +51,26 @@ fn strategy(watch: &str, below: Option<&Number>) -> Value {
     Value::Object([watch].into_iter().chain(below).collect())
 }
 
+/// Sets the amount of those rules `price_below` that have the amount of the watch in `stored`, the
+/// scan before its change; without any such rule adds one.
+pub(super) fn set_amount(rules: &mut Vec<Value>, stored: &Map<String, Value>, below: &Number) {
+    let before = stored.get("strategy").and_then(|watch| watch.get("below"));
+    let before = before.and_then(Value::as_f64);
+    let mut has_rule = false;
+    for rule in rules.iter_mut() {
+        if rule["type"] != "price_below" {
+            continue;
+        }
+        has_rule = true;
+        if before.is_none() || rule["amount"].as_f64() == before {
+            rule["amount"] = json!(below);
+        }
+    }
+    if !has_rule {
+        rules.push(json!({"type": "price_below", "amount": below}));
+    }
+}
+
 /// What changes of the watch of a stored monitor.
 #[derive(Debug)]
 pub(super) struct WatchChange<'a> {
