@@ -1,9 +1,13 @@
 //! The events of a scan: the service says that something changed, so that nobody has to ask.
 
+use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures::{FutureExt as _, Stream, StreamExt as _, stream};
+use bytes::Bytes;
+use futures::{FutureExt as _, Stream, StreamExt as _, TryStreamExt as _, stream};
 use sse_stream::{Sse, SseStream};
 use tokio::time::{Instant, timeout};
 
@@ -16,6 +20,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const SHORTEST_WAIT: Duration = Duration::from_millis(200);
 /// How long to poll before the stream is opened again.
 const REOPEN_AFTER: Duration = Duration::from_secs(5);
+/// The most bytes from one event to the next: a line or an event without an end must not fill the
+/// memory.
+const MAX_EVENT_BYTES: usize = 1 << 20;
 
 type Events = Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>> + Send>>;
 
@@ -87,6 +94,48 @@ impl<'a> ScanChanges<'a> {
             let chunk = response.chunk().await?;
             Ok::<_, reqwest::Error>(chunk.map(|chunk| (chunk, response)))
         });
-        self.events = Some(Box::pin(SseStream::from_bytes_stream(Box::pin(chunks))));
+        self.events = Some(bounded_events(chunks.map_err(io::Error::other)));
+    }
+}
+
+/// The events in these bytes. Ends with an error at an event of more than [`MAX_EVENT_BYTES`].
+fn bounded_events(chunks: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Events {
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let since_event = Arc::clone(&arrived);
+    let chunks = chunks.and_then(move |chunk| {
+        let before = arrived.fetch_add(chunk.len(), Ordering::Relaxed);
+        let is_bounded = before + chunk.len() <= MAX_EVENT_BYTES;
+        let too_large = || io::Error::other("an event is too large");
+        std::future::ready(is_bounded.then_some(chunk).ok_or_else(too_large))
+    });
+    let events = SseStream::from_bytes_stream(Box::pin(chunks));
+    Box::pin(events.inspect(move |_| since_event.store(0, Ordering::Relaxed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many events there are before an error, and how many chunks were read.
+    async fn read(chunk: &'static str, chunks: usize) -> (usize, usize) {
+        let read = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&read);
+        let chunks = stream::iter(0..chunks).map(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok(Bytes::from_static(chunk.as_bytes()))
+        });
+        let events = bounded_events(chunks).take_while(|event| std::future::ready(event.is_ok()));
+        let events = events.count().await;
+        (events, read.load(Ordering::Relaxed))
+    }
+
+    #[tokio::test]
+    async fn an_event_without_an_end_is_not_read_on() {
+        let line: &'static str = Box::leak("a".repeat(1 << 16).into_boxed_str());
+        assert_eq!(read(line, 1_000).await, (0, 17), "a line");
+        let lines: &'static str = Box::leak(format!("data: {line}\n").into_boxed_str());
+        assert_eq!(read(lines, 1_000).await, (0, 16), "lines of one event");
+        let event: &'static str = Box::leak(format!("{lines}\n").into_boxed_str());
+        assert_eq!(read(event, 1_000).await, (1_000, 1_000), "many events");
     }
 }
