@@ -21,6 +21,8 @@ const MAX_MESSAGE_CHARS: usize = 300;
 /// The longest answer that is read as a whole. A page of the API holds far less; an export is
 /// streamed.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
+/// The time between two tries of a request that the service refused for now.
+const BUSY_WAIT: Duration = Duration::from_secs(1);
 const KEY_HEADER: &str = "x-api-key";
 
 /// Calls the service at one address with one key.
@@ -30,6 +32,8 @@ pub struct ApiClient {
     base: String,
     /// Marked as sensitive, so that `Debug` hides it.
     key: HeaderValue,
+    /// How often a request is sent again that the service refused for now.
+    busy_retries: u32,
 }
 
 /// A successful answer.
@@ -89,7 +93,18 @@ impl ApiClient {
             http: http.build()?,
             base: base.trim_end_matches('/').to_owned(),
             key,
+            busy_retries: 0,
         })
+    }
+
+    /// The same client, which sends a request again, at most so often, while the service refuses it
+    /// for now: a refused request has changed nothing (scans.md, rule 4).
+    #[must_use]
+    pub fn with_busy_retries(self, busy_retries: u32) -> Self {
+        Self {
+            busy_retries,
+            ..self
+        }
     }
 
     /// The answer of `GET path`.
@@ -129,14 +144,24 @@ impl ApiClient {
         body: Option<&impl Serialize>,
         idempotency_key: Option<&str>,
     ) -> Result<ServiceResponse, ClientError> {
-        let first = self
-            .send_once(method.clone(), path, body, idempotency_key)
-            .await;
-        match first {
-            Err(ClientError::Unreachable { .. }) if idempotency_key.is_some() => {
-                self.send_once(method, path, body, idempotency_key).await
+        let mut busy_retries = self.busy_retries;
+        let mut unreachable_retries = u32::from(idempotency_key.is_some());
+        loop {
+            let sent = self
+                .send_once(method.clone(), path, body, idempotency_key)
+                .await;
+            match sent {
+                Err(ClientError::Unreachable { .. }) if unreachable_retries > 0 => {
+                    unreachable_retries -= 1;
+                }
+                Err(error @ ClientError::Service { .. })
+                    if busy_retries > 0 && error.is_temporary() =>
+                {
+                    busy_retries -= 1;
+                    tokio::time::sleep(BUSY_WAIT).await;
+                }
+                other => return other,
             }
-            other => other,
         }
     }
 

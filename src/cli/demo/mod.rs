@@ -40,6 +40,8 @@ const LATENCY: f64 = 0.1;
 /// The demo's pace. The sandbox's plan has no limit; with the default pace, a month would take half
 /// a minute.
 const SEARCHES_PER_MINUTE: u32 = 1_200;
+/// A slow machine's database may be late for a while; the walkthrough waits for it.
+const BUSY_RETRIES: u32 = 30;
 
 /// Settings of `demo`. It takes no database, keys or marketplace, so that it never uses those of an
 /// environment for real work.
@@ -123,7 +125,7 @@ async fn run_walkthrough(
     days: DayShift,
     (exit, is_verbose): (bool, bool),
 ) -> Result<(), Failure> {
-    let client = ApiClient::new(base, KEY)?;
+    let client = ApiClient::new(base, KEY)?.with_busy_retries(BUSY_RETRIES);
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
     writeln!(
         out,
