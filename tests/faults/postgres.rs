@@ -6,12 +6,14 @@ use farescan::contract::scans::ScanStatus;
 use farescan::scans::read;
 use serde_json::json;
 use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
 
+use super::chaos::books::{LONGEST_WAIT, longest_wait};
 use super::ledger::LedgerCheck;
 use super::process::FarescanProcess;
 use crate::history::fixture::HistoryFixture;
 use crate::support::db::{PrivatePg, connect};
-use crate::support::reply::Reply;
+use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::fare;
 use crate::worker::fixture::WorkerFixture;
 
@@ -130,4 +132,43 @@ async fn readers_replace_idle_connections_that_were_cut() {
             read().await;
         }
     }
+}
+
+/// Postgres restarts while searches wait for equal ones whose calls are in flight.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_an_answer_has_it_soon_after_a_restart() {
+    const DATES: i64 = 8;
+    let mut server = PrivatePg::start().await;
+    let fixture = WorkerFixture::on(&server.url()).await;
+    let gate = Gate::closed();
+    let answer = gate.clone();
+    fixture
+        .upstream
+        .answer(move |call| Reply::json(json!([fare(120, &call.body)])).gated_by(&answer));
+    let service = FarescanProcess::start(&fixture, 16);
+    service.url().await;
+    let sharing = json!({"max_age_seconds": 3600});
+    let first = fixture.submit(DATES, &sharing).await;
+    fixture.upstream.wait_for_in_flight(8).await;
+    let second = fixture.submit(DATES, &sharing).await;
+    let waiting = "select count(*) from shared_searches where waits";
+    fixture.wait_for_count(waiting, DATES).await;
+    server.stop_immediate().await;
+    gate.open();
+    server.restart().await;
+    let stop = CancellationToken::new();
+    let waits = tokio::spawn(longest_wait(fixture.pool().clone(), stop.clone()));
+    let first = fixture.wait_until_ended(first).await;
+    let second = fixture.wait_until_ended(second).await;
+    stop.cancel();
+    let waited = waits.await.unwrap();
+    println!("waited {waited:.1?} for an answer that was there");
+    assert!(waited < LONGEST_WAIT, "{waited:?}");
+    assert_eq!((first.items.ok, second.items.ok), (8, 8));
+    assert_eq!(
+        fixture.upstream.count(),
+        8,
+        "{}",
+        LedgerCheck::run(&fixture).await
+    );
 }

@@ -62,6 +62,9 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(200);
 /// A longer time between two samples is an outage of the database, which does not count.
 const LONGEST_GAP: Duration = Duration::from_secs(1);
 
+/// The longest that an item may wait for an answer that is there. Without a sweep it would be a minute.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
 /// The longest that an item waited after the answer was there, or after the search had ended
 /// without one.
 pub async fn longest_wait(pool: PgPool, stop: CancellationToken) -> Duration {

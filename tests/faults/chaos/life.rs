@@ -257,6 +257,11 @@ impl Life {
             done.join(", "),
             self.longest_wait.as_secs_f64()
         );
+        assert!(
+            self.longest_wait <= books::LONGEST_WAIT,
+            "{:?}",
+            self.longest_wait
+        );
     }
 }
 

@@ -6,7 +6,7 @@
 //! A short round is part of every run. `FARESCAN_SOAK=1`: rounds for `FARESCAN_SOAK_MINUTES` (10).
 //! `FARESCAN_SEED` repeats the choices.
 
-mod books;
+pub mod books;
 mod callers;
 mod life;
 mod life_callers;
