@@ -51,15 +51,15 @@
     }
   }
 
-  // Says that a live page is not live while its service is away.
-  const away = document.createElement("p");
-  away.className = "notice warn";
-  away.setAttribute("role", "status");
-  away.textContent = "The service does not answer. What is below may be out of date. This page goes on by itself when it answers.";
+  // Says that a live page is not live while its service does not answer.
+  const notice = document.createElement("p");
+  notice.className = "notice warn";
+  notice.setAttribute("role", "status");
+  notice.textContent = "The service does not answer. What is below may be out of date. This page goes on by itself when it answers.";
 
   function showAway() {
-    if (!away.isConnected) {
-      document.getElementById("main").prepend(away);
+    if (!notice.isConnected) {
+      document.getElementById("main").prepend(notice);
     }
   }
 
@@ -103,7 +103,7 @@
       clearTimeout(silent);
       try {
         await refresh();
-        away.remove();
+        notice.remove();
       } catch {
         showAway();
       }
@@ -112,8 +112,8 @@
     events.addEventListener("open", () => {
       clearTimeout(silent);
       silent = 0;
-      if (away.isConnected) {
-        away.remove();
+      if (notice.isConnected) {
+        notice.remove();
         update();
       }
     });
