@@ -3,6 +3,7 @@
 
 use std::process::Command;
 
+use farescan::contract::Endpoint;
 use serde_json::{Value, json};
 
 use super::Client;
@@ -47,11 +48,11 @@ async fn on_terminal(mut command: Command, end: &str) -> String {
 async fn hostile_marketplace() -> Client {
     let client = Client::start().await;
     client.upstream.answer(|call| {
-        if call.path.contains("hotels") {
+        if call.endpoint == Some(Endpoint::HotelsByName) {
             return Reply::json(json!({
-                "hotel_booking_id": "id-of-the-hotel", "matched_name": HOSTILE, "hotel_name": HOSTILE,
-                "currency": "USD",
-                "rooms": [{"room": HOSTILE, "price": "200", "price_as_number": 200}]
+                "name": HOSTILE, "available": true, "price": 200, "price_string": "$200", "review_score": 8.4,
+                "review_count": 120, "room_type": HOSTILE, "image_url": null, "link": "https://hotels.example/one",
+                "nights": 2, "adults": 2, "children": null,
             }));
         }
         let mut row = fare(200, &call.body);
@@ -72,9 +73,19 @@ async fn no_control_of_the_marketplace_reaches_the_terminal() {
     worker.stop().await;
     let oneway = ["search", "oneway", "TLV", "LHR", "2030-02-07"];
     let json = [&oneway[..], &["--json"]].concat();
-    let commands: [(&[&str], &str); 6] = [
+    let hotel = [
+        "search",
+        "hotel",
+        "Hotel Arts",
+        "--checkin",
+        "2030-02-07",
+        "--nights",
+        "2",
+    ];
+    let commands: [(&[&str], &str); 7] = [
         (&oneway, "1 result"),
         (&json, "PWNED"),
+        (&hotel, "200"),
         (&["watch", &scan], "200"),
         (&["scans", "show", &scan], "200"),
         (
