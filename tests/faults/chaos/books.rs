@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use sqlx::PgPool;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -58,9 +58,9 @@ const WAITING_IN_VAIN: &str = "select r.item_id
     where r.waits and i.state = 'delayed'
       and not exists (select from shared_searches k join scan_items j using (tenant_id, item_id)
                       where k.tenant_id = r.tenant_id and k.search_key = r.search_key and k.item_id <> r.item_id and j.state = 'calling')";
+/// The time from one sample to the next. What it takes longer is not counted: the database is not
+/// there, or the machine has no time for anybody.
 const SAMPLE_EVERY: Duration = Duration::from_millis(200);
-/// A longer time between two samples is an outage of the database, which does not count.
-const LONGEST_GAP: Duration = Duration::from_secs(1);
 
 /// The longest that an item may wait for an answer that is there. Without a sweep it would be a minute.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -71,7 +71,6 @@ pub async fn longest_wait(pool: PgPool, stop: CancellationToken) -> Duration {
     let (mut waits, mut longest) = (HashMap::<Uuid, Duration>::new(), Duration::ZERO);
     // Later the database may be away; here an error is one of the statement.
     let _: Vec<Uuid> = values!(&pool, WAITING_IN_VAIN);
-    let mut last = Instant::now();
     while !stop.is_cancelled() {
         sleep(SAMPLE_EVERY).await;
         let seen = sqlx::query_scalar::<_, Uuid>(WAITING_IN_VAIN)
@@ -80,19 +79,12 @@ pub async fn longest_wait(pool: PgPool, stop: CancellationToken) -> Duration {
         let Ok(seen) = seen else {
             continue;
         };
-        let since = last.elapsed();
-        last = Instant::now();
-        let counted = if since > LONGEST_GAP {
-            Duration::ZERO
-        } else {
-            since
-        };
         let mut still = HashMap::new();
         for item in seen {
             // The first time that it is seen begins its wait.
             let wait = waits
                 .get(&item)
-                .map_or(Duration::ZERO, |wait| *wait + counted);
+                .map_or(Duration::ZERO, |wait| *wait + SAMPLE_EVERY);
             longest = longest.max(wait);
             still.insert(item, wait);
         }
