@@ -83,7 +83,8 @@ async fn killed_during_submits_it_stores_whole_scans_or_none() {
             if let Ok(answer) = submit.await.unwrap() {
                 match answer.status {
                     202 => accepted.push(text(&answer.body["id"])),
-                    status => assert_eq!(status, 503, "{}", answer.body),
+                    // Refused while others are planned.
+                    status => assert!(matches!(status, 429 | 503), "{}", answer.body),
                 }
             }
         }

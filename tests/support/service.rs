@@ -14,7 +14,7 @@ use sqlx::AssertSqlSafe;
 use tokio::sync::OnceCell;
 
 use super::WAIT_LIMIT;
-use super::app::{KEY, TestApp, TestAppBuilder, ring};
+use super::app::{HttpResponse, KEY, TestApp, TestAppBuilder, ring};
 use super::db::TestDb;
 use crate::faults::ledger::LedgerCheck;
 use crate::worker::fixture::{LEASE_SECONDS, RunningWorker};
@@ -85,6 +85,16 @@ impl std::ops::Deref for TestService {
     }
 }
 
+/// A busy machine may refuse a request for a moment, which has changed nothing: then it is sent again.
+async fn when_not_busy(ask: impl AsyncFn() -> HttpResponse) -> HttpResponse {
+    loop {
+        let answer = ask().await;
+        if answer.status != 503 {
+            return answer;
+        }
+    }
+}
+
 impl TestService {
     pub async fn start() -> Self {
         Self::start_with(TestApp::builder()).await
@@ -133,19 +143,15 @@ impl TestService {
         self.submit_as(KEY, body).await
     }
 
-    /// A busy machine may refuse to plan a scan for a moment: then it is submitted again.
     pub async fn submit_as(&self, key: &str, body: &Value) -> String {
-        loop {
-            let answer = self.post_as(key, "/v1/scans", body).await;
-            if answer.status != 503 {
-                return answer.created(202);
-            }
-        }
+        let submitted = when_not_busy(async || self.post_as(key, "/v1/scans", body).await);
+        submitted.await.created(202)
     }
 
     /// Creates a monitor; returns its id.
     pub async fn create_monitor(&self, body: &Value) -> String {
-        self.post("/v1/monitors", body).await.created(201)
+        let created = when_not_busy(async || self.post("/v1/monitors", body).await);
+        created.await.created(201)
     }
 
     /// Completes one scan, so that the marketplace has accepted the key and several scans may be
@@ -157,7 +163,8 @@ impl TestService {
 
     /// Sends a command on a scan, which must succeed.
     pub async fn command(&self, id: &str, command: &str, body: &Value) -> Value {
-        let answer = self.post(&format!("/v1/scans/{id}/{command}"), body).await;
+        let path = format!("/v1/scans/{id}/{command}");
+        let answer = when_not_busy(async || self.post(&path, body).await).await;
         assert!(
             matches!(answer.status, 200 | 202),
             "{command}: {}",
@@ -167,7 +174,7 @@ impl TestService {
     }
 
     pub async fn get(&self, path: &str) -> Value {
-        let answer = self.app.get(path).await;
+        let answer = when_not_busy(async || self.app.get(path).await).await;
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         answer.json()
     }
