@@ -48,16 +48,22 @@ impl Event {
 /// An open stream.
 pub struct Events(Pin<Box<dyn Stream<Item = Event> + Send>>);
 
-/// Requests the events of a scan, after one of them.
+/// Requests the events of a scan, after one of them. A service that many others use closes idle
+/// connections, on a busy machine also one whose request is late: then it is opened again.
 pub async fn ask(app: &TestApp, key: &str, id: &str, after: Option<u64>) -> reqwest::Response {
-    let request = app
-        .request("GET", &format!("/v1/scans/{id}/events"))
-        .header("x-api-key", key);
-    let request = match after {
-        Some(after) => request.header("last-event-id", after.to_string()),
-        None => request,
-    };
-    request.send().await.unwrap()
+    let mut tries = 0..3;
+    loop {
+        let mut request = app
+            .request("GET", &format!("/v1/scans/{id}/events"))
+            .header("x-api-key", key);
+        if let Some(after) = after {
+            request = request.header("last-event-id", after.to_string());
+        }
+        match request.send().await {
+            Err(error) if error.is_request() && tries.next().is_some() => {}
+            answer => return answer.unwrap(),
+        }
+    }
 }
 
 impl Events {

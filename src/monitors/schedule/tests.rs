@@ -327,7 +327,7 @@ const ZONES: [&str; 9] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 768, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
     fn slots_equal_a_brute_force_walk_over_every_minute(
