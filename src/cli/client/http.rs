@@ -129,23 +129,23 @@ impl ApiClient {
         body: Option<&impl Serialize>,
         idempotency_key: Option<&str>,
     ) -> Result<ServiceResponse, ClientError> {
-        let first = self
-            .send_once(method.clone(), path, body, idempotency_key)
-            .await;
+        let header = idempotency_key.map(|key| ("idempotency-key", key));
+        let first = self.send_once(method.clone(), path, body, header).await;
         match first {
             Err(ClientError::Unreachable { .. }) if idempotency_key.is_some() => {
-                self.send_once(method, path, body, idempotency_key).await
+                self.send_once(method, path, body, header).await
             }
             other => other,
         }
     }
 
-    async fn send_once(
+    /// Sends a request once, with a header.
+    pub async fn send_once(
         &self,
         method: Method,
         path: &str,
         body: Option<&impl Serialize>,
-        idempotency_key: Option<&str>,
+        header: Option<(&str, &str)>,
     ) -> Result<ServiceResponse, ClientError> {
         let changes = method != Method::GET;
         let mut request = self
@@ -156,8 +156,8 @@ impl ApiClient {
         if let Some(body) = body {
             request = request.json(body);
         }
-        if let Some(key) = idempotency_key {
-            request = request.header("idempotency-key", key);
+        if let Some((name, value)) = header {
+            request = request.header(name, value);
         }
         let response = request
             .send()
