@@ -153,6 +153,7 @@ begin
     end if;
     update scans s set reused = s.reused + cardinality(taken) - waiting, joined = s.joined + waiting
     where s.tenant_id = p_tenant and s.scan_id = p_scan;
+    perform add_usage(array[scan_usage(p_tenant, p_scan, locked, p_reused => cardinality(taken))]);
     perform update_best_price(p_tenant, p_scan, taken);
     perform count_ended(p_now, p_tenant, p_scan, ok, empty, 0, 0, 0, 0, 0);
     return cardinality(taken);
