@@ -29,6 +29,7 @@ const ANSWERS_WAITING: &str = "farescan_answers_waiting";
 const SEARCHES_REUSED: &str = "farescan_searches_reused_total";
 const SEARCHES_RECORDED: &str = "farescan_searches_recorded_total";
 const RECORDS_DROPPED: &str = "farescan_search_records_dropped_total";
+const USAGE_LOST: &str = "farescan_usage_lost_total";
 const WEBHOOK_ATTEMPTS: &str = "farescan_webhook_tries_total";
 const LEASE_RENEWED: &str = "farescan_lease_renewed_timestamp_seconds";
 const CLOCK: &str = "farescan_clock_ahead_seconds";
@@ -124,6 +125,10 @@ fn describe() {
     describe_counter!(
         RECORDS_DROPPED,
         "Synchronous searches that should have been stored and were not"
+    );
+    describe_counter!(
+        USAGE_LOST,
+        "Billed requests of synchronous searches that are in no usage"
     );
     describe_counter!(
         WEBHOOK_ATTEMPTS,
@@ -267,6 +272,11 @@ pub fn search_recorded() {
 /// A synchronous search should have been stored and was not.
 pub fn search_record_dropped() {
     counter!(RECORDS_DROPPED).increment(1);
+}
+
+/// Billed requests of single searches that are in no caller's usage.
+pub fn usage_lost(requests: u64) {
+    counter!(USAGE_LOST).increment(requests);
 }
 
 /// The marketplace bills requests.

@@ -347,7 +347,7 @@ fn app_state(
             Ok(())
         });
         let (writes, pace) = (requests.writes.clone(), settings.pace.clone());
-        let charges = ChargeRecorder::start(writes, Arc::clone(ring), pace, stop);
+        let charges = ChargeRecorder::start(writes, Arc::clone(ring), pace);
         let recorder = SearchRecorder::new(
             requests.writes.clone(),
             Arc::clone(ring),

@@ -44,7 +44,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "monitors",
         &[
-            "commands", "db", "scans", "history", "webhooks", "tenants", "search", "contract",
+            "account", "commands", "db", "scans", "history", "webhooks", "tenants", "search",
+            "contract",
         ],
     ),
     (

@@ -68,6 +68,9 @@ begin
         order by x.scan_id
     loop
         scan := count_ended(p_now, p_tenant, work.scan_id, 0, 0, 0, work.degraded, 0, 0, 0);
+        perform add_usage(array(select scan_usage(p_tenant, work.scan_id, a.started_at, p_degraded => 1)
+                                from unnest(work.lost, work.lost_numbers) as x (item_id, number)
+                                join attempts a on a.tenant_id = p_tenant and a.item_id = x.item_id and a.number = x.number));
         if work.put_back is not null then
             perform follow_scan_status(p_now, scan, work.put_back);
         end if;

@@ -102,7 +102,7 @@ begin
             where o.state = 'claimed' and o.known_as is null and o.worker_id = any (alive)
             order by o.tenant_id, o.item_id, o.attempt_id
         ), decided as materialized (
-            select n.*, s.row_id as scan_row, l.resumes,
+            select n.*, s.row_id as scan_row, s.endpoint, s.monitor_id, l.resumes,
                    case when s.status not in ('queued', 'running') then 'stopped'
                         when l.paused_until > clock_timestamp() then 'lane_paused'
                         when row_number() over (partition by n.tenant_id, n.scan_id order by n.position)
@@ -127,6 +127,12 @@ begin
             set requests_spent = s.requests_spent + n.calls, status = 'running', started_at = coalesce(s.started_at, p_now)
             from (select d.scan_row, count(*) as calls from decided d where d.verdict = 'begun' group by 1) n
             where s.ctid = n.scan_row
+        ), billed as (
+            insert into daily_usage as u (tenant_id, day, endpoint, single, monitor_id, scan_id, attempts, billed)
+            select d.tenant_id, (p_now at time zone 'UTC')::date, d.endpoint, false, d.monitor_id, d.scan_id, count(*), count(*)
+            from decided d where d.verdict = 'begun' group by d.tenant_id, d.endpoint, d.monitor_id, d.scan_id
+            on conflict (tenant_id, day, endpoint, single, monitor_id, scan_id) do update
+            set attempts = u.attempts + excluded.attempts, billed = u.billed + excluded.billed
         )
         select d.item_id, d.number, d.attempt_id, d.verdict from decided d
         union all
@@ -140,7 +146,8 @@ end $$;
 create or replace function reserve_retry(p_tenant uuid, p_item uuid, p_number integer) returns boolean
 language plpgsql as $$
 declare
-    item record;
+    item     record;
+    begun_at timestamptz;   -- a request is billed on the day on which its call began
 begin
     select i.scan_id, i.api into item from scan_items i where i.tenant_id = p_tenant and i.item_id = p_item;
     if not found then
@@ -163,7 +170,9 @@ begin
         return false;
     end if;
     update attempts a set requests_spent = a.requests_spent + 1
-    where a.tenant_id = p_tenant and a.item_id = p_item and a.number = p_number;
+    where a.tenant_id = p_tenant and a.item_id = p_item and a.number = p_number
+    returning a.started_at into begun_at;
+    perform add_usage(array[scan_usage(p_tenant, item.scan_id, begun_at, p_billed => 1)]);
     update scan_items i set requests_spent = i.requests_spent + 1
     where i.tenant_id = p_tenant and i.item_id = p_item;
     return true;
@@ -192,15 +201,17 @@ begin
         ), taken as (
             delete from attempts a using unsent u
             where a.tenant_id = p_tenant and a.item_id = u.item_id and a.number = u.attempt
+            returning a.scan_id, a.started_at
         ), moved as (
             update scan_items i
             set state = 'claimed', calls = i.calls - 1, counted_calls = i.counted_calls - 1, requests_spent = i.requests_spent - 1
             from unsent u
             where i.tenant_id = p_tenant and i.item_id = u.item_id
         )
-        select u.scan_id, count(*) as calls from unsent u group by u.scan_id order by u.scan_id
+        select t.scan_id, count(*) as calls, array_agg(t.started_at) as begun from taken t group by t.scan_id order by t.scan_id
     loop
         update scans s set requests_spent = s.requests_spent - work.calls where s.tenant_id = p_tenant and s.scan_id = work.scan_id;
+        perform add_usage(array(select scan_usage(p_tenant, work.scan_id, b.at, -1, -1) from unnest(work.begun) as b (at)));
     end loop;
 end $$;
 

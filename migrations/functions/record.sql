@@ -69,6 +69,12 @@ begin
     where x.item_id = any (found);
 end $$;
 
+-- 1 if a search status has come to be this one, -1 if it was this one, otherwise 0.
+create or replace function status_change(p_now text, p_before text, p_status text) returns bigint
+language sql immutable as $$
+    select coalesce((p_now = p_status)::integer, 0)::bigint - coalesce((p_before = p_status)::integer, 0)
+$$;
+
 -- Stores what became of open calls (a JSON array of finished_call, of different items, each with its number in the ledger): attempts, items,
 -- offers, scans, and the lanes that pause or have items again. Those in p_restored were restored in this transaction. The caller holds the
 -- locks of the items and, as lock_lanes_of_calls takes them, of the lanes. If some of their items no longer wait for these calls
@@ -84,6 +90,7 @@ as $$
 declare
     calls finished_call[] := array(select c from jsonb_populate_recordset(null::finished_call, p_calls) c);
     ended ended_calls[];   -- one for each scan
+    bill  daily_usage[];   -- what changes of their usage
     work  record;
 begin
     if p_some_late then
@@ -98,13 +105,14 @@ begin
     end if;
     with open as materialized (
         select c.*, a.row_id as attempt_row, a.lane_resumes, a.requests_spent - least(c.billed, a.requests_spent) as unused,
+               a.started_at, a.search_status as status_before, a.worker_id,
                coalesce(c.attempt_id = any (p_restored), false) as was_lost
         from unnest(calls) c
         cross join lateral (select a.*, a.ctid as row_id from attempts a
                             where a.tenant_id = c.tenant_id and a.item_id = c.item_id and a.number between c.number and c.number
                             order by a.number limit 1) a
     ), seen as materialized (
-        select c.*, i.row_id as item_row, i.scan_id, i.api, i.position, i.state, i.counted_calls, i.is_live,
+        select c.*, i.row_id as item_row, i.scan_id, i.api, i.position, i.state, i.counted_calls, i.is_live, s.endpoint, s.monitor_id,
                s.max_attempts, s.retry_delay, s.best_currency, l.virtual_time,
                c.pause_reason is not null and not c.was_lost and coalesce(c.lane_resumes = l.resumes, true) as stops,
                i.state = 'done' and i.reason = 'worker_lost' as given_up,
@@ -203,8 +211,19 @@ begin
                array_agg(clock_timestamp() - greatest(p_now - d.ended_at, interval '0')) filter (where d.stops) as since
         from priced d
         group by d.tenant_id, d.scan_id, d.api
+    ), of_usage as (
+        -- On the day on which the call began. Single searches are charged where they are made, whether they are stored or not.
+        select d.tenant_id, (d.started_at at time zone 'UTC')::date as day, d.endpoint, false as single, d.monitor_id, d.scan_id,
+               0::bigint as attempts, -d.unused::bigint as billed, 0::bigint as reused, 0::bigint as not_needed,
+               status_change(d.search_status, d.status_before, 'ok') as ok, status_change(d.search_status, d.status_before, 'empty') as empty,
+               status_change(d.search_status, d.status_before, 'partial') as partial,
+               status_change(d.search_status, d.status_before, 'degraded') as degraded
+        from decided d
+        where d.worker_id <> 0
     )
-    select array_agg(row (o.*)::ended_calls order by o.tenant_id, o.scan_id) into ended from of_scans o;
+    select (select array_agg(row (o.*)::ended_calls order by o.tenant_id, o.scan_id) from of_scans o),
+           (select array_agg(row (u.*)::daily_usage) from of_usage u)
+    into ended, bill;
 
     for work in select * from unnest(ended) e where e.reasons is not null loop
         perform pause_lane_since(work.tenant_id, work.api, p.reason, p.seconds, p.since)
@@ -240,6 +259,7 @@ begin
             perform update_best_price((work.scan).tenant_id, (work.scan).scan_id, work.ended);
         end if;
     end loop;
+    perform add_usage(bill);
 end $$;
 
 -- Restores the rows of finished calls that are not on record (a JSON array of finished_call), each with its request in the budget: a failover
@@ -269,7 +289,7 @@ begin
         from attempts a where a.tenant_id = call.tenant_id and a.item_id = call.item_id;
         counted := (call.state = 'calling' and call.attempt = call.number and number = call.number)::integer;
         insert into attempts (tenant_id, item_id, number, attempt_id, scan_id, worker_id, started_at, requests_spent)
-        values (call.tenant_id, call.item_id, number, call.attempt_id, call.scan_id, coalesce(call.worker_id, 0),
+        values (call.tenant_id, call.item_id, number, call.attempt_id, call.scan_id, coalesce(call.worker_id, -1),
                 call.ended_at - make_interval(secs => call.latency_ms / 1000.0), greatest(call.billed, counted));
         return next;
         continue when counted = 1;
@@ -282,5 +302,7 @@ begin
         set requests_spent = s.requests_spent + call.billed,
             max_requests = case when s.max_requests is not null then greatest(s.max_requests, s.requests_spent + call.billed) end
         where s.tenant_id = call.tenant_id and s.scan_id = call.scan_id;
+        perform add_usage(array[scan_usage(call.tenant_id, call.scan_id, call.ended_at - make_interval(secs => call.latency_ms / 1000.0), 1,
+                                           call.billed)]);
     end loop;
 end $$;

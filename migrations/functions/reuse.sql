@@ -6,20 +6,24 @@
 -- Rows are read by their keys and updated by their ctid, as begin.sql explains: joined freely, ten thousand items would be looked up among
 -- ten thousand each.
 
--- The fields that change an answer and that a series leaves out (FETCH_OPTIONS in history/series.rs), with their defaults. The series has
--- every other field but the dates.
-create or replace function options_of_search(p_body jsonb) returns jsonb
+-- What is sent of a search besides its product and dates (FETCH_OPTIONS in history/series.rs, with their defaults), and how many rows of its
+-- answer are counted. A scan of flights has an upstream limit: then this, `strict`, and perhaps fewer filters are sent (Search::for_item).
+-- Anything else is sent as its caller wrote it.
+create or replace function sent_options(p_upstream_limit integer, p_upstream_filters boolean, p_body jsonb) returns jsonb
 language sql immutable as $$
-    select jsonb_build_array(coalesce(p_body -> 'strict', 'false'), coalesce(p_body -> 'limit', '10'),
-                             coalesce(p_body -> 'use_ext_proxy', 'true'), p_body -> 'use_fallback')
+    select case when p_upstream_limit is null
+                then jsonb_build_array(coalesce(p_body -> 'strict', 'false'), coalesce(p_body -> 'limit', '10'), coalesce(p_body -> 'limit', '10'),
+                                       false)
+                else jsonb_build_array(true, p_upstream_limit, least(p_upstream_limit, (p_body ->> 'limit')::integer),
+                                       not p_upstream_filters and (p_body ? 'max_price' or coalesce(p_body ->> 'sort_type' = 'Price', false)))
+           end || jsonb_build_array(coalesce(p_body -> 'use_ext_proxy', 'true'), p_body -> 'use_fallback')
 $$;
 
 -- Identifies a search of a scan: equal keys have equal answers.
-create or replace function search_key(p_endpoint text, p_upstream_limit integer, p_upstream_filters boolean, p_body jsonb, p_series bytea,
-                           p_first_date date, p_last_date date) returns bytea
+create or replace function search_key(p_endpoint text, p_sent_options jsonb, p_series bytea, p_first_date date, p_last_date date) returns bytea
 language sql stable as $$
-    select substring(sha256(convert_to(jsonb_build_array(p_endpoint, p_upstream_limit, p_upstream_filters, encode(p_series, 'hex'),
-                                                         p_first_date, p_last_date, options_of_search(p_body))::text, 'UTF8')) for 16)
+    select substring(sha256(convert_to(jsonb_build_array(p_endpoint, encode(p_series, 'hex'), p_first_date, p_last_date,
+                                                         p_sent_options)::text, 'UTF8')) for 16)
 $$;
 
 -- Locks search keys until the transaction ends.
@@ -32,18 +36,17 @@ language sql as $$
 $$;
 
 -- The newest answer that each of these searches may take, if there is one: the complete answer of an equal search of this caller, younger
--- than p_max_age. Every reuse looks here. Newer answers that do not satisfy hide none. It reads the observations of the first date, newest
--- first: all of a month, of which none satisfies, are 13 ms for 100,000. A search that was sent as its caller wrote it (p_verbatim) takes
--- answers of such searches only. The result has the position of the search in the arrays, from 1, and the item and attempt of the answer.
-create or replace function reusable_answers(p_now timestamptz, p_tenant uuid, p_max_age interval, p_endpoint text, p_upstream_limit integer,
-                                 p_upstream_filters boolean, p_bodies jsonb[], p_series bytea[], p_first_dates date[], p_last_dates date[],
-                                 p_verbatim boolean default false)
+-- than p_max_age, whoever bought it. Every reuse looks here. Newer answers that do not satisfy hide none. It reads the observations of the
+-- first date, newest first: all of a month, of which none satisfies, are 13 ms for 100,000. With p_whole an answer must be there as it was
+-- received, to be sent again. The result has the position of the search in the arrays, from 1, and the item and attempt of the answer.
+create or replace function reusable_answers(p_now timestamptz, p_tenant uuid, p_max_age interval, p_endpoint text, p_whole boolean,
+                                 p_sent_options jsonb[], p_series bytea[], p_first_dates date[], p_last_dates date[])
 returns table (nth bigint, item_id uuid, number integer, attempt_id uuid, observed_at timestamptz)
 language sql stable
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set plan_cache_mode = force_generic_plan
 as $$
     select x.nth, f.item_id, f.number, f.attempt_id, f.observed_at
-    from unnest(p_bodies, p_series, p_first_dates, p_last_dates) with ordinality as x (body, series, first_date, last_date, nth)
+    from unnest(p_sent_options, p_series, p_first_dates, p_last_dates) with ordinality as x (sent_options, series, first_date, last_date, nth)
     cross join lateral (
         select i.item_id, a.number, a.attempt_id, o.observed_at
         from observations o
@@ -60,14 +63,16 @@ as $$
           and o.observed_at > p_now - p_max_age
           and coalesce(o.last_date, o.first_date) = x.last_date and o.search_status in ('ok', 'empty')
           and i.state = 'done' and i.search_status in ('ok', 'empty') and i.observed_at = o.observed_at and i.reused_from is null
-          and options_of_search(i.body) = options_of_search(x.body)
-          and s.endpoint = p_endpoint and s.upstream_limit is not distinct from p_upstream_limit
-          and s.upstream_filters = p_upstream_filters and s.verbatim = p_verbatim
+          and s.endpoint = p_endpoint and sent_options(s.upstream_limit, s.upstream_filters, i.body) = x.sent_options
           and a.ended_at = o.observed_at
-          -- An empty answer may have no body; the body of any other may have been deleted.
-          and (i.search_status = 'empty' or exists (
-                  select from answers b
-                  where b.tenant_id = p_tenant and b.item_id = i.item_id and b.number = a.number and b.observed_at = o.observed_at))
+          -- The body may have been deleted. A scan needs none of an empty answer. A hotel's 404 has none: it is its outcome.
+          and (exists (select from answers b
+                       where b.tenant_id = p_tenant and b.item_id = i.item_id and b.number = a.number and b.observed_at = o.observed_at)
+               or i.search_status = 'empty'
+                  and (not p_whole
+                       or a.http_status = 404
+                          and exists (select from search_outcomes c
+                                      where c.tenant_id = p_tenant and c.item_id = i.item_id and c.number = a.number)))
         order by o.first_date desc, o.observed_at desc limit 1
     ) f
 $$;
@@ -106,11 +111,11 @@ begin
         select a.items[f.nth] as item_id, a.rows[f.nth] as row_id, a.search_rows[f.nth] as search_row, a.attempts[f.nth] + 1 as number,
                a.waits[f.nth] as waits, f.item_id as source, f.number as source_number, f.attempt_id, f.observed_at
         from (select array_agg(o.item_id) as items, array_agg(o.row_id) as rows, array_agg(o.search_row) as search_rows,
-                     array_agg(o.attempt) as attempts, array_agg(o.waits) as waits, array_agg(o.body) as bodies,
-                     array_agg(o.series) as series, array_agg(o.first_date) as first_dates, array_agg(o.last_date) as last_dates
+                     array_agg(o.attempt) as attempts, array_agg(o.waits) as waits,
+                     array_agg(sent_options(scan.upstream_limit, scan.upstream_filters, o.body)) as sent_options, array_agg(o.series) as series, array_agg(o.first_date) as first_dates, array_agg(o.last_date) as last_dates
               from open o) a
-        cross join lateral reusable_answers(locked, p_tenant, scan.max_age, scan.endpoint, scan.upstream_limit, scan.upstream_filters,
-                                            a.bodies, a.series, a.first_dates, a.last_dates) f
+        cross join lateral reusable_answers(locked, p_tenant, scan.max_age, scan.endpoint, false, a.sent_options, a.series,
+                                            a.first_dates, a.last_dates) f
     ), answered as (
         insert into answers (tenant_id, item_id, number, observed_at, body)
         select p_tenant, f.item_id, f.number, f.observed_at, b.body
@@ -148,6 +153,7 @@ begin
     end if;
     update scans s set reused = s.reused + cardinality(taken) - waiting, joined = s.joined + waiting
     where s.tenant_id = p_tenant and s.scan_id = p_scan;
+    perform add_usage(array[scan_usage(p_tenant, p_scan, locked, p_reused => cardinality(taken))]);
     perform update_best_price(p_tenant, p_scan, taken);
     perform count_ended(p_now, p_tenant, p_scan, ok, empty, 0, 0, 0, 0, 0);
     return cardinality(taken);

@@ -78,36 +78,6 @@ begin
     return true;
 end $$;
 
--- The billed requests of a caller from one midnight UTC to another: attempts by the day of their record and by scan, searches that took an
--- answer by the day on which they did (avoided), and what deleted scans had cost (scan_id null). The planner inlines it, so a query that groups its rows pays for no more.
-create or replace function usage_rows(p_tenant uuid, p_since timestamptz, p_until timestamptz)
-returns table (day date, endpoint text, scan_id uuid, attempts bigint, requests bigint, ok bigint, empty bigint, partial bigint,
-               degraded bigint, avoided bigint)
-language sql stable as $$
-    select a.day, s.endpoint, a.scan_id, a.attempts, a.requests, a.ok, a.empty, a.partial, a.degraded, 0::bigint
-    from (select (t.started_at at time zone 'UTC')::date as day, t.scan_id, count(*) as attempts, sum(t.requests_spent) as requests,
-                 count(*) filter (where t.search_status = 'ok') as ok,
-                 count(*) filter (where t.search_status = 'empty') as empty,
-                 count(*) filter (where t.search_status = 'partial') as partial,
-                 count(*) filter (where t.search_status = 'degraded') as degraded
-          from attempts t
-          where t.tenant_id = p_tenant and t.started_at >= p_since and t.started_at < p_until
-          group by 1, 2) a
-    -- A left join, so that the planner drops it where no endpoint is needed.
-    left join scans s on s.tenant_id = p_tenant and s.scan_id = a.scan_id
-    union all
-    select r.day, s.endpoint, r.scan_id, 0, 0, 0, 0, 0, 0, r.avoided
-    from (select (i.reused_at at time zone 'UTC')::date as day, i.scan_id, count(*) as avoided
-          from scan_items i
-          where i.tenant_id = p_tenant and i.reused_at >= p_since and i.reused_at < p_until
-          group by 1, 2) r
-    left join scans s on s.tenant_id = p_tenant and s.scan_id = r.scan_id
-    union all
-    select d.day, d.endpoint, null, d.attempts, d.requests, d.ok, d.empty, d.partial, d.degraded, d.avoided
-    from deleted_usage d
-    where d.tenant_id = p_tenant and d.day >= (p_since at time zone 'UTC')::date and d.day < (p_until at time zone 'UTC')::date
-$$;
-
 -- What a deleted run had cost was billed all the same, and counts against its month.
 create or replace function keep_requests_of_run() returns trigger
 language plpgsql as $$

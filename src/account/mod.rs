@@ -1,9 +1,11 @@
-//! A caller's account: billed requests of scans ([`usage`]), the quota of its lanes ([`quota`]),
-//! its own limits of a lane ([`lane_bounds`]), and what holds for all of its work ([`settings`]).
+//! A caller's account: the bill ([`usage`]) with the forecast of its plans, the quota of its lanes
+//! ([`quota`]), its own limits of a lane ([`lane_bounds`]), and what holds for all of its work
+//! ([`settings`]).
 //!
-//! Not here: how a lane applies its limits (`queue`), key rotation (`tenants`), and the cost of
-//! synchronous searches, which are not stored.
+//! Not here: how a lane applies its limits (`queue`), how usage is counted (`charges` and the functions
+//! of the queue), and key rotation (`tenants`).
 
+mod forecast;
 pub mod lane_bounds;
 pub mod quota;
 pub mod settings;

@@ -1,5 +1,6 @@
 //! SQL of usage, quotas, own limits and settings. Every statement names its tenant first.
 
+use jiff::civil::Date;
 use jiff_sqlx::{Timestamp, ToSqlx as _};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
@@ -9,114 +10,98 @@ use crate::contract::account_settings::AccountSettings;
 use crate::contract::plans::MarketplacePlan;
 use crate::contract::quota::{LaneBounds, PaceSource};
 use crate::contract::scans::PauseReason;
-use crate::ids::{MonitorId, ScanId, TenantId};
+use crate::contract::usage::UsageGroup;
+use crate::ids::TenantId;
 
-/// From the start of one UTC day to the end of another.
+/// The days of a usage, UTC, inclusive.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct UsageRange {
-    pub(super) since: jiff::Timestamp,
-    pub(super) until: jiff::Timestamp,
+    pub(super) since: Date,
+    pub(super) until: Date,
 }
 
-/// The sums of one day, endpoint, scan or monitor.
+/// The sums of one day, endpoint, scan or monitor in one API; without a group of one API.
+#[derive(Debug)]
 pub(super) struct UsageSumRow {
-    /// The day or the endpoint.
+    pub(super) api: Api,
+    /// The day or the endpoint; by scan and monitor `single` for single searches.
     pub(super) word: Option<String>,
-    /// The scan or the monitor; `None`: deleted scans, or scans without a monitor.
+    /// The scan or the monitor.
     pub(super) id: Option<Uuid>,
     pub(super) attempts: i64,
-    pub(super) requests: i64,
+    pub(super) billed: i64,
+    pub(super) reused: i64,
+    pub(super) not_needed: i64,
     pub(super) ok: i64,
     pub(super) empty: i64,
     pub(super) partial: i64,
     pub(super) degraded: i64,
-    pub(super) avoided: i64,
 }
 
-pub(super) async fn by_day(
+/// The sums of a range. Of scans and monitors first those without an id, which no id is `after`, then
+/// the others, newest first.
+pub(super) async fn usage(
     conn: &mut PgConnection,
     tenant: TenantId,
-    range: &UsageRange,
+    range: UsageRange,
+    group: Option<UsageGroup>,
+    after: Option<Uuid>,
+    limit: Option<i64>,
 ) -> sqlx::Result<Vec<UsageSumRow>> {
     sqlx::query_as!(
         UsageSumRow,
-        r#"select day::text as word, null::uuid as id, sum(attempts)::bigint as "attempts!", sum(requests)::bigint as "requests!",
-                  sum(ok)::bigint as "ok!", sum(empty)::bigint as "empty!", sum(partial)::bigint as "partial!",
-                  sum(degraded)::bigint as "degraded!", sum(avoided)::bigint as "avoided!"
-           from usage_rows($1, $2, $3) group by day order by day"#,
+        r#"select u.api as "api!: Api", u.word, u.id, sum(u.attempts)::bigint as "attempts!", sum(u.billed)::bigint as "billed!",
+                  sum(u.reused)::bigint as "reused!", sum(u.not_needed)::bigint as "not_needed!", sum(u.ok)::bigint as "ok!",
+                  sum(u.empty)::bigint as "empty!", sum(u.partial)::bigint as "partial!", sum(u.degraded)::bigint as "degraded!"
+           from (select split_part(d.endpoint, '/', 1) as api, d.attempts, d.billed, d.reused, d.not_needed, d.ok, d.empty, d.partial,
+                        d.degraded,
+                        case when $4 = 'day' then d.day::text when $4 = 'endpoint' then d.endpoint
+                             when $4 in ('scan', 'monitor') and d.single then 'single' end as word,
+                        case when $4 = 'scan' then d.scan_id when $4 = 'monitor' then m.monitor_id end as id
+                 from daily_usage d
+                 left join monitors m on $4 = 'monitor' and m.tenant_id = $1 and m.monitor_id = d.monitor_id
+                 where d.tenant_id = $1 and d.day between $2 and $3) u
+           where $5::uuid is null or u.id < $5
+           group by u.api, u.word, u.id
+           order by u.id is not null, u.id desc, u.word collate "C", u.api limit $6"#,
         tenant.uuid(),
         range.since.to_sqlx() as _,
         range.until.to_sqlx() as _,
-    )
-    .fetch_all(conn)
-    .await
-}
-
-pub(super) async fn by_endpoint(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    range: &UsageRange,
-) -> sqlx::Result<Vec<UsageSumRow>> {
-    sqlx::query_as!(
-        UsageSumRow,
-        r#"select endpoint as word, null::uuid as id, sum(attempts)::bigint as "attempts!", sum(requests)::bigint as "requests!",
-                  sum(ok)::bigint as "ok!", sum(empty)::bigint as "empty!", sum(partial)::bigint as "partial!",
-                  sum(degraded)::bigint as "degraded!", sum(avoided)::bigint as "avoided!"
-           from usage_rows($1, $2, $3) group by endpoint order by endpoint collate "C""#,
-        tenant.uuid(),
-        range.since.to_sqlx() as _,
-        range.until.to_sqlx() as _,
-    )
-    .fetch_all(conn)
-    .await
-}
-
-/// Newest first; deleted scans together and last.
-pub(super) async fn by_scan(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    range: &UsageRange,
-    after: Option<ScanId>,
-    limit: i64,
-) -> sqlx::Result<Vec<UsageSumRow>> {
-    sqlx::query_as!(
-        UsageSumRow,
-        r#"select null::text as word, scan_id as id, sum(attempts)::bigint as "attempts!", sum(requests)::bigint as "requests!",
-                  sum(ok)::bigint as "ok!", sum(empty)::bigint as "empty!", sum(partial)::bigint as "partial!",
-                  sum(degraded)::bigint as "degraded!", sum(avoided)::bigint as "avoided!"
-           from usage_rows($1, $2, $3)
-           where $4::uuid is null or scan_id is null or scan_id < $4
-           group by scan_id order by scan_id desc nulls last limit $5"#,
-        tenant.uuid(),
-        range.since.to_sqlx() as _,
-        range.until.to_sqlx() as _,
-        after.map(ScanId::uuid),
+        group.map(UsageGroup::as_str),
+        after,
         limit,
     )
     .fetch_all(conn)
     .await
 }
 
-/// Newest first; deleted scans and scans without a monitor together and last.
-pub(super) async fn by_monitor(
+/// The billed requests of one day and source.
+#[derive(Debug)]
+pub(super) struct DailyUseRow {
+    pub(super) api: Api,
+    pub(super) day: jiff_sqlx::Date,
+    pub(super) single: bool,
+    pub(super) monitor_id: Option<Uuid>,
+    pub(super) name: Option<String>,
+    pub(super) billed: i64,
+}
+
+/// The billed requests of a range by day and source; deleted monitors are no source of their own.
+pub(super) async fn daily_use(
     conn: &mut PgConnection,
     tenant: TenantId,
-    range: &UsageRange,
-    after: Option<MonitorId>,
-    limit: i64,
-) -> sqlx::Result<Vec<UsageSumRow>> {
+    range: UsageRange,
+) -> sqlx::Result<Vec<DailyUseRow>> {
     sqlx::query_as!(
-        UsageSumRow,
-        r#"select null::text as word, s.monitor_id as id, sum(u.attempts)::bigint as "attempts!", sum(u.requests)::bigint as "requests!",
-                  sum(u.ok)::bigint as "ok!", sum(u.empty)::bigint as "empty!", sum(u.partial)::bigint as "partial!",
-                  sum(u.degraded)::bigint as "degraded!", sum(u.avoided)::bigint as "avoided!"
-           from usage_rows($1, $2, $3) u left join scans s on s.tenant_id = $1 and s.scan_id = u.scan_id
-           where $4::uuid is null or s.monitor_id is null or s.monitor_id < $4
-           group by s.monitor_id order by s.monitor_id desc nulls last limit $5"#,
+        DailyUseRow,
+        r#"select split_part(u.endpoint, '/', 1) as "api!: Api", u.day as "day: jiff_sqlx::Date", u.single, m.monitor_id as "monitor_id?",
+                  m.name as "name?", sum(u.billed)::bigint as "billed!"
+           from daily_usage u left join monitors m on m.tenant_id = $1 and m.monitor_id = u.monitor_id
+           where u.tenant_id = $1 and u.day between $2 and $3 and u.billed > 0
+           group by 1, 2, 3, 4, 5"#,
         tenant.uuid(),
         range.since.to_sqlx() as _,
         range.until.to_sqlx() as _,
-        after.map(MonitorId::uuid),
-        limit,
     )
     .fetch_all(conn)
     .await

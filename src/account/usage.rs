@@ -1,34 +1,29 @@
-//! Billed requests, summed up from the recorded attempts. Deleted scans count: their daily sums are
-//! stored.
+//! The bill: what a caller asked for and what it cost, by day and source, and when its plans end. All
+//! of it is read from one table (`daily_usage`).
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
-use sqlx::PgPool;
+use rust_decimal::Decimal;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use super::store::{self, UsageRange, UsageSumRow};
-use crate::contract::usage::{AttemptCounts, Usage, UsageGroup, UsageQuery, UsageRow, UsageTotals};
+use super::forecast::{self, DailyUse, PlanLeft, UseSource};
+use super::store::{self, DailyUseRow, LaneRow, UsageRange, UsageSumRow};
+use crate::contract::Api;
+use crate::contract::plans::{MarketplacePlan, PlanName};
+use crate::contract::usage::{
+    AttemptCounts, PlanForecast, PlanForecasts, Usage, UsageCounts, UsageGroup, UsageMoney,
+    UsageQuery, UsageRow, UsageTotal, UsageTotals,
+};
 use crate::db;
 use crate::ids::{MonitorId, ScanId, TenantId};
 use crate::paging::{self, PageError, limit_plus_one};
 
 const SCANS: &str = "usage";
 const MONITORS: &str = "usage-monitors";
-
-impl UsageRange {
-    fn of((first, last): (Date, Date)) -> Self {
-        let begin = |day: Date| {
-            TimeZone::UTC
-                .to_timestamp(day.to_datetime(jiff::civil::Time::midnight()))
-                .unwrap_or(Timestamp::MAX)
-        };
-        Self {
-            since: begin(first),
-            until: begin(last.saturating_add(1.day())),
-        }
-    }
-}
+/// The most rows without an id: single searches and the rest, of two APIs.
+const ROWS_WITHOUT_ID: i64 = 4;
 
 /// The usage of a query. `None` for a tenant: a caller who never submitted anything, so all sums
 /// are 0.
@@ -41,7 +36,7 @@ pub async fn usage(
     query: &UsageQuery,
     now: Timestamp,
 ) -> Result<Usage, PageError> {
-    let (since, until) = query.date_range(now.to_zoned(TimeZone::UTC).date())?;
+    let (since, until) = query.date_range(today(now))?;
     let group = query.group_or_default();
     let after = start_after(query)?;
     let mut usage = Usage {
@@ -51,51 +46,100 @@ pub async fn usage(
         totals: UsageTotals::default(),
         data: Vec::new(),
         next_cursor: None,
+        forecast: PlanForecasts::default(),
     };
     let Some(tenant) = tenant else {
         return Ok(usage);
     };
-    let range = UsageRange::of((since, until));
-    // One snapshot, so that the totals equal the sum of the rows while scans run.
+    let range = UsageRange { since, until };
+    // One snapshot, so that the totals equal the sum of the rows while searches are charged.
     let mut tx = db::snapshot(pool.acquire().await?).await?;
-    let days = store::by_day(&mut tx, tenant, &range).await?;
-    usage.totals = days.iter().fold(UsageTotals::default(), add_row);
-    usage.data = match group {
-        UsageGroup::Day => days,
-        UsageGroup::Endpoint => store::by_endpoint(&mut tx, tenant, &range).await?,
-        UsageGroup::Scan | UsageGroup::Monitor => {
-            let limit = usize::from(query.limit_or_default().get());
-            let limit_and_one = limit_plus_one(limit);
-            let mut rows = if group == UsageGroup::Monitor {
-                store::by_monitor(
-                    &mut tx,
-                    tenant,
-                    &range,
-                    after.map(MonitorId::from),
-                    limit_and_one,
-                )
-                .await?
-            } else {
-                store::by_scan(
-                    &mut tx,
-                    tenant,
-                    &range,
-                    after.map(ScanId::from),
-                    limit_and_one,
-                )
-                .await?
-            };
-            // The row without an id is last.
-            let last = paging::truncate_page(&mut rows, limit).and_then(|last| last.key(group));
-            usage.next_cursor = last.map(|last| paging::encode_cursor(list_name(group), [last]));
-            rows
-        }
+    let totals = store::usage(&mut tx, tenant, range, None, None, None).await?;
+    let lanes = store::lanes(&mut *tx, tenant).await?;
+    usage.totals = UsageTotals {
+        flights: total(Api::Flights, &totals, &lanes),
+        hotels: total(Api::Hotels, &totals, &lanes),
+    };
+    let limit = is_paged(group).then(|| usize::from(query.limit_or_default().get()));
+    let most = limit.map(|limit| limit_plus_one(limit) + ROWS_WITHOUT_ID);
+    let mut rows = store::usage(&mut tx, tenant, range, Some(group), after, most).await?;
+    if let Some(limit) = limit {
+        let without_id = rows.iter().filter(|row| row.id.is_none()).count();
+        let mut with_id = rows.split_off(without_id);
+        let last = paging::truncate_page(&mut with_id, limit).and_then(|last| last.key(group));
+        usage.next_cursor = last.map(|last| paging::encode_cursor(list_name(group), [last]));
+        rows.append(&mut with_id);
     }
-    .into_iter()
-    .map(|row| row.to_usage_row(group))
-    .collect();
+    usage.data = rows.iter().map(|row| row.to_usage_row(group)).collect();
+    usage.forecast = forecasts_on(&mut tx, tenant, &lanes, now).await?;
     tx.commit().await?;
     Ok(usage)
+}
+
+/// When the plan of an API ends; `None` while the plan or its use is not known.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn plan_forecast(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    api: Api,
+    now: Timestamp,
+) -> sqlx::Result<Option<PlanForecast>> {
+    let lanes = store::lanes(&mut *conn, tenant).await?;
+    let forecasts = forecasts_on(conn, tenant, &lanes, now).await?;
+    Ok(forecasts.of(api).cloned())
+}
+
+async fn forecasts_on(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    lanes: &[LaneRow],
+    now: Timestamp,
+) -> sqlx::Result<PlanForecasts> {
+    let until = today(now);
+    let since = until.saturating_sub(forecast::WINDOW.days());
+    let rows = store::daily_use(conn, tenant, UsageRange { since, until }).await?;
+    let of = |api: Api| {
+        let lane = lanes.iter().find(|lane| lane.api == api)?;
+        let left = PlanLeft {
+            api,
+            requests: u64::try_from(lane.plan_remaining?).ok()?,
+            resets_at: lane.plan_reset_at.map(jiff_sqlx::Timestamp::to_jiff),
+        };
+        let rows = rows.iter().filter(|row| row.api == api);
+        let uses: Vec<_> = rows.map(DailyUse::from).collect();
+        forecast::forecast(&uses, left, now)
+    };
+    Ok(PlanForecasts {
+        flights: of(Api::Flights),
+        hotels: of(Api::Hotels),
+    })
+}
+
+impl From<&DailyUseRow> for DailyUse {
+    fn from(row: &DailyUseRow) -> Self {
+        let source = match (row.single, row.monitor_id) {
+            (true, _) => UseSource::Single,
+            (false, None) => UseSource::Scans,
+            (false, Some(id)) => {
+                UseSource::Monitor(MonitorId::from(id), row.name.clone().unwrap_or_default())
+            }
+        };
+        Self {
+            day: row.day.to_jiff(),
+            source,
+            billed: count(row.billed),
+        }
+    }
+}
+
+fn today(now: Timestamp) -> Date {
+    now.to_zoned(TimeZone::UTC).date()
+}
+
+const fn is_paged(group: UsageGroup) -> bool {
+    matches!(group, UsageGroup::Scan | UsageGroup::Monitor)
 }
 
 /// The list name in the cursor.
@@ -121,33 +165,57 @@ fn start_after(query: &UsageQuery) -> Result<Option<Uuid>, PageError> {
     Ok(Some(id.map_err(|_| paging::invalid_cursor(cursor))?))
 }
 
-fn add_row(sum: UsageTotals, row: &UsageSumRow) -> UsageTotals {
-    let (more, counts) = (row.search_status(), sum.search_status);
-    UsageTotals {
-        requests: sum.requests + count(row.requests),
-        attempts: sum.attempts + count(row.attempts),
-        search_status: AttemptCounts {
-            ok: counts.ok + more.ok,
-            empty: counts.empty + more.empty,
-            partial: counts.partial + more.partial,
-            degraded: counts.degraded + more.degraded,
-            none: counts.none + more.none,
-        },
-        avoided: sum.avoided + count(row.avoided),
+fn total(api: Api, rows: &[UsageSumRow], lanes: &[LaneRow]) -> UsageTotal {
+    let row = rows.iter().find(|row| row.api == api);
+    let counts = row.map(UsageSumRow::counts).unwrap_or_default();
+    let lane = lanes.iter().find(|lane| lane.api == api);
+    UsageTotal {
+        counts,
+        money: lane.and_then(known_plan).map(|plan| money(plan, &counts)),
+    }
+}
+
+/// The plan that the caller named, or the one with the reported limit.
+fn known_plan(lane: &LaneRow) -> Option<&'static MarketplacePlan> {
+    let named = lane.own_plan.as_deref().and_then(PlanName::parse);
+    let limit = lane.plan_limit.and_then(|limit| u64::try_from(limit).ok());
+    MarketplacePlan::all(lane.api).iter().find(|plan| {
+        named.map_or(Some(plan.requests_per_month) == limit, |named| {
+            plan.name == named
+        })
+    })
+}
+
+fn money(plan: &MarketplacePlan, counts: &UsageCounts) -> UsageMoney {
+    let each = plan.usd_per_request();
+    let usd = |requests: u64| (Decimal::from(requests) * each).round_dp(4).normalize();
+    UsageMoney {
+        plan: plan.name,
+        usd_per_request: each.round_dp(6).normalize(),
+        billed_usd: usd(counts.billed),
+        saved_usd: usd(counts.reused + counts.not_needed),
     }
 }
 
 impl UsageSumRow {
-    fn search_status(&self) -> AttemptCounts {
+    fn counts(&self) -> UsageCounts {
         let with_status = self.ok + self.empty + self.partial + self.degraded;
-        AttemptCounts {
-            ok: count(self.ok),
-            empty: count(self.empty),
-            partial: count(self.partial),
-            degraded: count(self.degraded),
-            none: count(self.attempts - with_status),
+        UsageCounts {
+            asked: count(self.billed) + count(self.reused) + count(self.not_needed),
+            billed: count(self.billed),
+            reused: count(self.reused),
+            not_needed: count(self.not_needed),
+            attempts: count(self.attempts),
+            search_status: AttemptCounts {
+                ok: count(self.ok),
+                empty: count(self.empty),
+                partial: count(self.partial),
+                degraded: count(self.degraded),
+                none: count(self.attempts - with_status),
+            },
         }
     }
+
     fn key(&self, group: UsageGroup) -> Option<String> {
         let id = |id| {
             if group == UsageGroup::Monitor {
@@ -162,10 +230,8 @@ impl UsageSumRow {
     fn to_usage_row(&self, group: UsageGroup) -> UsageRow {
         UsageRow {
             key: self.key(group),
-            requests: count(self.requests),
-            attempts: count(self.attempts),
-            search_status: self.search_status(),
-            avoided: count(self.avoided),
+            api: self.api,
+            counts: self.counts(),
         }
     }
 }

@@ -13,9 +13,31 @@ pub fn seconds(text: &str) -> Result<u32, String> {
     format!("{seconds:.0}").parse().map_err(|_| expected())
 }
 
+/// An age for people, rounded down: `90 s`, `12 min`, `5 h`, `3 d`.
+pub fn roughly(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min")];
+    let unit = units.into_iter().find(|(unit, _)| seconds >= 2 * unit);
+    let (unit, name) = unit.unwrap_or((1, "s"));
+    format!("{} {name}", seconds / unit)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::seconds;
+    use super::{roughly, seconds};
+
+    #[test]
+    fn an_age_has_two_of_its_unit_at_least() {
+        for (seconds, expected) in [
+            (0, "0 s"),
+            (119, "119 s"),
+            (120, "2 min"),
+            (7_199, "119 min"),
+            (7_200, "2 h"),
+            (200_000, "2 d"),
+        ] {
+            assert_eq!(roughly(seconds), expected);
+        }
+    }
 
     #[test]
     fn ages_are_spans_of_fixed_length() {

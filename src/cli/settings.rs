@@ -91,7 +91,7 @@ fn print(is_json: bool, text: &str, settings: AccountSettings) -> Result<(), Fai
     let stored = if settings.record_searches {
         "Complete answers of single searches are stored."
     } else {
-        "Single searches are stored only with `Cache-Control: max-age`."
+        "Single searches are stored only with `--max-age` (`Cache-Control: max-age`)."
     };
     writeln!(out, "{stored}")?;
     Ok(())

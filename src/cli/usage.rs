@@ -1,4 +1,4 @@
-//! `farescan usage`: what scans have spent.
+//! `farescan usage`: what was asked, what it cost, and when the plans end.
 
 use std::io::Write as _;
 
@@ -11,7 +11,9 @@ use super::format::count;
 use super::pages::{Query, check_key_is_known, collect, print_lines};
 use super::render::{Column, ListTable, Text, Tone};
 use crate::cli::wrap::note;
-use crate::contract::usage::{AttemptCounts, Usage, UsageGroup, UsageRow};
+use crate::contract::Api;
+use crate::contract::usage::{Usage, UsageCounts, UsageGroup, UsageRow};
+use crate::visible_text::escape_hidden;
 
 /// Settings of `usage`.
 #[derive(Debug, clap::Args)]
@@ -49,41 +51,54 @@ pub async fn run(args: UsageArgs) -> Result<(), Failure> {
     }
     let mut table = ListTable::new([
         Column::text(title(args.by)),
-        Column::number("Requests"),
-        Column::number("Searches"),
-        Column::number("ok").rank(1),
-        Column::number("empty").rank(2),
+        Column::text("API").rank(1),
+        Column::number("Asked").rank(1),
+        Column::number("Billed"),
+        Column::number("Reused").rank(1),
+        Column::number("Not needed").rank(1),
+        Column::number("Searches").rank(2),
+        Column::number("ok").rank(3),
+        Column::number("empty").rank(3),
         Column::number("partial").rank(3),
-        Column::number("degraded").rank(1),
+        Column::number("degraded").rank(2),
         Column::number("none").rank(4),
-        Column::number("reused").rank(1),
     ]);
     for row in &rows {
-        let key = row
-            .key
-            .clone()
-            .unwrap_or_else(|| "(deleted or none)".to_owned());
-        table.row(cells(
-            key,
-            row.requests,
-            row.attempts,
-            &row.search_status,
-            row.avoided,
-        ));
+        let key = match (&row.key, args.by) {
+            (Some(key), UsageGroup::Scan | UsageGroup::Monitor) if key == "single" => {
+                "single searches".to_owned()
+            }
+            (Some(key), _) => key.clone(),
+            (None, _) => "(deleted or none)".to_owned(),
+        };
+        table.row(cells(key, row.api, &row.counts));
     }
-    let total = &first.totals;
-    let row = cells(
-        "Total",
-        total.requests,
-        total.attempts,
-        &total.search_status,
-        total.avoided,
-    );
-    table.row(row.map(|text| Text::new(text.text, Tone::Best)));
+    for api in Api::ALL {
+        let counts = first.totals.of(*api).counts;
+        if counts != UsageCounts::default() {
+            let row = cells("Total", *api, &counts);
+            table.row(row.map(|text| Text::new(text.text, Tone::Best)));
+        }
+    }
     let mut out = anstream::stdout();
     writeln!(out, "{}", table.render(session.screen))?;
+    for api in Api::ALL {
+        let money = first.totals.of(*api).money;
+        if let Some(money) = money.filter(|_| !rows.is_empty()) {
+            note!(
+                "{api}: {} USD billed and {} USD saved, at {} USD for each included request of the plan {}.",
+                money.billed_usd,
+                money.saved_usd,
+                money.usd_per_request,
+                money.plan
+            );
+        }
+        if let Some(forecast) = first.forecast.of(*api) {
+            note!("{}", escape_hidden(&forecast.sentence()));
+        }
+    }
     note!(
-        "Scans and monitors from {} to {} (UTC); single searches only where they are stored. `farescan quota` shows what is left.",
+        "Searches from {} to {} (UTC), single ones included. `farescan quota` shows what is left.",
         first.since,
         first.until
     );
@@ -99,23 +114,21 @@ fn title(group: UsageGroup) -> &'static str {
     }
 }
 
-fn cells(
-    key: impl Into<Text>,
-    requests: u64,
-    attempts: u64,
-    by: &AttemptCounts,
-    avoided: u64,
-) -> [Text; 9] {
+fn cells(key: impl Into<Text>, api: Api, counts: &UsageCounts) -> [Text; 12] {
     let number = |value: u64| Text::from(count(value));
+    let by = counts.search_status;
     [
         key.into(),
-        number(requests),
-        number(attempts),
+        Text::from(api.as_str().to_owned()),
+        number(counts.asked),
+        number(counts.billed),
+        number(counts.reused),
+        number(counts.not_needed),
+        number(counts.attempts),
         number(by.ok),
         number(by.empty),
         number(by.partial),
         number(by.degraded),
         number(by.none),
-        number(avoided),
     ]
 }

@@ -86,6 +86,12 @@ impl MarketplacePlan {
         &Self::all(api)[name as usize]
     }
 
+    /// The price of an included request in US dollars.
+    #[must_use]
+    pub fn usd_per_request(&self) -> Decimal {
+        Decimal::from(self.usd_per_month) / Decimal::from(self.requests_per_month)
+    }
+
     /// The price of `requests` beyond the quota in US dollars; `None`: the plan stops.
     #[must_use]
     pub fn usd_beyond(&self, requests: u64) -> Option<Decimal> {

@@ -89,6 +89,7 @@ macro_rules! request_body {
             pub fn from_body(
                 body: &serde_json::Map<String, serde_json::Value>,
             ) -> Result<Self, $crate::contract::validation::ValidationErrors> {
+                #[allow(unused_mut, reason = "a body may have no fields")]
                 let mut reader = $crate::contract::read_body::BodyReader::new($what, Self::FIELDS, body);
                 $( let $req = reader.required::<$req_ty>(stringify!($req)); )*
                 $( let $opt = reader.optional::<$opt_ty>($crate::contract::request_body::wire_name(stringify!($opt))); )*
@@ -107,6 +108,7 @@ macro_rules! request_body {
 
             /// The given fields and nothing else, in the order of the table.
             pub fn to_body(&self) -> serde_json::Map<String, serde_json::Value> {
+                #[allow(unused_mut, reason = "a body may have no fields")]
                 let mut body = serde_json::Map::new();
                 $( body.insert(
                     stringify!($req).to_owned(),

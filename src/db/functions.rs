@@ -34,6 +34,7 @@ const FILES: &[(&str, &str)] = files! {
     "scans"
     "statistics"
     "tenants"
+    "usage"
 };
 
 fn version() -> i32 {

@@ -25,6 +25,7 @@ use super::prefer::{self, split};
 use super::search_call::SearchCall;
 use super::shared_calls::Joined;
 use super::stored_answer;
+use crate::charges::CallUsage;
 use crate::contract::scans::MaxAgeSeconds;
 use crate::contract::{Endpoint, ErrorType, ValidationError};
 use crate::metrics;
@@ -159,6 +160,7 @@ async fn find_or_search(
         match stored_answer::find(app, &caller.key, search, oldest).await {
             Ok(Some(stored)) => {
                 metrics::search_reused("stored");
+                app.charge(&caller.key, CallUsage::from_reuse(search, app.now().ok()));
                 let age = stored.age.unsigned_abs();
                 return Ok(reused_response(search, stored.outcome, age, map_finding));
             }
@@ -182,6 +184,7 @@ async fn find_or_search(
             Joined::Own(outcome) => outcome,
             Joined::Other(outcome, age) => {
                 metrics::search_reused("joined");
+                app.charge(&caller.key, CallUsage::from_reuse(search, app.now().ok()));
                 return Ok(reused_response(search, outcome, age, map_finding));
             }
         },

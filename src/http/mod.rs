@@ -352,6 +352,7 @@ impl AppState {
         self.shared_calls.finish().await;
         if let Some(custody) = &self.custody {
             custody.recorder.finish().await;
+            custody.charges.finish().await;
         }
     }
 

@@ -197,7 +197,11 @@ fn rule_conflict(rule: &Rule, scan: &Map<String, Value>) -> Option<ValidationErr
             .then(|| ValidationError::new("amount", &below.amount.to_value(), "no `price_below` rule on a scan in several currencies")),
         Rule::Verdict(_) => (!matches!(endpoint, Endpoint::FlightsOneway | Endpoint::FlightsRoundtrip))
             .then(|| ValidationError::new("type", &rule.rule_type().to_value(), "a flight scan; hotels have no verdict")),
-        Rule::Available(_) | Rule::SoldOut(_) | Rule::Stale(_) | Rule::BackInStock(_) => None,
+        Rule::Available(_)
+        | Rule::SoldOut(_)
+        | Rule::Stale(_)
+        | Rule::BackInStock(_)
+        | Rule::PlanEndsBeforeReset(_) => None,
     }
 }
 

@@ -123,7 +123,9 @@ impl CallExecutor {
             &outcome,
             truncate_to_micros(Timestamp::now()),
         );
-        if claimed_item.row.verbatim {
+        // An outcome without an answer is in no column, and a single search may take it.
+        let has_no_columns = matches!(outcome.finding, Finding::Nothing { .. });
+        if claimed_item.row.verbatim || has_no_columns {
             completed = completed.with_outcome(&outcome.to_stored(key));
         }
         if refused && self.key_was_replaced(&claimed_item.row, key).await {

@@ -55,14 +55,17 @@ impl LaneUpdate {
         self.answered = self.answered.saturating_add(other.answered);
         self.charged = self.charged.saturating_add(other.charged);
         self.limited = self.limited.max(other.limited);
-        let window = least_window(self.plan.window, other.plan.window);
-        if is_less(other.plan.remaining, self.plan.remaining)
-            || self.plan.limit.is_none() && self.plan.remaining.is_none()
-        {
-            self.plan = other.plan;
-        }
-        self.plan.window = window;
+        self.plan = least_plan(self.plan, other.plan);
     }
+}
+
+/// The one with the lowest remaining quota, and the window with the least left.
+pub(crate) fn least_plan(one: PlanQuota, other: PlanQuota) -> PlanQuota {
+    let window = least_window(one.window, other.window);
+    let is_news =
+        is_less(other.remaining, one.remaining) || one.limit.is_none() && one.remaining.is_none();
+    let plan = if is_news { other } else { one };
+    PlanQuota { window, ..plan }
 }
 
 fn least_window(one: Option<RateWindow>, other: Option<RateWindow>) -> Option<RateWindow> {

@@ -1,7 +1,12 @@
 //! An outcome in its stored form: without the body, which has a column of its own, and without the
 //! caller's key, which the marketplace may have echoed (security.md, rule 3).
 
-use super::{Answer, AnswerBody, CallerKey, Finding, Outcome, RateLimit};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Answer, AnswerBody, CallerKey, Finding, Outcome, PlanQuota, RateLimit};
+use crate::contract::SearchStatus;
 
 impl Outcome {
     /// The stored form.
@@ -49,6 +54,43 @@ impl Outcome {
         }
     }
 
+    /// The outcome of a call whose parts are stored in columns: an answer, which has cost nothing
+    /// now.
+    #[must_use]
+    pub fn of_answer(
+        body: AnswerBody,
+        results: usize,
+        http_status: Option<u16>,
+        search_headers: Option<&Value>,
+        latency: Duration,
+    ) -> Self {
+        let headers = search_headers
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
+        let search_headers: Vec<_> = headers
+            .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+            .collect();
+        let header = |wanted: &str| {
+            let mut headers = search_headers.iter();
+            headers.find_map(|(name, value)| (name == wanted).then_some(value.as_str()))
+        };
+        Self {
+            finding: Finding::Answer(Answer {
+                body,
+                results,
+                stated: header("x-search-status").and_then(SearchStatus::parse),
+                reason: header("x-search-reason").map(str::to_owned),
+            }),
+            http_status,
+            search_headers,
+            plan_headers: Vec::new(),
+            plan: PlanQuota::default(),
+            billed_requests: 0,
+            latency,
+        }
+    }
+
     /// Restores the body; `None` if it is missing.
     #[must_use]
     pub fn with_body(mut self, stored: Option<AnswerBody>) -> Option<Self> {
@@ -61,12 +103,10 @@ impl Outcome {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use serde_json::json;
 
     use super::*;
-    use crate::search::{Incomplete, PlanQuota};
+    use crate::search::Incomplete;
 
     fn outcome(finding: Finding) -> Outcome {
         Outcome {

@@ -329,6 +329,7 @@ fn evidence(alert: &Alert) -> Markup {
                 @if let Some(verdict) = &alert.history_verdict { dt { "By your past prices" } dd { (parts::history_verdict(verdict)) } }
                 @if let Some(first) = &alert.found_first { dt { "Found first" } dd { (mark_words(first, currency)) } }
                 @if let Some(at) = alert.confirmed_at { dt { "Confirmed" } dd { "by one more search " (parts::time(at)) } }
+                @if let Some(plan) = &alert.plan { dt { "Plan" } dd { (plan.sentence()) } }
                 @if let Some(at) = alert.was_empty_at { dt { "Last without offers" } dd { (parts::time(at)) } }
                 @if let Some(baseline) = &alert.baseline {
                     dt { "Baseline market" }

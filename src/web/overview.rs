@@ -17,13 +17,15 @@ use super::layout::{NavItem, page};
 use super::links;
 use super::parts::{self, BadgeTone, chip, count, counted, words};
 use super::session::Session;
+use super::usage::bill;
 use super::{alerts as alert_pages, monitors as monitor_pages, scans as scan_pages};
 use crate::account::quota::quota;
 use crate::account::usage::usage;
+use crate::contract::Api;
 use crate::contract::monitors::{AlertsQuery, Monitor, MonitorsQuery};
 use crate::contract::quota::{LaneQuota, Quota};
 use crate::contract::scans::{Scan, ScanStatus, ScansQuery};
-use crate::contract::usage::{Usage, UsageQuery};
+use crate::contract::usage::{Usage, UsageCounts, UsageQuery};
 use crate::contract::webhooks::DeliveriesQuery;
 use crate::http::AppState;
 use crate::ids::{MonitorId, TenantId};
@@ -172,13 +174,13 @@ fn month_so_far(now: Timestamp) -> Result<UsageQuery, PageFailure> {
 }
 
 fn figures(work: &Work, usage: &Usage, quota: &Quota) -> Markup {
-    let saved: u64 = work
-        .recent
-        .iter()
-        .filter_map(|scan| scan.strategy.as_ref())
-        .map(|strategy| u64::from(strategy.not_searched()))
-        .sum();
-    let attempts = usage.totals.search_status;
+    let of = |number: fn(&UsageCounts) -> u64| -> String {
+        let each = Api::ALL.iter().map(|api| {
+            let number = number(&usage.totals.of(*api).counts);
+            format!("{} {api}", count(number))
+        });
+        each.collect::<Vec<_>>().join(", ")
+    };
     html! {
         dl class="stats" {
             div class="stat" {
@@ -195,36 +197,34 @@ fn figures(work: &Work, usage: &Usage, quota: &Quota) -> Markup {
                 dd class="note" { "incomplete, paused or failing" }
             }
             div class="stat" {
-                dt { "Spent this month (UTC)" }
-                dd class="value" { (counted(usage.totals.requests, "request")) }
-                dd class="note" { (against_plan(quota)) }
+                dt { "Billed this month (UTC)" }
+                dd class="value" { (of(|counts| counts.billed)) }
+                dd class="note" { (against_plans(quota)) }
             }
             div class="stat" {
-                dt { "Searches this month" }
-                dd class="value" { (count(usage.totals.attempts)) }
-                dd class="note" {
-                    (count(attempts.ok + attempts.empty)) " complete, " (count(attempts.partial + attempts.degraded)) " not"
-                    @if saved > 0 { "; " (count(saved)) " saved by strategies" }
-                }
+                dt { "Saved this month" }
+                dd class="value" { (of(|counts| counts.reused + counts.not_needed)) }
+                dd class="note" { "reused or not needed, of " (of(|counts| counts.asked)) " asked" }
             }
         }
+        (bill::forecast(&usage.forecast))
     }
 }
 
-/// What the plans have left, and how much of it is kept in reserve.
-fn against_plan(quota: &Quota) -> Markup {
-    let lanes = [&quota.flights, &quota.hotels];
-    let left = lanes
+/// What each plan has left, and how much of it is kept in reserve.
+fn against_plans(quota: &Quota) -> Markup {
+    let lanes = [(Api::Flights, &quota.flights), (Api::Hotels, &quota.hotels)];
+    let known: Vec<_> = lanes
         .iter()
-        .filter_map(|lane| lane.plan_requests_remaining)
-        .reduce(|one, other| one.saturating_add(other));
-    let kept: u64 = lanes.iter().map(|lane| lane.bounds.keep_in_reserve).sum();
+        .filter_map(|(api, lane)| Some((api, lane.plan_requests_remaining?, lane.bounds)))
+        .collect();
     html! {
-        @match left {
-            Some(left) => { (count(left)) " left of your plans" }
-            None => { "the plans are not reported yet" }
+        @if known.is_empty() { "the plans are not reported yet" }
+        @for (nth, (api, left, bounds)) in known.iter().enumerate() {
+            @if nth > 0 { "; " }
+            (count(*left)) " left of " (api)
+            @if bounds.keep_in_reserve > 0 { ", " (count(bounds.keep_in_reserve)) " of them in reserve" }
         }
-        @if kept > 0 { ", " (count(kept)) " of them in reserve" }
     }
 }
 

@@ -36,6 +36,7 @@ pub(super) fn sentence(rule: &Rule, currency: Option<&str>) -> String {
         ),
         RuleType::BelowTypical => "Below your typical past prices".to_owned(),
         RuleType::BackInStock => "Back in stock".to_owned(),
+        RuleType::PlanEndsBeforeReset => "The plan ends before its reset".to_owned(),
         RuleType::Available => "On sale again".to_owned(),
         RuleType::SoldOut => "No longer on sale".to_owned(),
         RuleType::ParityGapPercent => format!(
@@ -68,6 +69,7 @@ pub(super) fn type_name(rule: RuleType) -> &'static str {
         RuleType::PercentileAtMost => "Cheap by percentile",
         RuleType::BelowTypical => "Below typical",
         RuleType::BackInStock => "Back in stock",
+        RuleType::PlanEndsBeforeReset => "Plan ends",
     }
 }
 

@@ -1,12 +1,12 @@
-//! `/usage`: what the plans have left, what scans have cost, and the caller's own limits.
+//! `/usage`: what the plans have left and when they end, the bill, and the caller's own limits.
 //!
 //! Here: the page. Not here: its forms (`limits`, `key`).
 
+pub(super) mod bill;
 mod key;
 mod limits;
 mod pause_all;
 mod pause_run;
-mod spend;
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -51,7 +51,7 @@ async fn render(
     let context = session.context()?;
     let pace = &session.custody()?.pace;
     let quota = quota::quota(session.pool()?, session.tenant(), pace).await?;
-    let spend = spend::markup(session, query, context.now).await?;
+    let bill = bill::markup(session, query, context.now).await?;
     let buttons = pause_all::buttons(session).await?;
     let lanes = [(Api::Flights, &quota.flights), (Api::Hotels, &quota.hotels)];
     let body = html! {
@@ -64,7 +64,7 @@ async fn render(
         }
         (notice)
         div class="grid2" { @for (api, lane) in lanes { (lane_card(api, lane, context.now)) } }
-        (spend)
+        (bill)
         div class="grid2" { @for (api, lane) in lanes { (limits::form(session, api, lane)) } }
         (key::form(session))
     };

@@ -8,6 +8,7 @@ mod kill;
 mod lists;
 mod notify;
 mod past;
+mod plan;
 mod price_sequences;
 mod size;
 mod stale;

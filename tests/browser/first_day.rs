@@ -162,7 +162,7 @@ async fn spending_is_seen_and_stopped_by_keyboard() {
     let mut person = Person::at_overview(&service).await;
     assert_eq!(service.upstream.count(), billed, "the key is known");
     let figures = person.browser.text_of(".stats").await;
-    let spent = format!("Spent this month (UTC)\n{billed} requests");
+    let spent = format!("Billed this month (UTC)\n{billed} flights, 0 hotels");
     assert!(figures.contains(&spent), "{spent:?} is not in {figures}");
     person.did("know this month's spend", 0).await;
 

@@ -51,6 +51,26 @@ async fn fares_fit_80_and_140_columns() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn with_an_age_an_answer_is_bought_once() {
+    let client = with_fares().await;
+    let search = [&ONEWAY[..], &["--max-age", "6h"]].concat();
+    let first = client.run(&search);
+    assert!(first.err.contains("1 request spent"), "{first:?}");
+    let stored = "select count(*) from scans where finished_at is not null";
+    client.wait_for_count(stored, 1).await;
+    let again = client.run(&search);
+    assert_eq!(again.out, first.out);
+    assert!(
+        again
+            .err
+            .starts_with("search ok · 3 results · 0 requests spent · found ")
+            && again.err.ends_with(" ago\n"),
+        "{again:?}"
+    );
+    assert_eq!(client.calls(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn json_is_the_answer_as_it_came() {
     let client = with_fares().await;
     let found = client.run(&[&ONEWAY[..], &["--json"]].concat());

@@ -306,7 +306,7 @@ async fn synchronous_calls_use_the_lanes_pace_and_update_its_quota() {
 async fn synchronous_calls_work_without_the_database() {
     let (pool, nowhere) = unreachable_database();
     let (stop, ring) = (CancellationToken::new(), Arc::new(ring()));
-    let charges = ChargeRecorder::start(pool.clone(), Arc::clone(&ring), USUAL, &stop);
+    let charges = ChargeRecorder::start(pool.clone(), Arc::clone(&ring), USUAL);
     let recorder = SearchRecorder::new(pool.clone(), Arc::clone(&ring), USUAL);
     let watch = ScanWatch::start(pool.clone(), nowhere, WatchSettings::default(), &stop);
     let custody = Custody {

@@ -42,6 +42,7 @@ pub(super) async fn delete_calls(fixture: &WorkerFixture) {
     execute!(fixture.pool(), "delete from attempts;
          update scan_items set state = 'pending', attempt = 0, calls = 0, counted_calls = 0, requests_spent = 0, worker_id = null;
          update scans set requests_spent = 0, status = 'queued', started_at = null;
+         delete from daily_usage;
          update lanes set next_at = clock_timestamp(), virtual_time = 0");
 }
 

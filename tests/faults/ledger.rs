@@ -62,7 +62,7 @@ impl fmt::Display for LedgerCheck {
 }
 
 /// Queries that count violations; each must return 0.
-const VIOLATIONS: [(&str, &str); 12] = [
+const VIOLATIONS: [(&str, &str); 13] = [
     ("an item was called more often than its scan allows",
      "select count(*) from (select a.item_id from attempts a join scans s using (tenant_id, scan_id)
                             group by a.item_id, s.max_attempts
@@ -115,6 +115,16 @@ const VIOLATIONS: [(&str, &str); 12] = [
      "select count(*) from scans s
       where s.reused + s.joined <> (select count(*) from scan_items i
                                     where (i.tenant_id, i.scan_id) = (s.tenant_id, s.scan_id) and i.reused_from is not null)"),
+    ("a day's usage of a scan does not match its attempts",
+     "select count(*)
+      from (select tenant_id, scan_id, (started_at at time zone 'UTC')::date as day, count(*) as attempts, sum(requests_spent) as billed,
+                   count(*) filter (where search_status = 'ok') as ok, count(*) filter (where search_status = 'empty') as empty,
+                   count(*) filter (where search_status = 'partial') as partial, count(*) filter (where search_status = 'degraded') as degraded
+            from attempts where worker_id <> 0 group by 1, 2, 3) a
+      full join (select * from daily_usage where scan_id is not null) u using (tenant_id, scan_id, day)
+      where array[a.attempts, a.billed, a.ok, a.empty, a.partial, a.degraded] is distinct from
+            array[u.attempts, u.billed, u.ok, u.empty, u.partial, u.degraded]
+        and (a.attempts is not null or u.attempts > 0)"),
     ("a finished scan's key is not wiped",
      "select count(*) from scans s join key_grants g using (tenant_id, grant_id) where s.finished_at is not null and g.wiped_at is null"),
 ];
@@ -144,9 +154,9 @@ impl DeletedCall {
             .then(|| calls.into_iter().map(Self).collect())
     }
 
-    /// The requests that it cost.
-    pub fn requests(&self) -> i64 {
-        self.0.1.into()
+    /// The requests that it cost; 0 of a single search that was stored, which has no worker.
+    pub fn requests_of_scan(&self) -> i64 {
+        if self.0.4 == 0 { 0 } else { self.0.1.into() }
     }
 }
 

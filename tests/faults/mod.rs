@@ -7,6 +7,7 @@
 //! Leases and time limits are short, so that all tests take a minute. `FARESCAN_SOAK=1` uses the
 //! real ones and adds the long run ([`soak`]).
 
+mod bill;
 mod chaos;
 mod commands;
 mod database_outage;

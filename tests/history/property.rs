@@ -14,7 +14,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 
 use crate::queue::fixture;
-use crate::support::{TestService, array, day, text};
+use crate::support::{TestService, array, billed, day, text, total};
 
 const DATES: usize = 4;
 
@@ -658,11 +658,8 @@ impl RandomRun {
         for group in ["day", "endpoint", "scan"] {
             let usage = self.service.get(&format!("/v1/usage?group={group}")).await;
             assert_eq!(
-                (
-                    usage["totals"]["attempts"].as_u64(),
-                    usage["totals"]["requests"].as_u64()
-                ),
-                (Some(count), Some(requests)),
+                (total(&usage, "attempts"), billed(&usage)),
+                (count, requests),
                 "{group}"
             );
         }

@@ -146,7 +146,7 @@ async fn a_search_that_spells_out_defaults_is_equal() {
     let mut body = reusing(2);
     body["request"] = json!({
         "from_airport": "tlv", "to_airport": "LHR", "currency": "USD",
-        "limit": 10, "strict": false, "use_ext_proxy": true
+        "limit": 50, "strict": false, "use_ext_proxy": true
     });
     let scan = run(&service, &body).await;
     worker.stop().await;

@@ -3,6 +3,7 @@
 
 mod all_answers;
 mod answers;
+mod model;
 mod refused;
 mod shared;
 

@@ -113,14 +113,34 @@ async fn another_search_is_bought() {
         with_request(json!({"airline_codes": ["BA"]})),
         with_request(json!({"max_stops": 0})),
         with_request(json!({"limit": 7})),
-        with_request(json!({"strict": true})),
         with_request(json!({"use_ext_proxy": false})),
         with_request(json!({"use_fallback": true})),
         with_request(json!({"currency": "EUR"})),
         with(reusing(2), &json!({"upstream_limit": 60})),
-        with(reusing(2), &json!({"upstream_filters": true})),
     ] {
         assert_eq!(reused(&service, &other).await, 0, "{other:#}");
+    }
+    // A scan sends `strict` anyway, and has no filter to send.
+    for alike in [
+        with_request(json!({"strict": true})),
+        with_request(json!({"limit": 50})),
+        with(reusing(2), &json!({"upstream_filters": true})),
+    ] {
+        assert_eq!(reused(&service, &alike).await, 2, "{alike:#}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_with_other_filters_is_bought_again() {
+    let service = TestService::start().await;
+    let filtered = |more: Value| {
+        let mut body = with(reusing(2), &more);
+        body["request"] = with(body["request"].clone(), &json!({"max_price": 300}));
+        body
+    };
+    for (sent, expected) in [(false, 0), (true, 0), (false, 2), (true, 2)] {
+        let body = filtered(json!({"upstream_filters": sent}));
+        assert_eq!(reused(&service, &body).await, expected, "{body:#}");
     }
 }
 

@@ -110,7 +110,7 @@ impl TestAppBuilder {
         };
         let (stop, ring) = (CancellationToken::new(), Arc::new(ring()));
         let watch = ScanWatch::start(pool.clone(), options.clone(), self.watch, &stop);
-        let charges = ChargeRecorder::start(pool.clone(), Arc::clone(&ring), pace.clone(), &stop);
+        let charges = ChargeRecorder::start(pool.clone(), Arc::clone(&ring), pace.clone());
         let recorder = SearchRecorder::new(pool.clone(), Arc::clone(&ring), pace.clone());
         tokio::spawn(
             recorder

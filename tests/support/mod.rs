@@ -12,7 +12,8 @@ pub mod steps;
 pub mod upstream;
 
 pub use service::{
-    Rng, TestService, airport_code, assert_counts_add_up, day, departing_from, fares, fares_with,
+    Rng, TestService, airport_code, assert_counts_add_up, billed, day, departing_from, fares,
+    fares_with, total,
 };
 pub use steps::SearchOutcome;
 

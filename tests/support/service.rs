@@ -278,6 +278,23 @@ impl TestService {
         super::wait_until(sql, async || self.count(sql).await == count).await;
     }
 
+    /// Waits until the usage of a caller has so many billed requests: single searches and key checks are
+    /// counted a moment after their response.
+    pub async fn wait_for_requests(&self, key: &str, count: usize) -> Value {
+        let end = tokio::time::Instant::now() + WAIT_LIMIT;
+        loop {
+            let usage = self.get_as(key, "/v1/usage").await.expect(200).json();
+            if billed(&usage) == u64::try_from(count).unwrap() {
+                return usage;
+            }
+            assert!(
+                tokio::time::Instant::now() < end,
+                "timed out waiting for {count} requests: {usage:#}"
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     async fn tables(&self) -> Vec<String> {
         let names = "select relname::text from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace order by 1";
         values!(self.pool(), names)
@@ -302,6 +319,23 @@ impl TestService {
         }
         dump
     }
+}
+
+/// A number of both totals of a usage together, for tests that compare it with all calls.
+pub fn total(usage: &Value, name: &str) -> u64 {
+    let of = |api: &str| usage["totals"][api][name].as_u64().unwrap();
+    of("flights") + of("hotels")
+}
+
+/// The billed requests of a usage, which must add up to what was asked.
+pub fn billed(usage: &Value) -> u64 {
+    let parts = ["billed", "reused", "not_needed"].map(|name| total(usage, name));
+    assert_eq!(
+        parts.iter().sum::<u64>(),
+        total(usage, "asked"),
+        "{usage:#}"
+    );
+    parts[0]
 }
 
 /// Asserts that the counts of a scan's items add up to the total.

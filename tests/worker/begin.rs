@@ -222,7 +222,8 @@ async fn calls_whose_rows_are_lost_are_not_repeated() {
         fixture.pool(),
         "delete from attempts;
          update scan_items set calls = 0, counted_calls = 0, requests_spent = 0, state = 'claimed';
-         update scans set requests_spent = 0, status = 'queued', started_at = null"
+         update scans set requests_spent = 0, status = 'queued', started_at = null;
+         delete from daily_usage"
     );
     gate.open();
     let seen = fixture.wait_until_ended(scan).await;
@@ -265,7 +266,8 @@ async fn calls_of_a_lost_decision_are_not_repeated() {
          update scan_items set calls = 0, counted_calls = 0, requests_spent = 0, attempt = 0, worker_id = null,
                                state = 'deferred';
          update scan_strategies set deferred = 31, decisions = 0, known = null, rates = null, pairs = null;
-         update scans set requests_spent = 0, status = 'queued', started_at = null"
+         update scans set requests_spent = 0, status = 'queued', started_at = null;
+         delete from daily_usage"
     );
     gate.open();
     let stored = "select count(*) from attempts where ended_at is not null";

@@ -144,12 +144,11 @@ impl ApiClient {
         body: Option<&impl Serialize>,
         idempotency_key: Option<&str>,
     ) -> Result<ServiceResponse, ClientError> {
+        let header = idempotency_key.map(|key| ("idempotency-key", key));
         let mut busy_retries = self.busy_retries;
         let mut unreachable_retries = u32::from(idempotency_key.is_some());
         loop {
-            let sent = self
-                .send_once(method.clone(), path, body, idempotency_key)
-                .await;
+            let sent = self.send_once(method.clone(), path, body, header).await;
             match sent {
                 Err(ClientError::Unreachable { .. }) if unreachable_retries > 0 => {
                     unreachable_retries -= 1;
@@ -165,12 +164,13 @@ impl ApiClient {
         }
     }
 
-    async fn send_once(
+    /// Sends a request once, with a header.
+    pub async fn send_once(
         &self,
         method: Method,
         path: &str,
         body: Option<&impl Serialize>,
-        idempotency_key: Option<&str>,
+        header: Option<(&str, &str)>,
     ) -> Result<ServiceResponse, ClientError> {
         let changes = method != Method::GET;
         let mut request = self
@@ -181,8 +181,8 @@ impl ApiClient {
         if let Some(body) = body {
             request = request.json(body);
         }
-        if let Some(key) = idempotency_key {
-            request = request.header("idempotency-key", key);
+        if let Some((name, value)) = header {
+            request = request.header(name, value);
         }
         let response = request
             .send()

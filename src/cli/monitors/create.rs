@@ -91,7 +91,7 @@ pub(super) struct MonitorOptions {
     timezone: Option<String>,
     /// Rule, such as `price_below=150`, `drop_percent=10,runs=7`, `new_low`, `new_low,days=30`,
     /// `percentile_at_most=20`, `below_typical`, `back_in_stock`, `verdict`, `available`, `sold_out`,
-    /// `stale=3`; may be repeated
+    /// `stale=3`, `plan_ends_before_reset`; may be repeated
     #[arg(long = "alert", value_name = "RULE", value_parser = rule)]
     alerts: Vec<Value>,
     /// https address that gets the alerts
@@ -123,7 +123,8 @@ pub(super) fn rule(text: &str) -> Result<Value, String> {
         | RuleType::Available
         | RuleType::SoldOut
         | RuleType::BelowTypical
-        | RuleType::BackInStock => None,
+        | RuleType::BackInStock
+        | RuleType::PlanEndsBeforeReset => None,
     };
     let scalar = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
     match (main_field, main) {

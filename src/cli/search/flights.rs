@@ -9,13 +9,12 @@ use crate::contract::{Endpoint, Verdict};
 
 /// `search oneway`.
 pub(super) async fn oneway(args: OnewaySearch) -> Result<(), Failure> {
-    let session = args.client.open()?;
     let mut fields = ScanFields::new(Endpoint::FlightsOneway);
     fields.set("from_airport", Some(args.from));
     fields.set("to_airport", Some(args.to));
     fields.set("departure_date", Some(args.date));
     args.options.apply(&mut fields);
-    search(&session, fields, |rows: &Vec<OnewayFlight>, currency| {
+    search(args.send, fields, |rows: &Vec<OnewayFlight>, currency| {
         (!rows.is_empty()).then(|| oneway_table(rows, currency))
     })
     .await
@@ -23,7 +22,6 @@ pub(super) async fn oneway(args: OnewaySearch) -> Result<(), Failure> {
 
 /// `search roundtrip`.
 pub(super) async fn roundtrip(args: RoundtripSearch) -> Result<(), Failure> {
-    let session = args.client.open()?;
     let mut fields = ScanFields::new(Endpoint::FlightsRoundtrip);
     fields.set("from_airport", Some(args.from));
     fields.set("to_airport", Some(args.to));
@@ -31,7 +29,7 @@ pub(super) async fn roundtrip(args: RoundtripSearch) -> Result<(), Failure> {
     fields.set("return_date", Some(args.return_date));
     args.options.apply(&mut fields);
     search(
-        &session,
+        args.send,
         fields,
         |rows: &Vec<RoundtripItinerary>, currency| {
             (!rows.is_empty()).then(|| roundtrip_table(rows, currency))

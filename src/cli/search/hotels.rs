@@ -12,28 +12,25 @@ use crate::contract::hotels::{
 
 /// `search hotels`.
 pub(super) async fn of_place(args: HotelsSearch) -> Result<(), Failure> {
-    let session = args.client.open()?;
     let mut fields = ScanFields::new(Endpoint::HotelsSearch);
     fields.set("destination", Some(args.place));
     args.stay.apply(&mut fields)?;
     args.options.apply(&mut fields);
-    search(&session, fields, place_table).await
+    search(args.send, fields, place_table).await
 }
 
 /// `search hotel`.
 pub(super) async fn by_name(args: HotelSearchArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
     let mut fields = ScanFields::new(Endpoint::HotelsByName);
     fields.set("hotel_name", Some(args.hotel));
     fields.set("area", args.area);
     args.stay.apply(&mut fields)?;
     args.options.apply(&mut fields);
-    search(&session, fields, hotel_table).await
+    search(args.send, fields, hotel_table).await
 }
 
 /// `search rooms`: with a name, one more request finds the id.
 pub(super) async fn rooms(args: RoomsSearch) -> Result<(), Failure> {
-    let session = args.client.open()?;
     let mut fields = ScanFields::new(Endpoint::HotelsRooms);
     args.stay.apply(&mut fields)?;
     args.options.apply(&mut fields);
@@ -42,7 +39,8 @@ pub(super) async fn rooms(args: RoomsSearch) -> Result<(), Failure> {
         None => {
             let mut name = ScanFields::new(Endpoint::HotelsResolve);
             name.set("hotel_name", args.name);
-            let resolved: ResolveResponse = session
+            let resolver = args.send.client.open()?;
+            let resolved: ResolveResponse = resolver
                 .client
                 .post("/v1/hotels/resolve", &name.request)
                 .await?;
@@ -55,7 +53,7 @@ pub(super) async fn rooms(args: RoomsSearch) -> Result<(), Failure> {
     fields
         .request
         .shift_insert(0, "hotel_booking_id".to_owned(), id.into());
-    search(&session, fields, room_table).await
+    search(args.send, fields, room_table).await
 }
 
 fn place_table(answer: &HotelSearchResponse, currency: &str) -> Option<ListTable> {

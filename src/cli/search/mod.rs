@@ -8,7 +8,8 @@ use std::io::Write as _;
 use serde::de::DeserializeOwned;
 
 use super::Failure;
-use super::client::{ClientArgs, ServiceResponse, ServiceSession};
+use super::age::roughly;
+use super::client::{ClientArgs, ServiceResponse};
 use super::dates::Dates;
 use super::exit::{CommandEnd, ExitStatus};
 use super::format::{count, counted};
@@ -47,6 +48,17 @@ pub enum SearchCommand {
     Rooms(RoomsSearch),
 }
 
+/// How a search is sent.
+#[derive(Debug, clap::Args)]
+struct SendArgs {
+    /// Take an answer that you have already paid for and that is at most this old: 90min, 6h, 3d; 0s
+    /// for none, and to store the new one
+    #[arg(long, value_name = "AGE", value_parser = crate::cli::age::seconds)]
+    max_age: Option<u32>,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
 /// One-way fares.
 #[derive(Debug, clap::Args)]
 pub struct OnewaySearch {
@@ -60,7 +72,7 @@ pub struct OnewaySearch {
     #[command(flatten)]
     options: FlightOptions,
     #[command(flatten)]
-    client: ClientArgs,
+    send: SendArgs,
 }
 
 /// Round-trip fares.
@@ -79,7 +91,7 @@ pub struct RoundtripSearch {
     #[command(flatten)]
     options: FlightOptions,
     #[command(flatten)]
-    client: ClientArgs,
+    send: SendArgs,
 }
 
 /// When, and from which market.
@@ -106,7 +118,7 @@ pub struct HotelsSearch {
     #[command(flatten)]
     options: HotelOptions,
     #[command(flatten)]
-    client: ClientArgs,
+    send: SendArgs,
 }
 
 /// One hotel.
@@ -122,7 +134,7 @@ pub struct HotelSearchArgs {
     #[command(flatten)]
     options: HotelOptions,
     #[command(flatten)]
-    client: ClientArgs,
+    send: SendArgs,
 }
 
 /// The rooms of one hotel.
@@ -139,7 +151,7 @@ pub struct RoomsSearch {
     #[command(flatten)]
     options: HotelOptions,
     #[command(flatten)]
-    client: ClientArgs,
+    send: SendArgs,
 }
 
 /// A date as the service reads it.
@@ -174,11 +186,14 @@ pub async fn run(command: SearchCommand) -> Result<(), Failure> {
 
 /// Sends the search and prints its answer.
 async fn search<T: DeserializeOwned>(
-    session: &ServiceSession,
+    send: SendArgs,
     fields: ScanFields,
     table: impl FnOnce(&T, &str) -> Option<ListTable>,
 ) -> Result<(), Failure> {
+    let session = send.client.open()?;
     let path = format!("/v1/{}", fields.endpoint);
+    let age = send.max_age.map(|age| format!("max-age={age}"));
+    let header = age.as_deref().map(|age| ("cache-control", age));
     let currency = fields
         .request
         .get("currency")
@@ -187,7 +202,7 @@ async fn search<T: DeserializeOwned>(
         .to_ascii_uppercase();
     let answer = session
         .client
-        .send(reqwest::Method::POST, &path, Some(&fields.request), None)
+        .send_once(reqwest::Method::POST, &path, Some(&fields.request), header)
         .await?;
     let mut out = anstream::stdout();
     if session.json {
@@ -230,6 +245,7 @@ fn report(answer: &ServiceResponse) -> Result<(), Failure> {
     parts.extend(
         number("x-upstream-requests").map(|spent| format!("{} spent", counted(spent, "request"))),
     );
+    parts.extend(number("age").map(|age| format!("found {} ago", roughly(age))));
     parts.extend(
         number("x-plan-requests-remaining").map(|left| format!("{} left of the plan", count(left))),
     );

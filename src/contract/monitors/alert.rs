@@ -9,6 +9,7 @@ use crate::contract::request_body::request_body;
 use crate::contract::scans::{CellValues, ParityVerdict};
 use crate::contract::status::{SearchStatus, Verdict};
 use crate::contract::time_range::time_range_errors;
+use crate::contract::usage::PlanForecast;
 use crate::contract::validation::ValidationErrors;
 use crate::ids::{AlertId, DeliveryId, ItemId, MonitorId, ScanId};
 use jiff::Timestamp;
@@ -231,6 +232,10 @@ pub struct Alert {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub found_first: Option<PriceMark>,
+    /// `plan_ends_before_reset`: when the plan ends, and what uses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub plan: Option<PlanForecast>,
     /// The completed searches of the run; null if the slot has no scan.
     pub searched: Option<SearchedShare>,
     /// The state of the rule before.

@@ -31,8 +31,8 @@ pub use resource::{
 };
 pub use rule::{
     Amount, Available, BackInStock, BelowTypical, DropPercent, LookbackDays, LookbackRuns, NewLow,
-    ParityGapPercent, Percent, Percentile, PercentileAtMost, PriceBelow, RearmPercent, Rule,
-    RuleScope, RuleType, Runs, SoldOut, Stale, VerdictLow,
+    ParityGapPercent, Percent, Percentile, PercentileAtMost, PlanEndsBeforeReset, PriceBelow,
+    RearmPercent, Rule, RuleScope, RuleType, Runs, SoldOut, Stale, VerdictLow,
 };
 pub use scan::MonitorScan;
 pub use schedule::{CronText, ScheduleRequest};

@@ -365,6 +365,16 @@ request_body! {
     }
 }
 
+request_body! {
+    /// Fires when the plan of the monitor's API ends before its reset if it is used on as it was in the
+    /// last four weeks (`forecast` of `GET /v1/usage`). It can fire again once the plan lasts.
+    pub struct PlanEndsBeforeReset for "plan_ends_before_reset" {
+        required {}
+        optional {}
+        example {}
+    }
+}
+
 /// Declares the rules: the `type` string of each and its body.
 macro_rules! alert_rules {
     ($( $word:literal => $name:ident($body:ident), )+) => {
@@ -414,7 +424,10 @@ macro_rules! alert_rules {
                     Self::BelowTypical(rule) => rule.confirm_or_default(),
                     Self::BackInStock(rule) => rule.confirm_or_default(),
                     Self::Available(rule) => rule.confirm_or_default(),
-                    Self::SoldOut(_) | Self::ParityGapPercent(_) | Self::Stale(_) => Confirm::NO,
+                    Self::SoldOut(_)
+                    | Self::ParityGapPercent(_)
+                    | Self::Stale(_)
+                    | Self::PlanEndsBeforeReset(_) => Confirm::NO,
                 };
                 confirm != Confirm::NO
             }
@@ -461,6 +474,7 @@ alert_rules! {
     "percentile_at_most" => PercentileAtMost(PercentileAtMost),
     "below_typical" => BelowTypical(BelowTypical),
     "back_in_stock" => BackInStock(BackInStock),
+    "plan_ends_before_reset" => PlanEndsBeforeReset(PlanEndsBeforeReset),
 }
 
 const TYPE: &str = "type";

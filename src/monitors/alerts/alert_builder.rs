@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::apply_rule::FiringCause;
 use super::rule_key::RuleKey;
-use super::rule_traits::{PastNeed, RuleTraits};
+use super::rule_traits::{PastNeed, RuleSubject, RuleTraits};
 use super::run_snapshot::{LowestPrice, RunSnapshot, ScopeView};
 use super::state::{PricePoint, RuleMemory, ScopeState};
 use crate::contract::Api;
@@ -234,6 +234,9 @@ fn build_alert(
             price: first.price.normalize(),
             at: first.at,
         }),
+        plan: run
+            .and_then(|run| run.plan.clone())
+            .filter(|_| RuleTraits::of(rule).subject == RuleSubject::Plan),
         searched: searched.cloned(),
         state_before: rule_state(&firing.before),
         state_after: rule_state(&firing.after),

@@ -224,6 +224,17 @@ pub(super) fn apply_rule(
             )
         }
         Rule::Stale(stale) => stale_rule(before, view, stale.runs_or_default().get().into()),
+        Rule::PlanEndsBeforeReset(_) => {
+            let Some(plan_ends) = view.plan_ends else {
+                return unchanged(before);
+            };
+            let condition = RuleCondition {
+                holds: plan_ends,
+                rearms: !plan_ends,
+                ..RuleCondition::NOTHING_TO_COMPARE
+            };
+            finish_step(before, before.clone(), None, condition)
+        }
     }
 }
 

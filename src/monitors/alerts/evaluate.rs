@@ -11,9 +11,11 @@ use super::evaluation::Evaluation;
 use super::held;
 use super::past;
 use super::rule_key::{self, RuleKey};
+use super::rule_traits::{RuleSubject, RuleTraits};
 use super::run_snapshot::RunSnapshot;
 use super::state::ScopeStates;
 use super::store::{self, EvaluationRecord};
+use crate::account::usage::plan_forecast;
 use crate::contract::monitors::{Alert, MonitorAlerts, Rule};
 use crate::db;
 use crate::ids::{MonitorId, TenantId};
@@ -83,6 +85,11 @@ pub(in crate::monitors) async fn evaluate_slot(
             past::mark_implausible(lock.conn(), slot, scan, &rules, &mut run, until).await?;
             let until = began + max_time / 2;
             past::look_up(lock.conn(), slot, scan, &rules, &mut run, until).await?;
+            let is_about_plan = |rule: &Rule| RuleTraits::of(rule).subject == RuleSubject::Plan;
+            if rules.iter().any(|(_, rule)| is_about_plan(rule)) {
+                let api = run.cells.endpoint.api();
+                run.plan = plan_forecast(lock.conn(), slot.tenant, api, now).await?;
+            }
             Some(run)
         }
     };

@@ -77,10 +77,13 @@ impl Evaluation {
             evaluation: self,
         };
         match (run, RuleTraits::of(rule).subject, rule_scope(rule)) {
-            (None, RuleSubject::Prices | RuleSubject::Markets, _) => return evaluation.before,
+            (None, RuleSubject::Prices | RuleSubject::Markets | RuleSubject::Plan, _) => {
+                return evaluation.before;
+            }
             (None, RuleSubject::Answers, scope) => evaluation.unanswered(scope),
             (Some(run), RuleSubject::Markets, _) => evaluation.markets(run),
-            (Some(run), RuleSubject::Prices | RuleSubject::Answers, RuleScope::Scan) => {
+            (Some(run), RuleSubject::Plan, _)
+            | (Some(run), RuleSubject::Prices | RuleSubject::Answers, RuleScope::Scan) => {
                 evaluation.scan(run);
             }
             (Some(run), RuleSubject::Prices | RuleSubject::Answers, RuleScope::Cell) => {
@@ -113,6 +116,7 @@ pub(in crate::monitors) fn rule_scope(rule: &Rule) -> RuleScope {
         Rule::BackInStock(rule) => rule.scope_or_default(),
         Rule::ParityGapPercent(_) => RuleScope::Cell,
         Rule::Stale(rule) => rule.scope_or_default(),
+        Rule::PlanEndsBeforeReset(_) => RuleScope::Scan,
     }
 }
 

@@ -41,7 +41,12 @@ pub(super) async fn mark_implausible(
     run: &mut RunSnapshot,
     until: Instant,
 ) -> sqlx::Result<()> {
-    let is_about_prices = |rule: &Rule| RuleTraits::of(rule).subject != RuleSubject::Answers;
+    let is_about_prices = |rule: &Rule| {
+        matches!(
+            RuleTraits::of(rule).subject,
+            RuleSubject::Prices | RuleSubject::Markets
+        )
+    };
     if !rules.iter().any(|(_, rule)| is_about_prices(rule)) {
         return Ok(());
     }

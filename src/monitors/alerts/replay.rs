@@ -120,6 +120,7 @@ fn missing(rule: &Rule) -> Option<&'static str> {
         }
         Rule::ParityGapPercent(_) => Some("it needs several samples of each market in one run"),
         Rule::Stale(_) => Some("it is about searches, not about prices"),
+        Rule::PlanEndsBeforeReset(_) => Some("it is about the plan, not about prices"),
     }
 }
 

@@ -43,7 +43,8 @@ pub(super) fn rule_key(rule: &Rule) -> RuleKey {
         | Rule::Stale(_)
         | Rule::PercentileAtMost(_)
         | Rule::BelowTypical(_)
-        | Rule::BackInStock(_) => {}
+        | Rule::BackInStock(_)
+        | Rule::PlanEndsBeforeReset(_) => {}
     }
     let mut fields: Vec<_> = rule
         .rule_type()

@@ -11,6 +11,8 @@ pub(in crate::monitors) enum RuleSubject {
     Markets,
     /// Whether searches are answered; a slot without a run counts too.
     Answers,
+    /// When the caller's plan ends.
+    Plan,
 }
 
 /// What a rule needs to know of a price's past (monitors.md, rules 74 to 78).
@@ -62,6 +64,7 @@ impl RuleTraits {
             | Rule::SoldOut(_) => about(RuleSubject::Prices),
             Rule::ParityGapPercent(_) => about(RuleSubject::Markets),
             Rule::Stale(_) => about(RuleSubject::Answers),
+            Rule::PlanEndsBeforeReset(_) => about(RuleSubject::Plan),
         }
     }
 }

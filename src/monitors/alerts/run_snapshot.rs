@@ -12,6 +12,7 @@ use super::rule_traits::RuleTraits;
 use super::state::{PricePoint, short_key};
 use crate::contract::monitors::{Rule, RuleScope};
 use crate::contract::scans::{ItemState, Parity, ParityVerdict};
+use crate::contract::usage::PlanForecast;
 use crate::contract::{SearchStatus, Verdict};
 use crate::history::past_prices::PastOfPrice;
 use crate::ids::ItemId;
@@ -36,6 +37,8 @@ pub(super) struct ScopeView {
     pub(super) answered: Option<bool>,
     /// The gap between markets, if the rule compares markets and they are comparable.
     pub(super) gap: Option<Gap>,
+    /// Whether the plan ends before its reset, if that is known and a rule asks. In a scan.
+    pub(super) plan_ends: Option<bool>,
 }
 
 impl ScopeView {
@@ -105,6 +108,8 @@ pub(super) struct RunSnapshot {
     past: HashMap<ItemId, Arc<PastOfPrice>>,
     is_past_unread: bool,
     is_plausibility_unread: bool,
+    /// When the plan ends, if a rule asked and it is known.
+    pub(super) plan: Option<PlanForecast>,
 }
 
 /// A market and its baseline for the same stay.
@@ -131,6 +136,7 @@ impl RunSnapshot {
             past: HashMap::new(),
             is_past_unread: false,
             is_plausibility_unread: false,
+            plan: None,
         }
     }
 
@@ -241,6 +247,7 @@ impl RunSnapshot {
             price.is_firm = is_known(&price.currency);
             price.cell = Some(short_key(&self.cells.all[price.location.0].key).into_owned());
         }
+        view.plan_ends = self.plan.as_ref().map(|plan| plan.ends_on.is_some());
         view
     }
 
@@ -432,6 +439,7 @@ fn view_of_cells<'a>(
         availability,
         answered,
         gap: None,
+        plan_ends: None,
     }
 }
 

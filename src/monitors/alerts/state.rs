@@ -36,7 +36,7 @@ pub(super) fn short_key(key: &str) -> Cow<'_, str> {
 pub(super) fn state_key<'a>(rule: &Rule, key: &'a str) -> Cow<'a, str> {
     match RuleTraits::of(rule).subject {
         RuleSubject::Answers => Cow::Borrowed(key),
-        RuleSubject::Prices | RuleSubject::Markets => short_key(key),
+        RuleSubject::Prices | RuleSubject::Markets | RuleSubject::Plan => short_key(key),
     }
 }
 
@@ -121,7 +121,8 @@ impl ScopeState {
             | Rule::ParityGapPercent(_)
             | Rule::PercentileAtMost(_)
             | Rule::BelowTypical(_)
-            | Rule::BackInStock(_) => (true, RuleMemory::Stateless),
+            | Rule::BackInStock(_)
+            | Rule::PlanEndsBeforeReset(_) => (true, RuleMemory::Stateless),
             Rule::NewLow(_) => (true, RuleMemory::Lowest(None)),
             Rule::DropPercent(_) => (true, RuleMemory::Window(Vec::new())),
             Rule::Available(_) | Rule::SoldOut(_) => (false, RuleMemory::Presence(None)),

@@ -1,7 +1,6 @@
 //! Statements of the commands on a scan. Every condition begins with the tenant.
 
 use sqlx::PgConnection;
-use uuid::Uuid;
 
 use crate::contract::Api;
 use crate::contract::scans::ResumeRequest;
@@ -102,53 +101,18 @@ async fn notify_watchers(conn: &mut PgConnection, id: ScanId) -> sqlx::Result<()
     Ok(())
 }
 
-/// Adds the usage of a scan to that of the deleted scans, by the days of its attempts and of the
-/// answers that it took. Days are
-/// inserted in order, so that concurrent deletions do not deadlock.
-async fn archive_usage(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    id: ScanId,
-    items: &[Uuid],
-) -> sqlx::Result<()> {
-    sqlx::query!(
-        "insert into deleted_usage (tenant_id, day, endpoint, attempts, requests, ok, empty, partial, degraded, avoided)
-         select $1, u.day, s.endpoint, sum(u.attempts), sum(u.requests), sum(u.ok), sum(u.empty), sum(u.partial), sum(u.degraded),
-                sum(u.avoided)
-         from scans s cross join (
-             select (a.started_at at time zone 'UTC')::date as day, count(*) as attempts, sum(a.requests_spent) as requests,
-                    count(*) filter (where a.search_status = 'ok') as ok, count(*) filter (where a.search_status = 'empty') as empty,
-                    count(*) filter (where a.search_status = 'partial') as partial,
-                    count(*) filter (where a.search_status = 'degraded') as degraded, 0 as avoided
-             from attempts a where a.tenant_id = $1 and a.item_id = any ($3)
-             group by 1
-             union all
-             select (i.reused_at at time zone 'UTC')::date, 0, 0, 0, 0, 0, 0, count(*)
-             from scan_items i where i.tenant_id = $1 and i.item_id = any ($3) and i.reused_at is not null
-             group by 1
-         ) u
-         where s.tenant_id = $1 and s.scan_id = $2
-         group by u.day, s.endpoint order by u.day
-         on conflict (tenant_id, day, endpoint) do update
-            set attempts = deleted_usage.attempts + excluded.attempts, requests = deleted_usage.requests + excluded.requests,
-                ok = deleted_usage.ok + excluded.ok, empty = deleted_usage.empty + excluded.empty,
-                partial = deleted_usage.partial + excluded.partial, degraded = deleted_usage.degraded + excluded.degraded,
-                avoided = deleted_usage.avoided + excluded.avoided",
-        tenant.uuid(),
-        id.uuid(),
-        items,
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-/// Archives the usage of a scan, then deletes it and all that belongs to it; foreign keys cascade
-/// to its items and attempts.
+/// Deletes a scan and all that belongs to it but its usage; foreign keys cascade to its items and
+/// attempts.
 pub(super) async fn delete(lock: &mut DeletionLock<'_>) -> sqlx::Result<()> {
     let (tenant, id, items, grant) = (lock.tenant, lock.id, lock.item_ids(), lock.grant());
     let conn = &mut *lock.conn;
-    archive_usage(conn, tenant, id, &items).await?;
+    sqlx::query!(
+        "select keep_usage_of_scan($1, $2)",
+        tenant.uuid(),
+        id.uuid()
+    )
+    .execute(&mut *conn)
+    .await?;
     sqlx::query!(
         "delete from answers where tenant_id = $1 and item_id = any ($2)",
         tenant.uuid(),

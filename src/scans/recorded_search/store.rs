@@ -1,5 +1,7 @@
 //! Statements on synchronous searches that are stored after their call.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
 use sqlx::{PgConnection, PgPool};
@@ -58,15 +60,18 @@ pub(super) async fn find_answer(
 ) -> sqlx::Result<Option<AgedOutcome>> {
     let [first_dates, last_dates] = searches.sql_dates();
     let row = sqlx::query!(
-        r#"select r.observed_at as "observed_at!: jiff_sqlx::Timestamp", o.outcome, a.body as "body?"
-           from reusable_answers($1, $2, make_interval(secs => $3), $4, null, true, $5, $6, $7, $8, true) r
-           join search_outcomes o on o.tenant_id = $2 and o.item_id = r.item_id and o.number = r.number
+        r#"select r.observed_at as "observed_at!: jiff_sqlx::Timestamp", o.outcome as "outcome?", a.body as "body?", i.results,
+                  t.http_status, t.search_headers, t.latency_ms
+           from reusable_answers($1, $2, make_interval(secs => $3), $4, true, array[sent_options(null, true, $5)], $6, $7, $8) r
+           join scan_items i on i.tenant_id = $2 and i.item_id = r.item_id
+           join attempts t on t.tenant_id = $2 and t.item_id = r.item_id and t.number = r.number
+           left join search_outcomes o on o.tenant_id = $2 and o.item_id = r.item_id and o.number = r.number
            left join answers a on a.tenant_id = $2 and a.item_id = r.item_id and a.number = r.number and a.observed_at = r.observed_at"#,
         now.to_sqlx() as _,
         tenant.uuid(),
         f64::from(max_age.get()),
         endpoint.as_str(),
-        &searches.bodies,
+        searches.bodies.first(),
         &searches.series,
         &first_dates as _,
         &last_dates as _,
@@ -74,9 +79,28 @@ pub(super) async fn find_answer(
     .fetch_optional(pool)
     .await?;
     let Some(row) = row else { return Ok(None) };
-    let outcome: Outcome = decompress_json(&row.outcome)?;
     let body = row.body.as_deref().map(decompress_bytes).transpose()?;
-    let outcome = outcome.with_body(body.map(AnswerBody::from_checked));
+    let body = body.map(AnswerBody::from_checked);
+    let outcome = match row.outcome {
+        Some(outcome) => decompress_json::<Outcome>(&outcome)?.with_body(body),
+        // Of a scan's item, which is stored in columns.
+        None => body.map(|body| {
+            let results = row
+                .results
+                .and_then(|results| usize::try_from(results).ok());
+            let latency = row
+                .latency_ms
+                .and_then(|latency| u64::try_from(latency).ok());
+            Outcome::of_answer(
+                body,
+                results.unwrap_or_default(),
+                row.http_status
+                    .and_then(|status| u16::try_from(status).ok()),
+                row.search_headers.as_ref(),
+                Duration::from_millis(latency.unwrap_or_default()),
+            )
+        }),
+    };
     Ok(outcome.map(|outcome| AgedOutcome {
         outcome,
         age: now.duration_since(row.observed_at.to_jiff()),

@@ -20,7 +20,8 @@ pub(super) async fn insert_searches(
     let [first_dates, last_dates] = searches.sql_dates();
     sqlx::query!(
         "insert into shared_searches (tenant_id, item_id, search_key, series, first_date, last_date)
-         select $1, x.item_id, search_key(s.endpoint, s.upstream_limit, s.upstream_filters, i.body, x.series, x.first_date, x.last_date),
+         select $1, x.item_id, search_key(s.endpoint, sent_options(s.upstream_limit, s.upstream_filters, i.body), x.series, x.first_date,
+                    x.last_date),
                 x.series, x.first_date, x.last_date
          from unnest($3::uuid[], $4::bytea[], $5::date[], $6::date[]) as x (item_id, series, first_date, last_date)
          join scans s on s.tenant_id = $1 and s.scan_id = $2
@@ -87,7 +88,9 @@ pub(super) async fn find_reusable(
     let [first_dates, last_dates] = searches.sql_dates();
     sqlx::query_scalar!(
         r#"select nth as "nth!"
-           from reusable_answers($1, $2, make_interval(secs => $3), $4, $5, $6, $7, $8, $9, $10)"#,
+           from reusable_answers($1, $2, make_interval(secs => $3), $4, false,
+                                 array(select sent_options($5, $6, b.body) from unnest($7::jsonb[]) with ordinality as b (body, nth) order by b.nth),
+                                 $8, $9, $10)"#,
         now.to_sqlx() as _,
         tenant.uuid(),
         f64::from(max_age.get()),

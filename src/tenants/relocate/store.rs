@@ -29,7 +29,7 @@ pub const TABLES: &[&str] = &[
     "observations",
     "observed_days",
     "latest_prices",
-    "deleted_usage",
+    "daily_usage",
     "saved_views",
     "account_settings",
     "monitors",

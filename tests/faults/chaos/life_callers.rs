@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::faults::ledger::DeletedCall;
-use crate::support::{http_client, text};
+use crate::support::{array, http_client, text};
 use crate::worker::fixture::WorkerFixture;
 
 use super::ActionCounts;
@@ -481,18 +481,22 @@ impl LifeCaller {
     pub async fn check_spending(&mut self, fixture: &WorkerFixture) {
         let tenant = tenant_of(fixture, &self.key).await.unwrap();
         let Some(tenant) = tenant else { return };
-        let spent =
-            "select coalesce(sum(requests_spent), 0)::bigint from attempts where tenant_id = $1";
+        // Single searches that are stored have no worker; they are charged by themselves.
+        let spent = "select coalesce(sum(requests_spent), 0)::bigint from attempts where tenant_id = $1 and worker_id <> 0";
         let stored = value!(fixture.pool(), spent, tenant.uuid(), => i64);
         let deleted: i64 = self
             .deleted
             .iter()
-            .flat_map(|(_, calls)| calls.iter().map(DeletedCall::requests))
+            .flat_map(|(_, calls)| calls.iter().map(DeletedCall::requests_of_scan))
             .sum();
-        let usage = self.get("/v1/usage").await;
+        let usage = self.get("/v1/usage?group=monitor").await;
+        let of_scans = array(&usage["data"])
+            .iter()
+            .filter(|row| row["key"] != "single");
+        let of_scans: i64 = of_scans.map(|row| row["billed"].as_i64().unwrap()).sum();
         assert_eq!(
-            usage["totals"]["requests"],
-            json!(stored + deleted),
+            of_scans,
+            stored + deleted,
             "the usage of {} and its attempts: {stored} stored, {deleted} deleted",
             self.key
         );

@@ -42,6 +42,7 @@ fn rules_of_type(rule_type: RuleType) -> BoxedStrategy<Value> {
             scoped((40..60_u32, 0..8_u32).prop_map(rule).boxed())
         }
         RuleType::BelowTypical => scoped(Just(json!({"type": "below_typical"})).boxed()),
+        RuleType::PlanEndsBeforeReset => Just(json!({"type": "plan_ends_before_reset"})).boxed(),
         RuleType::BackInStock => scoped(Just(json!({"type": "back_in_stock"})).boxed()),
         RuleType::Verdict => scoped(Just(json!({"type": "verdict"})).boxed()),
         RuleType::Available => scoped(Just(json!({"type": "available"})).boxed()),
@@ -69,9 +70,11 @@ fn any_rule_about_prices() -> impl Strategy<Value = Value> {
         | RuleType::BackInStock => true,
         // The first three also depend on missing prices; markets are compared in any shared
         // currency.
-        RuleType::Available | RuleType::SoldOut | RuleType::Stale | RuleType::ParityGapPercent => {
-            false
-        }
+        RuleType::Available
+        | RuleType::SoldOut
+        | RuleType::Stale
+        | RuleType::ParityGapPercent
+        | RuleType::PlanEndsBeforeReset => false,
     };
     let types: Vec<_> = RuleType::ALL
         .iter()
@@ -145,7 +148,7 @@ fn snapshots(of: &Rule, texts: &[String]) -> Vec<RunSnapshot> {
 fn snapshot_for(of: &Rule, text: &str, number: usize) -> RunSnapshot {
     let run = run(text, number);
     match RuleTraits::of(of).subject {
-        RuleSubject::Prices | RuleSubject::Answers => run,
+        RuleSubject::Prices | RuleSubject::Answers | RuleSubject::Plan => run,
         RuleSubject::Markets => {
             let market = |cell: &ScanCell| {
                 let place = cell_name(&cell.key)
@@ -391,7 +394,8 @@ fn step_percent(rule: &Rule) -> Option<u32> {
         | Rule::Available(_)
         | Rule::SoldOut(_)
         | Rule::ParityGapPercent(_)
-        | Rule::Stale(_) => return None,
+        | Rule::Stale(_)
+        | Rule::PlanEndsBeforeReset(_) => return None,
     };
     percent.to_string().parse().ok()
 }

@@ -1,10 +1,14 @@
-//! What scans have cost: by day as bars, by endpoint, scan or monitor as a table.
+//! The bill: what was asked and what it cost, by day as bars, by endpoint, scan or monitor as a table,
+//! and when the plans end.
 
 use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::account::usage;
-use crate::contract::usage::{Usage, UsageGroup, UsageQuery, UsageRow};
+use crate::contract::Api;
+use crate::contract::usage::{
+    PlanForecasts, Usage, UsageCounts, UsageGroup, UsageQuery, UsageRow, UsageTotal,
+};
 use crate::web::charts::{Bar, BarChart};
 use crate::web::failure::PageFailure;
 use crate::web::form::FormFields;
@@ -47,21 +51,50 @@ pub(super) async fn markup(
     Ok(html! {
         section class="card" id="spend" {
             div class="card-head" {
-                h2 { "Billed requests of scans" }
+                h2 { "Billed requests" }
                 span class="muted" { (usage.since.strftime("%-d %b %Y")) " to " (usage.until.strftime("%-d %b %Y")) ", UTC" }
             }
+            (forecast(&usage.forecast))
             (range_form(&usage))
-            (totals(&usage))
-            (chart(&days))
+            @for api in apis(&usage) {
+                (totals(api, usage.totals.of(api)))
+                (chart(api, &days))
+            }
             nav class="tabs" aria-label="Grouped by" {
                 @for one in UsageGroup::ALL {
                     a href=(format!("{}#spend", parts::with_query(&base, "group", one.as_str()))) aria-current=[(*one == group).then_some("true")] { "By " (one) }
                 }
             }
             (table(&usage, &base))
-            p class="hint" { "Single searches are in these sums where they are stored. Each reports its cost in " code { "X-Upstream-Requests" } "." }
+            p class="hint" {
+                "Asked = billed + reused + not needed: what your searches would have cost without reuse and strategies. Single searches and key checks "
+                "are in these sums, too. Flights and hotels are two plans."
+            }
         }
     })
+}
+
+/// When the plans end that do so before they are renewed, and otherwise that they last.
+pub(in crate::web) fn forecast(forecasts: &PlanForecasts) -> Markup {
+    html! {
+        @for api in Api::ALL {
+            @if let Some(forecast) = forecasts.of(*api) {
+                @let tone = if forecast.ends_on.is_some() { "notice warn" } else { "hint" };
+                p class=(tone) { (forecast.sentence()) }
+            }
+        }
+    }
+}
+
+/// The APIs that were used; flights if none was.
+fn apis(usage: &Usage) -> Vec<Api> {
+    let used = |api: &Api| usage.totals.of(*api).counts != UsageCounts::default();
+    let apis: Vec<_> = Api::ALL.iter().copied().filter(used).collect();
+    if apis.is_empty() {
+        vec![Api::Flights]
+    } else {
+        apis
+    }
 }
 
 fn range_form(usage: &Usage) -> Markup {
@@ -75,36 +108,50 @@ fn range_form(usage: &Usage) -> Markup {
     }
 }
 
-fn totals(usage: &Usage) -> Markup {
-    let totals = usage.totals;
-    let found = totals.search_status;
+fn totals(api: Api, total: &UsageTotal) -> Markup {
+    let counts = total.counts;
+    let found = counts.search_status;
+    let stat = |label: &str, value: u64| {
+        html! { div class="stat" { div class="label" { (label) } div class="value" { (parts::count(value)) } } }
+    };
     html! {
+        h3 { (super::api_name(api)) }
         div class="stats flat" {
-            div class="stat" { div class="label" { "Billed requests" } div class="value" { (parts::count(totals.requests)) } }
-            div class="stat" { div class="label" { "Searches sent" } div class="value" { (parts::count(totals.attempts)) } }
-            div class="stat" { div class="label" { "With an answer" } div class="value" { (parts::count(found.ok + found.empty + found.partial)) } }
-            div class="stat" { div class="label" { "Degraded" } div class="value" { (parts::count(found.degraded)) } }
-            @if totals.avoided > 0 {
-                div class="stat" { div class="label" { "Answers reused" } div class="value" { (parts::count(totals.avoided)) } }
+            (stat("Asked", counts.asked))
+            (stat("Billed requests", counts.billed))
+            (stat("Reused", counts.reused))
+            (stat("Not needed", counts.not_needed))
+            (stat("Searches sent", counts.attempts))
+            (stat("Degraded", found.degraded))
+        }
+        @if let Some(money) = total.money {
+            p class="hint" {
+                "At " (money.usd_per_request) " USD for each included request of the plan " (money.plan) ": "
+                (money.billed_usd) " USD billed, " (money.saved_usd) " USD saved."
             }
         }
     }
 }
 
-fn chart(days: &Usage) -> Markup {
+fn chart(api: Api, days: &Usage) -> Markup {
     let bar = |row: &UsageRow| {
         Some(Bar {
             day: row.key.as_deref()?.parse().ok()?,
-            value: row.requests,
-            others: vec![row.attempts, row.search_status.degraded],
+            value: row.counts.billed,
+            others: vec![row.counts.attempts, row.counts.search_status.degraded],
         })
     };
     BarChart {
-        id: "by-day",
-        title: "Billed requests by day (UTC)",
+        id: &format!("{api}-by-day"),
+        title: &format!("Billed requests of {api} by day (UTC)"),
         names: &["billed requests", "searches sent", "degraded"],
         range: (days.since, days.until),
-        bars: days.data.iter().filter_map(bar).collect(),
+        bars: days
+            .data
+            .iter()
+            .filter(|row| row.api == api)
+            .filter_map(bar)
+            .collect(),
     }
     .markup()
 }
@@ -114,7 +161,7 @@ fn table(usage: &Usage, base: &str) -> Markup {
     html! {
         @if usage.data.is_empty() {
             (parts::empty_state(&html! {
-                p { "No scan was billed in this time." }
+                p { "Nothing was asked in this time." }
                 a class="button" href="/scans/new" { "New scan" }
             }))
         } @else {
@@ -123,14 +170,10 @@ fn table(usage: &Usage, base: &str) -> Markup {
                     thead {
                         tr {
                             th scope="col" { (usage.group.as_str()) }
-                            th scope="col" class="num" { "Billed requests" }
-                            th scope="col" class="num" { "Searches" }
-                            th scope="col" class="num" { "ok" }
-                            th scope="col" class="num" { "empty" }
-                            th scope="col" class="num" { "partial" }
-                            th scope="col" class="num" { "degraded" }
-                            th scope="col" class="num" { "none" }
-                            @if usage.totals.avoided > 0 { th scope="col" class="num" { "reused" } }
+                            th scope="col" { "API" }
+                            @for name in ["Asked", "Billed", "Reused", "Not needed", "Searches", "ok", "empty", "partial", "degraded", "none"] {
+                                th scope="col" class="num" { (name) }
+                            }
                         }
                     }
                     tbody { @for row in rows(usage) { (row_markup(usage, row)) } }
@@ -151,26 +194,30 @@ fn rows(usage: &Usage) -> Vec<&UsageRow> {
 }
 
 fn row_markup(usage: &Usage, row: &UsageRow) -> Markup {
-    let found = row.search_status;
+    let counts = row.counts;
+    let found = counts.search_status;
     html! {
         tr {
             td { (key(usage.group, row.key.as_deref())) }
-            td class="num" { b { (parts::count(row.requests)) } }
-            td class="num" { (parts::count(row.attempts)) }
-            @for number in [found.ok, found.empty, found.partial, found.degraded, found.none] {
+            td { (row.api) }
+            td class="num" { (parts::count(counts.asked)) }
+            td class="num" { b { (parts::count(counts.billed)) } }
+            @for number in [counts.reused, counts.not_needed, counts.attempts, found.ok, found.empty, found.partial, found.degraded, found.none] {
                 td class="num" { (parts::count(number)) }
             }
-            @if usage.totals.avoided > 0 { td class="num" { (parts::count(row.avoided)) } }
         }
     }
 }
 
 fn key(group: UsageGroup, key: Option<&str>) -> Markup {
     match (group, key) {
+        (UsageGroup::Scan | UsageGroup::Monitor, Some("single")) => {
+            html! { "single searches and key checks" }
+        }
         (UsageGroup::Scan, Some(id)) => html! { a href={ "/scans/" (id) } { code { (id) } } },
         (UsageGroup::Monitor, Some(id)) => html! { a href={ "/monitors/" (id) } { code { (id) } } },
         (_, Some(key)) => html! { (key) },
-        (UsageGroup::Monitor, None) => html! { "scans without a monitor, and deleted ones" },
+        (UsageGroup::Monitor, None) => html! { "scans without a monitor, and deleted monitors" },
         (_, None) => html! { "deleted scans" },
     }
 }
