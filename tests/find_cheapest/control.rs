@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use farescan::scans::phases::{self, DecisionTurn};
+use farescan::scans::question::{self, Turn};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sqlx::postgres::PgListener;
@@ -177,11 +177,11 @@ async fn decisions_are_made_in_turns() {
         "select from scans where scan_id = $1 for update",
         locked.uuid()
     );
-    let mut turn = DecisionTurn::default();
+    let mut turn = Turn::default();
     let mut decided = Vec::new();
     for _ in 0..4 {
         let now = Timestamp::now();
-        let made = phases::decide_due(service.pool(), &mut turn, Duration::ZERO, now).await;
+        let made = question::decide_due(service.pool(), &mut turn, Duration::ZERO, now).await;
         decided.push(made.unwrap());
     }
     lock.rollback().await.unwrap();
