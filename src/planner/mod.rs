@@ -25,7 +25,7 @@ mod watch;
 pub use misses::{Known, MIN_QUESTIONS, MissCount, Misses, SETTINGS, Setting, SettingChoice};
 pub use play::{Played, play};
 pub use replay::{Replayed, replay};
-pub use search::{BoundSearch, Decision, Ends, Risk, Wanted};
+pub use search::{BoundSearch, Ends, Risk, SearchDecision, Wanted};
 pub use view::{BestCandidate, Candidate, PlannerDecision, SearchView, StoredPrice};
 pub use watch::{explored, trusted};
 

@@ -70,7 +70,7 @@ pub enum Risk {
 
 /// A decision with its reason.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Decision {
+pub struct SearchDecision {
     /// Search these positions, in this order; empty: the end.
     pub search: Vec<usize>,
     /// Why.
@@ -123,7 +123,7 @@ impl BoundSearch {
 
     /// The next searches, or the end, with the reason.
     #[must_use]
-    pub fn explain(&self, view: &SearchView<'_>) -> Decision {
+    pub fn explain(&self, view: &SearchView<'_>) -> SearchDecision {
         let facts = Facts {
             view,
             bounds: CandidateBounds::of(view, self.choice.setting),
@@ -136,7 +136,7 @@ impl BoundSearch {
             None => self.next(&facts),
         };
         let is_end = search.is_empty();
-        Decision {
+        SearchDecision {
             risk: is_end.then(|| self.risk(&facts, reason)).flatten(),
             best: facts.best,
             search,

@@ -43,7 +43,7 @@ fn find(setting: Setting) -> BoundSearch {
     }
 }
 
-fn played(search: &BoundSearch, candidates: &[Candidate], now: &[i64]) -> (Played, Decision) {
+fn played(search: &BoundSearch, candidates: &[Candidate], now: &[i64]) -> (Played, SearchDecision) {
     let mut candidates = candidates.to_vec();
     let price = |at: usize| (now[at] > 0).then(|| Decimal::from(now[at]));
     let played = play(search, &mut candidates, price);
@@ -92,7 +92,7 @@ fn older_prices_have_lower_bounds() {
     assert_eq!([1, 3, 7, 14].map(searches), [2, 3, 9, 17]);
 }
 
-fn position(decision: &Decision) -> Option<usize> {
+fn position(decision: &SearchDecision) -> Option<usize> {
     decision.best.map(|(position, _)| position)
 }
 

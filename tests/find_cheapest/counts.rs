@@ -41,6 +41,7 @@ async fn wait_until_all_are_counted(service: &TestService) {
 async fn each_scan_of_everything_is_counted_once_with_what_was_known_before() {
     let mut prices = ladder(30);
     let service = with_calendar(&prices, 0).await;
+    wait_until_all_are_counted(&service).await;
     history_passes(service.pool(), 7).await;
     // Only a setting of 10 % a day lets this date be the cheapest.
     prices[2] = Some(45);

@@ -25,7 +25,7 @@ use super::store::lock::LockedScan;
 use crate::contract::scans::{DecisionReason, ScanStatus};
 use crate::db;
 use crate::ids::{ScanId, TenantId};
-use crate::planner::{Decision, Known, Misses, SearchView, SettingChoice};
+use crate::planner::{Known, Misses, SearchDecision, SearchView, SettingChoice};
 use crate::scans::plan::{QuestionEnd, QuestionPlan};
 
 pub use self::replays::count_replays;
@@ -192,7 +192,7 @@ fn decision(
     question: &StoredQuestion,
     view: &SearchView<'_>,
     may_search: Option<usize>,
-) -> Decision {
+) -> SearchDecision {
     let most = if lock.row.finished {
         Some(0)
     } else {
@@ -217,7 +217,7 @@ fn may_search(lock: &LockedScan<'_>, searched: usize) -> Option<usize> {
 async fn begin(
     lock: &mut LockedScan<'_>,
     items: &[DecidedItem],
-    decision: &Decision,
+    decision: &SearchDecision,
     now: Timestamp,
 ) -> sqlx::Result<()> {
     if decision.search.is_empty() {

@@ -65,7 +65,7 @@ pub async fn count_replays(pool: &PgPool, turn: &mut Turn) -> sqlx::Result<usize
 async fn count_replay(pool: &PgPool, due: &DueScan) -> sqlx::Result<()> {
     let mut tx = db::begin(pool).await?;
     db::set_brief_lock_timeout(&mut tx).await?;
-    let Some(ended) = store::ended_scan(&mut tx, due).await? else {
+    let Some(ended) = store::take_due(&mut tx, due).await? else {
         return Ok(());
     };
     match planned(&ended).await {
@@ -76,7 +76,6 @@ async fn count_replay(pool: &PgPool, due: &DueScan) -> sqlx::Result<()> {
         // Too much is planned now.
         Err(_) => return Ok(()),
     }
-    store::drop_due(&mut tx, due).await?;
     tx.commit().await
 }
 

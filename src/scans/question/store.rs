@@ -10,9 +10,7 @@ use jiff_sqlx::ToSqlx as _;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-pub(super) use self::counts::{
-    EndedScan, add_counts, drop_due, ended_scan, find_due_replays, misses_of_scan,
-};
+pub(super) use self::counts::{EndedScan, add_counts, find_due_replays, misses_of_scan, take_due};
 pub(in crate::scans) use self::counts::{insert_due, misses};
 pub(in crate::scans) use self::decisions::decisions;
 pub(super) use self::decisions::{NewDecision, insert_decision, learned};
@@ -23,7 +21,7 @@ use super::view::DecidedItem;
 use crate::contract::SearchStatus;
 use crate::contract::scans::FindGoal;
 use crate::ids::{ScanId, TenantId};
-use crate::planner::{Decision, MissCount, SettingChoice, Wanted};
+use crate::planner::{MissCount, SearchDecision, SettingChoice, Wanted};
 use crate::scans::item_state::StoredItemState;
 use crate::scans::plan::{DateLines, QuestionEnd, QuestionPlan, ScanPlan};
 use crate::scans::store::lock::LockedScan;
@@ -270,7 +268,7 @@ pub(super) async fn search(lock: &mut LockedScan<'_>, items: &[Uuid]) -> sqlx::R
 pub(super) async fn skip(
     lock: &mut LockedScan<'_>,
     rest: &[Uuid],
-    decision: &Decision,
+    decision: &SearchDecision,
     now: Timestamp,
 ) -> sqlx::Result<()> {
     let (tenant, scan) = (lock.tenant(), lock.id());

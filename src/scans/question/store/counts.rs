@@ -128,16 +128,15 @@ pub(in crate::scans::question) struct FoundItem {
     pub(in crate::scans::question) currency: Option<String>,
 }
 
-/// The scan, if it is still due.
-pub(in crate::scans::question) async fn ended_scan(
+/// Takes a scan from those that are due, in the transaction that counts it; `None`: another has.
+pub(in crate::scans::question) async fn take_due(
     conn: &mut PgConnection,
     due: &DueScan,
 ) -> sqlx::Result<Option<EndedScan>> {
     let row = sqlx::query!(
-        r#"select s.endpoint as "endpoint: Endpoint", s.request, s.sweep, s.created_at as "created_at: jiff_sqlx::Timestamp"
-           from due_replays d join scans s on s.tenant_id = d.tenant_id and s.scan_id = d.scan_id
-           where d.tenant_id = $1 and d.scan_id = $2 and s.finished_at is not null
-           for update of d"#,
+        r#"delete from due_replays d using scans s
+           where d.tenant_id = $1 and d.scan_id = $2 and s.tenant_id = $1 and s.scan_id = $2 and s.finished_at is not null
+           returning s.endpoint as "endpoint: Endpoint", s.request, s.sweep, s.created_at as "created_at: jiff_sqlx::Timestamp""#,
         due.tenant.uuid(),
         due.scan.uuid(),
     );
@@ -165,21 +164,6 @@ pub(in crate::scans::question) async fn ended_scan(
         created_at: row.created_at.to_jiff(),
         found: found.collect(),
     }))
-}
-
-/// Removes a scan from those that are to be played again.
-pub(in crate::scans::question) async fn drop_due(
-    conn: &mut PgConnection,
-    due: &DueScan,
-) -> sqlx::Result<()> {
-    sqlx::query!(
-        "delete from due_replays where tenant_id = $1 and scan_id = $2",
-        due.tenant.uuid(),
-        due.scan.uuid(),
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
 }
 
 /// Adds what a replay has counted.

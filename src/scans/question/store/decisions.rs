@@ -8,7 +8,7 @@ use sqlx::PgPool;
 use super::{count, number, rounded};
 use crate::contract::scans::{DecisionBest, DecisionReason, StrategyDecision};
 use crate::ids::{ScanId, TenantId};
-use crate::planner::{Candidate, Decision};
+use crate::planner::{Candidate, SearchDecision};
 use crate::scans::question::view::{Earlier, EarlierAnswer, Learned};
 use crate::scans::store::lock::LockedScan;
 
@@ -60,7 +60,7 @@ pub(in crate::scans::question) async fn learned(
 /// A decision to store.
 pub(in crate::scans::question) struct NewDecision<'a> {
     pub(in crate::scans::question) number: i32,
-    pub(in crate::scans::question) decision: &'a Decision,
+    pub(in crate::scans::question) decision: &'a SearchDecision,
     pub(in crate::scans::question) candidates: &'a [Candidate],
     pub(in crate::scans::question) searched: usize,
     pub(in crate::scans::question) may_search: Option<usize>,
