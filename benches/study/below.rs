@@ -1,6 +1,6 @@
 //! `script/study below`: is one of 90 dates below a price now?
 
-use farescan::planner::{ChangeRates, Played, SearchPlanner, VerifyWinners, Wanted};
+use farescan::planner::{Played, SearchPlanner, Wanted};
 use farescan::sandbox::scenarios::ScenarioFare;
 use rust_decimal::Decimal;
 use serde::Serialize;
@@ -50,12 +50,11 @@ pub struct BelowRow {
 
 /// Plays all families.
 pub fn run(families: &[StudyFamily], worlds: &Worlds) -> Vec<BelowRow> {
-    let rates = ChangeRates::low_cost_airline();
     let mut rows = Vec::new();
     for family in families {
         let play = |world: &World| {
             let asked = questions(world, worlds.starts);
-            let answers = asked.iter().flat_map(|question| answers(question, &rates));
+            let answers = asked.iter().flat_map(|question| answers(question));
             answers.collect()
         };
         let answers: Vec<Answer> = in_parallel(&family.worlds(worlds), play);
@@ -65,7 +64,7 @@ pub fn run(families: &[StudyFamily], worlds: &Worlds) -> Vec<BelowRow> {
 }
 
 /// The answers to a question for each price, which is above 0; none without a stored price.
-fn answers(question: &Question, rates: &ChangeRates) -> Vec<Answer> {
+fn answers(question: &Question) -> Vec<Answer> {
     let dates = 0..question.dates.len();
     let stored = |date| question.fare(date, AGE).and_then(ScenarioFare::found);
     let Some(lowest) = dates.clone().filter_map(stored).min() else {
@@ -85,19 +84,13 @@ fn answers(question: &Question, rates: &ChangeRates) -> Vec<Answer> {
                 risk: best.risk,
             }
         };
-        let cheapest = question.verification(RISK, rates);
-        let by_bounds = question.bound_search(Wanted::Below(below), RISK, |_| Some(AGE));
-        let verify = VerifyWinners {
-            below: Some(below),
-            ..cheapest
-        };
+        let search = |wanted| question.bound_search(wanted, RISK, |_| Some(AGE));
         Answer {
             percent,
             is_below: dates.clone().filter_map(found).any(is_below),
             strategies: vec![
-                ask("find below", &verify),
-                ask("find cheapest", &cheapest),
-                ask("bound, below", &by_bounds),
+                ask("find below", &search(Wanted::Below(below))),
+                ask("find cheapest", &search(Wanted::Cheapest)),
             ],
         }
     };

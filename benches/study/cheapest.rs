@@ -1,8 +1,8 @@
 //! `script/study cheapest`: which of 90 dates is the cheapest now?
 
 use farescan::planner::{
-    BoundSearch, Candidate, ChangeRates, Ends, FullSearch, Known, Misses, Played, PriceChange,
-    SearchPlanner, SearchView, StoredCalendar, StoredPrice, TwoPhase, VerifyWinners, Wanted, play,
+    BoundSearch, Candidate, Ends, Known, Misses, Played, SearchPlanner, SearchView, StoredPrice,
+    Wanted, play,
 };
 use farescan::sandbox::scenarios::ScenarioFare;
 use jiff::civil::{Date, time};
@@ -13,7 +13,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rust_decimal::Decimal;
 use serde::Serialize;
 
-use crate::comparators::{GivenDates, RandomDates};
+use crate::comparators::{FullSearch, GivenDates, RandomDates, StoredCalendar};
 use crate::families::{StudyFamily, World, Worlds, in_parallel};
 use crate::statistics::{RiskBin, mean, percentile, ratio, risk_bins};
 use crate::table;
@@ -24,16 +24,12 @@ pub const DATES: usize = 90;
 const LEADS: [i64; 6] = [1, 8, 15, 30, 60, 90];
 /// The share of the dates that must have offers, of those on weekdays with a flight.
 const OFFERED: f64 = 0.8;
-/// Two-phase settings: coarse step, refined dates.
-const PHASES: [(usize, usize); 3] = [(4, 4), (4, 6), (3, 3)];
 /// Ages of stored calendars in days, with the number of their cheapest dates that are searched.
 const CALENDARS: [(i64, usize); 4] = [(1, 5), (3, 9), (7, 14), (14, 14)];
-/// How the names of verifications begin.
-const VERIFY: &str = "verify";
 /// How the names of searches by bounds begin.
 const BOUND: &str = "bound";
 /// Accepted risks in percent, with ages of stored calendars in days.
-const VERIFIED: [(u8, Option<i64>); 6] = [
+const ASKED: [(u8, Option<i64>); 6] = [
     (5, Some(1)),
     (5, Some(3)),
     (5, Some(7)),
@@ -41,15 +37,12 @@ const VERIFIED: [(u8, Option<i64>); 6] = [
     (20, Some(7)),
     (5, None),
 ];
-/// Verifications of a calendar of 7 days of which so many in a hundred dates, drawn at random, are
+/// Searches with a calendar of 7 days of which so many in a hundred dates, drawn at random, are
 /// stored.
 const PARTLY_STORED: [usize; 4] = [20, 40, 60, 80];
-/// Verifications of a calendar of 7 days that count own changes: every so many days there was a
-/// calendar, from 14 days ago to 7.
-const OWN_RATES: [(&str, i64); 2] = [("own rates daily", 1), ("own rates weekly", 7)];
-/// The most searches of a verification, in tenths of the dates: what two phases need at most.
+/// The most searches, in tenths of the dates.
 const CEILING: usize = 6;
-/// How many dates a verification searches at a time.
+/// How many dates are searched at a time.
 const BATCH: usize = 2;
 /// The oldest stored calendar.
 const MAX_AGE: i64 = 14;
@@ -58,7 +51,6 @@ pub const TOLERANCE: f64 = 1.01;
 
 /// One question, with the prices of its dates on the last days, the day of the question last.
 pub struct Question {
-    today: Date,
     pub dates: Vec<Date>,
     fares: Vec<Vec<Option<ScenarioFare>>>,
     flown: usize,
@@ -97,12 +89,11 @@ pub fn run(
     worlds: &Worlds,
 ) -> Result<Vec<CheapestRow>, Box<dyn std::error::Error>> {
     let mut rows = Vec::new();
-    let rates = ChangeRates::low_cost_airline();
     for family in families {
         let answers = in_parallel(&family.worlds(worlds), |world| {
             questions(world, worlds.starts)
                 .iter()
-                .flat_map(|question| question.play(&rates))
+                .flat_map(|question| question.play())
                 .collect()
         });
         if answers.is_empty() {
@@ -156,7 +147,6 @@ impl Question {
             .collect();
         let is_flown = |date: &&Date| world.prices.is_flown(&world.route, **date);
         Self {
-            today,
             flown: dates.iter().filter(is_flown).count(),
             dates,
             fares,
@@ -175,24 +165,13 @@ impl Question {
         ratio(offered.count(), self.flown) >= OFFERED
     }
 
-    fn play(&self, rates: &ChangeRates) -> Vec<Answer> {
+    fn play(&self) -> Vec<Answer> {
         let mut answers = vec![self.answer("full scan", &FullSearch, None)];
-        let mut equal_size = 0;
-        for (coarse_step, refine) in PHASES {
-            let phases = self.phases((coarse_step, refine));
-            let answer = self.answer(&format!("two-phase {coarse_step}, {refine}"), &phases, None);
-            equal_size = equal_size.max(if (coarse_step, refine) == PHASES[0] {
-                answer.requests
-            } else {
-                0
-            });
-            answers.push(answer);
-        }
-        let random = RandomDates {
-            searches: equal_size,
+        let half = RandomDates {
+            searches: self.dates.len() / 2,
             seed: self.seed,
         };
-        answers.push(self.answer("random dates, as many as 4, 4", &random, None));
+        answers.push(self.answer("half of the dates", &half, None));
         let again = StoredCalendar { searches: 1 };
         answers.push(self.answer("yesterday's cheapest date again", &again, Some(1)));
         for (age, searches) in CALENDARS {
@@ -200,9 +179,6 @@ impl Question {
             answers.push(self.answer(&name, &StoredCalendar { searches }, Some(age)));
         }
         answers.extend(self.by_bounds());
-        answers.extend(self.verify(rates));
-        answers.extend(self.verify_with_own_rates(rates));
-        answers.extend(self.verify_partly_stored(rates));
         let genuine = |position: &usize| Some((self.fare(*position, 0)?.genuine, *position));
         let cheapest = (0..self.dates.len())
             .filter_map(|date| genuine(&date))
@@ -214,39 +190,13 @@ impl Question {
         answers
     }
 
-    fn phases(&self, (coarse_step, refine): (usize, usize)) -> TwoPhase {
-        TwoPhase {
-            coarse_step,
-            refine,
-            dates: self.dates.len(),
-            inner_items: 1,
-            combinations: self.dates.len(),
-        }
-    }
-
-    /// Plays the verifications.
-    fn verify(&self, rates: &ChangeRates) -> Vec<Answer> {
-        VERIFIED
-            .into_iter()
-            .map(|(percent, age)| {
-                let planner = self.verification(percent, rates);
-                let from = age.map_or("from nothing".to_owned(), |age| format!("{age} d"));
-                self.answer(
-                    &format!("{VERIFY}, risk {percent} %, {from}"),
-                    &planner,
-                    age,
-                )
-            })
-            .collect()
-    }
-
     /// Plays searches by bounds, of the same calendars.
     fn by_bounds(&self) -> Vec<Answer> {
         let answer = |name: &str, percent, age: &dyn Fn(usize) -> Option<i64>| {
             let search = self.bound_search(Wanted::Cheapest, percent, age);
             self.answer_from(&format!("{BOUND}, {name}"), &search, age)
         };
-        let verified = VERIFIED.into_iter().map(|(percent, age)| {
+        let verified = ASKED.into_iter().map(|(percent, age)| {
             let from = age.map_or("from nothing".to_owned(), |age| format!("{age} d"));
             answer(&format!("risk {percent} %, {from}"), percent, &|_| age)
         });
@@ -283,63 +233,6 @@ impl Question {
         let mut dates: Vec<_> = (0..self.dates.len()).collect();
         dates.shuffle(&mut StdRng::seed_from_u64(self.seed));
         dates
-    }
-
-    /// Plays verifications whose rates count the changes between older calendars.
-    fn verify_with_own_rates(&self, prior: &ChangeRates) -> Vec<Answer> {
-        let price = |position, age| self.fare(position, age)?.found();
-        let (percent, age) = (5, 7);
-        OWN_RATES
-            .into_iter()
-            .map(|(name, step)| {
-                let mut changes = Vec::new();
-                for (position, date) in self.dates.iter().enumerate() {
-                    for later in (age..MAX_AGE).step_by(usize::try_from(step).unwrap_or(1)) {
-                        let pair = price(position, later + step).zip(price(position, later));
-                        changes.extend(pair.map(|(before, after)| PriceChange {
-                            days_to_departure: f64::from((*date - self.today).get_days())
-                                + f64::from(i32::try_from(later).unwrap_or(i32::MAX)),
-                            age: f64::from(i32::try_from(step).unwrap_or(i32::MAX)),
-                            ratio: 1.0 + above(after, before),
-                        }));
-                    }
-                }
-                let rates = prior.clone().with(&changes);
-                let planner = self.verification(percent, &rates);
-                let name = format!("{name}, risk {percent} %, {age} d");
-                self.answer(&name, &planner, Some(age))
-            })
-            .collect()
-    }
-
-    /// Plays verifications of calendars that have only some of the dates.
-    fn verify_partly_stored(&self, rates: &ChangeRates) -> Vec<Answer> {
-        let dates = self.shuffled_dates();
-        let (percent, age) = (5, 7);
-        PARTLY_STORED
-            .into_iter()
-            .map(|share| {
-                let planner = self.verification(percent, rates);
-                let stored = &dates[..dates.len() * share / 100];
-                self.answer_from(
-                    &format!("{share} % stored, risk {percent} %, {age} d"),
-                    &planner,
-                    |position| stored.contains(&position).then_some(age),
-                )
-            })
-            .collect()
-    }
-
-    pub fn verification<'a>(&self, percent: u8, rates: &'a ChangeRates) -> VerifyWinners<'a> {
-        VerifyWinners {
-            below: None,
-            max_risk: f64::from(percent) / 100.0,
-            ceiling: self.dates.len() * CEILING / 10,
-            batch: BATCH,
-            today: self.today,
-            rates,
-            otherwise: self.phases(PHASES[0]),
-        }
     }
 
     /// Plays one strategy, with a stored calendar of this age if there is one.
@@ -484,20 +377,18 @@ pub fn print(rows: &[CheapestRow]) {
     print_risks(rows);
 }
 
-/// Prints the declared risks of each strategy, and of all verifications of a family together.
+/// Prints the declared risks of each strategy, and of all searches by bounds of a family together.
 fn print_risks(rows: &[CheapestRow]) {
     let mut groups: Vec<_> = rows
         .iter()
         .map(|row| (row.family.as_str(), row.strategy.as_str(), row.risk.clone()))
         .collect();
     for of_family in rows.chunk_by(|one, next| one.family == next.family) {
-        for (name, of_name) in [("all verifications", VERIFY), ("all bounds", BOUND)] {
-            let rows = of_family
-                .iter()
-                .filter(|row| row.strategy.starts_with(of_name));
-            let together = RiskBin::together(rows.map(|row| row.risk.as_slice()));
-            groups.push((of_family[0].family.as_str(), name, together));
-        }
+        let rows = of_family
+            .iter()
+            .filter(|row| row.strategy.starts_with(BOUND));
+        let together = RiskBin::together(rows.map(|row| row.risk.as_slice()));
+        groups.push((of_family[0].family.as_str(), "all bounds", together));
     }
     let risks: Vec<_> = groups
         .iter()

@@ -1,9 +1,22 @@
 //! Strategies that exist only for comparison.
 
-use farescan::planner::{BestCandidate, PlannerDecision, SearchPlanner, SearchView};
+use std::cmp::Reverse;
+
+use farescan::planner::{BestCandidate, Candidate, PlannerDecision, SearchPlanner, SearchView};
+use jiff::SignedDuration;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
+
+/// Searches every date.
+#[derive(Debug, Clone, Copy)]
+pub struct FullSearch;
+
+/// Searches the dates with the lowest stored prices, once.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredCalendar {
+    pub searches: usize,
+}
 
 /// Searches random dates. The risk that it declares is that of a world without structure: the share
 /// of the dates that it has not searched.
@@ -26,13 +39,21 @@ pub struct Rotation {
     pub searches: usize,
 }
 
+fn cheapest_searched(view: &SearchView<'_>) -> Option<usize> {
+    view.best_found().map(|(position, _)| position)
+}
+
+fn has_searched(view: &SearchView<'_>) -> bool {
+    view.unsearched().count() < view.candidates.len()
+}
+
 /// Searches once, then answers.
 fn once(
     view: &SearchView<'_>,
     best: BestCandidate,
     choose: impl FnOnce() -> Vec<usize>,
 ) -> PlannerDecision {
-    let chosen = if view.has_searched() {
+    let chosen = if has_searched(view) {
         Vec::new()
     } else {
         choose()
@@ -44,12 +65,39 @@ fn once(
     }
 }
 
+impl SearchPlanner for FullSearch {
+    fn decide(&self, view: &SearchView<'_>) -> PlannerDecision {
+        let best = BestCandidate {
+            position: cheapest_searched(view),
+            risk: Some(0.0),
+        };
+        once(view, best, || view.unsearched().collect())
+    }
+}
+
+impl SearchPlanner for StoredCalendar {
+    fn decide(&self, view: &SearchView<'_>) -> PlannerDecision {
+        let best = BestCandidate {
+            position: cheapest_searched(view),
+            risk: None,
+        };
+        once(view, best, || {
+            let stored =
+                |position: usize| Some((view.candidates[position].stored?.price?, position));
+            let mut stored: Vec<_> = view.unsearched().filter_map(stored).collect();
+            stored.sort_unstable();
+            let positions = stored.into_iter().map(|(_, position)| position);
+            positions.take(self.searches).collect()
+        })
+    }
+}
+
 impl SearchPlanner for RandomDates {
     fn decide(&self, view: &SearchView<'_>) -> PlannerDecision {
         let (all, unsearched) = (view.candidates.len(), view.unsearched().count());
         let share = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
         let best = BestCandidate {
-            position: view.cheapest_searched(),
+            position: cheapest_searched(view),
             risk: Some(share(unsearched) / share(all)),
         };
         once(view, best, || {
@@ -64,7 +112,7 @@ impl SearchPlanner for RandomDates {
 impl SearchPlanner for GivenDates {
     fn decide(&self, view: &SearchView<'_>) -> PlannerDecision {
         let best = BestCandidate {
-            position: view.cheapest_searched(),
+            position: cheapest_searched(view),
             risk: None,
         };
         once(view, best, || self.positions.clone())
@@ -73,17 +121,21 @@ impl SearchPlanner for GivenDates {
 
 impl SearchPlanner for Rotation {
     fn decide(&self, view: &SearchView<'_>) -> PlannerDecision {
+        let newest = |candidate: &Candidate| match candidate.searched {
+            Some(found) => found,
+            None => candidate.stored.and_then(|stored| stored.price),
+        };
+        let known = view.candidates.iter().map(newest).zip(0..);
+        let cheapest = known.filter_map(|(price, position)| Some((price?, position)));
         let best = BestCandidate {
-            position: view.cheapest_known(),
+            position: cheapest.min().map(|(_, position)| position),
             risk: None,
         };
         once(view, best, || {
             let age = |position: &usize| view.candidates[*position].stored.map(|stored| stored.age);
             let mut positions: Vec<_> = (0..view.candidates.len()).collect();
             // A date that was never searched comes first; of equal ages the earlier date.
-            positions.sort_by_key(|position| {
-                std::cmp::Reverse(age(position).unwrap_or(jiff::SignedDuration::MAX))
-            });
+            positions.sort_by_key(|position| Reverse(age(position).unwrap_or(SignedDuration::MAX)));
             positions.truncate(self.searches);
             positions
         })

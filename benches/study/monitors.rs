@@ -2,8 +2,7 @@
 //! 150 days?
 
 use farescan::planner::{
-    BestCandidate, BoundSearch, Candidate, ChangeRates, Ends, FullSearch, Played, SearchPlanner,
-    Setting, SettingChoice, StoredCalendar, StoredPrice, Wanted, Watch, WatchQuestion, play,
+    BestCandidate, BoundSearch, Candidate, Played, SearchPlanner, StoredPrice, Wanted, play,
     trusted,
 };
 use farescan::sandbox::scenarios::ScenarioFare;
@@ -13,7 +12,7 @@ use rust_decimal::Decimal;
 use serde::Serialize;
 
 use crate::cheapest::{DATES, TOLERANCE, above};
-use crate::comparators::Rotation;
+use crate::comparators::{FullSearch, Rotation, StoredCalendar};
 use crate::families::{StudyFamily, World, Worlds, in_parallel};
 use crate::statistics::{RiskBin, mean, percentile, ratio, risk_bins};
 use crate::table;
@@ -34,7 +33,6 @@ struct WatchedRoute {
     days: usize,
     /// The price of the question `below`.
     below: Decimal,
-    rates: ChangeRates,
 }
 
 /// How a strategy is played.
@@ -47,7 +45,7 @@ struct MonitorStrategy {
     planner: PlannerOfDay,
 }
 
-type PlannerOfDay = for<'a> fn(&'a WatchedRoute, Date) -> Box<dyn SearchPlanner + 'a>;
+type PlannerOfDay = fn(&WatchedRoute) -> Box<dyn SearchPlanner>;
 
 /// What a monitor shows on a day.
 struct Shown {
@@ -169,48 +167,39 @@ fn strategies(compared: Compared) -> Vec<MonitorStrategy> {
         ..simple(name, planner)
     };
     let mut all = vec![
-        simple("full scan, daily", |_, _| Box::new(FullSearch)),
-        simple("rotation, a fifth", |_, _| {
+        simple("full scan, daily", |_| Box::new(FullSearch)),
+        simple("rotation, a fifth", |_| {
             Box::new(Rotation { searches: FIFTH })
         }),
-        simple("rotation, a tenth", |_, _| {
+        simple("rotation, a tenth", |_| {
             Box::new(Rotation { searches: TENTH })
         }),
-        simple("cheapest known, a fifth", |_, _| {
+        simple("cheapest known, a fifth", |_| {
             Box::new(StoredCalendar { searches: FIFTH })
         }),
-        simple("cheapest known, a tenth", |_, _| {
+        simple("cheapest known, a tenth", |_| {
             Box::new(StoredCalendar { searches: TENTH })
         }),
     ];
     let others = match compared {
-        Compared::Monitors => vec![simple("the same date again", |_, _| {
+        Compared::Monitors => vec![simple("the same date again", |_| {
             Box::new(StoredCalendar { searches: 1 })
         })],
         Compared::Watches => vec![
-            watch("watch cheapest, a fifth", |route, today| {
-                route.watch(WatchQuestion::Cheapest, FIFTH, today)
+            watch("watch cheapest, a fifth", |_| {
+                spends(Wanted::Cheapest, FIFTH)
             }),
-            watch("watch cheapest, a tenth", |route, today| {
-                route.watch(WatchQuestion::Cheapest, TENTH, today)
+            watch("watch cheapest, a tenth", |_| {
+                spends(Wanted::Cheapest, TENTH)
             }),
-            watch("bound, a fifth", |_, _| by_bounds(FIFTH)),
-            watch("bound, a tenth", |_, _| by_bounds(TENTH)),
             MonitorStrategy {
                 begins_full: false,
-                ..watch("bound, a tenth, from nothing", |_, _| by_bounds(TENTH))
-            },
-            MonitorStrategy {
-                begins_full: false,
-                ..watch("the same, from nothing", |route, today| {
-                    route.watch(WatchQuestion::Cheapest, TENTH, today)
+                ..watch("the same, from nothing", |_| {
+                    spends(Wanted::Cheapest, TENTH)
                 })
             },
-            watch("watch below, a tenth", |route, today| {
-                route.watch(WatchQuestion::Below(route.below), TENTH, today)
-            }),
-            watch("watch every date, a fifth", |route, today| {
-                route.watch(WatchQuestion::EveryDate, FIFTH, today)
+            watch("watch below, a tenth", |route| {
+                spends(Wanted::Below(route.below), TENTH)
             }),
         ],
     };
@@ -218,24 +207,9 @@ fn strategies(compared: Compared) -> Vec<MonitorStrategy> {
     all
 }
 
-/// A day of a watch by bounds: a fifth of it explores.
-fn by_bounds(budget: usize) -> Box<dyn SearchPlanner> {
-    let setting = Setting {
-        percent_a_day: 3,
-        is_patient: true,
-    };
-    Box::new(BoundSearch {
-        wanted: Wanted::Cheapest,
-        choice: SettingChoice {
-            setting,
-            counted: None,
-        },
-        most: budget,
-        batch: (budget / 10).max(2),
-        ends: Ends::Spent {
-            explore: budget.div_ceil(5),
-        },
-    })
+/// A day of a watch.
+fn spends(wanted: Wanted, budget: usize) -> Box<dyn SearchPlanner> {
+    Box::new(BoundSearch::of_watch(wanted, budget, budget))
 }
 
 impl WatchedRoute {
@@ -260,34 +234,12 @@ impl WatchedRoute {
             fares,
             days,
             below: Decimal::ZERO,
-            rates: ChangeRates::default(),
         };
         let mut cheapest: Vec<_> = (0..days).filter_map(|day| route.cheapest(day)).collect();
         cheapest.sort_unstable();
         let nth = cheapest.len() * BELOW_PERCENTILE / 100;
         route.below = cheapest.get(nth).copied().unwrap_or_default().into();
         route
-    }
-
-    fn watch(
-        &self,
-        question: WatchQuestion,
-        budget: usize,
-        today: Date,
-    ) -> Box<dyn SearchPlanner + '_> {
-        Box::new(Watch {
-            question,
-            budget,
-            ceiling: budget,
-            today,
-            rates: &self.rates,
-        })
-    }
-
-    /// The days are those before the first date.
-    fn today(&self, day: usize) -> Date {
-        let before = i64::try_from(self.days - day).unwrap_or(0);
-        self.dates[0].saturating_sub(before.days())
     }
 
     fn fare(&self, position: usize, day: usize) -> Option<ScenarioFare> {
@@ -306,7 +258,7 @@ impl WatchedRoute {
         let mut answers = vec![[None; 2]; known.len()];
         let shown: Vec<_> = (0..self.days)
             .map(|day| {
-                let of_day = (strategy.planner)(self, self.today(day));
+                let of_day = (strategy.planner)(self);
                 let is_full = day == 0 && strategy.begins_full;
                 let planner = if is_full {
                     &FullSearch
@@ -415,7 +367,7 @@ fn show(known: &[Candidate], best: BestCandidate, requests: usize, right_dates: 
         position: best.position,
         price: best
             .position
-            .and_then(|position| known[position].known_price()),
+            .and_then(|position| newest_price(&known[position])),
         searched: known
             .iter()
             .filter_map(|candidate| candidate.searched?)
@@ -423,6 +375,14 @@ fn show(known: &[Candidate], best: BestCandidate, requests: usize, right_dates: 
         risk: best.risk,
         right_dates,
         requests,
+    }
+}
+
+/// The searched price, else the stored one.
+fn newest_price(candidate: &Candidate) -> Option<Decimal> {
+    match candidate.searched {
+        Some(found) => found,
+        None => candidate.stored.and_then(|stored| stored.price),
     }
 }
 

@@ -14,17 +14,20 @@ select s.tenant_id, s.scan_id, s.endpoint, s.request, s.sweep, s.label, s.tags,
        extract(epoch from l.emission)::double precision as seconds_per_search,
        g.expires_at as key_held_until,
        s.created_at, s.started_at, s.finished_at, s.monitor_id, extract(epoch from s.max_age)::integer as max_age_seconds, s.reused, s.joined,
-       (select json_build_object('coarse_step', t.coarse_step, 'refine', t.refine, 'skipped', t.skipped, 'find', t.find, 'max_risk', t.max_risk,
-                                 'watch', t.watch, 'below', t.below, 'currency', t.currency, 'known', t.known, 'pairs', t.pairs, 'decisions', t.decisions, 'risk', t.risk, 'ended_by', t.ended_by,
-                                 -- The scan's best price has the currency of its first answer, which may be another than was asked for.
+       (select json_build_object('skipped', t.skipped, 'find', t.find, 'max_risk', t.max_risk, 'watch', t.watch, 'below', t.below,
+                                 'currency', t.currency, 'known', t.known, 'decisions', t.decisions, 'risk', t.risk, 'ended_by', t.ended_by,
+                                 'counted_questions', t.counted_questions, 'counted_missed', t.counted_missed,
+                                 -- The scan's best price has the currency of its first answer, which may be another than was asked for, and
+                                 -- it may be implausible.
                                  'best', (select json_build_object('item', i.item_id, 'date', i.first_date, 'price', i.best_price)
                                           from scan_items i
-                                          where t.currency is not null and i.tenant_id = s.tenant_id
-                                            and i.item_id = case when s.best_currency = t.currency then s.best_item_id
+                                          where i.tenant_id = s.tenant_id
+                                            and i.item_id = case when s.best_currency = t.currency and t.implausible = '{}' then s.best_item_id
                                                                  when s.best_currency is not null then
                                                                      (select o.item_id from scan_items o
                                                                       where o.tenant_id = s.tenant_id and o.scan_id = s.scan_id and o.state = 'done'
                                                                         and o.best_price is not null and o.currency = t.currency
+                                                                        and o.position <> all (t.implausible)
                                                                       order by o.best_price, o.position limit 1)
                                                             end))
         from scan_strategies t where t.tenant_id = s.tenant_id and t.scan_id = s.scan_id) as strategy

@@ -220,8 +220,12 @@ fn verdict(item: &Item) -> String {
     match (item.state, item.search_status, found) {
         (ItemState::Pending, ..) => format!("It waits for its search. {spent} spent."),
         (ItemState::Running, ..) => format!("It is being searched now. {spent} spent."),
-        (ItemState::Cancelled, ..) => format!("Its scan was cancelled before its search. {spent} spent."),
-        (ItemState::Skipped, ..) => "The coarse phase showed that its date is not among the cheapest, so it was not searched.".to_owned(),
+        (ItemState::Cancelled, ..) => {
+            format!("Its scan was cancelled before its search. {spent} spent.")
+        }
+        (ItemState::Skipped, ..) => {
+            "The scan's question was answered without it, so it was not searched.".to_owned()
+        }
         (ItemState::Failed, ..) => format!(
             "The marketplace refused the search{reason}: {}. {spent} spent.",
             item.error.as_deref().unwrap_or("no message")
@@ -230,7 +234,9 @@ fn verdict(item: &Item) -> String {
             "The search did not complete{reason}, so nothing is known about its price.\n{spent} spent.\nnext: `farescan retry {}` shows its cost",
             item.scan_id
         ),
-        (ItemState::Done, Some(SearchStatus::Empty), _) => format!("The search completed, and nothing is on offer{reason}. {spent} spent."),
+        (ItemState::Done, Some(SearchStatus::Empty), _) => {
+            format!("The search completed, and nothing is on offer{reason}. {spent} spent.")
+        }
         (ItemState::Done, Some(SearchStatus::Partial), found) => format!(
             "A part of the search failed{reason}. Best of what there is: {}. {spent} spent.",
             found.unwrap_or_else(|| "no price".to_owned())

@@ -102,13 +102,13 @@ mod tests {
         assert_eq!(month(&plain, 30, Some(299)), (290, 299));
         assert_eq!(month(&plain, 30, Some(10)), (10, 10));
         assert_eq!(month(&plain, 0, Some(10)), (0, 0));
-        let two_phase = plan(json!({"strategy": {"coarse_step": 5, "refine": 1}}));
-        let run = preview::requests_with(&two_phase, 0);
-        assert!(run.least < requests_needed(&two_phase).into());
+        let find = plan(json!({"strategy": {"find": "cheapest"}}));
+        let run = preview::requests_with(&find, 0);
+        assert!(run.least < requests_needed(&find).into());
         // The last run starts only if the limit covers all of its searches.
-        let spare = u64::from(requests_needed(&two_phase));
+        let spare = u64::from(requests_needed(&find));
         assert_eq!(
-            month(&two_phase, 30, Some(requests_needed(&two_phase))),
+            month(&find, 30, Some(requests_needed(&find))),
             (run.least, spare)
         );
     }

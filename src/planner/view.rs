@@ -4,8 +4,6 @@ use jiff::SignedDuration;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::contract::scans::DecisionReason;
-
 /// The candidates of one question.
 #[derive(Debug, Clone, Copy)]
 pub struct SearchView<'a> {
@@ -56,24 +54,12 @@ pub enum PlannerDecision {
     Stop(BestCandidate),
 }
 
-/// A decision with its reason, as it is stored before its searches begin.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ExplainedDecision {
-    /// The decision.
-    pub decision: PlannerDecision,
-    /// Why.
-    pub reason: DecisionReason,
-    /// The estimated risk before the decision's searches, as in [`BestCandidate::risk`].
-    pub risk: Option<f64>,
-}
-
 /// The answer to a question for the cheapest candidate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BestCandidate {
     /// Its position; `None`: no candidate is known to have an offer.
     pub position: Option<usize>,
-    /// The estimated probability, from 0 to 1, that another candidate is cheaper by more than 1 %;
-    /// `None`: not estimated.
+    /// How often such an answer is wrong, from 0 to 1; `None`: nobody knows.
     pub risk: Option<f64>,
 }
 
@@ -126,26 +112,12 @@ impl Candidate {
             None => self.stored.and_then(|stored| stored.price),
         }
     }
-
-    /// The newest known price: the searched one, else the stored one.
-    #[must_use]
-    pub fn known_price(&self) -> Option<Decimal> {
-        self.searched
-            .unwrap_or_else(|| self.stored.and_then(|stored| stored.price))
-    }
 }
 
 impl SearchView<'_> {
     /// The positions that were not searched for this question.
     pub fn unsearched(&self) -> impl Iterator<Item = usize> {
         (0..self.candidates.len()).filter(|position| self.candidates[*position].is_unsearched())
-    }
-
-    /// The cheapest of the prices that were searched for this question; of equal ones the first.
-    #[must_use]
-    pub fn cheapest_searched(&self) -> Option<usize> {
-        let prices = self.candidates.iter().map(|candidate| candidate.searched);
-        cheapest(prices.map(Option::flatten))
     }
 
     /// The lowest plausible price that was searched for this question, with its position; of equal
@@ -160,26 +132,4 @@ impl SearchView<'_> {
             .min()
             .map(|(price, _, at)| (at, price))
     }
-
-    /// The cheapest of the newest known prices, searched or stored; of equal ones the first.
-    #[must_use]
-    pub fn cheapest_known(&self) -> Option<usize> {
-        cheapest(self.candidates.iter().map(Candidate::known_price))
-    }
-
-    /// Whether any candidate was searched for this question.
-    #[must_use]
-    pub fn has_searched(&self) -> bool {
-        self.candidates
-            .iter()
-            .any(|candidate| candidate.searched.is_some())
-    }
-}
-
-fn cheapest(prices: impl Iterator<Item = Option<Decimal>>) -> Option<usize> {
-    prices
-        .enumerate()
-        .filter_map(|(position, price)| Some((price?, position)))
-        .min()
-        .map(|(_, position)| position)
 }

@@ -9,8 +9,8 @@
 use jiff::Timestamp;
 use sqlx::PgConnection;
 
-use super::phases;
 use super::plan::earliest_today;
+use super::question;
 use super::retry::reseal_key;
 use super::store::{
     self,
@@ -92,7 +92,7 @@ pub(crate) async fn search_once_more(
     }
     store::keep_answers(&mut scan, &again).await?;
     store::requeue_items(&mut scan, &again, false, budget.new_limit).await?;
-    phases::store::reopen(&mut scan).await?;
+    question::store::reopen(&mut scan).await?;
     reseal_key(&mut scan, context).await?;
     Ok(Confirming::Began {
         items: again.iter().map(|item| item.item_id.into()).collect(),

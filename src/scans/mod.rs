@@ -6,7 +6,7 @@
 //!  retry, cancel, control (pause, resume, delete) ─► one transaction with the scan locked
 //!  confirm ─► items of an ended run are searched once more before an alert
 //!  preview ─► the items and cost of a submit, without storing anything
-//!  phases ─► the decisions of a strategy: what is searched next, and when a scan ends
+//!  question ─► what a scan with a strategy searches next, when it ends, and how often that was wrong
 //!  respond_async ─► a synchronous search as a scan of one item, and its outcome
 //!  recorded_search ─► the same after its call, and the answers that later ones may take
 //!  read ─► a scan as its caller sees it; watch ─► the same as it changes
@@ -26,9 +26,9 @@ pub mod control;
 mod default_age;
 pub mod grid;
 mod item_state;
-pub mod phases;
 pub mod plan;
 pub mod preview;
+pub mod question;
 pub mod read;
 pub mod recorded_search;
 pub mod respond_async;

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
-use super::phases;
 use super::plan::earliest_today;
+use super::question;
 use super::store::{
     self,
     lock::{EndedItem, LockedScan, LockedScanRow},
@@ -73,7 +73,7 @@ async fn retry_items(
             .max_requests
             .and_then(|max| i32::try_from(max.get()).ok());
         store::requeue_items(scan, &again, resumes, max_requests).await?;
-        phases::store::reopen(scan).await?;
+        question::store::reopen(scan).await?;
         reseal_key(scan, context).await?;
     }
     let (tenant, id) = (scan.tenant(), scan.id());

@@ -257,9 +257,7 @@ pub(super) async fn insert_items(
         .map(|item| item.first_date().map(|date| date.to_sqlx()))
         .collect();
     let first = i64::try_from(positions.start).unwrap_or(i64::MAX);
-    let deferred: Vec<_> = positions
-        .map(|position| plan.is_deferred(position, accepted))
-        .collect();
+    let deferred: Vec<_> = positions.map(|_| plan.is_deferred(accepted)).collect();
     sqlx::query!(
         "insert into scan_items (tenant_id, item_id, scan_id, api, position, body, first_date, state, turn)
          select $1, x.item_id, $2, $3, $10::bigint + x.place - 1, x.body, x.first_date,

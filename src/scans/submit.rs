@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 
 use super::default_age::with_default_age;
 use super::plan::{ScanPlan, plan_new_blocking};
-use super::{after_acceptance, phases, read, reuse, store};
+use super::{after_acceptance, question, read, reuse, store};
 use crate::commands::{
     CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
 };
@@ -174,16 +174,11 @@ pub(crate) async fn store_plan(
             .map(|strategy| strategy.to_value());
         after_acceptance::insert(conn, tenant, id, strategy.as_ref()).await?;
     }
-    if plan.strategy.is_some() {
-        // Of a question of a caller that is not accepted yet, the first item does not wait; how many
-        // others do is known when they are stored.
-        let waits = |position: &usize| match plan.question() {
-            Some(_) => load.accepted || *position > 0,
-            None => plan.is_deferred(*position, load.accepted),
-        };
-        let deferred = (0..plan.items.len()).filter(waits).count();
-        phases::store::insert(conn, tenant, id, plan, deferred).await?;
-    }
+    // Of a caller that is not accepted yet the first item does not wait; how many others do is known
+    // when they are stored.
+    let deferred = plan.items.len() - usize::from(!load.accepted);
+    question::store::insert(conn, tenant, id, plan, deferred).await?;
+    question::insert_due_replay(conn, tenant, id, plan).await?;
     reload(conn, tenant, id).await
 }
 

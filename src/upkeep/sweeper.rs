@@ -1,5 +1,5 @@
-//! The sweeper: abandons the claims of dead workers, releases due retries, decides the next phases
-//! of scans, expands the scans of accepted callers, and deletes what has expired. One process at a
+//! The sweeper: abandons the claims of dead workers, releases due retries, decides what
+//! scans search next, counts what their questions would have missed, expands the scans of accepted callers, and deletes what has expired. One process at a
 //! time.
 //!
 //! Steps and lanes are independent: one that fails or is locked is retried by the next sweep, and
@@ -20,7 +20,7 @@ use crate::queue::Lease;
 use crate::queue::abandon::abandon_with_lock_timeout;
 use crate::queue::store::{self, LockedLanes};
 use crate::scans::after_acceptance;
-use crate::scans::phases::{self, DecisionTurn};
+use crate::scans::question::{self, Turn};
 use crate::scans::reuse;
 
 /// The time between two sweeps.
@@ -60,7 +60,8 @@ pub struct Sweeper {
     last_analyze: Option<Instant>,
     last_worker_check: Option<Instant>,
     last_deletion: Option<Instant>,
-    decisions: DecisionTurn,
+    decisions: Turn,
+    replays: Turn,
 }
 
 impl Sweeper {
@@ -73,7 +74,8 @@ impl Sweeper {
             last_analyze: None,
             last_worker_check: None,
             last_deletion: None,
-            decisions: DecisionTurn::default(),
+            decisions: Turn::default(),
+            replays: Turn::default(),
         }
     }
 
@@ -108,8 +110,14 @@ impl Sweeper {
         log_error("waiting searches", self.settle_forgotten_waits(time).await);
         log_error("retries", self.release_retries(now).await);
         log_error(
-            "phases",
-            phases::decide_due(&self.pool, &mut self.decisions, MAX_DECIDING, now)
+            "decisions",
+            question::decide_due(&self.pool, &mut self.decisions, MAX_DECIDING, now)
+                .await
+                .map(drop),
+        );
+        log_error(
+            "replays",
+            question::count_replays(&self.pool, &mut self.replays)
                 .await
                 .map(drop),
         );

@@ -336,7 +336,7 @@ async fn the_sweep_expands_scans_of_dead_processes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_phase_scans_find_the_same_before_and_after() {
+async fn a_question_finds_the_same_before_and_after() {
     let mut asked = Vec::new();
     for accepted in [false, true] {
         let service = service().await;
@@ -351,10 +351,7 @@ async fn two_phase_scans_find_the_same_before_and_after() {
             service.app.get("/v1/verify?api=flights").await;
         }
         let id = service
-            .submit(&fares_with(
-                21,
-                &json!({"strategy": {"coarse_step": 5, "refine": 1}}),
-            ))
+            .submit(&fares_with(21, &json!({"strategy": {"find": "cheapest"}})))
             .await;
         let worker = service.start_worker(4);
         let ended = service.wait_until_ended(&id).await;
@@ -375,7 +372,7 @@ async fn two_phase_scans_find_the_same_before_and_after() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_first_phase_continues_after_server_errors() {
+async fn a_question_continues_after_server_errors() {
     let service = service().await;
     answer_with_fares(&service);
     let fails = ["2030-01-01", "2030-01-06"];
@@ -385,10 +382,7 @@ async fn a_first_phase_continues_after_server_errors() {
         .when(move |call| fails.iter().any(|day| call.body["departure_date"] == *day))
         .reply(Reply::status(500));
     let id = service
-        .submit(&fares_with(
-            21,
-            &json!({"strategy": {"coarse_step": 5, "refine": 1}}),
-        ))
+        .submit(&fares_with(21, &json!({"strategy": {"find": "cheapest"}})))
         .await;
     let worker = service.start_worker(4);
     let ended = service.wait_until_ended(&id).await;

@@ -715,10 +715,10 @@ async fn a_monitor_may_be_paused_changed_or_deleted_meanwhile() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_phases_and_a_question_are_confirmed() {
+async fn questions_are_confirmed() {
     let test = AlertTest::open().await;
     for (strategy, calls) in [
-        (json!({"coarse_step": 3, "refine": 1}), None),
+        (json!({"find": "cheapest"}), None),
         (json!({"find": "cheapest", "max_risk": 0}), Some(8)),
     ] {
         let mut body = dates(7, &below(200));

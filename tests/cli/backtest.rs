@@ -225,10 +225,6 @@ async fn a_monitor_watches_as_it_was_told() {
             (json!({"watch": "below", "below": 120}), json!(4)),
         ),
         (
-            &["--watch", "every-date"],
-            (json!({"watch": "every_date"}), json!(4)),
-        ),
-        (
             &["--watch", "none", "--max-requests", "none"],
             (Value::Null, Value::Null),
         ),

@@ -422,7 +422,7 @@ async fn the_search_for_one_below_a_price_says_what_it_found() {
         ),
         (
             &none,
-            "None below 1.5 was found. The estimated risk that there is one is",
+            "None below 1.5 was found. Of 1188 such questions 25 were missed: there was one, in 2.1 %.",
             2,
         ),
     ] {

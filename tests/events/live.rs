@@ -195,13 +195,13 @@ async fn replayed_events_give_the_current_items() {
     let service = TestService::start_with(fast_polling_app()).await;
     let worker = service.start_worker(8);
     service.accept_key().await;
-    let two_phase = service
+    let question = service
         .submit(&fares_with(
             20,
-            &json!({"strategy": {"coarse_step": 4, "refine": 1}}),
+            &json!({"strategy": {"find": "below", "below": 1000}}),
         ))
         .await;
-    service.wait_until_ended(&two_phase).await;
+    service.wait_until_ended(&question).await;
     let mut calls = 0;
     service
         .upstream
@@ -221,7 +221,7 @@ async fn replayed_events_give_the_current_items() {
         .await;
     service.wait_until_ended(&retried).await;
     worker.stop().await;
-    for id in [&two_phase, &retried] {
+    for id in [&question, &retried] {
         let all = Events::open(&service, id, Some(0)).await.rest().await;
         assert_ids_increase(&all);
         let items = by_id(&service.items(id).await);
@@ -230,7 +230,7 @@ async fn replayed_events_give_the_current_items() {
         assert_eq!(all.last().unwrap().data, service.scan(id).await);
     }
     let skipped = service
-        .get(&format!("/v1/scans/{two_phase}/items?state=skipped"))
+        .get(&format!("/v1/scans/{question}/items?state=skipped"))
         .await;
     assert!(!array(&skipped["data"]).is_empty());
 }

@@ -1,16 +1,16 @@
 //! What is searched, and what the answer says.
 
-use farescan::planner::{Candidate, TwoPhase, play};
+use farescan::planner::{BoundSearch, Candidate, Ends, Known, Misses, Wanted, play};
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
 use super::{
-    check_sum, column, day_of, decisions, finding, ladder, run, sell, wait_until_decided,
-    with_calendar,
+    check_sum, column, day_of, decisions, finding, history_passes, ladder, run, sell,
+    wait_until_decided, with_calendar,
 };
 use crate::support::db::require_key_acceptance;
 use crate::support::reply::Reply;
-use crate::support::service::{Rng, TestService, day, fares_with, with};
+use crate::support::service::{Rng, TestService, day, fares, fares_with, with};
 use crate::support::upstream::fare;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -44,7 +44,7 @@ async fn a_stored_calendar_needs_few_searches() {
             &json!("cheapest"),
             &json!(0.05),
             &json!(60),
-            &json!("risk_accepted")
+            &json!("nothing_below")
         )
     );
     assert_eq!(scan["status"], "completed");
@@ -68,6 +68,10 @@ async fn a_stored_calendar_needs_few_searches() {
         (&last["searches"], &last["risk"]),
         (&json!([]), &json!(risk))
     );
+    assert_eq!(
+        strategy["counted"],
+        json!({"questions": 1188, "missed": 39})
+    );
     assert_eq!(last["best"], json!({"position": 28, "price": 60}));
     assert_eq!(
         decisions[0]["best"],
@@ -75,8 +79,7 @@ async fn a_stored_calendar_needs_few_searches() {
         "only stored prices are known"
     );
     assert!(decisions[..decisions.len() - 1].iter().all(|decision| {
-        decision["reason"] == "likeliest_cheaper"
-            && decision["searches"].as_array().unwrap().len() == 2
+        decision["reason"] == "lowest_bound" && decision["searches"].as_array().unwrap().len() == 2
     }));
     // The ledger of the marketplace: the decisions' searches, decision after decision.
     let calls = service.upstream.calls();
@@ -91,7 +94,7 @@ async fn a_stored_calendar_needs_few_searches() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn from_nothing_it_is_two_phases_without_a_risk() {
+async fn from_nothing_every_fourth_date_comes_first_and_no_risk_is_declared() {
     from_nothing(true).await;
 }
 
@@ -111,21 +114,28 @@ async fn from_nothing(is_accepted: bool) {
         .collect();
     sell(&service, prices.clone());
     let scan = run(&service, &finding(31)).await;
-    let phases = TwoPhase {
-        coarse_step: 4,
-        refine: 4,
-        dates: 31,
-        inner_items: 1,
-        combinations: 31,
+    let search = BoundSearch {
+        wanted: Wanted::Cheapest,
+        choice: Misses::of_flights([].into()).choose(Known::Little, 0.05),
+        most: usize::MAX,
+        batch: 2,
+        ends: Ends::Answered,
     };
     let mut candidates = vec![Candidate::unknown(jiff::civil::date(2030, 1, 1)); 31];
-    let played = play(&phases, &mut candidates, |date| {
+    for (candidate, date) in candidates.iter_mut().zip(0..) {
+        candidate.date = candidate.date.saturating_add(jiff::Span::new().days(date));
+    }
+    if !is_accepted {
+        candidates[0].searched = Some(prices[0].map(Decimal::from));
+    }
+    let played = play(&search, &mut candidates, |date| {
         prices[date].map(Decimal::from)
     });
     let calls = service.upstream.calls();
     let mut called: Vec<_> = calls.iter().map(|call| day_of(&call.body)).collect();
     called.sort_unstable();
     let mut searched = played.searched.clone();
+    searched.extend((!is_accepted).then_some(0));
     searched.sort_unstable();
     assert_eq!(called, searched);
     let strategy = &scan["strategy"];
@@ -139,14 +149,11 @@ async fn from_nothing(is_accepted: bool) {
     );
     let decisions = decisions(&service, &scan).await;
     assert_eq!(
-        column(&decisions, "reason"),
-        ["first_phase", "second_phase", "phases_ended"]
+        column(&decisions, "reason")[..2],
+        ["every_fourth", "lowest_bound"]
     );
     assert_eq!(column(&decisions, "searched")[0], u64::from(!is_accepted));
-    assert_eq!(
-        column(&decisions, "risk"),
-        [Value::Null, Value::Null, Value::Null]
-    );
+    assert_eq!(strategy["counted"], Value::Null);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -200,16 +207,34 @@ async fn young_answers_are_reused_free_of_charge() {
     assert!(strategy["reused"].as_u64().unwrap() < 20, "{scan:#}");
 }
 
+/// A price that is far below all that the date has cost lately is an error.
 #[tokio::test(flavor = "multi_thread")]
-async fn prices_that_were_seen_within_two_days_do_not_count_as_changes() {
-    let service = with_calendar(&ladder(20), 0).await;
-    for _ in 0..2 {
-        let scan = run(&service, &finding(20)).await;
-        assert_eq!(scan["strategy"]["counted_changes"], 0, "{scan:#}");
+async fn an_implausible_price_is_not_the_best_and_does_not_end_the_question() {
+    let prices = ladder(40);
+    let service = with_calendar(&prices, 0).await;
+    let worker = service.start_worker(8);
+    for _ in 0..3 {
+        history_passes(service.pool(), 1).await;
+        let again = service.submit(&fares(40)).await;
+        service.wait_until_ended(&again).await;
     }
-    let counts = "select count(*) from scan_strategies where cardinality(rates) = 317";
-    let stored = service.count(counts).await;
-    assert_eq!(stored, 2, "they are stored for the later decisions");
+    worker.stop().await;
+    history_passes(service.pool(), 1).await;
+    let mut wrong = prices.clone();
+    wrong[20] = Some(6);
+    sell(&service, wrong);
+    let scan = run(&service, &finding(40)).await;
+    let strategy = &scan["strategy"];
+    assert_eq!(strategy["best"]["price"], 60, "{scan:#}");
+    assert_ne!(strategy["best"]["date"], day(21));
+    assert_eq!(
+        strategy["risk_of_cheaper"],
+        Value::Null,
+        "what that date costs is not known"
+    );
+    let below = fares_with(40, &json!({"strategy": {"find": "below", "below": 50}}));
+    let scan = run(&service, &below).await;
+    assert_ne!(scan["strategy"]["ended_by"], "found", "{scan:#}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -314,7 +339,7 @@ async fn what_cannot_be_decided_is_refused() {
             "a number from 0 to below 1",
         ),
         (
-            strategy(json!({"find": "cheapest", "coarse_step": 4, "refine": 2})),
+            strategy(json!({"find": "cheapest", "coarse_step": 4})),
             "strategy.coarse_step",
             "",
         ),

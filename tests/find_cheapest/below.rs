@@ -52,7 +52,7 @@ async fn it_ends_with_the_first_price_below() {
     let decisions = decisions(&service, &scan).await;
     assert_eq!(
         column(&decisions, "reason"),
-        ["likeliest_below", "likeliest_below", "found"]
+        ["lowest_bound", "lowest_bound", "found"]
     );
     assert_eq!(decisions[0]["searches"], json!([28, 29]), "65 is not below");
 }
@@ -64,46 +64,44 @@ async fn it_ends_with_a_risk_where_none_is_below() {
     let strategy = &scan["strategy"];
     let risk = strategy["risk_of_miss"].as_f64().unwrap();
     assert!(risk > 0.0 && risk <= 0.05, "{scan:#}");
-    assert_eq!(strategy["ended_by"], "risk_accepted");
+    assert_eq!(strategy["ended_by"], "nothing_below");
     let near = strategy["searched"].as_u64().unwrap();
     // The farther the price, the fewer searches show that none is below it.
     make_older(service.pool(), 3).await;
     let scan = run(&service, &looking(60, 20.0)).await;
-    assert_eq!(scan["strategy"]["ended_by"], "risk_accepted", "{scan:#}");
+    assert_eq!(scan["strategy"]["ended_by"], "nothing_below", "{scan:#}");
     let far = scan["strategy"]["searched"].as_u64().unwrap();
     assert!(far <= near && near < 40, "{far} {near}");
 }
 
-/// A stored price that equals the limit counts as one above it.
+/// What cost the limit a moment ago may cost a little less, and what is found there is not below.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_equal_stored_price_is_not_below() {
+async fn an_equal_price_is_not_below() {
     let service = with_calendar(&ladder(60), 0).await;
     let scan = run(&service, &looking(60, 60.0)).await;
     let strategy = &scan["strategy"];
     assert_eq!(
         (&strategy["ended_by"], &strategy["searched"]),
-        (&json!("risk_accepted"), &json!(2)),
+        (&json!("nothing_below"), &json!(6)),
         "{scan:#}"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn from_nothing_it_searches_in_two_phases_until_one_is_found() {
+async fn from_nothing_it_searches_every_fourth_date_first() {
     let service = TestService::start().await;
     sell(&service, ladder(31));
     let scan = run(&service, &looking(31, 65.0)).await;
     let decided = decisions(&service, &scan).await;
-    assert_eq!(column(&decided, "reason"), ["first_phase", "found"]);
+    assert_eq!(column(&decided, "reason"), ["every_fourth", "found"]);
     assert_eq!(scan["strategy"]["searched"], 9, "{scan:#}");
 
     let service = TestService::start().await;
     sell(&service, ladder(31));
     let scan = run(&service, &looking(31, 50.0)).await;
     let decided = decisions(&service, &scan).await;
-    assert_eq!(
-        column(&decided, "reason"),
-        ["first_phase", "second_phase", "phases_ended"]
-    );
+    let reasons = column(&decided, "reason");
+    assert_eq!(reasons[..2], ["every_fourth", "lowest_bound"]);
     assert_eq!(scan["strategy"].get("risk_of_miss"), None, "{scan:#}");
 }
 
@@ -121,12 +119,12 @@ async fn a_dearer_price_below_does_not_look_like_a_rise() {
             "alerts": [{"type": "price_below", "amount": 100}]
         }))
         .await;
-    // What was stored lately is the likeliest to be true.
-    let age = "update latest_prices set sampled_at = now() - make_interval(days => case when (price = 90) = $1 then 0 else 60 end),
-                                        observed_at = now() - make_interval(days => case when (price = 90) = $1 then 0 else 60 end)";
+    // What was seen long ago may be the lowest now.
+    let age = "update latest_prices set sampled_at = now() - make_interval(days => case when (price = 90) = $1 then 60 else 0 end),
+                                        observed_at = now() - make_interval(days => case when (price = 90) = $1 then 60 else 0 end)";
     let mut has_lowest = Vec::new();
-    for is_lowest_new in [true, false, true] {
-        execute!(service.pool(), age, is_lowest_new);
+    for is_lowest_old in [true, false, true] {
+        execute!(service.pool(), age, is_lowest_old);
         let searched = manual_runs(&service, &monitor, 1).await;
         has_lowest.push(searched[0].contains(&1));
     }

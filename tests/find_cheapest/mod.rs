@@ -4,6 +4,7 @@
 mod answers;
 mod below;
 mod control;
+mod counts;
 mod replay;
 mod watch;
 
@@ -64,6 +65,17 @@ async fn make_older(pool: &sqlx::PgPool, days: i32) {
     let back = "update latest_prices set sampled_at = now() - make_interval(days => $1),
                                          observed_at = case when price is not null then now() - make_interval(days => $1) end";
     execute!(pool, back, days);
+}
+
+/// All that was seen is so many days older, in the history too.
+async fn history_passes(pool: &sqlx::PgPool, days: i32) {
+    make_older(pool, days).await;
+    for back in [
+        "update observations set observed_at = observed_at - make_interval(days => $1)",
+        "update series set unpacked_since = unpacked_since - make_interval(days => $1)",
+    ] {
+        execute!(pool, back, days);
+    }
 }
 
 /// Runs a scan to its last decision; checks that the marketplace got what the scan says it spent,

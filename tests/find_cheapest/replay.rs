@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use farescan::planner::{
-    Candidate, ChangeRates, PlannerDecision, SearchPlanner, SearchView, StoredPrice, TwoPhase,
-    VerifyWinners, Watch, WatchQuestion, play,
+    BoundSearch, Candidate, Ends, Known, Misses, PlannerDecision, SearchPlanner as _, SearchView,
+    SettingChoice, StoredPrice, Wanted, play,
 };
 use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp};
@@ -80,29 +80,11 @@ pub(super) async fn stored_decisions(pool: &PgPool) -> Vec<StoredDecision> {
     rows.into_iter().map(StoredDecision::from).collect()
 }
 
-fn planner(rates: &ChangeRates, now: Timestamp) -> VerifyWinners<'_> {
-    VerifyWinners {
-        below: None,
-        max_risk: 0.05,
-        ceiling: usize::MAX,
-        batch: 2,
-        today: jiff::tz::TimeZone::UTC.to_datetime(now).date(),
-        rates,
-        otherwise: TwoPhase {
-            coarse_step: 4,
-            refine: 4,
-            dates: DATES,
-            inner_items: 1,
-            combinations: DATES,
-        },
-    }
-}
-
 /// The candidates of the first decision.
-fn first_candidates(first: Date, decision: &StoredDecision) -> Vec<Candidate> {
+fn first_candidates(first: Date, decision: &StoredDecision, now: Timestamp) -> Vec<Candidate> {
     let dates = first.series(jiff::Span::new().days(1)).take(DATES);
     let mut candidates: Vec<_> = dates.map(Candidate::unknown).collect();
-    let age = |at: Timestamp| decision.now.duration_since(at).max(SignedDuration::ZERO);
+    let age = |at: Timestamp| now.duration_since(at).max(SignedDuration::ZERO);
     for (position, price, at) in &decision.stored {
         candidates[*position].stored = Some(StoredPrice {
             price: *price,
@@ -112,58 +94,48 @@ fn first_candidates(first: Date, decision: &StoredDecision) -> Vec<Candidate> {
     candidates
 }
 
-/// The planner of a decision.
-type PlannerOf = for<'r> fn(&'r ChangeRates, &StoredDecision) -> Box<dyn SearchPlanner + 'r>;
+/// The search of a decision, by what the first one knew.
+type SearchOf = fn(&[Candidate], &StoredDecision) -> BoundSearch;
 
-fn finds<'r>(rates: &'r ChangeRates, decision: &StoredDecision) -> Box<dyn SearchPlanner + 'r> {
-    Box::new(planner(rates, decision.now))
+fn choice(first: &[Candidate]) -> SettingChoice {
+    let known = Known::of(&SearchView { candidates: first });
+    Misses::of_flights([].into()).choose(known, 0.05)
 }
 
-fn finds_below<'r>(
-    rates: &'r ChangeRates,
-    decision: &StoredDecision,
-) -> Box<dyn SearchPlanner + 'r> {
-    Box::new(VerifyWinners {
-        below: Some(Decimal::from(65)),
-        ..planner(rates, decision.now)
-    })
+fn finds(first: &[Candidate], _: &StoredDecision) -> BoundSearch {
+    BoundSearch {
+        wanted: Wanted::Cheapest,
+        choice: choice(first),
+        most: usize::MAX,
+        batch: 2,
+        ends: Ends::Answered,
+    }
+}
+
+fn finds_below(first: &[Candidate], decision: &StoredDecision) -> BoundSearch {
+    BoundSearch {
+        wanted: Wanted::Below(Decimal::from(65)),
+        ..finds(first, decision)
+    }
 }
 
 /// A watch with 20 requests.
-pub(super) fn watches<'r>(
-    rates: &'r ChangeRates,
-    decision: &StoredDecision,
-) -> Box<dyn SearchPlanner + 'r> {
-    Box::new(Watch {
-        question: WatchQuestion::Cheapest,
-        budget: 20,
-        ceiling: decision.may_search.unwrap(),
-        today: jiff::tz::TimeZone::UTC.to_datetime(decision.now).date(),
-        rates,
-    })
+pub(super) fn watches(_: &[Candidate], decision: &StoredDecision) -> BoundSearch {
+    BoundSearch::of_watch(Wanted::Cheapest, 20, decision.may_search.unwrap())
 }
 
 /// Makes each decision again from its row and those before it.
-pub(super) fn assert_replayed(first: Date, stored: &[StoredDecision], planner: PlannerOf) {
-    let rates = ChangeRates::default();
-    let mut candidates = first_candidates(first, &stored[0]);
-    for decision in stored {
-        let aged = first_candidates(
-            first,
-            &StoredDecision {
-                now: decision.now,
-                searches: Vec::new(),
-                stored: stored[0].stored.clone(),
-                found: Vec::new(),
-                unanswered: Vec::new(),
-                may_search: None,
-            },
-        );
+pub(super) fn assert_replayed(first: Date, stored: &[StoredDecision], search: SearchOf) {
+    let first_known = first_candidates(first, &stored[0], stored[0].now);
+    let mut candidates = first_known.clone();
+    for (turn, decision) in stored.iter().enumerate() {
+        let aged = first_candidates(first, &stored[0], decision.now);
         for (candidate, aged) in candidates.iter_mut().zip(aged) {
             candidate.stored = aged.stored;
         }
         for (position, price) in &decision.found {
             candidates[*position].searched = Some(*price);
+            candidates[*position].turn = turn;
         }
         for position in &decision.unanswered {
             candidates[*position].unanswered = true;
@@ -171,7 +143,7 @@ pub(super) fn assert_replayed(first: Date, stored: &[StoredDecision], planner: P
         let view = SearchView {
             candidates: &candidates,
         };
-        let again = match planner(&rates, decision).decide(&view) {
+        let again = match search(&first_known, decision).decide(&view) {
             PlannerDecision::Search(searches) => searches,
             PlannerDecision::Stop(_) => Vec::new(),
         };
@@ -191,9 +163,10 @@ async fn each_decision_is_that_of_the_direct_play() {
 
     let stored = stored_decisions(service.pool()).await;
     assert!(stored.len() > 3, "{scan:#}");
-    let (rates, first) = (ChangeRates::default(), jiff::civil::date(2030, 1, 1));
-    let mut candidates = first_candidates(first, &stored[0]);
-    let played = play(&planner(&rates, stored[0].now), &mut candidates, |date| {
+    let first = jiff::civil::date(2030, 1, 1);
+    let mut candidates = first_candidates(first, &stored[0], stored[0].now);
+    let search = finds(&candidates, &stored[0]);
+    let played = play(&search, &mut candidates, |date| {
         prices[date].map(Decimal::from)
     });
     let searched: Vec<_> = stored
@@ -230,7 +203,7 @@ async fn a_killed_watch_makes_the_same_choices_within_its_budget() {
 }
 
 /// Kills a scan of all dates three times; returns its calls.
-async fn killed(body: &serde_json::Value, planner: PlannerOf) -> usize {
+async fn killed(body: &serde_json::Value, search: SearchOf) -> usize {
     let fixture = WorkerFixture::new().await;
     let dates = i64::try_from(DATES).unwrap();
     let first: Date = fares(1)["sweep"]["departure_date"]["from"]
@@ -280,7 +253,7 @@ async fn killed(body: &serde_json::Value, planner: PlannerOf) -> usize {
     service.kill();
     let stored = stored_decisions(fixture.pool()).await;
     assert!(stored.len() > 4, "{seen:#?}");
-    assert_replayed(first, &stored, planner);
+    assert_replayed(first, &stored, search);
     let mut calls = BTreeMap::new();
     for call in &fixture.upstream.calls()[DATES..] {
         *calls

@@ -1,13 +1,11 @@
-//! Watches: budget, sentinels, exploration, and the runs of a monitor.
+//! Watches: budget, the cheapest again, exploration, and the runs of a monitor.
 
 use farescan::contract::scans::DecisionReason;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::replay::{assert_replayed, stored_decisions, watches};
-use super::{
-    column, day_of, decisions, ladder, make_older, run, sell, wait_until_decided, with_calendar,
-};
+use super::{day_of, decisions, ladder, run, sell, wait_until_decided, with_calendar};
 use crate::monitors;
 use crate::support::db::require_key_acceptance;
 use crate::support::reply::Reply;
@@ -36,47 +34,43 @@ fn count(value: &Value) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_looks_at_sentinels_explores_and_keeps_to_its_budget() {
+async fn a_run_verifies_the_cheapest_explores_and_spends_its_budget() {
     let service = with_calendar(&ladder(60), 5).await;
     let preview = service
         .post("/v1/scans/preview", &watching(60, 10))
         .await
         .json();
     assert_eq!(
-        (&preview["requests"]["least"], &preview["requests"]["most"]),
-        (&json!(3), &json!(10)),
-        "{preview:#}"
+        preview["requests"],
+        json!({"least": 10, "expected": 10, "most": 10})
     );
-    assert!(count(&preview["requests"]["expected"]) <= 10);
     let mut explored = Vec::new();
     for _ in 0..3 {
         let scan = run(&service, &watching(60, 10)).await;
         let decisions = decisions(&service, &scan).await;
         assert_eq!(
-            searched_for(&decisions, DecisionReason::Sentinels),
-            [19, 28, 40],
-            "the cheapest of each third: {decisions:#?}"
+            searched_for(&decisions, DecisionReason::CheapestAgain),
+            [28],
+            "it still is: {decisions:#?}"
         );
         explored.push(searched_for(&decisions, DecisionReason::LongestUnseen));
         let strategy = &scan["strategy"];
-        assert!(count(&scan["requests"]["spent"]) <= 10, "{scan:#}");
+        assert_eq!(scan["requests"]["spent"], 10, "{scan:#}");
         assert_eq!(
             (&strategy["watch"], &strategy["best"]["price"]),
             (&json!("cheapest"), &json!(60))
         );
-        let searched: usize = decisions
-            .iter()
-            .map(|decision| decision["searches"].as_array().unwrap().len())
-            .sum();
-        assert_eq!(json!(searched), strategy["searched"]);
-        assert_eq!(json!(60 - searched), strategy["unsearched"]);
+        assert_eq!(
+            (&strategy["searched"], &strategy["unsearched"]),
+            (&json!(10), &json!(50))
+        );
         let last = decisions.last().unwrap();
         assert_eq!(
             (&last["risk"], &last["reason"]),
-            (&strategy["risk_of_miss"], &strategy["ended_by"])
+            (&Value::Null, &strategy["ended_by"])
         );
     }
-    assert_eq!(explored, [[0], [1], [2]], "those unseen the longest");
+    assert_eq!(explored, [[0, 1], [2, 3], [4, 5]], "unseen the longest");
     assert_eq!(scans_of_other_dates(&service), 0);
 }
 
@@ -86,25 +80,20 @@ fn scans_of_other_dates(service: &TestService) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fallen_sentinel_releases_the_rest_of_the_budget() {
+async fn a_price_that_is_gone_is_not_named() {
     let mut prices = ladder(60);
-    let service = with_calendar(&prices, 0).await;
-    let quiet = run(&service, &watching(60, 20)).await;
-    assert_eq!(quiet["strategy"]["ended_by"], "risk_accepted", "{quiet:#}");
-    assert!(count(&quiet["requests"]["spent"]) < 20, "{quiet:#}");
-    let sentinel = searched_for(
-        &decisions(&service, &quiet).await,
-        DecisionReason::Sentinels,
-    )[0];
-    prices[sentinel] = prices[sentinel].map(|price| price * 89 / 100);
+    let service = with_calendar(&prices, 1).await;
+    prices[28] = Some(95);
+    prices[29] = None;
+    prices[30] = Some(95);
     sell(&service, prices);
-    let burst = run(&service, &watching(60, 20)).await;
-    assert_eq!(
-        (&burst["requests"]["spent"], &burst["strategy"]["ended_by"]),
-        (&json!(20), &json!("limit_reached"))
+    let scan = run(&service, &watching(60, 10)).await;
+    let again = searched_for(
+        &decisions(&service, &scan).await,
+        DecisionReason::CheapestAgain,
     );
-    let decisions = decisions(&service, &burst).await;
-    assert!(!searched_for(&decisions, DecisionReason::Burst).is_empty());
+    assert_eq!(again, [28, 29, 30, 31], "until one still is: {scan:#}");
+    assert_eq!(scan["strategy"]["best"]["price"], 60, "{scan:#}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,7 +114,7 @@ async fn second_tries_count_and_what_fails_is_not_explored_again() {
             (json!(spent), spent),
             (scan["requests"]["spent"].clone(), 9)
         );
-        assert_eq!(scan["strategy"]["risk_of_miss"], 1.0);
+        assert_eq!(scan["strategy"]["risk_of_miss"], Value::Null);
         let decisions = decisions(&service, &scan).await;
         explored.extend(searched_for(&decisions, DecisionReason::LongestUnseen));
     }
@@ -137,36 +126,17 @@ async fn second_tries_count_and_what_fails_is_not_explored_again() {
 async fn a_price_that_doubles_is_looked_at_once_more() {
     let mut prices = ladder(60);
     let service = with_calendar(&prices, 0).await;
-    let cheapest_sentinel = async |service: &TestService| {
+    let first_searched = async |service: &TestService| {
         let scan = run(service, &watching(60, 10)).await;
-        searched_for(&decisions(service, &scan).await, DecisionReason::Sentinels)[1]
+        decisions(service, &scan).await[0]["searches"][0].clone()
     };
     prices[28] = Some(600);
     sell(&service, prices);
-    let mut sentinels = Vec::new();
+    let mut first = Vec::new();
     for _ in 0..3 {
-        sentinels.push(cheapest_sentinel(&service).await);
+        first.push(first_searched(&service).await);
     }
-    assert_eq!(sentinels, [28, 28, 29]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn below_ends_early_where_nothing_can_be_and_every_date_does_not() {
-    let service = with_calendar(&ladder(60), 0).await;
-    let of = |watch: Value| fares_with(60, &json!({"strategy": watch, "max_requests": 12}));
-    let below = run(&service, &of(json!({"watch": "below", "below": 9.5}))).await;
-    assert_eq!(
-        (&below["strategy"]["below"], &below["strategy"]["ended_by"]),
-        (&json!(9.5), &json!("risk_accepted")),
-        "{below:#}"
-    );
-    make_older(service.pool(), 9).await;
-    let all = run(&service, &of(json!({"watch": "every_date"}))).await;
-    assert_eq!(all["requests"]["spent"], 12);
-    let risk = all["strategy"]["risk_of_miss"].as_f64().unwrap();
-    assert!((0.05..0.5).contains(&risk), "{all:#}");
-    let reasons = column(&decisions(&service, &all).await, "reason");
-    assert!(reasons.contains(&json!("likeliest_changed")), "{reasons:?}");
+    assert_eq!(first, [28, 28, 29]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -231,7 +201,7 @@ async fn a_monitor_watches_within_the_requests_of_a_run() {
     let preview = service.post("/v1/monitors/preview", &body).await.json();
     assert_eq!(
         preview["forecast"]["requests_per_run"],
-        json!({"least": 1, "most": 10}),
+        json!({"least": 10, "most": 10}),
         "{preview:#}"
     );
     let monitor = service.create_monitor(&body).await;
@@ -256,7 +226,7 @@ async fn a_monitor_watches_within_the_requests_of_a_run() {
         wait_until_next_second(&service).await;
     };
     worker.stop().await;
-    // A run never begins with less than its budget: it would have fewer sentinels.
+    // A run never begins with less than its budget.
     assert!(refused.contains("a run needs 10"), "{refused}");
     assert!(runs >= 2 && spent > 15 && spent <= 25, "{runs}: {spent}");
     let alerts = service.alerts(&monitor).await;
@@ -302,39 +272,7 @@ async fn wait_until_next_second(service: &TestService) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_date_that_was_left_out_does_not_look_dearer() {
-    for watch in ["cheapest", "every_date"] {
-        let service = with_calendar(&[Some(60), Some(90), Some(200), Some(200)], 5).await;
-        // A budget of two has no sentinels, and `every_date` never has.
-        let scan = fares_with(4, &json!({"strategy": {"watch": watch}, "max_requests": 2}));
-        let rules = json!([{"type": "price_below", "amount": 70}, {"type": "price_below", "amount": 95, "scope": "cell"}]);
-        let monitor = service
-            .create_monitor(&json!({"name": watch, "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London"}, "scan": scan, "alerts": rules}))
-            .await;
-        let searched = manual_runs(&service, &monitor, 4).await;
-        let has_cheapest: Vec<_> = searched.iter().map(|run| run.contains(&0)).collect();
-        assert!(has_cheapest[0], "{watch}: {searched:?}");
-        let alerts = service.alerts(&monitor).await;
-        let of_scan = alerts.iter().filter(|alert| alert["rule"]["amount"] == 70);
-        assert_eq!(of_scan.count(), 1, "{watch}: {searched:?}: {alerts:#?}");
-        if watch == "every_date" {
-            assert_eq!(
-                searched,
-                [vec![0, 1], vec![2, 3], vec![0], vec![1]],
-                "the cheapest date is left out, and searched again"
-            );
-        }
-        let of_cells = alerts.iter().filter(|alert| alert["rule"]["amount"] == 95);
-        assert_eq!(
-            of_cells.count(),
-            2,
-            "{watch}: one for each date: {alerts:#?}"
-        );
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_run_with_sentinels_shows_that_a_price_has_risen() {
+async fn a_run_shows_that_a_price_has_risen() {
     let prices = ladder(60);
     let service = with_calendar(&prices, 5).await;
     let body = json!({
@@ -376,7 +314,7 @@ async fn a_watch_that_cannot_be_is_refused() {
         (
             strategy(json!({"watch": "dearest"})),
             "strategy.watch",
-            "`every_date`",
+            "`below`",
         ),
         (
             strategy(json!({"watch": "below"})),

@@ -126,6 +126,16 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "the sweep: bound to the strategy's tenant",
     ),
     (
+        "select d.tenant_id as tenant, d.scan_id as scan from due_replays d",
+        "due_replays",
+        "the sweep finds scans to play again; each is played by itself",
+    ),
+    (
+        "select d.tenant_id as tenant, d.scan_id as scan from due_replays d",
+        "scans",
+        "the sweep: bound to the tenant of the replay",
+    ),
+    (
         "delete from idempotency_keys where ctid = any",
         "idempotency_keys",
         "upkeep: deletes old rows of all callers",

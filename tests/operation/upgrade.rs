@@ -196,11 +196,11 @@ values ('00000000-0000-7000-8000-000000000001', '00000000-0000-7000-8000-0000000
         '[{"type": "price_below", "price": 200}]', true, '00000000-0000-7000-8000-000000000003', now(), now());
 "#;
 
-/// A database that the first version has made, with rows.
-async fn first_version() -> TestDb {
+/// A database that the version with this last migration has made, with rows.
+async fn earlier_version(last: i64) -> TestDb {
     let db = TestDb::empty().await;
     let all = sqlx::migrate!("./migrations");
-    let first = all.iter().filter(|one| one.version <= FIRST_VERSION);
+    let first = all.iter().filter(|one| one.version <= last);
     let first = Migrator::with_migrations(first.cloned().collect());
     first.run(db.pool()).await.unwrap();
     // Its functions had the names of today's. Files that need the newer schema are left out.
@@ -230,7 +230,7 @@ async fn first_version() -> TestDb {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_of_the_first_version_keeps_its_rows() {
-    let db = first_version().await;
+    let db = earlier_version(FIRST_VERSION).await;
     let mut stored = Vec::new();
     for table in [
         "tenants",
@@ -299,6 +299,93 @@ async fn a_database_of_the_first_version_keeps_its_rows() {
             .calls()
             .iter()
             .all(|call| call.key == KEY)
+    );
+}
+
+/// The last numbered migration of the version with a model of prices, and two phases.
+const MODEL_VERSION: i64 = 20_261_124_000_023;
+
+/// Its strategies: two phases that have ended, two phases of which one item waits, a question that has
+/// ended and one that has not begun, with a view that shows their columns; and monitors.
+const STRATEGIES: &str = r#"
+create view shown_scans as select s.tenant_id, s.scan_id, t.coarse_step, t.refine, t.pairs from scans s left join scan_strategies t using (tenant_id, scan_id);
+insert into scans (tenant_id, scan_id, endpoint, api, request, sweep, label, tags, priority, upstream_limit, max_attempts, retry_delay, status,
+                   total, ok, grant_id, created_at, finished_at)
+select s.tenant_id, x.id::uuid, s.endpoint, s.api, s.request, s.sweep, x.label, '{}', s.priority, 50, 1, '1 minute', x.status, x.total, x.ok,
+       case when x.status = 'queued' then null else s.grant_id end, now(), case when x.status <> 'queued' then now() end
+from scans s, (values ('00000000-0000-7000-8000-000000000014', 'phases', 'completed', 1, 1), ('00000000-0000-7000-8000-000000000024', 'waiting', 'queued', 2, 1),
+                      ('00000000-0000-7000-8000-000000000034', 'question', 'completed', 1, 1), ('00000000-0000-7000-8000-000000000044', 'new', 'queued', 1, 0)) as x (id, label, status, total, ok);
+insert into scan_items (tenant_id, item_id, scan_id, api, position, body, first_date, state, turn, search_status)
+select '00000000-0000-7000-8000-000000000001', gen_random_uuid(), x.scan::uuid, 'flights', x.position,
+       '{"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2030-01-02"}', '2030-01-02', x.state, x.position, case x.state when 'done' then 'empty' end
+from (values ('00000000-0000-7000-8000-000000000014', 0, 'done'), ('00000000-0000-7000-8000-000000000014', 1, 'skipped'),
+             ('00000000-0000-7000-8000-000000000024', 0, 'done'), ('00000000-0000-7000-8000-000000000024', 1, 'deferred'),
+             ('00000000-0000-7000-8000-000000000034', 0, 'done'), ('00000000-0000-7000-8000-000000000044', 0, 'deferred')) as x (scan, position, state);
+insert into scan_strategies (tenant_id, scan_id, coarse_step, refine, dates, inner_items, combinations, deferred, skipped, find, max_risk, batch, currency,
+                             decisions, ended_by, settled, watch, budget, pairs)
+select '00000000-0000-7000-8000-000000000001', x.id::uuid, 4, 2, 2, 1, 2, x.deferred, x.skipped, x.find, x.risk, x.batch, x.currency, x.decisions, x.ended,
+       x.ended is not null, x.watch, x.budget, 3
+from (values ('00000000-0000-7000-8000-000000000014', 1, 1, null, null::float8, null::integer, null, 2, 'phases_ended', null, null::integer),
+             ('00000000-0000-7000-8000-000000000024', 1, null, null, null, null, null, 0, null, null, null),
+             ('00000000-0000-7000-8000-000000000034', 0, 0, 'cheapest', 0.05, 2, 'USD', 2, 'risk_accepted', null, null),
+             ('00000000-0000-7000-8000-000000000044', 1, null, null, null, 2, 'USD', 0, null, 'every_date', 2)) as x (id, deferred, skipped, find, risk, batch, currency, decisions, ended, watch, budget);
+insert into scan_decisions (tenant_id, scan_id, number, decided_at, reason, searches, known, searched, stored_positions, stored_prices, stored_at, found_positions,
+                            found_prices, unanswered)
+select '00000000-0000-7000-8000-000000000001', '00000000-0000-7000-8000-000000000034', x.number, now(), x.reason, '{}', 0, 0, '{}', '{}', '{}', '{}', '{}', '{}'
+from (values (1, 'likeliest_cheaper'), (2, 'risk_accepted')) as x (number, reason);
+insert into monitors (tenant_id, monitor_id, name, cron, timezone, scan, api, rules, paused, grant_id, created_at, updated_at)
+select m.tenant_id, x.id::uuid, x.name, m.cron, m.timezone, (m.scan::jsonb || x.more::jsonb)::json, m.api, m.rules, true, m.grant_id, now(), now()
+from monitors m, (values ('00000000-0000-7000-8000-000000000017', 'every date', '{"strategy": {"watch": "every_date"}, "max_requests": 5}'),
+                         ('00000000-0000-7000-8000-000000000027', 'phases', '{"strategy": {"coarse_step": 4, "refine": 2}, "max_requests": 9}'),
+                         ('00000000-0000-7000-8000-000000000037', 'samples', '{"strategy": {"coarse_step": 4, "refine": 2}, "max_requests": 9, "sweep": {"samples": 3}}')) as x (id, name, more);
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strategies_of_the_version_with_a_model_are_converted() {
+    let db = earlier_version(MODEL_VERSION).await;
+    execute!(db.pool(), "drop view if exists shown_scans");
+    for statement in STRATEGIES.split(";\n") {
+        if !statement.trim().is_empty() {
+            execute!(db.pool(), sqlx::AssertSqlSafe(statement.to_owned()));
+        }
+    }
+    db::migrate(db.pool()).await.unwrap();
+    let app = TestApp::builder().database(&db).start().await;
+    let service = TestService::of(db, app);
+    let id = |number: u8| format!("scn_000000000000700080000000000000{number}");
+    let phases = service.scan(&id(14)).await;
+    assert_eq!(
+        (&phases["status"], &phases["strategy"]),
+        (&json!("completed"), &Value::Null),
+        "{phases:#}"
+    );
+    let question = service.scan(&id(34)).await;
+    assert_eq!(question["strategy"]["ended_by"], "nothing_better");
+    let decisions = service
+        .get(&format!("/v1/scans/{}/decisions", id(34)))
+        .await;
+    assert_eq!(
+        decisions["data"][0]["reason"], "lowest_bound",
+        "{decisions:#}"
+    );
+    assert_eq!(service.scan(&id(44)).await["strategy"]["watch"], "cheapest");
+    // What waited for its second phase is searched.
+    let waiting = "select state from scan_items where position = 1 and scan_id = '00000000-0000-7000-8000-000000000024'";
+    let state: String = value!(service.pool(), waiting);
+    assert_eq!(state, "pending");
+    let mut strategies = Vec::new();
+    for number in [17, 27, 37] {
+        let monitor = format!("mon_000000000000700080000000000000{number}");
+        let scan = service.monitor(&monitor).await["scan"].clone();
+        strategies.push((scan["strategy"].clone(), scan["max_requests"].clone()));
+    }
+    assert_eq!(
+        strategies,
+        [
+            (json!({"watch": "cheapest"}), json!(5)),
+            (json!({"find": "cheapest"}), json!(9)),
+            (Value::Null, Value::Null)
+        ]
     );
 }
 

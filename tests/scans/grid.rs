@@ -244,16 +244,3 @@ async fn different_products_share_no_cell_and_endpoints_must_match() {
         answer.message()
     );
 }
-
-#[tokio::test]
-async fn a_two_phase_preview_counts_the_possible_searches() {
-    let service = TestService::start().await;
-    let mut body = fares(31);
-    body["strategy"] = json!({"coarse_step": 4, "refine": 1});
-    let preview = service.post("/v1/scans/preview", &body).await.json();
-    assert_eq!(
-        (&preview["items"], &preview["requests"]),
-        (&json!(31), &json!({"least": 9, "most": 30})),
-        "{preview}"
-    );
-}

@@ -4,7 +4,7 @@ use farescan::contract::SearchStatus;
 use farescan::ids::AttemptId;
 use farescan::queue::WorkerId;
 use farescan::queue::store::{self, BeginVerdict, CallEnding, CallRecord, ClaimResult, ClaimRow};
-use farescan::scans::phases::{self, DecisionTurn};
+use farescan::scans::question::{self, Turn};
 use jiff::Timestamp;
 use serde_json::Value;
 use sqlx::PgPool;
@@ -27,13 +27,7 @@ pub enum SearchOutcome {
 
 /// Makes all decisions of strategies that are due; returns their number.
 pub async fn decide_all(pool: &PgPool) -> sqlx::Result<usize> {
-    phases::decide_due(
-        pool,
-        &mut DecisionTurn::default(),
-        WAIT_LIMIT,
-        Timestamp::now(),
-    )
-    .await
+    question::decide_due(pool, &mut Turn::default(), WAIT_LIMIT, Timestamp::now()).await
 }
 
 impl TestService {

@@ -106,7 +106,7 @@ async fn a_watch_is_changed_and_ended() {
         "{replayed}"
     );
     for (watch, stored) in [
-        ("every_date", json!({"watch": "every_date"})),
+        ("cheapest", json!({"watch": "cheapest"})),
         ("", Value::Null),
     ] {
         let page = browser.page(&format!("{path}/edit")).await;

@@ -8,4 +8,3 @@ mod grid;
 mod locked_lane;
 mod statistics;
 mod stop;
-mod two_phase;

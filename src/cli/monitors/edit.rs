@@ -35,9 +35,9 @@ pub(super) struct EditArgs {
     /// File with the new scan: the body of `POST /v1/scans`; `-` is standard input
     #[arg(long, value_name = "FILE")]
     scan: Option<PathBuf>,
-    /// What to watch with few requests: `cheapest`, `below` (a price), `every-date`; `none` searches
+    /// What to watch with few requests: `cheapest`, `below` (a price); `none` searches
     /// everything in each run
-    #[arg(long, value_name = "WHAT", value_parser = ["cheapest", "below", "every-date", NONE])]
+    #[arg(long, value_name = "WHAT", value_parser = ["cheapest", "below", NONE])]
     watch: Option<String>,
     /// With a watch `below`: the price, also of its rule `price_below`
     #[arg(long, value_name = "AMOUNT", value_parser = amount::amount)]

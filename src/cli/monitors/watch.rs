@@ -14,9 +14,9 @@ pub(super) const NONE: &str = "none";
 /// What each run of a new monitor looks at.
 #[derive(Debug, clap::Args)]
 pub(super) struct WatchOptions {
-    /// Search only where the answer may have changed since earlier runs: `cheapest` (which is it?),
-    /// `below` (is one below --below?), `every-date` (what does each cost?)
-    #[arg(long, value_name = "WHAT", value_parser = ["cheapest", "below", "every-date"], requires = "max_requests")]
+    /// Search only where the answer may have changed since earlier runs: `cheapest` (which is it?)
+    /// or `below` (is one below --below?)
+    #[arg(long, value_name = "WHAT", value_parser = ["cheapest", "below"], requires = "max_requests")]
     watch: Option<String>,
     /// With --watch below: the price, which is also that of a rule `price_below`
     #[arg(long, value_name = "AMOUNT", value_parser = amount::amount, requires = "watch")]

@@ -93,25 +93,14 @@ struct SubmitArgs {
     /// for none [default: the age of your account, if you have set one]
     #[arg(long, value_name = "AGE", value_parser = crate::cli::age::seconds)]
     max_age: Option<u32>,
-    /// Search every n-th date first, then around the cheapest
-    #[arg(long, value_name = "DAYS")]
-    coarse_step: Option<u16>,
-    /// With --coarse-step: around how many of the cheapest dates
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        requires = "coarse_step",
-        default_value_if("coarse_step", clap::builder::ArgPredicate::IsPresent, "2")
-    )]
-    refine: Option<u16>,
     /// Search only what can still be the answer, from the stored prices
-    #[arg(long, value_name = "WHAT", value_parser = ["cheapest", "below"], conflicts_with = "coarse_step")]
+    #[arg(long, value_name = "WHAT", value_parser = ["cheapest", "below"])]
     find: Option<String>,
     /// With --find below: the price; the search ends with the first one below it
     #[arg(long, value_name = "AMOUNT", value_parser = amount::amount, requires = "find")]
     below: Option<Number>,
-    /// With --find: stop when the estimated risk that another one is cheaper, or below the price, is
-    /// at most this: 5%, 0.05
+    /// With --find: search so that at most this share of such questions was missed, as counted: 5%,
+    /// 0.05
     #[arg(long, value_name = "RISK", requires = "find", value_parser = risk::share)]
     max_risk: Option<f64>,
     /// Name of the scan

@@ -55,7 +55,7 @@ pub async fn print(session: &ServiceSession, scan: &Scan, form: Form) -> Result<
                 Some(StrategyProgress::Watch(watch)) => {
                     writeln!(out, "{}", for_stdout(&watched(watch)))?;
                 }
-                Some(StrategyProgress::TwoPhase(_)) | None => {}
+                None => {}
             }
         }
         Form::Lines | Form::Csv => {

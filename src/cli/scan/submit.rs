@@ -100,11 +100,6 @@ fn add_options(body: &mut Map<String, Value>, args: &SubmitArgs) {
         args.attempts
             .map(|attempts| json!({"max_attempts": attempts})),
     );
-    set(
-        "strategy",
-        args.coarse_step
-            .map(|step| json!({"coarse_step": step, "refine": args.refine.unwrap_or(2)})),
-    );
     let question = args.find.as_deref().map(|find| {
         let risk = args
             .max_risk

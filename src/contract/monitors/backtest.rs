@@ -66,7 +66,7 @@ pub struct Backtest {
     pub searches: u32,
     /// Of these searches, those with a stored price of their day.
     pub searches_with_prices: u32,
-    /// The requests that the runs would have cost. Two phases, retries and confirmations make `least`
+    /// The requests that the runs would have cost. A strategy, retries and confirmations make `least`
     /// and `most` differ.
     pub requests: RequestRange,
     /// The requests that the backtest cost.

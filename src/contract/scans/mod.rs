@@ -36,9 +36,9 @@ pub(crate) use search_fields::search_fields;
 pub use search_fields::{CellValues, SearchFields};
 pub use state::{Expand, ItemSort, ItemState, PauseReason, Priority, ScanStatus};
 pub use strategy::{
-    CoarseStep, DecisionBest, DecisionPage, DecisionReason, FindGoal, FindProgress, FindStrategy,
-    FoundBest, MaxRisk, PriceLimit, Refine, Strategy, StrategyDecision, StrategyPhase,
-    StrategyProgress, TwoPhaseProgress, TwoPhaseStrategy, WatchGoal, WatchProgress, WatchStrategy,
+    DecisionBest, DecisionPage, DecisionReason, FindGoal, FindProgress, FindStrategy, FoundBest,
+    MaxRisk, MissedQuestions, PriceLimit, Strategy, StrategyDecision, StrategyProgress, WatchGoal,
+    WatchProgress, WatchStrategy,
 };
 pub use sweep::{DateRange, Nights, Samples, StepDays, Sweep, SweepValue, Weekday};
 pub(crate) use sweep::{SWEEP_VALUES, sweep_schema, sweep_value_schema, sweep_values};

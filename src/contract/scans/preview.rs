@@ -50,7 +50,7 @@ pub struct ScanPreview {
     pub last: Map<String, Value>,
     /// The pace of the caller's lane, or of a new one.
     pub searches_per_minute: f64,
-    /// Seconds for all searches at that pace, each once; in two phases the maximum.
+    /// Seconds for all searches at that pace, each once; with a strategy the maximum.
     pub seconds: u64,
     /// The remaining requests of the caller's plan, as last reported; null if never reported, or if
     /// a new month of the plan began since.

@@ -33,11 +33,11 @@ request_body! {
             /// Tags for filtering.
             tags: BoundedList<Tag, 0, 20>;
             /// A hard limit of billed requests, retries included; at least the number of items (in
-            /// two phases: of items that may be searched; with `find` and `max_age_seconds` any).
+            /// `watch` the budget; with `find` and `max_age_seconds` any).
             max_requests: MaxRequests;
             /// Automatic retries of degraded items. Without it every item is searched once.
             retry: RetryPolicy;
-            /// Search in two phases, or only what can still be the cheapest, with fewer requests.
+            /// Search only what can still be the answer, with fewer requests.
             strategy: Strategy;
             /// Take a complete answer to an equal search that is at most this old, instead of buying
             /// it again, and buy equal searches in flight once. Without it a submitted scan has the

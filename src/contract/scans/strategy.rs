@@ -13,39 +13,18 @@ use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
 
 use crate::contract::body_schema::impl_to_schema;
 use crate::contract::field::{Components, FieldKind, FieldSpec, FieldValue, invalid_value};
-use crate::contract::primitives::bounded_integer;
 use crate::contract::request_body::request_body;
 use crate::contract::string_enum::string_enum;
 use crate::contract::validation::ValidationErrors;
 use crate::ids::ItemId;
 
-/// The strategy of a scan: two phases, a question, or a watch.
+/// The strategy of a scan: a question, or a watch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Strategy {
-    /// Every n-th date first.
-    TwoPhase(TwoPhaseStrategy),
     /// What can still be the answer.
     Find(FindStrategy),
     /// Where the answer may have changed since the runs before, within `max_requests`.
     Watch(WatchStrategy),
-}
-
-request_body! {
-    /// Search some dates of a range first, then those next to the cheapest. Needs exactly one swept
-    /// date range.
-    pub struct TwoPhaseStrategy for "strategy" {
-        required {
-            /// The first phase searches every n-th date of the range, and always its first and last
-            /// date.
-            coarse_step: CoarseStep;
-            /// The number of cheapest dates of the first phase around which the second phase
-            /// searches, up to the next dates of the first phase. Applies to each combination of
-            /// the other swept fields separately.
-            refine: Refine;
-        }
-        optional {}
-        example { "coarse_step": 4, "refine": 2 }
-    }
 }
 
 request_body! {
@@ -59,8 +38,8 @@ request_body! {
         optional {
             /// With `find` `below`: the price, in the currency of the request.
             below: PriceLimit;
-            /// Stop when the estimated probability that an unsearched one is cheaper by more than
-            /// 1 %, or below the price, is at most this.
+            /// Search so that at most this share of such questions was missed, as counted: an
+            /// unsearched one was cheaper by more than 1 %, or below the price.
             max_risk: MaxRisk = MaxRisk::DEFAULT => max_risk_or_default;
         }
         example { "find": "cheapest", "max_risk": 0.05 }
@@ -84,16 +63,6 @@ request_body! {
     }
 }
 
-bounded_integer! {
-    /// The step between dates of the first phase.
-    pub struct CoarseStep(u16): 2..=90;
-}
-
-bounded_integer! {
-    /// The number of first-phase dates whose neighbours are searched.
-    pub struct Refine(u16): 1..=90;
-}
-
 string_enum! {
     /// What a strategy finds.
     pub enum FindGoal {
@@ -111,8 +80,6 @@ string_enum! {
         Cheapest = "cheapest",
         /// Whether one is below a price, and which is the cheapest of those.
         Below = "below",
-        /// What each costs.
-        EveryDate = "every_date",
     }
 }
 
@@ -220,8 +187,7 @@ impl FieldValue for Strategy {
 
     fn expected() -> Cow<'static, str> {
         format!(
-            "{}, or {}, or {}",
-            TwoPhaseStrategy::expected(),
+            "{}, or {}",
             FindStrategy::expected(),
             WatchStrategy::expected()
         )
@@ -238,16 +204,13 @@ impl FieldValue for Strategy {
         // have. `below` belongs to two of them: alone it is taken for that of a watch.
         if has("watch") || !has("find") && has_any(WatchStrategy::FIELDS) {
             WatchStrategy::from_body(fields).map(Self::Watch)
-        } else if has_any(FindStrategy::FIELDS) {
-            FindStrategy::from_body(fields).map(Self::Find)
         } else {
-            TwoPhaseStrategy::from_body(fields).map(Self::TwoPhase)
+            FindStrategy::from_body(fields).map(Self::Find)
         }
     }
 
     fn to_value(&self) -> Value {
         match self {
-            Self::TwoPhase(strategy) => strategy.to_value(),
             Self::Find(strategy) => strategy.to_value(),
             Self::Watch(strategy) => strategy.to_value(),
         }
@@ -256,14 +219,12 @@ impl FieldValue for Strategy {
     fn schema() -> Schema {
         OneOfBuilder::new()
             .description(Some("Which of a scan's searches are made."))
-            .item(TwoPhaseStrategy::schema_ref())
             .item(FindStrategy::schema_ref())
             .item(WatchStrategy::schema_ref())
             .into()
     }
 
     fn nested_components(components: &mut Components) {
-        TwoPhaseStrategy::components(components);
         FindStrategy::components(components);
         WatchStrategy::components(components);
     }
@@ -275,8 +236,6 @@ impl_to_schema!(Strategy);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum StrategyProgress {
-    /// Of two phases.
-    TwoPhase(TwoPhaseProgress),
     /// Of a question.
     Find(FindProgress),
     /// Of a watch.
@@ -288,29 +247,17 @@ impl StrategyProgress {
     #[must_use]
     pub const fn not_searched(&self) -> u32 {
         match self {
-            Self::TwoPhase(progress) => progress.not_searched,
             Self::Find(progress) => progress.unsearched,
             Self::Watch(progress) => progress.unsearched,
         }
     }
 
-    /// Whether its last decision is made, after which nothing more is searched. Two phases have no
-    /// such decision.
+    /// Whether its last decision is made, after which nothing more is searched.
     #[must_use]
     pub const fn is_decided(&self) -> bool {
         match self {
-            Self::TwoPhase(_) => true,
             Self::Find(progress) => progress.ended_by.is_some(),
             Self::Watch(progress) => progress.ended_by.is_some(),
-        }
-    }
-
-    /// The progress of two phases.
-    #[must_use]
-    pub const fn two_phase(&self) -> Option<&TwoPhaseProgress> {
-        match self {
-            Self::TwoPhase(progress) => Some(progress),
-            Self::Find(_) | Self::Watch(_) => None,
         }
     }
 
@@ -318,9 +265,6 @@ impl StrategyProgress {
     #[must_use]
     pub fn request(&self) -> Value {
         match self {
-            Self::TwoPhase(progress) => serde_json::json!({
-                "coarse_step": progress.coarse_step, "refine": progress.refine
-            }),
             Self::Find(progress) => {
                 let mut request =
                     serde_json::json!({"find": progress.find, "max_risk": progress.max_risk});
@@ -340,44 +284,13 @@ impl StrategyProgress {
     }
 }
 
-/// The progress of a two-phase scan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(examples(json!({
-    "coarse_step": 4, "refine": 2, "phase": "refine", "searched": 36, "not_searched": 54, "requests_saved": 54
-})))]
-pub struct TwoPhaseProgress {
-    /// As requested.
-    pub coarse_step: u16,
-    /// As requested.
-    pub refine: u16,
-    /// The current or last phase.
-    pub phase: StrategyPhase,
-    /// Items that were searched and have ended.
-    pub searched: u32,
-    /// Items that will not be searched: their state is `skipped`, and `items` does not count them.
-    /// 0 until the second phase is chosen.
-    pub not_searched: u32,
-    /// Requests saved: one for each skipped item.
-    pub requests_saved: u32,
-}
-
-string_enum! {
-    /// A phase of a two-phase scan.
-    pub enum StrategyPhase {
-        /// Every n-th date.
-        Coarse = "coarse",
-        /// The dates around the cheapest.
-        Refine = "refine",
-    }
-}
-
 /// The progress and the answer of a scan that finds the cheapest, or one below a price.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "find": "cheapest", "max_risk": 0.05,
     "best": {"item": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c", "date": "2027-01-14", "price": 164, "currency": "USD"},
-    "risk_of_cheaper": 0.031, "stored_prices": 90, "counted_changes": 180, "searched": 9, "reused": 0, "unsearched": 81, "decisions": 6,
-    "ended_by": "risk_accepted"
+    "risk_of_cheaper": 0.0379, "counted": {"questions": 1188, "missed": 45}, "stored_prices": 90, "searched": 9, "reused": 0, "unsearched": 81, "decisions": 6,
+    "ended_by": "nothing_below"
 })))]
 pub struct FindProgress {
     /// As requested.
@@ -390,22 +303,21 @@ pub struct FindProgress {
     pub max_risk: f64,
     /// The cheapest that a search returned so far, in the currency of the request.
     pub best: Option<FoundBest>,
-    /// The estimated probability that an item without an answer is cheaper than `best` by more than
-    /// 1 %. Null until the last decision, and if nothing can be said: with few stored prices rates of
-    /// change say nothing. Always null with `find` `below`.
+    /// How often another item was cheaper than the answer to such a question by more than 1 %. Null
+    /// until the last decision, and if that was not counted often enough. Always null with `find`
+    /// `below`.
     #[schema(minimum = 0, maximum = 1)]
     pub risk_of_cheaper: Option<f64>,
-    /// With `find` `below`: the estimated probability that an item without an answer is below the
-    /// price although none was found; 0 if one was. Absent until the last decision, and if nothing
-    /// can be said.
+    /// With `find` `below`: how often the answer to such a question missed an item, although none was
+    /// found; 0 if one was. Absent until the last decision, and if that was not counted often enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 1)]
     pub risk_of_miss: Option<f64>,
     /// The items with a stored price when the first decision was made; null before it.
     pub stored_prices: Option<u32>,
-    /// Pairs of own successive prices that the rates of change count beside the prior; null before
-    /// the first decision.
-    pub counted_changes: Option<u32>,
+    /// What was counted of such questions, of the caller's own once these are 30; null before the
+    /// first decision, and where too few were counted.
+    pub counted: Option<MissedQuestions>,
     /// Items that were searched and have ended.
     pub searched: u32,
     /// Items that took an answer that is young enough for `max_age_seconds`.
@@ -423,22 +335,25 @@ impl FindProgress {
     #[must_use]
     pub fn risk_in_words(&self) -> String {
         let what = match self.find {
-            FindGoal::Cheapest => "another one is cheaper",
-            FindGoal::Below => "there is one",
+            FindGoal::Cheapest => "another one was cheaper",
+            FindGoal::Below => "there was one",
         };
-        let risk = self.risk_of_miss.or(self.risk_of_cheaper);
-        let about_others = match (risk, self.stored_prices) {
-            (Some(risk), _) => {
-                let percent = (risk * 1e3).round() / 10.0;
-                format!("The estimated risk that {what} is {percent} %.")
+        let about_others = match (self.risk_of_miss.or(self.risk_of_cheaper), self.counted) {
+            (Some(_), _) if self.unsearched == 0 => "All were searched.".to_owned(),
+            (Some(risk), Some(counted)) if counted.is_share(risk) => format!(
+                "Of {} such questions {} were missed: {what}, in {} %.",
+                counted.questions,
+                counted.missed,
+                percent(risk)
+            ),
+            (Some(risk), _) => format!(
+                "Stored prices say nothing about those of now. {} % were not searched.",
+                percent(risk)
+            ),
+            (None, _) if self.ended_by.is_none() => {
+                format!("How often {what} is known at the end.")
             }
-            (None, Some(0)) => {
-                "No price was stored, so nothing is declared about the others.".to_owned()
-            }
-            (None, _) if self.ended_by.is_some() => {
-                "Few prices were stored, so nothing is declared about the others.".to_owned()
-            }
-            (None, _) => format!("The risk that {what} is not estimated yet."),
+            (None, _) => format!("How often {what} was not counted for such questions."),
         };
         let Some(below) = self.below.as_ref().map(PriceLimit::get) else {
             return about_others;
@@ -459,7 +374,7 @@ impl FindProgress {
 #[schema(examples(json!({
     "watch": "cheapest", "below": null,
     "best": {"item": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c", "date": "2027-01-14", "price": 164, "currency": "USD"},
-    "risk_of_miss": 0.021, "stored_prices": 90, "counted_changes": 180, "searched": 9, "reused": 0, "unsearched": 81, "decisions": 6,
+    "risk_of_miss": null, "stored_prices": 90, "searched": 9, "reused": 0, "unsearched": 81, "decisions": 6,
     "ended_by": "limit_reached"
 })))]
 pub struct WatchProgress {
@@ -470,16 +385,12 @@ pub struct WatchProgress {
     pub below: Option<PriceLimit>,
     /// The cheapest that a search returned so far, in the currency of the request.
     pub best: Option<FoundBest>,
-    /// The estimated probability that the run has missed something: an unsearched item that is
-    /// cheaper than `best` by more than 1 %, or that is below the price. With `every_date` the
-    /// expected share of items whose price has changed unseen. Null until the last decision.
+    /// 0 if nothing can have been missed, because all items were searched. The unsearched share if
+    /// stored prices turn out to say nothing. Otherwise null: of runs nothing was counted.
     #[schema(minimum = 0, maximum = 1)]
     pub risk_of_miss: Option<f64>,
     /// The items with a stored price when the first decision was made; null before it.
     pub stored_prices: Option<u32>,
-    /// Pairs of own successive prices that the rates of change count beside the prior; null before
-    /// the first decision.
-    pub counted_changes: Option<u32>,
     /// Items that were searched and have ended.
     pub searched: u32,
     /// Items that took an answer that is young enough for `max_age_seconds`.
@@ -497,18 +408,36 @@ impl WatchProgress {
     /// What it says about the items that were not searched, as a sentence.
     #[must_use]
     pub fn risk_in_words(&self) -> String {
-        let Some(risk) = self.risk_of_miss else {
-            return "The risk of a miss is not estimated yet.".to_owned();
-        };
-        let percent = (risk * 1e3).round() / 10.0;
-        match self.watch {
-            WatchGoal::EveryDate => {
-                format!("An estimated {percent} % of the prices have changed unseen.")
-            }
-            WatchGoal::Cheapest | WatchGoal::Below => {
-                format!("The estimated risk of a miss is {percent} %.")
-            }
+        match self.risk_of_miss {
+            None => "How often such a run misses something was not counted.".to_owned(),
+            Some(_) if self.unsearched == 0 => "All were searched.".to_owned(),
+            Some(risk) => format!(
+                "Stored prices say nothing about those of now. {} % were not searched.",
+                percent(risk)
+            ),
         }
+    }
+}
+
+/// A share in percent, with one digit.
+fn percent(share: f64) -> f64 {
+    (share * 1e3).round() / 10.0
+}
+
+/// How many questions were missed, of those that were counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MissedQuestions {
+    /// Questions whose items were all searched afterwards or beside it, played again.
+    pub questions: u32,
+    /// Those in which another item was cheaper by more than 1 %.
+    pub missed: u32,
+}
+
+impl MissedQuestions {
+    /// Whether a risk is the share of these.
+    fn is_share(self, risk: f64) -> bool {
+        let share = f64::from(self.missed) / f64::from(self.questions.max(1));
+        (risk - share).abs() < 1e-4
     }
 }
 
@@ -531,34 +460,27 @@ pub struct FoundBest {
 string_enum! {
     /// Why a strategy decided as it did.
     pub enum DecisionReason {
-        /// Search every n-th date.
-        FirstPhase = "first_phase",
-        /// Search the dates around the cheapest.
-        SecondPhase = "second_phase",
-        /// Search those that are the likeliest to be cheaper.
-        LikeliestCheaper = "likeliest_cheaper",
-        /// Search the cheapest known one of each part of the dates, to see whether prices fall.
-        Sentinels = "sentinels",
+        /// Search again what was the cheapest, until it still is.
+        CheapestAgain = "cheapest_again",
         /// Search those that were not searched for the longest time.
         LongestUnseen = "longest_unseen",
-        /// Search those that are the likeliest to be below the price.
-        LikeliestBelow = "likeliest_below",
-        /// Search those whose search is worth the most days of a true price.
-        LikeliestChanged = "likeliest_changed",
-        /// Spend the rest of the requests, in the order of the question: a sentinel has fallen by
-        /// 10 % or more.
-        Burst = "burst",
+        /// Search every fourth date where no date near it is known.
+        EveryFourth = "every_fourth",
+        /// Search those with the lowest bounds.
+        LowestBound = "lowest_bound",
+        /// Search on: what was found shows that stored prices say nothing.
+        NothingKnown = "nothing_known",
         /// End: one below the price was found.
         Found = "found",
-        /// End: both phases have ended.
-        PhasesEnded = "phases_ended",
-        /// End: the risk is at most `max_risk`, of a watch at most 1 %.
-        RiskAccepted = "risk_accepted",
+        /// End: no bound is below the best price, or below the asked one.
+        NothingBelow = "nothing_below",
+        /// End: so many searches in a row found nothing better.
+        NothingBetter = "nothing_better",
         /// End: the scan's `max_requests` leaves no further search.
         LimitReached = "limit_reached",
         /// End: every item was searched.
         NothingLeft = "nothing_left",
-        /// End, after a retry: the risk is estimated anew, and nothing more is searched.
+        /// End, after a retry: the risk is stated anew, and nothing more is searched.
         Retried = "retried",
     }
 }
@@ -566,8 +488,8 @@ string_enum! {
 /// A decision of a scan's strategy, stored before its searches begin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
-    "number": 2, "decided_at": "2026-12-01T08:00:04Z", "reason": "likeliest_cheaper", "searches": [41, 47],
-    "risk": 0.212, "best": {"position": 44, "price": 164}, "stored_prices": 90, "searched": 2, "may_search": null
+    "number": 2, "decided_at": "2026-12-01T08:00:04Z", "reason": "lowest_bound", "searches": [41, 47],
+    "risk": null, "best": {"position": 44, "price": 164}, "stored_prices": 90, "searched": 2, "may_search": null
 })))]
 pub struct StrategyDecision {
     /// From 1.
@@ -578,7 +500,7 @@ pub struct StrategyDecision {
     pub reason: DecisionReason,
     /// The positions of the items to search, the most promising first; empty: the end.
     pub searches: Vec<u32>,
-    /// The estimated risk before these searches; null if it cannot be estimated.
+    /// Of an end: how often such an answer is wrong; null if that was not counted.
     #[schema(minimum = 0, maximum = 1)]
     pub risk: Option<f64>,
     /// The cheapest so far.

@@ -80,12 +80,11 @@ fn each_scan_field_is_validated() {
         FieldCase(
             "strategy",
             json!([
-                {"coarse_step": 2, "refine": 1}, {"coarse_step": 90, "refine": 90},
                 {"find": "cheapest"}, {"find": "cheapest", "max_risk": 0.999}, {"find": "below", "below": 99.5},
-                {"watch": "cheapest"}, {"watch": "every_date"}, {"watch": "below", "below": 99.5}
+                {"watch": "cheapest"}, {"watch": "below", "below": 99.5}
             ]),
             json!([[], 3, "x", true]),
-            "an object with the fields `coarse_step`, `refine`, or an object with the fields `find`, `below`, `max_risk`, or an object with the fields `watch`, `below`",
+            "an object with the fields `find`, `below`, `max_risk`, or an object with the fields `watch`, `below`",
         ),
         FieldCase(
             "max_age_seconds",

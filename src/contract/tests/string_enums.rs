@@ -8,7 +8,7 @@ use crate::contract::primitives::SortType;
 use crate::contract::quota::PaceSource;
 use crate::contract::scans::{
     DecisionReason, Expand, FindGoal, ItemSort, ItemState, PauseReason, Priority, RetryStatus,
-    ScanStatus, StrategyPhase, WatchGoal, Weekday,
+    ScanStatus, WatchGoal, Weekday,
 };
 use crate::contract::usage::UsageGroup;
 use crate::contract::verify::{VerifyReason, VerifyScope};
@@ -45,10 +45,9 @@ fn the_words_of_the_wire() {
             "reserve_reached" "key_expired" "upstream_down" "moving";
         ItemState: "pending" "running" "done" "failed" "cancelled" "skipped";
         FindGoal: "cheapest" "below";
-        WatchGoal: "cheapest" "below" "every_date";
-        StrategyPhase: "coarse" "refine";
-        DecisionReason: "first_phase" "second_phase" "likeliest_cheaper" "sentinels" "longest_unseen" "likeliest_below" "likeliest_changed" "burst"
-            "found" "phases_ended" "risk_accepted" "limit_reached" "nothing_left" "retried";
+        WatchGoal: "cheapest" "below";
+        DecisionReason: "cheapest_again" "longest_unseen" "every_fourth" "lowest_bound" "nothing_known" "found" "nothing_below"
+            "nothing_better" "limit_reached" "nothing_left" "retried";
         Priority: "interactive" "scheduled";
         ItemSort: "position" "price";
         Expand: "answer";

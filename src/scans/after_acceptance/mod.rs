@@ -16,8 +16,8 @@ use sqlx::PgPool;
 
 use self::store::UnexpandedScan;
 pub(super) use self::store::insert;
-use super::phases;
 use super::plan::{MIN_WATCH_REQUESTS, ScanPlan, plan_blocking};
+use super::question;
 use super::store::{self as scans_store, lock::LockedScan};
 use crate::commands::CommandError;
 use crate::db;
@@ -126,7 +126,7 @@ async fn expand(
                 now,
             )
             .await?;
-            phases::store::set_deferred(&mut lock, next.len() - deferred).await?;
+            question::store::set_deferred(&mut lock, next.len() - deferred).await?;
             store::set_stored(&mut lock, next.end, scan.total).await?;
         }
         // Another version of this program planned it: the remaining items are unknown.
@@ -138,16 +138,8 @@ async fn expand(
     tx.commit().await
 }
 
-/// The positions to store next: all, or up to the next one that the first phase searches.
+/// The positions to store next: all, or the next one alone.
 fn next_positions(plan: &ScanPlan, stored: usize, accepted: bool) -> Range<usize> {
     let all = plan.items.len();
-    let is_searched = |position: &usize| !plan.is_deferred(*position, false);
-    let end = if accepted {
-        all
-    } else {
-        (stored..all)
-            .find(is_searched)
-            .map_or(all, |position| position + 1)
-    };
-    stored..end
+    stored..if accepted { all } else { all.min(stored + 1) }
 }

@@ -32,7 +32,7 @@ pub(crate) struct ScanCells {
     /// When the scan was stored; all its searches came later.
     pub(crate) created_at: Timestamp,
     /// Whether the cell with the lowest price known before the scan was among its searches: of a watch only if it
-    /// had sentinels (scans.md, rule 98).
+    /// searched again what was the cheapest (scans.md, rule 98).
     pub(crate) searched_known_low: bool,
 }
 

@@ -28,7 +28,7 @@ pub(super) async fn definition(
         r#"select s.endpoint as "endpoint: Endpoint", s.request, s.sweep, s.created_at as "created_at: SqlTimestamp",
                   t.watch is null and t.below is null
                       or exists (select from scan_decisions d
-                                 where d.tenant_id = s.tenant_id and d.scan_id = s.scan_id and d.reason = 'sentinels')
+                                 where d.tenant_id = s.tenant_id and d.scan_id = s.scan_id and d.reason = 'cheapest_again')
                       as "searched_known_low!"
            from scans s left join scan_strategies t on t.tenant_id = s.tenant_id and t.scan_id = s.scan_id
            where s.tenant_id = $1 and s.scan_id = $2"#,

@@ -11,13 +11,13 @@
 
 mod axes;
 mod blocking;
-mod strategy;
+mod question;
 #[cfg(test)]
 mod tests;
 
 pub(in crate::scans) use blocking::plan_new_blocking;
 pub(crate) use blocking::{plan_blocking, with_permit};
-pub use strategy::{Asks, PlannedStrategy, QuestionPlan};
+pub use question::{DateLines, QuestionEnd, QuestionPlan};
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -64,38 +64,46 @@ pub struct ScanPlan {
     pub scan_request: ScanRequest,
     /// The searches, each a body that its endpoint accepts, in the order of their positions.
     pub items: Vec<Request>,
-    /// Which of them are searched.
-    pub strategy: Option<PlannedStrategy>,
+    /// Which of them differ in their date alone.
+    pub lines: DateLines,
+    /// What its strategy asks; without one all are searched.
+    pub question: Option<QuestionPlan>,
     /// Its searches go upstream as their caller wrote them (`respond_async`).
     pub verbatim: bool,
 }
 
 impl ScanPlan {
-    /// The fewest and the most items that are searched; they differ with a strategy only.
+    /// The fewest and the most items that are searched; they differ with a question only.
     #[must_use]
     pub fn searches(&self) -> RangeInclusive<usize> {
-        searches(
-            &self.items,
-            self.strategy.as_ref(),
-            self.scan_request.max_requests,
-        )
-    }
-
-    /// Whether the item at a position waits for a decision of the strategy when it is stored.
-    #[must_use]
-    pub(super) fn is_deferred(&self, position: usize, accepted: bool) -> bool {
-        self.strategy
-            .as_ref()
-            .is_some_and(|strategy| strategy.is_deferred(position, accepted))
-    }
-
-    /// What is fixed of a question.
-    #[must_use]
-    pub fn question(&self) -> Option<&QuestionPlan> {
-        match &self.strategy {
-            Some(PlannedStrategy::Question(question)) => Some(question),
-            _ => None,
+        let all = self.items.len();
+        let Some(question) = &self.question else {
+            return all..=all;
+        };
+        let max = self.scan_request.max_requests;
+        let limit = max.map_or(usize::MAX, |max| {
+            usize::try_from(max.get()).unwrap_or(usize::MAX)
+        });
+        let most = all.min(limit);
+        match question.ends {
+            QuestionEnd::Answered { .. } => most.min(2)..=most,
+            QuestionEnd::Spent { .. } => most..=most,
         }
+    }
+
+    /// Whether no two items are the same search.
+    #[must_use]
+    pub(super) fn has_distinct_items(&self) -> bool {
+        let sweep = self.scan_request.sweep.as_ref();
+        let samples = sweep.and_then(|sweep| sweep.samples);
+        samples.is_none_or(|samples| samples.get() <= 1)
+    }
+
+    /// Whether an item waits for a decision when it is stored. The first items of a caller that is
+    /// not accepted yet are searched one by one (docs/decisions/0029).
+    #[must_use]
+    pub(super) fn is_deferred(&self, accepted: bool) -> bool {
+        self.question.is_some() && accepted
     }
 
     /// The rows that each search requests, where the scan sets them.
@@ -105,16 +113,6 @@ impl ScanPlan {
             .then(|| self.scan_request.upstream_limit_or_default().get())
             .and_then(|limit| i32::try_from(limit).ok())
     }
-}
-
-fn searches(
-    items: &[Request],
-    strategy: Option<&PlannedStrategy>,
-    max_requests: Option<MaxRequests>,
-) -> RangeInclusive<usize> {
-    strategy.map_or(items.len()..=items.len(), |strategy| {
-        strategy.searches(items.len(), max_requests)
-    })
 }
 
 /// Reads a scan's body and plans it. `today` is [`earliest_today`].
@@ -135,7 +133,10 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Validati
         .and_then(|value| ScanEndpoint::read(value).ok());
     // The readable parts are checked even if others are not, so that all faults are reported at
     // once.
-    let (items, strategy) = match (endpoint, body.get("request")) {
+    let max_requests = scan_request
+        .as_ref()
+        .and_then(|request| request.max_requests);
+    let planned = match (endpoint, body.get("request")) {
         (Some(endpoint), Some(Value::Object(request))) => {
             let (sweep, unreadable) = readable_sweep(endpoint.get(), request, body.get("sweep"));
             let context = SweepContext {
@@ -144,41 +145,20 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Validati
                 sweep: &sweep,
                 today,
             };
-            items(&context, unreadable, body.get("strategy"), &mut faults)
+            let strategy = (body.get("strategy"), max_requests);
+            items(&context, unreadable, strategy, &mut faults)
         }
-        _ => (Vec::new(), None),
+        _ => PlannedItems::default(),
     };
-    let is_question = matches!(strategy, Some(PlannedStrategy::Question(_)));
-    let searches = *searches(&items, strategy.as_ref(), None).end();
-    if let Some(max) = scan_request
-        .as_ref()
-        .filter(|request| request.max_age_seconds.is_none() && !is_question)
-        .and_then(|request| request.max_requests)
-        && usize::try_from(max.get()).is_ok_and(|max| max < searches)
-    {
-        let (items, others) = if strategy.is_some() {
-            ("the items that both phases may search", "")
-        } else {
-            (
-                "the number of items",
-                ", or add a `strategy` that searches fewer",
-            )
-        };
-        faults.push(ValidationError::new(
-            "max_requests",
-            &max.to_value(),
-            format!(
-                "at least {items}, {searches}: one request each; leave it out for no limit{others}"
-            ),
-        ));
-    }
+    refuse_small_limit(scan_request.as_ref(), planned.items.len(), &mut faults);
     refuse_age_of_samples(scan_request.as_ref(), &mut faults);
     refuse_small_watch(scan_request.as_ref(), &mut faults);
     faults.ok_if_empty(|| {
         Some(ScanPlan {
             scan_request: scan_request?,
-            items,
-            strategy,
+            items: planned.items,
+            lines: planned.lines,
+            question: planned.question,
             verbatim: false,
         })
     })
@@ -204,6 +184,32 @@ pub(crate) fn count_items(body: &Map<String, Value>, today: Date) -> usize {
     let axes = axes::axes(&context, unreadable, &mut ValidationErrors::default());
     let total = axes.combinations().saturating_mul(context.samples());
     if total > MAX_ITEMS { 1 } else { total }
+}
+
+/// A limit that every search of a scan would exceed is a mistake. With a strategy or an age fewer are
+/// searched.
+fn refuse_small_limit(
+    scan_request: Option<&ScanRequest>,
+    items: usize,
+    faults: &mut ValidationErrors,
+) {
+    let searches_all =
+        |request: &&ScanRequest| request.max_age_seconds.is_none() && request.strategy.is_none();
+    let max = scan_request
+        .filter(searches_all)
+        .and_then(|request| request.max_requests);
+    if let Some(max) = max
+        && usize::try_from(max.get()).is_ok_and(|max| max < items)
+    {
+        let expected = format!(
+            "at least the number of items, {items}: one request each; leave it out for no limit, or add a `strategy` that searches fewer"
+        );
+        faults.push(ValidationError::new(
+            "max_requests",
+            &max.to_value(),
+            expected,
+        ));
+    }
 }
 
 /// A watch is a budget: one request to explore, and one that verifies, at least.
@@ -316,21 +322,44 @@ pub fn plan_new(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Vali
     faults.ok_if_empty(|| planned)
 }
 
+/// What a sweep gives.
+struct PlannedItems {
+    items: Vec<Request>,
+    lines: DateLines,
+    question: Option<QuestionPlan>,
+}
+
+impl Default for PlannedItems {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            lines: DateLines::ALONE,
+            question: None,
+        }
+    }
+}
+
 fn items(
     context: &SweepContext<'_>,
     unreadable: HashSet<String>,
-    strategy: Option<&Value>,
+    (strategy, max_requests): (Option<&Value>, Option<MaxRequests>),
     faults: &mut ValidationErrors,
-) -> (Vec<Request>, Option<PlannedStrategy>) {
+) -> PlannedItems {
     let mut wrong = ValidationErrors::default();
     let axes = axes::axes(context, unreadable, &mut wrong);
     refuse_past_dates(context, &mut wrong);
     let items = combine(context, &axes, &mut wrong);
-    let strategy = strategy
+    let question = strategy
         .filter(|strategy| !strategy.is_null())
-        .and_then(|given| strategy::planned(context, given, &axes, &items, &mut wrong));
+        .and_then(|given| {
+            question::planned(context, given, max_requests, &axes, &items, &mut wrong)
+        });
     faults.merge(wrong);
-    (items, strategy)
+    PlannedItems {
+        items,
+        lines: DateLines::of(&axes, context),
+        question,
+    }
 }
 
 /// Refuses dates of `request` that have passed everywhere.

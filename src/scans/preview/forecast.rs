@@ -7,10 +7,10 @@ use jiff::civil::Date;
 use sqlx::PgConnection;
 
 use crate::ids::TenantId;
-use crate::planner::{ChangeRates, PlannerDecision, SearchView, play};
-use crate::scans::phases::store::KnownSearches;
-use crate::scans::phases::{self, Asked, Earlier, Question};
-use crate::scans::plan::ScanPlan;
+use crate::planner::{Misses, SearchView, play};
+use crate::scans::plan::{QuestionEnd, ScanPlan};
+use crate::scans::question::store::KnownSearches;
+use crate::scans::question::{self, Earlier};
 use crate::scans::searches::Searches;
 
 /// The requests of a question, without second tries.
@@ -26,17 +26,17 @@ pub(super) struct QuestionForecast {
 #[derive(Debug, Default)]
 pub(super) struct StoredPrices {
     earlier: Earlier,
-    rates: ChangeRates,
+    misses: Misses,
 }
 
-/// The stored answers to the searches of a question, and how often they change.
+/// The stored answers to the searches of a question, and how often such questions were missed.
 pub(super) async fn stored_prices(
     conn: &mut PgConnection,
     tenant: TenantId,
     plan: &ScanPlan,
     now: Timestamp,
 ) -> sqlx::Result<StoredPrices> {
-    let Some(question) = Question::of(plan) else {
+    let Some(question) = &plan.question else {
         return Ok(StoredPrices::default());
     };
     let (positions, searches) = Searches::of(plan.items.iter().enumerate());
@@ -46,11 +46,11 @@ pub(super) async fn stored_prices(
         except: None,
     };
     let is_watch = question.is_watch();
-    let earlier = phases::store::find_earlier(conn, tenant, &known, is_watch, now).await?;
-    let rates = phases::store::find_rates(conn, tenant, &searches, now)
-        .await?
-        .rates;
-    Ok(StoredPrices { earlier, rates })
+    let api = plan.scan_request.endpoint.get().api();
+    Ok(StoredPrices {
+        earlier: question::store::find_earlier(conn, tenant, &known, is_watch, now).await?,
+        misses: question::store::misses(conn, tenant, api).await?,
+    })
 }
 
 /// Makes the first decision of the question, and plays it with the stored prices. The positions in
@@ -61,24 +61,21 @@ pub(super) fn forecast(
     free: &BTreeSet<usize>,
     now: Timestamp,
 ) -> Option<QuestionForecast> {
-    let question = Question::of(plan)?;
-    let otherwise = plan.question()?.otherwise;
+    let question = plan.question.as_ref()?;
     let max = plan.scan_request.max_requests;
     let limit = max.map(|max| usize::try_from(max.get()).unwrap_or(usize::MAX));
-    let asked = Asked {
-        // What is free does not count.
-        may_search: limit.map(|limit| limit.saturating_add(free.len())),
-        now,
-    };
-    let planner = question.planner(otherwise, &stored.rates, asked);
+    // What is free does not count.
+    let may_search = limit.map(|limit| limit.saturating_add(free.len()));
     let dates = plan
         .items
         .iter()
         .map(|item| item.first_date().unwrap_or(Date::MAX));
-    let mut candidates = phases::candidates(dates, &stored.earlier, now);
+    let mut candidates = question::candidates_before(dates, plan.lines, &stored.earlier, now);
     let view = SearchView {
         candidates: &candidates,
     };
+    let choice = question.choose(&stored.misses, &view);
+    let search = question::bound_search(question, choice, candidates.len(), may_search);
     let billed = |positions: &[usize]| {
         let billed = positions
             .iter()
@@ -86,21 +83,29 @@ pub(super) fn forecast(
             .count();
         u64::try_from(billed.min(limit.unwrap_or(usize::MAX))).unwrap_or(u64::MAX)
     };
-    let least = match planner.decide(&view) {
-        PlannerDecision::Search(first) => billed(&first),
-        PlannerDecision::Stop(_) => 0,
-    };
+    let least = billed(&search.explain(&view).search);
     let prices: Vec<_> = candidates
         .iter()
         .map(|candidate| candidate.stored.map(|stored| stored.price))
         .collect();
     let is_known =
         prices.iter().all(Option::is_some) && prices.iter().flatten().any(Option::is_some);
-    let expected = is_known.then(|| {
-        let played = play(planner.as_ref(), &mut candidates, |position| {
-            prices[position].flatten()
-        });
-        billed(&played.searched)
-    });
-    Some(QuestionForecast { least, expected })
+    let mut played = || {
+        let price = |position: usize| prices[position].flatten();
+        billed(&play(&search, &mut candidates, price).searched)
+    };
+    Some(match question.ends {
+        // It spends what it may, whatever is found.
+        QuestionEnd::Spent { .. } => {
+            let all = played();
+            QuestionForecast {
+                least: all,
+                expected: Some(all),
+            }
+        }
+        QuestionEnd::Answered { .. } => QuestionForecast {
+            least,
+            expected: is_known.then(played),
+        },
+    })
 }

@@ -114,7 +114,7 @@ async fn forecast_blocking(
     reused: Option<&BTreeSet<usize>>,
     now: Timestamp,
 ) -> Result<(ScanPlan, Option<QuestionForecast>), CommandError> {
-    if plan.question().is_none() {
+    if plan.question.is_none() {
         return Ok((plan, None));
     }
     let free = reused.cloned().unwrap_or_default();
@@ -188,7 +188,7 @@ pub(crate) fn requests_with(plan: &ScanPlan, again: u32) -> RequestRange {
 
 /// The billed requests of a plan of which `free` searches cost none.
 fn requests_without(plan: &ScanPlan, free: u32) -> RequestRange {
-    // Two phases may search fewer items than there are.
+    // A question may search fewer items than there are.
     let least = u64::try_from(*plan.searches().start()).unwrap_or(u64::MAX);
     RequestRange {
         least: least.saturating_sub(free.into()),

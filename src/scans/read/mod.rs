@@ -20,7 +20,7 @@ pub use self::verdicts::{FoundPrice, judge_items, judge_prices};
 
 use self::rows::ItemWithAnswer;
 use self::store::export as export_store;
-use super::phases;
+use super::question;
 use crate::contract::scans::{
     Attempt, AttemptPage, DecisionPage, DecisionsQuery, Expand, Item, ItemPage, ItemSort,
     ItemsQuery, Scan, ScanPage, ScansQuery,
@@ -338,7 +338,8 @@ pub async fn decisions(
     if store::items_form(pool, tenant, id).await?.is_none() {
         return Ok(None);
     }
-    let mut data = phases::store::decisions(pool, tenant, id, after, limit_plus_one(limit)).await?;
+    let mut data =
+        question::store::decisions(pool, tenant, id, after, limit_plus_one(limit)).await?;
     let next_cursor = paging::truncate_page(&mut data, limit)
         .map(|last| paging::encode_cursor(DECISIONS, [last.number.to_string()]));
     Ok(Some(DecisionPage { data, next_cursor }))

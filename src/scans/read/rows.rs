@@ -15,13 +15,13 @@ use uuid::Uuid;
 
 use crate::contract::scans::{
     Attempt, AvoidedRequests, BestPrice, ConfirmedPrice, DecisionReason, FindGoal, FindProgress,
-    FoundBest, Item, ItemCounts, KeyCustody, PauseReason, PriceLimit, RequestCounts, Scan,
-    ScanStatus, StrategyPhase, StrategyProgress, TwoPhaseProgress, WatchGoal, WatchProgress,
+    FoundBest, Item, ItemCounts, KeyCustody, MissedQuestions, PauseReason, PriceLimit,
+    RequestCounts, Scan, ScanStatus, StrategyProgress, WatchGoal, WatchProgress,
 };
 use crate::contract::{Endpoint, RawJson, SearchStatus};
 use crate::ids::MonitorId;
 use crate::scans::item_state::StoredItemState;
-use crate::scans::phases::store::rounded;
+use crate::scans::question::store::rounded;
 use crate::scans::seconds_at;
 
 /// The largest answer after decompression (security.md, rule 19); what is stored was smaller.
@@ -65,17 +65,15 @@ pub(super) struct ScanRow {
 /// The columns of `scan_strategies` that the API shows; `skipped` is null until the last decision.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct StrategyRow {
-    coarse_step: u16,
-    refine: u16,
     skipped: Option<u32>,
-    /// The columns of a question; absent from two phases.
     find: Option<FindGoal>,
     max_risk: Option<f64>,
     watch: Option<WatchGoal>,
     below: Option<PriceLimit>,
-    currency: Option<String>,
+    currency: String,
     known: Option<u32>,
-    pairs: Option<u32>,
+    counted_questions: Option<u32>,
+    counted_missed: Option<u32>,
     decisions: u32,
     risk: Option<f64>,
     ended_by: Option<DecisionReason>,
@@ -184,10 +182,6 @@ impl From<ScanRow> for Scan {
         let strategy = row
             .strategy
             .map(|strategy| strategy_progress(strategy.0, &items, taken));
-        let is_question = matches!(
-            strategy,
-            Some(StrategyProgress::Find(_) | StrategyProgress::Watch(_))
-        );
         Self {
             id: row.scan_id.into(),
             endpoint: row.endpoint,
@@ -202,10 +196,12 @@ impl From<ScanRow> for Scan {
                 planned: items.total,
                 spent: count(row.requests_spent),
                 max: row.max_requests.map(count),
-                avoided: (row.max_age_seconds.is_some() || is_question).then(|| AvoidedRequests {
-                    reused: count(row.reused),
-                    joined: count(row.joined),
-                    not_needed: strategy.as_ref().map_or(0, StrategyProgress::not_searched),
+                avoided: (row.max_age_seconds.is_some() || strategy.is_some()).then(|| {
+                    AvoidedRequests {
+                        reused: count(row.reused),
+                        joined: count(row.joined),
+                        not_needed: strategy.as_ref().map_or(0, StrategyProgress::not_searched),
+                    }
                 }),
             },
             max_age_seconds: row.max_age_seconds.map(count),
@@ -248,23 +244,21 @@ fn strategy_progress(row: StrategyRow, items: &ItemCounts, taken: u32) -> Strate
     let skipped = row.skipped.unwrap_or_default();
     let ended = items.ok + items.empty + items.partial + items.degraded + items.failed;
     let searched = ended.saturating_sub(taken);
-    let found = row
-        .best
-        .zip(row.currency)
-        .map(|(best, currency)| FoundBest {
-            item: best.item.into(),
-            date: best.date,
-            price: best.price.normalize(),
-            currency,
-        });
+    let currency = row.currency;
+    let found = row.best.map(|best| FoundBest {
+        item: best.item.into(),
+        date: best.date,
+        price: best.price.normalize(),
+        currency,
+    });
+    let risk = row.risk.map(rounded);
     if let Some(watch) = row.watch {
         return StrategyProgress::Watch(WatchProgress {
             watch,
             below: row.below,
             best: found,
-            risk_of_miss: row.risk.map(rounded),
+            risk_of_miss: risk,
             stored_prices: row.known,
-            counted_changes: row.pairs,
             searched,
             reused: taken,
             unsearched: skipped,
@@ -272,39 +266,26 @@ fn strategy_progress(row: StrategyRow, items: &ItemCounts, taken: u32) -> Strate
             ended_by: row.ended_by,
         });
     }
-    if let Some(find) = row.find {
-        let risk = row.risk.map(rounded);
-        let (risk_of_cheaper, risk_of_miss) = match find {
-            FindGoal::Cheapest => (risk, None),
-            FindGoal::Below => (None, risk),
-        };
-        return StrategyProgress::Find(FindProgress {
-            find,
-            below: row.below,
-            max_risk: row.max_risk.unwrap_or_default(),
-            best: found,
-            risk_of_cheaper,
-            risk_of_miss,
-            stored_prices: row.known,
-            counted_changes: row.pairs,
-            searched,
-            reused: taken,
-            unsearched: skipped,
-            decisions: row.decisions,
-            ended_by: row.ended_by,
-        });
-    }
-    StrategyProgress::TwoPhase(TwoPhaseProgress {
-        coarse_step: row.coarse_step,
-        refine: row.refine,
-        phase: if row.skipped.is_some() {
-            StrategyPhase::Refine
-        } else {
-            StrategyPhase::Coarse
-        },
-        searched: ended,
-        not_searched: skipped,
-        requests_saved: skipped,
+    let find = row.find.unwrap_or(FindGoal::Cheapest);
+    let (risk_of_cheaper, risk_of_miss) = match find {
+        FindGoal::Cheapest => (risk, None),
+        FindGoal::Below => (None, risk),
+    };
+    let counted = row.counted_questions.zip(row.counted_missed);
+    StrategyProgress::Find(FindProgress {
+        find,
+        below: row.below,
+        max_risk: row.max_risk.unwrap_or_default(),
+        best: found,
+        risk_of_cheaper,
+        risk_of_miss,
+        counted: counted.map(|(questions, missed)| MissedQuestions { questions, missed }),
+        stored_prices: row.known,
+        searched,
+        reused: taken,
+        unsearched: skipped,
+        decisions: row.decisions,
+        ended_by: row.ended_by,
     })
 }
 

@@ -10,7 +10,7 @@ mod store;
 use serde_json::Map;
 use sqlx::{PgConnection, PgPool};
 
-use super::plan::ScanPlan;
+use super::plan::{DateLines, ScanPlan};
 use super::submit::store_plan;
 use crate::commands::{
     CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
@@ -67,7 +67,8 @@ pub(super) fn plan(request: &Request) -> Result<ScanPlan, ValidationErrors> {
     Ok(ScanPlan {
         scan_request: scan_request(endpoint, request.to_body()),
         items: vec![request.clone()],
-        strategy: None,
+        lines: DateLines::ALONE,
+        question: None,
         verbatim: true,
     })
 }

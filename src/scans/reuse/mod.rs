@@ -44,12 +44,7 @@ pub(super) async fn reusable_positions(
     let Some(max_age) = plan.scan_request.max_age_seconds else {
         return Ok(None);
     };
-    // The second phase decides only later which of its items are searched.
-    let searched =
-        plan.items.iter().enumerate().filter(|(position, _)| {
-            plan.question().is_some() || !plan.is_deferred(*position, true)
-        });
-    let (positions, searches) = Searches::of(searched);
+    let (positions, searches) = Searches::of(plan.items.iter().enumerate());
     let found = store::find_reusable(conn, tenant, plan, max_age, &searches, now).await?;
     let position = |nth: i64| positions.get(usize::try_from(nth - 1).ok()?).copied();
     Ok(Some(found.into_iter().filter_map(position).collect()))

@@ -20,11 +20,10 @@ pub(super) const REPEATS: [(&str, &str); 6] = [
 ];
 
 /// What each run looks at: everything, or where the answer to a question may have changed.
-const WATCHES: [(&str, &str); 4] = [
+const WATCHES: [(&str, &str); 3] = [
     ("", "searches everything"),
     ("cheapest", "watches the cheapest"),
     ("below", "watches for an amount"),
-    ("every_date", "watches every date"),
 ];
 
 /// The step that also replays the rules on the past, and the section with its outcome.

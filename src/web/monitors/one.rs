@@ -11,7 +11,7 @@ use maud::{Markup, html};
 
 use super::{RUNS, forecast, implausible_note, price_line, rules, slots, state, webhook, words};
 use crate::contract::monitors::{AlertsQuery, Monitor, MonitorStatus, SlotPage, SlotsQuery};
-use crate::contract::scans::{StrategyProgress, WatchGoal, WatchProgress};
+use crate::contract::scans::{StrategyProgress, WatchProgress};
 use crate::contract::webhooks::{DeliveriesQuery, Delivery};
 use crate::http::AppState;
 use crate::ids::{MonitorId, TenantId};
@@ -317,13 +317,9 @@ fn stats(monitor: &Monitor, runs: &[RunPrice], watch: Option<&WatchProgress>) ->
 /// What the last run of a watch declares about what it did not search.
 fn watch_stat(watch: &WatchProgress) -> Markup {
     let all = watch.searched + watch.reused + watch.unsearched;
-    let label = match watch.watch {
-        WatchGoal::EveryDate => "Changed unseen, estimated",
-        WatchGoal::Cheapest | WatchGoal::Below => "Estimated risk of a miss",
-    };
     html! {
         div class="stat" {
-            div class="label" { (label) }
+            div class="label" { "Risk of a miss" }
             div class="value" {
                 @match watch.risk_of_miss {
                     Some(risk) => { ((risk * 1e3).round() / 10.0) " %" }

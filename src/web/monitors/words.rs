@@ -79,7 +79,6 @@ fn watch(scan: &Map<String, Value>) -> Option<String> {
     let strategy = scan.get("strategy")?;
     let question = match strategy.get("watch")?.as_str()? {
         "below" => format!("watches for a price below {}", strategy.get("below")?),
-        "every_date" => "watches what each costs".to_owned(),
         goal => format!("watches the {goal}"),
     };
     let most = scan.get("max_requests")?;

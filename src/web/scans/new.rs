@@ -222,7 +222,7 @@ fn form(
 
 fn options(fields: &FormFields) -> Markup {
     html! {
-        details class="fold" open[["label", "tags", "max_requests", "max_age_seconds", "coarse_step", "max_risk", "below"].iter().any(|name| fields.text(name).is_some())] {
+        details class="fold" open[["label", "tags", "max_requests", "max_age_seconds", "max_risk", "below"].iter().any(|name| fields.text(name).is_some())] {
             summary { "Name, limit and strategy" }
             div class="fields" {
                 (plain_field("label", "Label", "", fields, "a name for lists"))
@@ -239,8 +239,6 @@ fn options(fields: &FormFields) -> Markup {
                 }
                 (risks(fields))
                 (plain_field("below", "Only until one is below", "", fields, "a price; the search ends with the first one below it"))
-                (plain_field("coarse_step", "First every n-th date", "", fields, "searches fewer dates; empty: all of them"))
-                (plain_field("refine", "then around the cheapest", "2", fields, "only with every n-th date"))
             }
         }
     }
@@ -250,7 +248,7 @@ fn options(fields: &FormFields) -> Markup {
 fn risks(fields: &FormFields) -> Markup {
     let texts = [
         "Find only the cheapest",
-        "starts from the prices that you have; an estimate",
+        "starts from the prices that you have; counted on such questions",
     ];
     let known = [
         ("", "search all"),

@@ -220,11 +220,6 @@ fn add_options(fields: &FormFields, body: &mut Map<String, Value>) {
         );
     }
     let mut strategy = Map::new();
-    if let Some(step) = fields.text("coarse_step") {
-        let refine = fields.text("refine").unwrap_or("2");
-        strategy.insert("coarse_step".to_owned(), number(step));
-        strategy.insert("refine".to_owned(), number(refine));
-    }
     let (risk, below) = (fields.text("max_risk"), fields.text("below"));
     if risk.is_some() || below.is_some() {
         let find = below.map_or("cheapest", |_| "below");
@@ -279,10 +274,6 @@ pub(super) fn fields_of(scan: &Scan) -> FormFields {
         add("max_age_seconds".to_owned(), age.to_string());
     }
     match &scan.strategy {
-        Some(StrategyProgress::TwoPhase(phases)) => {
-            add("coarse_step".to_owned(), phases.coarse_step.to_string());
-            add("refine".to_owned(), phases.refine.to_string());
-        }
         Some(StrategyProgress::Find(find)) => {
             add("max_risk".to_owned(), find.max_risk.to_string());
             if let Some(below) = &find.below {

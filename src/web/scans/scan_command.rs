@@ -69,8 +69,6 @@ fn options(body: &Map<String, Value>, words: &mut Vec<String>) {
         ("--max-requests", text("max_requests")),
         ("--max-age", text("max_age_seconds").map(|age| age + "s")),
         ("--attempts", number("retry", "max_attempts")),
-        ("--coarse-step", number("strategy", "coarse_step")),
-        ("--refine", number("strategy", "refine")),
         (
             "--find",
             body.get("strategy")

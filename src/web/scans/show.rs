@@ -290,12 +290,6 @@ fn time_figure(scan: &Scan) -> Markup {
 /// What a strategy has searched, and what it says.
 fn strategy_progress(strategy: &StrategyProgress) -> Markup {
     match strategy {
-        StrategyProgress::TwoPhase(phases) => html! {
-            p class="hint" {
-                "In two phases: every " (phases.coarse_step) ". date, then around the " (phases.refine) " cheapest. "
-                (parts::counted(phases.requests_saved.into(), "request")) " saved."
-            }
-        },
         StrategyProgress::Find(find) => html! {
             p class="hint" {
                 @match &find.below {
