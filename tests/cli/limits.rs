@@ -15,7 +15,7 @@ async fn settings_stay_unless_they_are_named() {
     assert!(shown.contains("search everything"), "{shown}");
     let set = client.out(&["settings", "set", "--max-age", "6h"]);
     assert!(
-        set.contains("at most 6 h old") && set.contains("only with `Cache-Control: max-age`"),
+        set.contains("at most 6 h old") && set.contains("only with `--max-age`"),
         "{set}"
     );
     let set = ["settings", "set", "--record-searches", "true", "--json"];
