@@ -31,8 +31,8 @@ const REFUSED_OF_NETWORK: BucketSize = BucketSize {
 /// Submissions of callers that are not accepted yet, from one client network: in each minute, the
 /// first one too, at most half of the callers that may be new within it (`tenants::acceptance`).
 const ORDERS_OF_NETWORK: BucketSize = BucketSize {
-    per_second: 25.0 / 60.0,
-    burst: 25.0,
+    per_second: 10.0 / 60.0,
+    burst: 40.0,
 };
 /// The maximum number of keys remembered as accepted, and as refused.
 const MAX_REMEMBERED: usize = 1 << 16;
