@@ -67,8 +67,9 @@ async fn call_positions_of_the_small_scan(key: &str) -> Vec<usize> {
         .wait_for("the five items were searched", all_five)
         .await;
     let calls = service.upstream.calls();
-    service.command(&big, "cancel", &json!({})).await;
+    // Beside the worker a cancel of ten thousand items waits for its locks, on a busy machine too long.
     worker.stop().await;
+    service.command(&big, "cancel", &json!({})).await;
     println!("{}", service.check_ledger().await);
     assert_eq!(
         calls
