@@ -94,7 +94,7 @@ impl Days {
             service
         };
         self.fixture.wait_until_ended(scan).await;
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             // It stops in order, and counts what it has answered.
             self.search(&service).await;
         }

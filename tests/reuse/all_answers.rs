@@ -134,25 +134,32 @@ async fn a_single_search_answers_with_what_a_scan_has_bought() {
 /// answer before it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_empty_answer_without_its_body_hides_no_whole_one() {
-    let service = TestService::start().await;
-    let body = single(1, &json!({"strict": true, "limit": 50}));
-    service.upstream.replies([
-        Reply::json(json!([fare(120, &json!({}))])),
-        Reply::json(json!([])).header("x-search-status", "empty"),
-    ]);
-    assert_eq!(search(&service, FLIGHTS, &body, Some(3600)).await, 1);
-    let worker = service.start_worker(1);
-    assert_eq!(spent_by(&service, &fares(1)).await, 1);
-    let of_empty = "delete from answers a using scan_items i where i.item_id = a.item_id and i.search_status = 'empty'";
-    execute!(service.pool(), of_empty);
-    assert_eq!(search(&service, FLIGHTS, &body, Some(3600)).await, 0);
-    let scan = run(&service, &reusing(1)).await;
-    worker.stop().await;
-    assert_eq!(
-        (&scan["requests"]["spent"], &scan["items"]["empty"]),
-        (&json!(0), &json!(1)),
-        "{scan:#}"
-    );
+    for bought_by_scan in [true, false] {
+        let service = TestService::start().await;
+        let body = single(1, &json!({"strict": true, "limit": 50}));
+        service.upstream.replies([
+            Reply::json(json!([fare(120, &json!({}))])),
+            Reply::json(json!([])).header("x-search-status", "empty"),
+        ]);
+        assert_eq!(search(&service, FLIGHTS, &body, Some(3600)).await, 1);
+        let worker = service.start_worker(1);
+        let spent = if bought_by_scan {
+            spent_by(&service, &fares(1)).await
+        } else {
+            search(&service, FLIGHTS, &body, Some(0)).await
+        };
+        assert_eq!(spent, 1);
+        let of_empty = "delete from answers a using scan_items i where i.item_id = a.item_id and i.search_status = 'empty'";
+        execute!(service.pool(), of_empty);
+        assert_eq!(search(&service, FLIGHTS, &body, Some(3600)).await, 0);
+        let scan = run(&service, &reusing(1)).await;
+        worker.stop().await;
+        assert_eq!(
+            (&scan["requests"]["spent"], &scan["items"]["empty"]),
+            (&json!(0), &json!(1)),
+            "{scan:#}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -120,6 +120,15 @@ fn an_unknown_use_or_period_has_no_forecast() {
     assert_eq!(forecast.ends_on, Some(TODAY));
 }
 
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "few requests; a negative number is none"
+)]
+fn whole(number: f64) -> u32 {
+    number.max(0.0) as u32
+}
+
 /// The use of one day in a scripted month.
 struct Script {
     rng: u64,
@@ -154,11 +163,11 @@ impl Script {
         };
         script.noise = 0.05 + 0.2 * script.random();
         script.single = (20.0 + 80.0 * script.random(), script.random());
-        for _ in 0..2 + (5.0 * script.random()).floor() as u8 {
+        for _ in 0..2 + whole(5.0 * script.random()) {
             let first = if script.random() < 0.5 {
                 begin
             } else {
-                today - (2 + (26.0 * script.random()).floor() as i32).days()
+                today - (2 + i64::from(whole(26.0 * script.random()))).days()
             };
             let weekdays = if script.random() < 0.7 {
                 [true; 7]
@@ -187,7 +196,7 @@ impl Script {
         }
         let noisy = |(source, requests): (UseSource, f64)| {
             let billed = requests * (1.0 + self.noise * self.normal());
-            used(source, day, billed.max(0.0).round() as u64)
+            used(source, day, whole(billed.round()).into())
         };
         expected.into_iter().map(noisy).collect()
     }
