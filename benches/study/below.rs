@@ -54,7 +54,7 @@ pub fn run(families: &[StudyFamily], worlds: &Worlds) -> Vec<BelowRow> {
     for family in families {
         let play = |world: &World| {
             let asked = questions(world, worlds.starts);
-            let answers = asked.iter().flat_map(|question| answers(question));
+            let answers = asked.iter().flat_map(answers);
             answers.collect()
         };
         let answers: Vec<Answer> = in_parallel(&family.worlds(worlds), play);
