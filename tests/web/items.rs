@@ -98,7 +98,7 @@ async fn the_tab_of_all_searches_counts_those_that_were_left_out() {
         Reply::json(json!([fare(150 + day * 37 % 60, &call.body)]))
     });
     let worker = service.start_worker(8);
-    let body = fares_with(60, &json!({"strategy": {"find": "cheapest"}}));
+    let body = fares_with(50, &json!({"strategy": {"find": "cheapest"}}));
     let id = service.submit(&body).await;
     let scan = service.wait_until_ended(&id).await;
     worker.stop().await;
@@ -107,7 +107,7 @@ async fn the_tab_of_all_searches_counts_those_that_were_left_out() {
     let browser = Browser::sign_in(&service, key()).await;
     let page = browser.page(&format!("/scans/{id}")).await;
     let tab = |name: &str, count: u64| format!("{name} <span class=\"muted\">{count}</span>");
-    assert!(page.contains(&tab("All", 60)), "{page}");
+    assert!(page.contains(&tab("All", 50)), "{page}");
     assert!(page.contains(&tab("left out", left_out)), "{page}");
     let page = browser.page(&format!("/scans/{id}?state=skipped")).await;
     let rows = page.split("id=\"items\"").nth(1).unwrap();
