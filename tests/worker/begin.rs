@@ -265,7 +265,8 @@ async fn calls_of_a_lost_decision_are_not_repeated() {
          delete from scan_decisions;
          update scan_items set calls = 0, counted_calls = 0, requests_spent = 0, attempt = 0, worker_id = null,
                                state = 'deferred';
-         update scan_strategies set deferred = 31, decisions = 0, known = null, rates = null, pairs = null;
+         update scan_strategies set deferred = 31, decisions = 0, known = null, percent_a_day = null, is_patient = null,
+                                     counted_questions = null, counted_missed = null, implausible = '{}';
          update scans set requests_spent = 0, status = 'queued', started_at = null;
          delete from daily_usage"
     );
