@@ -137,10 +137,11 @@ impl Setting {
 }
 
 impl MissCount {
-    /// The share of the questions that were missed.
+    /// The share of the questions that were missed. Never 0: that none was missed so far does not
+    /// prove the rule, so one counts as missed then.
     #[must_use]
     pub fn share(self) -> f64 {
-        f64::from(self.missed) / f64::from(self.questions.max(1))
+        f64::from(self.missed.max(1)) / f64::from(self.questions.max(1))
     }
 
     /// Whether the share would not be above `max_risk` with one more question, missed.

@@ -225,6 +225,18 @@ fn an_implausible_price_is_no_best_price_and_ends_nothing() {
 }
 
 #[test]
+fn a_count_without_a_miss_declares_one() {
+    let share = |missed| {
+        MissCount {
+            questions: 400,
+            missed,
+        }
+        .share()
+    };
+    assert_eq!([0, 1, 8].map(share), [0.0025, 0.0025, 0.02]);
+}
+
+#[test]
 fn the_setting_is_the_cheapest_whose_counted_misses_are_few_enough() {
     let misses = Misses::of_flights([].into());
     let chosen = |known, risk| misses.choose(known, risk).setting;
