@@ -52,3 +52,19 @@ async fn check_sum(service: &TestService, scan: &Value) {
         "{scan:#}"
     );
 }
+
+/// All that was answered is so much older.
+async fn make_answers_older(pool: &sqlx::PgPool, seconds: u32) {
+    for (table, column) in [
+        ("observations", "observed_at"),
+        ("latest_prices", "observed_at"),
+        ("latest_prices", "sampled_at"),
+        ("answers", "observed_at"),
+        ("scan_items", "observed_at"),
+        ("attempts", "ended_at"),
+    ] {
+        let sql =
+            format!("update {table} set {column} = {column} - make_interval(secs => {seconds})");
+        execute!(pool, sqlx::AssertSqlSafe(sql));
+    }
+}

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::all_answers::{FLIGHTS, recorded, search};
-use super::check_sum;
+use super::{check_sum, make_answers_older};
 use crate::faults::{is_soak, seed};
 use crate::support::reply::Reply;
 use crate::support::service::{Rng, TestService, airport_code, day, departing_from, fares, with};
@@ -210,19 +210,7 @@ impl Sequence<'_> {
     }
 
     async fn wait(&mut self) {
-        for (table, column) in [
-            ("observations", "observed_at"),
-            ("latest_prices", "observed_at"),
-            ("latest_prices", "sampled_at"),
-            ("answers", "observed_at"),
-            ("scan_items", "observed_at"),
-            ("attempts", "ended_at"),
-        ] {
-            let sql = format!(
-                "update {table} set {column} = {column} - make_interval(secs => {STEP_SECONDS})"
-            );
-            execute!(self.service.pool(), sqlx::AssertSqlSafe(sql));
-        }
+        make_answers_older(self.service.pool(), STEP_SECONDS).await;
         for answer in &mut self.model.0 {
             answer.age += STEP_SECONDS;
         }

@@ -3,7 +3,7 @@
 use farescan::contract::Endpoint;
 use serde_json::{Value, json};
 
-use super::{reusing, run};
+use super::{make_answers_older, reusing, run};
 use crate::support::app::KEY;
 use crate::support::reply::Reply;
 use crate::support::service::{TestService, day, fares, with};
@@ -70,20 +70,7 @@ async fn a_complete_empty_answer_is_reused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_is_too_old_is_bought_again() {
     let service = searched(complete()).await;
-    for (table, column) in [
-        ("observations", "observed_at"),
-        ("latest_prices", "observed_at"),
-        ("latest_prices", "sampled_at"),
-        ("answers", "observed_at"),
-        ("scan_items", "observed_at"),
-        ("attempts", "ended_at"),
-    ] {
-        let sql = format!("update {table} set {column} = {column} - interval '61 minutes'");
-        sqlx::query(sqlx::AssertSqlSafe(sql))
-            .execute(service.pool())
-            .await
-            .unwrap();
-    }
+    make_answers_older(service.pool(), 61 * 60).await;
     let day = with(reusing(2), &json!({"max_age_seconds": 86400}));
     assert_eq!(reused(&service, &day).await, 2);
     assert_eq!(reused(&service, &reusing(2)).await, 0);
