@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
+use jiff::civil::Date;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
@@ -58,13 +59,16 @@ impl CandidateBounds {
         let mut grid = Vec::new();
         for line in lines(candidates) {
             grid.extend(every_fourth(candidates, &line));
-            for (index, at) in line.iter().enumerate() {
-                let candidate = &candidates[*at];
-                bounds[*at] = match candidate.stored {
+            let known = known_prices(candidates, &line);
+            // Who was answered needs no bound.
+            let is_open = |at: &usize| !candidates[*at].is_answered();
+            for at in line.into_iter().filter(is_open) {
+                let candidate = &candidates[at];
+                bounds[at] = match candidate.stored {
                     Some(stored) => stored
                         .price
                         .and_then(|price| bound(price, stored.age, setting)),
-                    None => Some(nearest(candidates, &line, index) / below),
+                    None => Some(nearest(&known, candidate.date) / below),
                 };
             }
         }
@@ -143,27 +147,26 @@ fn every_fourth(candidates: &[Candidate], line: &Line) -> Vec<usize> {
     indexes.map(|index| line[index]).collect()
 }
 
-/// The lowest price of the nearest candidates of the line that have one; 0 if none has.
-fn nearest(candidates: &[Candidate], line: &Line, index: usize) -> f64 {
-    let price = |at: &usize| candidates[*at].known_plausible();
-    let mut before = line[..index]
-        .iter()
-        .rev()
-        .filter(|at| price(at).is_some())
-        .peekable();
-    let mut after = line[index + 1..]
-        .iter()
-        .filter(|at| price(at).is_some())
-        .peekable();
-    let distance = |at: &usize| {
-        (candidates[*at].date - candidates[line[index]].date)
-            .get_days()
-            .unsigned_abs()
-    };
+/// The prices of a line that are known, with their dates, in the order of the line.
+type KnownPrices = Vec<(Date, Decimal)>;
+
+fn known_prices(candidates: &[Candidate], line: &Line) -> KnownPrices {
+    let known = line.iter().map(|at| &candidates[*at]);
+    known
+        .filter_map(|one| Some((one.date, one.known_plausible()?)))
+        .collect()
+}
+
+/// The lowest price of the nearest dates that have one, for a date without; 0 if none has.
+fn nearest(known: &KnownPrices, date: Date) -> f64 {
+    let distance = |other: &Date| other.duration_since(date).unsigned_abs();
+    let (before, after) = known.split_at(known.partition_point(|(other, _)| *other < date));
+    let mut before = before.iter().rev().peekable();
+    let mut after = after.iter().peekable();
     let mut lowest = None::<Decimal>;
     for _ in 0..NEAREST {
         let is_before = match (before.peek(), after.peek()) {
-            (Some(one), Some(other)) => distance(one) <= distance(other),
+            (Some((one, _)), Some((other, _))) => distance(one) <= distance(other),
             (one, _) => one.is_some(),
         };
         let next = if is_before {
@@ -171,10 +174,10 @@ fn nearest(candidates: &[Candidate], line: &Line, index: usize) -> f64 {
         } else {
             after.next()
         };
-        let Some(found) = next.and_then(price) else {
+        let Some((_, found)) = next else {
             break;
         };
-        lowest = Some(lowest.map_or(found, |lowest| lowest.min(found)));
+        lowest = Some(lowest.map_or(*found, |lowest| lowest.min(*found)));
     }
     lowest.and_then(|lowest| lowest.to_f64()).unwrap_or(0.0)
 }

@@ -1,6 +1,8 @@
 //! A question that was answered by searching everything, played again with each setting: what the
 //! counts of a caller are made of.
 
+use std::collections::BTreeMap;
+
 use rust_decimal::Decimal;
 
 use super::{
@@ -47,12 +49,22 @@ pub fn replay(
         let named = played.best.position.and_then(price);
         named.is_none_or(|named| named > limit)
     };
-    let count = |setting| MissCount {
-        questions: 1,
-        missed: u32::from(missed(setting)),
-    };
+    // Without stored prices settings do not differ by how much those may have fallen.
+    let has_stored = candidates.iter().any(|one| one.stored.is_some());
+    let mut played = BTreeMap::new();
+    let counts = SETTINGS.map(|setting| {
+        let percent_a_day = if has_stored { setting.percent_a_day } else { 0 };
+        let missed = *played
+            .entry((percent_a_day, setting.is_patient))
+            .or_insert_with(|| missed(setting));
+        let count = MissCount {
+            questions: 1,
+            missed: u32::from(missed),
+        };
+        (setting, count)
+    });
     Some(Replayed {
         known: Known::of(&SearchView { candidates }),
-        counts: SETTINGS.map(|setting| (setting, count(setting))).to_vec(),
+        counts: counts.to_vec(),
     })
 }
