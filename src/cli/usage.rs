@@ -50,7 +50,7 @@ pub async fn run(args: UsageArgs) -> Result<(), Failure> {
         check_key_is_known(&session.client).await?;
     }
     let mut table = ListTable::new([
-        Column::text(title(args.by)),
+        Column::text(args.by.title()),
         Column::text("API").rank(1),
         Column::number("Asked").rank(1),
         Column::number("Billed"),
@@ -103,15 +103,6 @@ pub async fn run(args: UsageArgs) -> Result<(), Failure> {
         first.until
     );
     Ok(())
-}
-
-fn title(group: UsageGroup) -> &'static str {
-    match group {
-        UsageGroup::Day => "Day",
-        UsageGroup::Endpoint => "Endpoint",
-        UsageGroup::Scan => "Scan",
-        UsageGroup::Monitor => "Monitor",
-    }
 }
 
 fn cells(key: impl Into<Text>, api: Api, counts: &UsageCounts) -> [Text; 12] {

@@ -33,6 +33,19 @@ string_enum! {
     }
 }
 
+impl UsageGroup {
+    /// The heading of its column in tables that people read.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Day => "Day",
+            Self::Endpoint => "Endpoint",
+            Self::Scan => "Scan",
+            Self::Monitor => "Monitor",
+        }
+    }
+}
+
 request_body! {
     /// The query of `GET /v1/usage`.
     pub struct UsageQuery for "the query of the usage" {

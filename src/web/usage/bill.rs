@@ -169,7 +169,7 @@ fn table(usage: &Usage, base: &str) -> Markup {
                 table class="rows" {
                     thead {
                         tr {
-                            th scope="col" { (usage.group.as_str()) }
+                            th scope="col" { (usage.group.title()) }
                             th scope="col" { "API" }
                             @for name in ["Asked", "Billed", "Reused", "Not needed", "Searches", "ok", "empty", "partial", "degraded", "none"] {
                                 th scope="col" class="num" { (name) }
