@@ -1,5 +1,7 @@
 //! What searches look for in the history.
 
+use std::collections::BTreeSet;
+
 use jiff::civil::Date;
 use jiff_sqlx::ToSqlx as _;
 use serde_json::Value;
@@ -15,6 +17,8 @@ pub(super) struct Searches {
     first_dates: Vec<Date>,
     /// The first date where there is no second.
     last_dates: Vec<Date>,
+    /// All that are asked for.
+    pub(super) currencies: BTreeSet<String>,
 }
 
 impl Searches {
@@ -28,6 +32,7 @@ impl Searches {
             of.push(value);
             searches.bodies.push(Value::Object(request.to_body()));
             searches.series.push(subject.series.key.0.to_vec());
+            searches.currencies.insert(subject.series.currency);
             searches.first_dates.push(subject.first_date);
             searches
                 .last_dates

@@ -13,9 +13,7 @@ use super::store::{self, EndedScan};
 use super::view::{batch, candidates_before};
 use super::{DueScan, Turn};
 use crate::commands::CommandError;
-use crate::contract::Request;
 use crate::db;
-use crate::history::Subject;
 use crate::ids::{ScanId, TenantId};
 use crate::planner::replay;
 use crate::scans::plan::{ScanPlan, plan_blocking, with_permit};
@@ -110,7 +108,7 @@ async fn play_again(
         .iter()
         .map(|item| item.first_date().unwrap_or(Date::MAX));
     let candidates = candidates_before(dates, plan.lines, &earlier, before);
-    let Some(found) = plausible_prices(conn, due.tenant, ended, &plan).await? else {
+    let Some(found) = plausible_prices(conn, due.tenant, ended, searches.currencies).await? else {
         return Ok(());
     };
     let replayed = with_permit(move || replay(&candidates, &found, batch(candidates.len()))).await;
@@ -125,17 +123,15 @@ async fn play_again(
 }
 
 /// What each search has found, without the implausible prices below the lowest plausible one; `None`
-/// if prices are in other currencies than asked for.
+/// if prices are in other currencies than those asked for, `currencies`, or these are several.
 async fn plausible_prices(
     conn: &mut PgConnection,
     tenant: TenantId,
     ended: &EndedScan,
-    plan: &ScanPlan,
+    mut currencies: BTreeSet<String>,
 ) -> sqlx::Result<Option<Vec<Option<Decimal>>>> {
-    let asked = |item: &Request| Some(Subject::of(item)?.series.currency);
-    let mut currencies: BTreeSet<_> = plan.items.iter().map(asked).collect();
-    let answered = ended.found.iter().filter(|item| item.currency.is_some());
-    currencies.extend(answered.map(|item| item.currency.clone()));
+    let answered = ended.found.iter();
+    currencies.extend(answered.filter_map(|item| item.currency.clone()));
     if currencies.len() > 1 {
         return Ok(None);
     }
