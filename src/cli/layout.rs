@@ -235,6 +235,9 @@ fn title(scan: &Scan, grid: &Grid) -> String {
 
 /// The value of a cell.
 pub fn cell_value(cell: &GridCell) -> CellValue {
+    if let Some(price) = cell.price.filter(|_| cell.implausible) {
+        return CellValue::Implausible(price);
+    }
     CellValue::of(cell.price, cell.state, cell.search_status)
 }
 
@@ -253,12 +256,12 @@ fn calendar_text(scan: &Scan, grid: &Grid, screen: Screen) -> String {
     )
 }
 
-/// One date: the cheapest of its cells. It is only `empty` if all of them are.
+/// One date: the cheapest of its plausible cells, if it has one. It is only `empty` if all of them are.
 fn day(date: jiff::civil::Date, cells: &[&GridCell]) -> CalendarDay {
     let cheapest = cells
         .iter()
         .filter_map(|cell| Some((cell.price?, *cell)))
-        .min_by_key(|(price, _)| *price);
+        .min_by_key(|(price, cell)| (cell.implausible, *price));
     let value = match cheapest {
         Some((_, cell)) => cell_value(cell),
         None => CellValue::without_price(cells.iter().map(|cell| cell_value(cell))),

@@ -3,13 +3,15 @@
 //!
 //! The grid of a scan is in `scans::grid`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use serde_json::Value;
 use sqlx::PgConnection;
+use uuid::Uuid;
 
+use super::implausible_lowest::implausible_lowest;
 use super::latest::age_seconds;
 use super::presenter;
 use super::product::Product;
@@ -73,9 +75,11 @@ pub async fn grids<P: Product>(
         let cut = known.last().map(|row| row.series.clone());
         known.retain(|row| Some(&row.series) != cut.as_ref());
     }
+    let implausible = implausible_lowest(conn, tenant, &known).await?;
     let (mut data, mut cells) = (Vec::new(), 0);
     for rows in products(known, &layout).into_values() {
-        let Some(grid) = build_grid::<P>(&rows, &layout, now, MAX_CELLS - cells) else {
+        let most = MAX_CELLS - cells;
+        let Some(grid) = build_grid::<P>(&rows, &implausible, &layout, now, most) else {
             truncated = true;
             continue;
         };
@@ -154,6 +158,7 @@ impl GridValue {
 /// The grid of one product; `None` if it would exceed `max_cells`.
 fn build_grid<P: Product>(
     known: &[HistoryGridRow],
+    implausible: &HashSet<Uuid>,
     layout: &HistoryLayout,
     now: Timestamp,
     max_cells: usize,
@@ -186,11 +191,12 @@ fn build_grid<P: Product>(
         .iter()
         .flat_map(of_row)
         .map(|at| {
-            cell(
-                &at,
-                representative(places.get(&at).map_or(&[], Vec::as_slice)),
-                now,
-            )
+            let known = places.get(&at).map(Vec::as_slice).unwrap_or_default();
+            let shown = representative(known, implausible);
+            HistoryCell {
+                implausible: shown.is_some_and(|row| is_implausible(row, implausible)),
+                ..cell(&at, shown, now)
+            }
         })
         .collect();
     let axis = |(_, field): (HistoryAxis, &str), axis_values: &[GridValue]| GridAxis {
@@ -214,12 +220,20 @@ fn build_grid<P: Product>(
     })
 }
 
-/// The row that a cell shows: the one with the lowest price, else the newest search.
-fn representative<'a>(known: &[&'a HistoryGridRow]) -> Option<&'a HistoryGridRow> {
+fn is_implausible(row: &HistoryGridRow, implausible: &HashSet<Uuid>) -> bool {
+    row.item_id.is_some_and(|item| implausible.contains(&item))
+}
+
+/// The row that a cell shows: the one with the lowest price, a plausible one if there is one, else
+/// the newest search.
+fn representative<'a>(
+    known: &[&'a HistoryGridRow],
+    implausible: &HashSet<Uuid>,
+) -> Option<&'a HistoryGridRow> {
     let cheapest = known
         .iter()
         .filter(|row| row.price.is_some())
-        .min_by_key(|row| row.price);
+        .min_by_key(|row| (is_implausible(row, implausible), row.price));
     cheapest
         .or_else(|| {
             known
@@ -248,6 +262,7 @@ fn cell(
         price: known
             .and_then(|row| row.price)
             .map(|price| price.normalize()),
+        implausible: false,
         first_date: known.map(|row| row.first_date.to_jiff()),
         last_date: known.filter(|_| is_trip).map(|row| row.last_date.to_jiff()),
         seller: known.and_then(|row| row.seller.clone()),

@@ -19,6 +19,7 @@ pub mod daily_pack;
 pub mod delete;
 mod filter;
 pub mod grid;
+mod implausible_lowest;
 pub mod insert;
 pub mod judged_latest;
 pub mod known_price;

@@ -16,6 +16,7 @@ use sqlx::{PgConnection, Postgres};
 
 use super::compute::compute;
 use super::known_price::KnownPrice;
+use super::plausibility::{FACTOR, MAX_AGE_DAYS};
 use super::price::CompactPrice;
 use super::sample::{Sample, day, midnight, unpack};
 use super::store::past_prices::{self as store, SeriesRange};
@@ -31,6 +32,8 @@ pub(super) const PRODUCTS_AT_A_TIME: usize = 16;
 pub const MAX_JUDGED_PRODUCTS: usize = 100;
 /// Dates whose last complete answers are read together.
 const DATES_AT_A_TIME: usize = 1_000;
+/// The rule compares thousandths: from prices of 0.1 on, rounding raises no ratio by more.
+const FACTOR_ROUNDED: f64 = 0.05;
 /// How far back a complete answer is looked for.
 pub(super) const MAX_ANSWER_AGE: SignedDuration = SignedDuration::from_hours(24 * 365);
 
@@ -120,6 +123,44 @@ pub async fn verdicts(
         verdicts[place] = past.verdict;
     }
     Ok(verdicts)
+}
+
+/// What is usual instead of each price that is implausible (history.md, rules 43 to 45). What cannot
+/// be read of the history says nothing against a price.
+///
+/// # Errors
+/// When the database fails.
+pub async fn implausible(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    prices: &[KnownPrice],
+) -> sqlx::Result<Vec<Option<UsualPrice>>> {
+    let mut usual = vec![None; prices.len()];
+    // The usual price is one of these. The whole product is read for the few that are far from one.
+    let max_age = SignedDuration::from_hours(24 * i64::from(MAX_AGE_DAYS + 1));
+    let factor = FACTOR - FACTOR_ROUNDED;
+    let far = store::far_from_earlier(conn, tenant, prices, factor, max_age).await?;
+    if far.is_empty() {
+        return Ok(usual);
+    }
+    let asked: Vec<_> = far.iter().map(|place| prices[*place]).collect();
+    let question = PastQuestion {
+        plausibility: true,
+        ..PastQuestion::default()
+    };
+    match past_of_prices(conn, tenant, &question, &asked, None).await {
+        Ok(past) => {
+            for (place, past) in far.into_iter().zip(past) {
+                usual[place] = past.implausible;
+            }
+            Ok(usual)
+        }
+        Err(PastError::Database(error)) if !matches!(error, sqlx::Error::Decode(_)) => Err(error),
+        Err(error) => {
+            tracing::warn!(%error, "whether a found price is plausible is not known");
+            Ok(usual)
+        }
+    }
 }
 
 /// The past of each price, in their order.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 /// By how much a price must differ from the usual one, up or down.
-const FACTOR: f64 = 2.25;
+pub(super) const FACTOR: f64 = 2.25;
 /// The usual price is the median of so many days.
 const DAYS: usize = 3;
 /// The oldest of these days, in days before the price's own.

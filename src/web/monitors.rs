@@ -192,7 +192,7 @@ pub(super) fn last_price(runs: &[RunPrice]) -> Markup {
     html! { (parts::price(*price, currency)) (implausible_note(run)) }
 }
 
-/// How many prices of a run are implausible: the lowest may be one of them.
+/// How many prices of a run are implausible.
 pub(super) fn implausible_note(run: &RunPrice) -> Markup {
     html! {
         @if run.implausible > 0 {

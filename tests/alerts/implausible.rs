@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::past::{OTHER, Seen, of_dates, today};
 use super::{AlertTest, fares};
 use crate::support::app::{KEY, ring, tenant};
+use crate::support::array;
 use crate::web::Browser;
 
 /// Four departures, each seen at 200 on the last three days.
@@ -76,7 +77,7 @@ async fn an_implausible_price_is_stored_and_marked_and_fires_nothing() {
     let scan = format!("/scans/{}", slot["scan_id"].as_str().unwrap());
     let page = browser.page(&scan).await;
     assert!(
-        page.contains("implausible: the median of the last three days"),
+        page.contains("is implausible: usually 200"),
         "beside the cheapest: {page}"
     );
 
@@ -132,6 +133,100 @@ async fn an_implausible_price_is_stored_and_marked_and_fires_nothing() {
     assert_eq!(judged(&slot), [&json!(6), &json!(0)], "{slot}");
     let latest = test.get(&path).await["data"][0].clone();
     assert_eq!(latest["history_verdict"]["class"], "insufficient");
+    test.close().await;
+}
+
+/// A scan that someone submits, without a monitor: its page, its list, its grid and its stream.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_implausible_price_is_not_the_best_of_its_scan() {
+    let test = AlertTest::open().await;
+    let own = tenant(test.pool(), &ring(), KEY).await;
+    let dates = with_past(&test, own).await;
+    one_date_at_60(&test, dates[2]);
+    let mut body = json!({
+        "endpoint": "flights/oneway",
+        "request": {"from_airport": "TLV", "to_airport": "LHR", "currency": "USD"},
+        "sweep": {"departure_date": dates}
+    });
+    let scan = test.submit(&body).await;
+    test.all_ended().await;
+    let path = format!("/v1/scans/{scan}");
+    let ended = test.get(&path).await;
+    let items = test.page(&format!("{path}/items")).await;
+    assert_eq!(
+        (&ended["best"]["price"], &ended["best"]["item"]),
+        (&json!(200), &items[0]["id"]),
+        "{ended}"
+    );
+    assert_eq!(
+        ended["implausible"],
+        json!([{
+            "price": 60, "currency": "USD", "item": items[2]["id"],
+            "usual": {"price": 200, "since": today().saturating_sub(3.days())}
+        }])
+    );
+    assert_eq!(
+        test.get("/v1/scans").await["data"][0],
+        ended,
+        "lists agree with it"
+    );
+    let grid = test.get(&format!("{path}/grid?rows=departure_date")).await;
+    let shown: Vec<_> = array(&grid["cells"])
+        .iter()
+        .map(|cell| (&cell["price"], &cell["implausible"]))
+        .collect();
+    let (usual, absent) = (json!(200), Value::Null);
+    let mut expected = vec![(&usual, &absent); 4];
+    let (error, marked) = (json!(60), json!(true));
+    expected[2] = (&error, &marked);
+    assert_eq!(shown, expected, "stored and listed, and marked");
+    let known = format!(
+        "/v1/history/flights/grid?from_airport=TLV&to_airport=LHR&departure_from={}&departure_to={}&rows=departure_date",
+        dates[0], dates[3]
+    );
+    let known = test.get(&known).await;
+    let known: Vec<_> = array(&known["data"][0]["cells"])
+        .iter()
+        .map(|cell| (&cell["price"], &cell["implausible"]))
+        .collect();
+    assert_eq!(known, expected, "the grid of the last known prices");
+    let browser = Browser::sign_in(&test, KEY).await;
+    let page = browser.page(&format!("/scans/{scan}")).await;
+    for shown in [
+        "<s>60</s></a> is implausible: usually 200",
+        "60 USD, implausible: far off its own history",
+    ] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+
+    // Another sample of that date: its cell shows the plausible one.
+    body["sweep"]["departure_date"] = json!([dates[2]]);
+    body["sweep"]["samples"] = json!(2);
+    let mut prices = [60, 210].into_iter().cycle();
+    test.respond_with(move |asked| fares(&[prices.next().unwrap()], asked));
+    let scan = test.submit(&body).await;
+    test.all_ended().await;
+    let path = format!("/v1/scans/{scan}");
+    let grid = test.get(&format!("{path}/grid?rows=departure_date")).await;
+    let cell = &grid["cells"][0];
+    assert_eq!(
+        (&cell["price"], &cell["implausible"]),
+        (&json!(210), &Value::Null),
+        "{grid}"
+    );
+    assert_eq!(test.get(&path).await["best"]["price"], 210);
+
+    // All prices follow: a sale, and no price of it is left out.
+    test.respond_with(|asked| fares(&[60], asked));
+    body["sweep"] = json!({"departure_date": dates});
+    let scan = test.submit(&body).await;
+    test.all_ended().await;
+    let ended = test.get(&format!("/v1/scans/{scan}")).await;
+    assert_eq!(
+        (&ended["best"]["price"], &ended["implausible"]),
+        (&json!(60), &Value::Null),
+        "{ended}"
+    );
     test.close().await;
 }
 

@@ -206,5 +206,8 @@ fn value(cell: &HistoryCell) -> CellValue {
     let price = cell
         .price
         .filter(|_| cell.search_status != Some(SearchStatus::Empty));
-    CellValue::of(price, ItemState::Done, cell.search_status)
+    match price {
+        Some(price) if cell.implausible => CellValue::Implausible(price),
+        price => CellValue::of(price, ItemState::Done, cell.search_status),
+    }
 }

@@ -27,6 +27,8 @@ use crate::contract::scans::ItemState;
 pub enum CellValue {
     /// The cheapest price, in major units.
     Price(Decimal),
+    /// A price far off its own history.
+    Implausible(Decimal),
     /// The search completed and found nothing.
     Nothing,
     /// The search did not complete: whether there is a price is unknown.
@@ -53,7 +55,7 @@ impl CellValue {
     /// that did not complete or has not run may have a price.
     pub fn without_price(values: impl Iterator<Item = Self>) -> Self {
         let rank = |value: &Self| match value {
-            Self::Nothing | Self::Price(_) => 0,
+            Self::Nothing | Self::Price(_) | Self::Implausible(_) => 0,
             Self::Refused => 1,
             Self::Unknown => 2,
             Self::Waiting => 3,
@@ -65,6 +67,7 @@ impl CellValue {
     pub fn exact_text(self) -> Text {
         match self {
             Self::Price(price) => price.normalize().to_string().into(),
+            Self::Implausible(price) => Text::new(format!("({})", price.normalize()), self.tone()),
             other => Text::new(other.text(), other.tone()),
         }
     }
@@ -75,7 +78,7 @@ impl CellValue {
             Self::Price(_) => Tone::Plain,
             Self::Unknown => Tone::Warning,
             Self::Refused => Tone::Bad,
-            Self::Nothing | Self::Waiting => Tone::Quiet,
+            Self::Nothing | Self::Waiting | Self::Implausible(_) => Tone::Quiet,
         }
     }
 
@@ -83,6 +86,7 @@ impl CellValue {
     fn text(self) -> String {
         match self {
             Self::Price(price) => price.round().normalize().to_string(),
+            Self::Implausible(price) => format!("({})", price.round().normalize()),
             Self::Nothing => "–".to_owned(),
             Self::Unknown => "?".to_owned(),
             Self::Waiting => "·".to_owned(),
@@ -93,7 +97,11 @@ impl CellValue {
     fn price(self) -> Option<Decimal> {
         match self {
             Self::Price(price) => Some(price),
-            Self::Nothing | Self::Unknown | Self::Waiting | Self::Refused => None,
+            Self::Implausible(_)
+            | Self::Nothing
+            | Self::Unknown
+            | Self::Waiting
+            | Self::Refused => None,
         }
     }
 }

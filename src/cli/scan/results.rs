@@ -153,10 +153,27 @@ pub fn next_step(scan: &Scan) -> Option<String> {
     }
 }
 
+/// The implausible prices below the cheapest one, of which the lowest is named.
+fn left_out(scan: &Scan) -> Option<String> {
+    let lowest = scan.implausible.first()?;
+    let others = match scan.implausible.len() - 1 {
+        0 => String::new(),
+        others => format!(", and {others} more"),
+    };
+    Some(format!(
+        "Left out as implausible: {} {} ({} shows it), usually {}{others}",
+        price(lowest.price),
+        lowest.currency,
+        lowest.item,
+        price(lowest.usual.price)
+    ))
+}
+
 /// The cheapest item, with the carrier or room and the link of its offer.
 async fn cheapest(session: &ServiceSession, scan: &Scan) -> Result<Option<String>, Failure> {
+    let left_out = left_out(scan);
     let Some(best) = &scan.best else {
-        return Ok(None);
+        return Ok(left_out);
     };
     let path = format!("/v1/items/{}?expand=answer", best.item);
     // Without the history the price has no verdict.
@@ -196,6 +213,9 @@ async fn cheapest(session: &ServiceSession, scan: &Scan) -> Result<Option<String
     let verdict = item.history_verdict.as_ref();
     if let Some(verdict) = verdict.filter(|verdict| verdict.class != PriceClass::Insufficient) {
         text = format!("{text}\n  by your past prices: {}", verdict.in_words());
+    }
+    if let Some(left_out) = left_out {
+        text = format!("{text}\n{left_out}");
     }
     Ok(Some(text))
 }

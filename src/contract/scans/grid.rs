@@ -109,6 +109,9 @@ pub struct GridCell {
     pub price: Option<Decimal>,
     /// Its currency. Prices of another currency in the same cell are ignored.
     pub currency: Option<String>,
+    /// The price is one of the scan's `implausible` ones: the cell has no other.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub implausible: bool,
     /// Flights: bottom of the provider's historical band.
     #[serde(
         default,

@@ -29,8 +29,8 @@ pub use request::{
     RetryPolicy, RetryRequest, RetryStatus, ScanEndpoint, ScanRequest, Tag, UpstreamLimit,
 };
 pub use resource::{
-    AvoidedRequests, BestPrice, ItemCounts, KeyCustody, RequestCounts, RetryAccepted, Scan,
-    ScanPage,
+    AvoidedRequests, BestPrice, ImplausiblePrice, ItemCounts, KeyCustody, RequestCounts,
+    RetryAccepted, Scan, ScanPage,
 };
 pub(crate) use search_fields::search_fields;
 pub use search_fields::{CellValues, SearchFields};

@@ -5,6 +5,7 @@ use super::state::{PauseReason, ScanStatus};
 use super::strategy::StrategyProgress;
 use super::sweep::Sweep;
 use crate::contract::endpoint::Endpoint;
+use crate::contract::history_verdict::UsualPrice;
 use crate::ids::{ItemId, MonitorId, ScanId};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -60,8 +61,12 @@ pub struct Scan {
     pub max_age_seconds: Option<u32>,
     /// The progress of its strategy, if it has one.
     pub strategy: Option<StrategyProgress>,
-    /// The lowest price seen so far.
+    /// The lowest price seen so far; once it has ended, the lowest plausible one.
     pub best: Option<BestPrice>,
+    /// Once it has ended: the prices below `best`, or all, that are left out because they are far
+    /// off their own history; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub implausible: Vec<ImplausiblePrice>,
     /// The share of its items that have ended, 0 to 1.
     #[schema(minimum = 0, maximum = 1)]
     pub progress: f64,
@@ -140,6 +145,21 @@ pub struct BestPrice {
     pub currency: String,
     /// The item that found it.
     pub item: ItemId,
+}
+
+/// A price far off its own history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ImplausiblePrice {
+    /// In major units.
+    #[serde(serialize_with = "crate::contract::money::price")]
+    #[schema(value_type = f64)]
+    pub price: Decimal,
+    /// ISO currency code.
+    pub currency: String,
+    /// The item that found it.
+    pub item: ItemId,
+    /// What its departure or stay cost lately.
+    pub usual: UsualPrice,
 }
 
 /// The caller's marketplace key is stored, sealed, and destroyed when the scan ends.

@@ -201,3 +201,50 @@ pub(in crate::history) async fn last_answers(
         })
         .collect())
 }
+
+/// The places of the prices that an earlier price of the same product and dates is at least `factor`
+/// times, or that are at least `factor` times an earlier one; within `max_age` before each.
+pub(in crate::history) async fn far_from_earlier(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    prices: &[KnownPrice],
+    factor: f64,
+    max_age: SignedDuration,
+) -> sqlx::Result<Vec<usize>> {
+    let series: Vec<_> = prices.iter().map(|price| price.series.0.to_vec()).collect();
+    let first: Vec<Date> = prices
+        .iter()
+        .map(|price| price.first_date.to_sqlx())
+        .collect();
+    let last: Vec<Option<Date>> = prices
+        .iter()
+        .map(|price| price.last_date.map(|date| date.to_sqlx()))
+        .collect();
+    let of: Vec<_> = prices.iter().map(|price| price.price).collect();
+    let times = |age: SignedDuration| -> Vec<SqlTimestamp> {
+        let time = |price: &KnownPrice| price.seen_at.checked_sub(age).unwrap_or(Timestamp::MIN);
+        prices.iter().map(|price| time(price).to_sqlx()).collect()
+    };
+    let rows = sqlx::query_scalar!(
+        r#"select x.place as "place!"
+           from unnest($2::bytea[], $3::date[], $4::date[], $5::numeric[], $6::timestamptz[], $7::timestamptz[]) with ordinality
+                as x (series, first_date, last_date, price, since, until, place)
+           where exists (
+               select from observations o
+               where o.tenant_id = $1 and o.series = x.series and o.first_date = x.first_date
+                 and o.last_date is not distinct from x.last_date and o.observed_at >= x.since and o.observed_at < x.until
+                 and (o.price >= $8::float8::numeric * x.price or x.price >= $8::float8::numeric * o.price))"#,
+        tenant.uuid(),
+        &series,
+        &first as &[Date],
+        &last as _,
+        &of,
+        &times(max_age) as &[SqlTimestamp],
+        &times(SignedDuration::ZERO) as &[SqlTimestamp],
+        factor,
+    );
+    let rows = rows.fetch_all(conn).await?.into_iter();
+    Ok(rows
+        .filter_map(|place| usize::try_from(place).ok()?.checked_sub(1))
+        .collect())
+}

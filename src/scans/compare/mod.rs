@@ -164,7 +164,7 @@ fn compare_sides(
             .map(|dimension| (dimension.key.clone(), value(dimension)))
             .collect();
         let [before, after] =
-            sides.map(|side| side.and_then(|cell| representative(&cell.observations)));
+            sides.map(|side| side.and_then(|cell| representative(cell.observations.iter())));
         let compared = compare_cell(cell, before, after);
         counts.add(compared.change);
         Some(compared)

@@ -34,9 +34,11 @@ pub(crate) struct BestOffer {
 /// first of equals) in the currency of the first price, since prices in different currencies do not
 /// compare. Without a price, the item with the least certain result, so that a cell is `empty` only
 /// if all its items are. `None` for no items.
-pub(in crate::scans) fn representative(items: &[ItemObservation]) -> Option<&ItemObservation> {
+pub(in crate::scans) fn representative<'a>(
+    items: impl Iterator<Item = &'a ItemObservation> + Clone,
+) -> Option<&'a ItemObservation> {
     let priced = || {
-        items.iter().filter_map(|observation| {
+        items.clone().filter_map(|observation| {
             observation
                 .price
                 .as_ref()
@@ -47,11 +49,9 @@ pub(in crate::scans) fn representative(items: &[ItemObservation]) -> Option<&Ite
     let cheapest = priced()
         .filter(|(_, other, _)| Some(*other) == currency)
         .min_by_key(|(price, ..)| *price);
-    cheapest.map(|(.., observation)| observation).or_else(|| {
-        items
-            .iter()
-            .min_by_key(|observation| certainty(observation))
-    })
+    cheapest
+        .map(|(.., observation)| observation)
+        .or_else(|| items.min_by_key(|observation| certainty(observation)))
 }
 
 /// The rank of a result; 0 is the least certain.

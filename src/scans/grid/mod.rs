@@ -11,7 +11,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 use sqlx::PgPool;
@@ -42,7 +42,7 @@ pub async fn grid(
         .ok_or(CommandError::NoScan)?;
     let layout = GridLayout::of(&scan, query)?;
     let items = store::items(pool, tenant, id, &layout).await?;
-    Ok(build_grid(id, scan.endpoint, &layout, items))
+    Ok(build_grid(&scan, &layout, items))
 }
 
 /// As [`grid`], of a scan that was just read. Without a baseline the cells have no offers: no band,
@@ -62,7 +62,7 @@ pub async fn grid_of_prices(
     } else {
         store::items_without_offers(pool, tenant, scan.id, &layout).await?
     };
-    Ok(build_grid(scan.id, scan.endpoint, &layout, items))
+    Ok(build_grid(scan, &layout, items))
 }
 
 /// An item of the scan with its row and column.
@@ -89,13 +89,10 @@ impl AxisIndex {
     }
 }
 
-/// `items` are in the order of their positions, which is also the order of the swept values.
-fn build_grid(
-    scan_id: ScanId,
-    endpoint: Endpoint,
-    layout: &GridLayout,
-    items: Vec<PlacedItem>,
-) -> Grid {
+/// `items` are in the order of their positions, which is also the order of the swept values. A cell
+/// shows an implausible price if it has no other.
+fn build_grid(scan: &Scan, layout: &GridLayout, items: Vec<PlacedItem>) -> Grid {
+    let implausible: HashSet<_> = scan.implausible.iter().map(|price| price.item).collect();
     let mut rows = AxisIndex::default();
     let mut columns = AxisIndex::default();
     let mut cells = HashMap::<(usize, Option<usize>), Vec<ItemObservation>>::new();
@@ -110,7 +107,11 @@ fn build_grid(
     order.sort_unstable();
     let shown = order.iter().filter_map(|at| {
         let observations = cells.get(at)?;
-        let mut cell = grid_cell(endpoint, cell::representative(observations)?);
+        let is_plausible = |item: &&ItemObservation| !implausible.contains(&item.item);
+        let plausible = cell::representative(observations.iter().filter(is_plausible));
+        let shown = plausible.or_else(|| cell::representative(observations.iter()))?;
+        let mut cell = grid_cell(scan.endpoint, shown);
+        cell.implausible = implausible.contains(&shown.item);
         cell.row = rows.values[at.0].clone();
         cell.column = at.1.map(|column| columns.values[column].clone());
         if let Some(baseline) = layout.baseline.as_ref() {
@@ -139,8 +140,8 @@ fn build_grid(
         values: index.values,
     };
     Grid {
-        scan_id,
-        endpoint,
+        scan_id: scan.id,
+        endpoint: scan.endpoint,
         rows: axis(&layout.rows, rows),
         columns: layout.columns.as_ref().map(|field| axis(field, columns)),
         cells,
@@ -174,6 +175,7 @@ fn grid_cell(endpoint: Endpoint, observation: &ItemObservation) -> GridCell {
             .price
             .as_ref()
             .map(|(_, currency)| currency.clone()),
+        implausible: false,
         price_insights_low: offer.band_low.map(|price| price.normalize()),
         price_insights_high: offer.band_high.map(|price| price.normalize()),
         verdict: offer.verdict,

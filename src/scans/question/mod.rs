@@ -20,6 +20,7 @@ use sqlx::PgPool;
 
 use self::store::StoredQuestion;
 use self::view::{DecidedItem, Knowledge};
+use super::implausible::implausible_items;
 use super::reuse;
 use super::store::lock::LockedScan;
 use crate::contract::scans::{DecisionReason, ScanStatus};
@@ -150,7 +151,8 @@ async fn mark_implausible(
     knowledge.implausible().clear();
     while let Some((position, _)) = knowledge.lowest() {
         let (tenant, item) = (lock.tenant(), items[position].item_id);
-        if !store::is_implausible(lock.conn(), tenant, item).await? {
+        let implausible = implausible_items(lock.conn(), tenant, &[item]).await?;
+        if implausible.is_empty() {
             break;
         }
         knowledge.implausible().insert(position);

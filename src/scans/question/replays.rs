@@ -16,6 +16,7 @@ use crate::commands::CommandError;
 use crate::db;
 use crate::ids::{ScanId, TenantId};
 use crate::planner::replay;
+use crate::scans::implausible::implausible_items;
 use crate::scans::plan::{ScanPlan, plan_blocking, with_permit};
 use crate::scans::searches::Searches;
 
@@ -142,7 +143,8 @@ async fn plausible_prices(
         let Some((_, at)) = lowest else {
             return Ok(Some(found));
         };
-        if !store::is_implausible(conn, tenant, ended.found[at].item).await? {
+        let implausible = implausible_items(conn, tenant, &[ended.found[at].item]).await?;
+        if implausible.is_empty() {
             return Ok(Some(found));
         }
         found[at] = None;

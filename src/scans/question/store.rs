@@ -15,7 +15,7 @@ pub(in crate::scans) use self::counts::{insert_due, misses};
 pub(in crate::scans) use self::decisions::decisions;
 pub(super) use self::decisions::{NewDecision, insert_decision, learned};
 pub(in crate::scans) use self::known::{KnownSearches, find_earlier};
-pub(super) use self::known::{earlier, find_before, is_implausible};
+pub(super) use self::known::{earlier, find_before};
 use super::DueScan;
 use super::view::DecidedItem;
 use crate::contract::SearchStatus;

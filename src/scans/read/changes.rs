@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use sqlx::PgPool;
 
+use super::best::leave_out_implausible;
 use super::store::{self, ChangesRow};
 use crate::contract::scans::{Item, Scan};
 use crate::ids::{ScanId, TenantId};
@@ -50,9 +51,13 @@ pub async fn changes(
         .and_then(|after| i64::try_from(after).ok())
         .unwrap_or(i64::MAX);
     let limit = i64::try_from(MAX_EVENTS).unwrap_or(i64::MAX);
-    Ok(store::changes(pool, tenant, id, after, limit)
-        .await?
-        .map(to_changes))
+    let row = store::changes(pool, tenant, id, after, limit).await?;
+    let Some(mut changes) = row.map(to_changes) else {
+        return Ok(None);
+    };
+    let scan = std::slice::from_mut(&mut changes.scan);
+    leave_out_implausible(&mut *pool.acquire().await?, tenant, scan).await?;
+    Ok(Some(changes))
 }
 
 fn to_changes(row: ChangesRow) -> Changes {

@@ -3,6 +3,7 @@
 //! Here: finding and listing, by page or as a whole (`export`). Another caller's id is treated as
 //! unknown: `None`. Not here: waiting for a scan (`watch`).
 
+mod best;
 mod changes;
 mod export;
 mod rows;
@@ -18,6 +19,7 @@ pub(super) use self::rows::{decompress_bytes, decompress_json};
 pub use self::store::searches;
 pub use self::verdicts::{FoundPrice, judge_items, judge_prices};
 
+use self::best::leave_out_implausible;
 use self::rows::ItemWithAnswer;
 use self::store::export as export_store;
 use super::question;
@@ -43,12 +45,14 @@ pub async fn scan(pool: &PgPool, tenant: TenantId, id: ScanId) -> sqlx::Result<O
 }
 
 /// One scan, as the transaction on `conn` sees it.
-pub(super) async fn scan_on(
+pub(crate) async fn scan_on(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: ScanId,
 ) -> sqlx::Result<Option<Scan>> {
-    Ok(store::scan(conn, tenant, id).await?.map(Scan::from))
+    let mut scan = store::scan(conn, tenant, id).await?.map(Scan::from);
+    leave_out_implausible(conn, tenant, scan.as_mut_slice()).await?;
+    Ok(scan)
 }
 
 /// Conditions of a list of scans beyond those of the API's query. A scan has to fulfil all of them.
@@ -106,10 +110,9 @@ pub async fn scans_where(
     let mut rows = store::scans(pool, tenant, query, more, before, limit_plus_one(limit)).await?;
     let next_cursor = paging::truncate_page(&mut rows, limit)
         .map(|last| paging::encode_cursor(SCANS, [ScanId::from(last.scan_id).to_string()]));
-    Ok(ScanPage {
-        data: rows.into_iter().map(Scan::from).collect(),
-        next_cursor,
-    })
+    let mut data: Vec<_> = rows.into_iter().map(Scan::from).collect();
+    leave_out_implausible(&mut *pool.acquire().await?, tenant, &mut data).await?;
+    Ok(ScanPage { data, next_cursor })
 }
 
 /// Every scan of a caller that has not ended, newest first: at most as many as a caller may have at

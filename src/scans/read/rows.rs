@@ -207,6 +207,7 @@ impl From<ScanRow> for Scan {
             max_age_seconds: row.max_age_seconds.map(count),
             strategy,
             best,
+            implausible: Vec::new(),
             progress: (f64::from(ended) / f64::from(items.total.max(1)) * 1e4).round() / 1e4,
             eta_seconds: eta_seconds(row.status, &items, row.seconds_per_search),
             monitor_id: row.monitor_id.map(MonitorId::from),

@@ -150,6 +150,33 @@ pub async fn searches(
         .collect())
 }
 
+/// The lowest prices of a scan in a currency, ascending, without those of some items.
+pub(super) async fn lowest_prices(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    scan: ScanId,
+    currency: &str,
+    without: &[ItemId],
+    limit: i64,
+) -> sqlx::Result<Vec<(ItemId, Decimal)>> {
+    let without: Vec<_> = without.iter().map(|item| item.uuid()).collect();
+    let rows = sqlx::query!(
+        r#"select item_id, best_price as "best_price!" from scan_items
+           where tenant_id = $1 and scan_id = $2 and state = 'done' and best_price is not null and currency = $3
+             and item_id <> all ($4)
+           order by best_price, position limit $5"#,
+        tenant.uuid(),
+        scan.uuid(),
+        currency,
+        &without,
+        limit,
+    );
+    let rows = rows.fetch_all(conn).await?.into_iter();
+    Ok(rows
+        .map(|row| (row.item_id.into(), row.best_price.normalize()))
+        .collect())
+}
+
 /// The row of the query for changes.
 pub(super) struct ChangesRow {
     pub(super) scan: ScanRow,

@@ -111,9 +111,18 @@ fn day(date: Date, cell: &GridCell, scale: &PriceScale) -> Markup {
         td class=(class(cell, scale)) {
             a href={ "/items/" (cell.item_id) } title=(spoken) {
                 i { (date.day()) }
-                b { (CellContent::of(cell).text()) }
+                b { (cell_text(cell)) }
             }
         }
+    }
+}
+
+/// The text of a cell; an implausible price is struck out.
+pub(super) fn cell_text(cell: &GridCell) -> Markup {
+    let content = CellContent::of(cell);
+    match content {
+        CellContent::Implausible(_) => html! { s { (content.text()) } },
+        _ => html! { (content.text()) },
     }
 }
 
@@ -143,6 +152,7 @@ pub(super) fn legend() -> Markup {
             }
             li { span class="swatch best" {} " cheapest" }
             li { "~ a part of the search failed" }
+            li { s { "60" } " implausible" }
             (mark_legend())
         }
     }

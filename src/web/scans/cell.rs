@@ -12,6 +12,8 @@ use crate::web::parts::{amount, words};
 pub(super) enum CellContent {
     /// The lowest price, in major units.
     Price(Decimal),
+    /// A price far off its own history.
+    Implausible(Decimal),
     /// Searched completely: nothing is on offer.
     Empty,
     /// The search did not complete: whether there is a price is unknown.
@@ -29,6 +31,7 @@ pub(super) enum CellContent {
 impl CellContent {
     pub(super) fn of(cell: &GridCell) -> Self {
         match (cell.price, cell.state, cell.search_status) {
+            (Some(price), ..) if cell.implausible => Self::Implausible(price),
             (Some(price), ..) => Self::Price(price),
             (None, ItemState::Pending, _) => Self::Waiting,
             (None, ItemState::Running, _) => Self::Running,
@@ -43,6 +46,7 @@ impl CellContent {
     pub(super) const fn class(self) -> &'static str {
         match self {
             Self::Price(_) => "",
+            Self::Implausible(_) => "implausible",
             Self::Empty => "none",
             Self::Incomplete => "degraded",
             Self::Failed => "failed",
@@ -55,7 +59,7 @@ impl CellContent {
     /// The text of the cell.
     pub(super) fn text(self) -> String {
         match self {
-            Self::Price(price) => amount(price.round()),
+            Self::Price(price) | Self::Implausible(price) => amount(price.round()),
             Self::Empty => "–".to_owned(),
             Self::Incomplete => "?".to_owned(),
             Self::Failed => "!".to_owned(),
@@ -82,6 +86,13 @@ pub(super) fn cell_words(cell: &GridCell) -> String {
             };
             format!("{} {currency}{partial}", amount(price))
         }
+        CellContent::Implausible(price) => {
+            let currency = cell.currency.as_deref().unwrap_or_default();
+            format!(
+                "{} {currency}, implausible: far off its own history",
+                amount(price)
+            )
+        }
         CellContent::Empty => format!("nothing offered{}", because()),
         CellContent::Incomplete => format!("did not complete{}", because()),
         CellContent::Failed => format!("refused{}", because()),
@@ -91,7 +102,7 @@ pub(super) fn cell_words(cell: &GridCell) -> String {
     }
 }
 
-/// The prices of a grid in its most frequent currency, for colours and the cheapest cell.
+/// The plausible prices of a grid in its most frequent currency, for colours and the cheapest cell.
 #[derive(Debug, Default)]
 pub(super) struct PriceScale {
     pub(super) currency: String,
@@ -103,6 +114,7 @@ pub(super) struct PriceScale {
 
 impl PriceScale {
     pub(super) fn of<'a>(cells: impl Iterator<Item = &'a GridCell> + Clone) -> Self {
+        let cells = cells.filter(|cell| !cell.implausible);
         let mut counts = Vec::<(&str, usize)>::new();
         for currency in cells.clone().filter_map(|cell| cell.currency.as_deref()) {
             match counts.iter_mut().find(|(known, _)| *known == currency) {
@@ -128,9 +140,9 @@ impl PriceScale {
     }
 
     /// The fifth of the prices that this one is in: 1 for the cheapest, 5 for the dearest. `None`
-    /// for a cell without a price or in another currency.
+    /// for a cell without a plausible price or in another currency.
     pub(super) fn fifth(&self, cell: &GridCell) -> Option<usize> {
-        let price = cell.price?;
+        let price = cell.price.filter(|_| !cell.implausible)?;
         if cell.currency.as_deref() != Some(self.currency.as_str()) {
             return None;
         }
@@ -166,6 +178,7 @@ mod tests {
             reason: None,
             price: price.map(Decimal::from),
             currency: price.map(|_| currency.to_owned()),
+            implausible: false,
             price_insights_low: None,
             price_insights_high: None,
             verdict: None,

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use rust_decimal::Decimal;
 use serde_json::Value;
 
-use super::calendar::{class, legend, mark_legend};
+use super::calendar::{cell_text, class, legend, mark_legend};
 use super::cell::{CellContent, PriceScale, cell_words};
 use crate::contract::scans::{Grid, GridCell, Parity, ParityVerdict};
 use crate::web::parts::{amount, percent_of, signed_percent, words};
@@ -122,7 +122,7 @@ pub(super) fn axis_value(field: &str, value: &Value) -> String {
 fn price_cell(cell: &GridCell, scale: &PriceScale) -> Markup {
     html! {
         td class=(class(cell, scale)) {
-            a href={ "/items/" (cell.item_id) } title=(cell_words(cell)) { (CellContent::of(cell).text()) }
+            a href={ "/items/" (cell.item_id) } title=(cell_words(cell)) { (cell_text(cell)) }
         }
     }
 }

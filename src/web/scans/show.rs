@@ -189,6 +189,17 @@ fn without_price(scan: &Scan) -> &'static str {
     }
 }
 
+/// The implausible prices below the cheapest one, of which the lowest is named.
+fn left_out(scan: &Scan) -> Option<Markup> {
+    let lowest = scan.implausible.first()?;
+    let others = scan.implausible.len() - 1;
+    Some(html! {
+        a href={ "/items/" (lowest.item) } { s { (parts::amount(lowest.price)) } }
+        " is implausible: usually " (parts::amount(lowest.usual.price))
+        @if others > 0 { ", and " (parts::counted(others.try_into().unwrap_or(u64::MAX), "other")) }
+    })
+}
+
 fn figures(
     scan: &Scan,
     grid: Option<&ScanGrid>,
@@ -213,8 +224,10 @@ fn figures(
                         }
                         @if let Some(verdict) = verdict { dd class="note" { (parts::history_verdict(verdict)) } }
                     }
+                    None if !scan.implausible.is_empty() => { dd class="value muted" { "–" } }
                     None => { dd class="value muted" { "–" } dd class="note" { (without_price(scan)) } }
                 }
+                @if let Some(left_out) = left_out(scan) { dd class="note" { (left_out) } }
             }
             div class="stat" {
                 dt { "Searches with a price" }

@@ -1,4 +1,4 @@
-//! Statements on what a question starts from: stored prices, and which found ones are implausible.
+//! Statements on what a question starts from: stored prices.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use jiff_sqlx::ToSqlx as _;
 use serde_json::Value;
 use sqlx::PgConnection;
-use uuid::Uuid;
 
 use super::count;
 use crate::contract::{Endpoint, Request};
-use crate::history::Subject;
-use crate::history::known_price::KnownPrice;
-use crate::history::past_prices::{PastError, PastQuestion, past_of_prices};
 use crate::ids::{ScanId, TenantId};
 use crate::planner::trusted;
 use crate::scans::question::view::{Earlier, EarlierAnswer};
@@ -242,47 +238,4 @@ pub(in crate::scans::question) async fn find_before(
         stored: stored.collect(),
         tried: Vec::new(),
     })
-}
-
-/// Whether the price of an item is implausible (history.md, rule 43). What cannot be read of the
-/// history says nothing against it.
-pub(in crate::scans::question) async fn is_implausible(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    item: Uuid,
-) -> sqlx::Result<bool> {
-    let row = sqlx::query!(
-        r#"select s.endpoint as "endpoint: Endpoint", i.body, i.best_price, i.currency, i.observed_at as "observed_at: jiff_sqlx::Timestamp"
-           from scan_items i join scans s on s.tenant_id = i.tenant_id and s.scan_id = i.scan_id
-           where i.tenant_id = $1 and i.item_id = $2"#,
-        tenant.uuid(),
-        item,
-    );
-    let row = row.fetch_one(&mut *conn).await?;
-    let price = || {
-        let body = row.body.as_object()?;
-        let request = Request::check(row.endpoint, body).ok()?.request;
-        let (price, currency) = (row.best_price?, row.currency.as_deref()?);
-        KnownPrice::of(
-            &Subject::of(&request)?,
-            price,
-            currency,
-            row.observed_at?.to_jiff(),
-        )
-    };
-    let Some(price) = price() else {
-        return Ok(false);
-    };
-    let question = PastQuestion {
-        plausibility: true,
-        ..PastQuestion::default()
-    };
-    match past_of_prices(conn, tenant, &question, &[price], None).await {
-        Ok(past) => Ok(past.iter().any(|past| past.implausible.is_some())),
-        Err(PastError::Database(error)) if !matches!(error, sqlx::Error::Decode(_)) => Err(error),
-        Err(error) => {
-            tracing::warn!(%error, "whether a found price is plausible is not known");
-            Ok(false)
-        }
-    }
 }

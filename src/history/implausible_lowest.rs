@@ -1,0 +1,68 @@
+//! Which of the lowest last known prices are implausible (history.md, rules 43 and 46).
+
+use std::collections::{BTreeMap, HashSet};
+
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::known_price::KnownPrice;
+use super::past_prices::implausible;
+use super::series::SeriesKey;
+use super::store::grid::HistoryGridRow;
+use crate::contract::Endpoint;
+use crate::ids::TenantId;
+
+/// Prices of a product that are judged together, once its lowest one is implausible.
+const AT_A_TIME: usize = 50;
+
+/// The items of implausible prices that are lower than every plausible one of their product.
+pub(super) async fn implausible_lowest(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    known: &[HistoryGridRow],
+) -> sqlx::Result<HashSet<Uuid>> {
+    let mut products = BTreeMap::<_, Vec<_>>::new();
+    for price in known.iter().filter_map(known_price) {
+        products.entry(price.1.series).or_default().push(price);
+    }
+    let mut open: Vec<_> = products.into_values().collect();
+    for prices in &mut open {
+        // The lowest last.
+        prices.sort_by_key(|(_, known)| std::cmp::Reverse(known.price));
+    }
+    let mut found = HashSet::new();
+    let mut at_a_time = 1;
+    while !open.is_empty() {
+        let lowest = open.iter().flat_map(|prices| {
+            let prices = prices.iter().rev().take(at_a_time);
+            prices.map(|(_, known)| *known)
+        });
+        let lowest: Vec<_> = lowest.collect();
+        let mut usual = implausible(conn, tenant, &lowest).await?.into_iter();
+        open.retain_mut(|prices| {
+            let asked = at_a_time.min(prices.len());
+            let judged: Vec<_> = usual.by_ref().take(asked).collect();
+            let left_out = judged.iter().take_while(|usual| usual.is_some()).count();
+            let below = prices.split_off(prices.len() - left_out);
+            found.extend(below.into_iter().map(|(item, _)| item));
+            left_out == asked && !prices.is_empty()
+        });
+        at_a_time = AT_A_TIME;
+    }
+    Ok(found)
+}
+
+fn known_price(row: &HistoryGridRow) -> Option<(Uuid, KnownPrice)> {
+    let seen_at = row.observed_at?.to_jiff();
+    let is_trip = row.endpoint != Endpoint::FlightsOneway;
+    let known = KnownPrice {
+        series: SeriesKey(row.series.as_slice().try_into().ok()?),
+        api: row.endpoint.api(),
+        first_date: row.first_date.to_jiff(),
+        last_date: is_trip.then(|| row.last_date.to_jiff()),
+        price: row.price?,
+        seen_at,
+        before: seen_at,
+    };
+    Some((row.item_id?, known))
+}
