@@ -123,6 +123,13 @@ fn table(cells: &[&ComparedCell]) -> ListTable {
 fn seen(seen: Option<&SeenPrice>) -> String {
     seen.map_or_else(
         || "–".to_owned(),
-        |seen| format!("{} {}", price(seen.price), seen.currency),
+        |seen| {
+            let mark = if seen.implausible {
+                ", implausible"
+            } else {
+                ""
+            };
+            format!("{} {}{mark}", price(seen.price), seen.currency)
+        },
     )
 }

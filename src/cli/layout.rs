@@ -355,7 +355,11 @@ fn list(scan: &Scan, items: &[Item], screen: Screen) -> String {
         Column::text("Item").rank(2),
     ]);
     for item in items {
-        let value = CellValue::of(item.best_price, item.state, item.search_status);
+        let is_implausible = scan.implausible.iter().any(|price| price.item == item.id);
+        let value = match item.best_price.filter(|_| is_implausible) {
+            Some(price) => CellValue::Implausible(price),
+            None => CellValue::of(item.best_price, item.state, item.search_status),
+        };
         let cell = match cell_text(scan, &item.search) {
             cell if cell.is_empty() => whole_text(scan, &item.search),
             cell => cell,

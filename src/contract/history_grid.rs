@@ -205,7 +205,7 @@ pub struct HistoryCell {
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub price: Option<Decimal>,
-    /// The price is far off its own history, and lower than every plausible one of the grid: the
+    /// The price is far off its own history, and lower than every plausible one of its product: the
     /// cell has no other.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub implausible: bool,

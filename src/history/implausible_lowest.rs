@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::known_price::KnownPrice;
-use super::past_prices::implausible;
+use super::past_prices::implausibly_low;
 use super::series::SeriesKey;
 use super::store::grid::HistoryGridRow;
 use crate::contract::Endpoint;
@@ -38,7 +38,7 @@ pub(super) async fn implausible_lowest(
             prices.map(|(_, known)| *known)
         });
         let lowest: Vec<_> = lowest.collect();
-        let mut usual = implausible(conn, tenant, &lowest).await?.into_iter();
+        let mut usual = implausibly_low(conn, tenant, &lowest).await?.into_iter();
         open.retain_mut(|prices| {
             let asked = at_a_time.min(prices.len());
             let judged: Vec<_> = usual.by_ref().take(asked).collect();

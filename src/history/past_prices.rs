@@ -5,7 +5,7 @@
 //! formulas (`verdict`), prices of calendars (`judged_latest`) and buckets (`buckets`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::{TryStreamExt as _, pin_mut};
 use jiff::tz::TimeZone;
@@ -32,6 +32,8 @@ pub(super) const PRODUCTS_AT_A_TIME: usize = 16;
 pub const MAX_JUDGED_PRODUCTS: usize = 100;
 /// Dates whose last complete answers are read together.
 const DATES_AT_A_TIME: usize = 1_000;
+/// Without an answer by then a price counts as plausible. A month of a product takes milliseconds.
+const JUDGED_WITHIN: Duration = Duration::from_secs(10);
 /// The rule compares thousandths: from prices of 0.1 on, rounding raises no ratio by more.
 const FACTOR_ROUNDED: f64 = 0.05;
 /// How far back a complete answer is looked for.
@@ -125,21 +127,22 @@ pub async fn verdicts(
     Ok(verdicts)
 }
 
-/// What is usual instead of each price that is implausible (history.md, rules 43 to 45). What cannot
-/// be read of the history says nothing against a price.
+/// What is usual instead of each price that is implausible (history.md, rules 43 to 45) and below it:
+/// one that is too high is not taken for the cheapest. What cannot be read of the history in time says
+/// nothing against a price.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn implausible(
+pub async fn implausibly_low(
     conn: &mut PgConnection,
     tenant: TenantId,
     prices: &[KnownPrice],
 ) -> sqlx::Result<Vec<Option<UsualPrice>>> {
     let mut usual = vec![None; prices.len()];
-    // The usual price is one of these. The whole product is read for the few that are far from one.
+    // The usual price is one of these. The whole product is read for the few that are far below one.
     let max_age = SignedDuration::from_hours(24 * i64::from(MAX_AGE_DAYS + 1));
-    let factor = FACTOR - FACTOR_ROUNDED;
-    let far = store::far_from_earlier(conn, tenant, prices, factor, max_age).await?;
+    let far =
+        store::far_below_earlier(conn, tenant, prices, FACTOR - FACTOR_ROUNDED, max_age).await?;
     if far.is_empty() {
         return Ok(usual);
     }
@@ -148,10 +151,12 @@ pub async fn implausible(
         plausibility: true,
         ..PastQuestion::default()
     };
-    match past_of_prices(conn, tenant, &question, &asked, None).await {
+    let until = Instant::now() + JUDGED_WITHIN;
+    match past_of_prices(conn, tenant, &question, &asked, Some(until)).await {
         Ok(past) => {
             for (place, past) in far.into_iter().zip(past) {
-                usual[place] = past.implausible;
+                let is_below = |usual: &UsualPrice| prices[place].price < usual.price;
+                usual[place] = past.implausible.filter(is_below);
             }
             Ok(usual)
         }

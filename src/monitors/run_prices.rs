@@ -7,8 +7,9 @@ use rust_decimal::Decimal;
 use sqlx::PgConnection;
 
 use super::store;
+use crate::contract::scans::BestPrice;
 use crate::ids::{MonitorId, ScanId, TenantId};
-use crate::scans::read;
+use crate::scans::read::{LowestPrice, find_plausible};
 
 /// An ended run and its lowest price.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,25 +35,31 @@ pub async fn run_prices(
     monitors: &[MonitorId],
     runs: u16,
 ) -> sqlx::Result<HashMap<MonitorId, Vec<RunPrice>>> {
+    let rows = store::run_prices(conn, tenant, monitors, runs.into()).await?;
+    let lowest = rows.iter().map(|row| LowestPrice {
+        scan: row.scan_id.into(),
+        best: best_price(row),
+        implausible: Vec::new(),
+    });
+    let mut lowest: Vec<_> = lowest.collect();
+    find_plausible(conn, tenant, &mut lowest).await?;
     let mut prices = HashMap::<_, Vec<_>>::new();
-    for row in store::run_prices(conn, tenant, monitors, runs.into()).await? {
-        let scan = row.scan_id.into();
-        let best = if row.implausible == 0 {
-            row.price.map(|price| price.normalize()).zip(row.currency)
-        } else {
-            let scan = read::scan_on(conn, tenant, scan).await?;
-            let best = scan.and_then(|scan| scan.best);
-            best.map(|best| (best.price, best.currency))
-        };
-        prices
-            .entry(row.monitor_id.into())
-            .or_default()
-            .push(RunPrice {
-                slot: row.slot.to_jiff(),
-                scan,
-                best,
-                implausible: u32::try_from(row.implausible).unwrap_or_default(),
-            });
+    for (row, lowest) in rows.into_iter().zip(lowest) {
+        let runs = prices.entry(row.monitor_id.into()).or_default();
+        runs.push(RunPrice {
+            slot: row.slot.to_jiff(),
+            scan: lowest.scan,
+            best: lowest.best.map(|best| (best.price, best.currency)),
+            implausible: u32::try_from(row.implausible).unwrap_or_default(),
+        });
     }
     Ok(prices)
+}
+
+fn best_price(row: &store::RunPriceRow) -> Option<BestPrice> {
+    Some(BestPrice {
+        price: row.price?.normalize(),
+        currency: row.currency.clone()?,
+        item: row.item?.into(),
+    })
 }

@@ -15,8 +15,8 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 pub(super) use lists::{
-    LastSlot, MonitorFilter, MonitorRow, SlotRow, failing, monitor_exists, monitor_rows, pauses,
-    run_prices, slot_rows,
+    LastSlot, MonitorFilter, MonitorRow, RunPriceRow, SlotRow, failing, monitor_exists,
+    monitor_rows, pauses, run_prices, slot_rows,
 };
 pub(super) use slots::{
     Decision, FirstPrice, StoredConfirmation, UnevaluatedSlot, active_runs, has_later_run,

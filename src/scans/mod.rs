@@ -25,7 +25,6 @@ pub(crate) mod confirm;
 pub mod control;
 mod default_age;
 pub mod grid;
-mod implausible;
 mod item_state;
 pub mod plan;
 pub mod preview;

@@ -1,6 +1,7 @@
 //! Statements shared by the commands on scans: scans, items, new lanes. Also here: the lock order
 //! ([`lock`]).
 
+pub(super) mod implausible;
 pub(super) mod lock;
 
 use std::ops::Range;

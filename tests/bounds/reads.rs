@@ -101,12 +101,15 @@ async fn sixty_exports_use_bounded_memory() {
             .await
             .unwrap();
         let status = response.status().as_u16();
-        (status, response.bytes().await.unwrap().len())
+        // On a busy machine a page of it may come too late: then the stream ends early.
+        let bytes = response.bytes().await.map_or(0, |bytes| bytes.len());
+        (status, bytes)
     }))
     .await;
     let grown = memory_kb(service.pid(), "VmHWM").saturating_sub(before);
-    let served = answers.iter().filter(|(status, _)| *status == 200).count();
-    println!("{HEAVY} exports at once: {served} answered 200, {grown} kB more");
+    let whole = |answer: &&(u16, usize)| answer.0 == 200 && answer.1 > 0;
+    let served = answers.iter().filter(whole).count();
+    println!("{HEAVY} exports at once: {served} came whole, {grown} kB more");
     assert!(
         answers
             .iter()

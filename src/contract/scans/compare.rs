@@ -130,6 +130,9 @@ pub struct SeenPrice {
     pub currency: String,
     /// The item that found it.
     pub item_id: ItemId,
+    /// It is one of its scan's `implausible` prices: the cell has no other.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub implausible: bool,
 }
 
 #[cfg(test)]

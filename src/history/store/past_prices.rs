@@ -203,8 +203,8 @@ pub(in crate::history) async fn last_answers(
 }
 
 /// The places of the prices that an earlier price of the same product and dates is at least `factor`
-/// times, or that are at least `factor` times an earlier one; within `max_age` before each.
-pub(in crate::history) async fn far_from_earlier(
+/// times; within `max_age` before each.
+pub(in crate::history) async fn far_below_earlier(
     conn: &mut PgConnection,
     tenant: TenantId,
     prices: &[KnownPrice],
@@ -233,7 +233,7 @@ pub(in crate::history) async fn far_from_earlier(
                select from observations o
                where o.tenant_id = $1 and o.series = x.series and o.first_date = x.first_date
                  and o.last_date is not distinct from x.last_date and o.observed_at >= x.since and o.observed_at < x.until
-                 and (o.price >= $8::float8::numeric * x.price or x.price >= $8::float8::numeric * o.price))"#,
+                 and o.price >= $8::float8::numeric * x.price)"#,
         tenant.uuid(),
         &series,
         &first as &[Date],

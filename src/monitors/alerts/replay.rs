@@ -151,6 +151,7 @@ fn snapshot(
             position: i32::try_from(index).unwrap_or(i32::MAX),
             observed_at: Some(slot),
             observation: ItemObservation {
+                is_implausible: false,
                 item,
                 state: ItemState::Done,
                 search_status: Some(status),

@@ -220,6 +220,7 @@ pub(in crate::monitors) struct RunPriceRow {
     pub(in crate::monitors) scan_id: Uuid,
     pub(in crate::monitors) price: Option<Decimal>,
     pub(in crate::monitors) currency: Option<String>,
+    pub(in crate::monitors) item: Option<Uuid>,
     pub(in crate::monitors) implausible: i32,
 }
 
@@ -233,10 +234,10 @@ pub(in crate::monitors) async fn run_prices(
     let ids: Vec<_> = monitors.iter().map(|id| id.uuid()).collect();
     sqlx::query_as!(
         RunPriceRow,
-        r#"select m.id as "monitor_id!", r.slot, r.scan_id, r.best_price as price, r.best_currency as currency, r.implausible
+        r#"select m.id as "monitor_id!", r.slot, r.scan_id, r.best_price as price, r.best_currency as currency, r.best_item_id as item, r.implausible
            from unnest($2::uuid[]) as m (id)
            cross join lateral (
-               select s.slot, c.scan_id, c.best_price, c.best_currency, s.implausible
+               select s.slot, c.scan_id, c.best_price, c.best_currency, c.best_item_id, s.implausible
                from monitor_slots s join scans c on c.tenant_id = s.tenant_id and c.scan_id = s.scan_id
                where s.tenant_id = $1 and s.monitor_id = m.id and c.finished_at is not null
                order by s.slot desc limit $3

@@ -102,6 +102,7 @@ pub(super) async fn items(
     .await?;
     let items = found.into_iter().map(|row| {
         let observation = ItemObservation {
+            is_implausible: false,
             item: row.item_id.into(),
             state: row.state.into(),
             search_status: row.search_status,

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use sqlx::PgPool;
 
 use super::grid::cell::{ItemObservation, difference, representative};
-use super::grid::{SweptDimension, SweptDimensions};
+use super::grid::{SweptDimension, SweptDimensions, implausible_items};
 use super::read;
 use crate::commands::CommandError;
 use crate::contract::scans::{
@@ -51,10 +51,16 @@ pub async fn compare(
         ));
     }
     let dimensions = dimensions(&one, &other);
-    let items = [
+    let mut items = [
         store::items(pool, tenant, before).await?,
         store::items(pool, tenant, after).await?,
     ];
+    for (scan, items) in [&one, &other].into_iter().zip(&mut items) {
+        let implausible = implausible_items(scan);
+        for (_, observation) in items {
+            observation.is_implausible = implausible.contains(&observation.item);
+        }
+    }
     // On a blocking thread, because it parses thousands of bodies.
     let compared = tokio::task::spawn_blocking(move || {
         let [one_items, other_items] = items.map(|items| cells(one.endpoint, items));
@@ -164,7 +170,7 @@ fn compare_sides(
             .map(|dimension| (dimension.key.clone(), value(dimension)))
             .collect();
         let [before, after] =
-            sides.map(|side| side.and_then(|cell| representative(cell.observations.iter())));
+            sides.map(|side| side.and_then(|cell| representative(&cell.observations)));
         let compared = compare_cell(cell, before, after);
         counts.add(compared.change);
         Some(compared)
@@ -211,6 +217,7 @@ fn compare_cell(
             price: price.normalize(),
             currency: currency.clone(),
             item_id: observation.item,
+            implausible: observation.is_implausible,
         })
     };
     ComparedCell {

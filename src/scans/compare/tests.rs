@@ -11,6 +11,7 @@ fn observation(
     price: Option<(&str, &str)>,
 ) -> ItemObservation {
     ItemObservation {
+        is_implausible: false,
         item: ItemId::new(),
         state,
         search_status: status,

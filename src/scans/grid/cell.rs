@@ -16,6 +16,8 @@ pub(crate) struct ItemObservation {
     /// The best price with its currency.
     pub(crate) price: Option<(Decimal, String)>,
     pub(crate) offer: Option<BestOffer>,
+    /// Its price is one of the scan's implausible ones.
+    pub(crate) is_implausible: bool,
 }
 
 /// The offer with an item's best price.
@@ -30,15 +32,13 @@ pub(crate) struct BestOffer {
     pub(crate) verdict: Option<Verdict>,
 }
 
-/// The item that represents a cell, of items in the order of their positions: the cheapest one (the
-/// first of equals) in the currency of the first price, since prices in different currencies do not
+/// The item that represents a cell, of items in the order of their positions: the cheapest plausible
+/// one, else the cheapest (the first of equals) in the currency of the first price, since prices in different currencies do not
 /// compare. Without a price, the item with the least certain result, so that a cell is `empty` only
 /// if all its items are. `None` for no items.
-pub(in crate::scans) fn representative<'a>(
-    items: impl Iterator<Item = &'a ItemObservation> + Clone,
-) -> Option<&'a ItemObservation> {
+pub(in crate::scans) fn representative(items: &[ItemObservation]) -> Option<&ItemObservation> {
     let priced = || {
-        items.clone().filter_map(|observation| {
+        items.iter().filter_map(|observation| {
             observation
                 .price
                 .as_ref()
@@ -48,10 +48,12 @@ pub(in crate::scans) fn representative<'a>(
     let currency = priced().next().map(|(_, currency, _)| currency);
     let cheapest = priced()
         .filter(|(_, other, _)| Some(*other) == currency)
-        .min_by_key(|(price, ..)| *price);
-    cheapest
-        .map(|(.., observation)| observation)
-        .or_else(|| items.min_by_key(|observation| certainty(observation)))
+        .min_by_key(|(price, _, observation)| (observation.is_implausible, *price));
+    cheapest.map(|(.., observation)| observation).or_else(|| {
+        items
+            .iter()
+            .min_by_key(|observation| certainty(observation))
+    })
 }
 
 /// The rank of a result; 0 is the least certain.

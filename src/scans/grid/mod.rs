@@ -22,7 +22,7 @@ use super::read;
 use crate::commands::CommandError;
 use crate::contract::scans::{Grid, GridAxis, GridCell, GridQuery, Scan};
 use crate::contract::{Api, Endpoint};
-use crate::ids::{ScanId, TenantId};
+use crate::ids::{ItemId, ScanId, TenantId};
 
 pub(super) use self::layout::{SweptDimension, SweptDimensions};
 
@@ -89,14 +89,20 @@ impl AxisIndex {
     }
 }
 
+/// The items of prices that are left out of a scan's best.
+pub(super) fn implausible_items(scan: &Scan) -> HashSet<ItemId> {
+    scan.implausible.iter().map(|price| price.item).collect()
+}
+
 /// `items` are in the order of their positions, which is also the order of the swept values. A cell
 /// shows an implausible price if it has no other.
 fn build_grid(scan: &Scan, layout: &GridLayout, items: Vec<PlacedItem>) -> Grid {
-    let implausible: HashSet<_> = scan.implausible.iter().map(|price| price.item).collect();
+    let implausible = implausible_items(scan);
     let mut rows = AxisIndex::default();
     let mut columns = AxisIndex::default();
     let mut cells = HashMap::<(usize, Option<usize>), Vec<ItemObservation>>::new();
-    for item in items {
+    for mut item in items {
+        item.observation.is_implausible = implausible.contains(&item.observation.item);
         let at = (
             rows.insert(&item.row),
             item.column.as_ref().map(|value| columns.insert(value)),
@@ -107,11 +113,7 @@ fn build_grid(scan: &Scan, layout: &GridLayout, items: Vec<PlacedItem>) -> Grid 
     order.sort_unstable();
     let shown = order.iter().filter_map(|at| {
         let observations = cells.get(at)?;
-        let is_plausible = |item: &&ItemObservation| !implausible.contains(&item.item);
-        let plausible = cell::representative(observations.iter().filter(is_plausible));
-        let shown = plausible.or_else(|| cell::representative(observations.iter()))?;
-        let mut cell = grid_cell(scan.endpoint, shown);
-        cell.implausible = implausible.contains(&shown.item);
+        let mut cell = grid_cell(scan.endpoint, cell::representative(observations)?);
         cell.row = rows.values[at.0].clone();
         cell.column = at.1.map(|column| columns.values[column].clone());
         if let Some(baseline) = layout.baseline.as_ref() {
@@ -175,7 +177,7 @@ fn grid_cell(endpoint: Endpoint, observation: &ItemObservation) -> GridCell {
             .price
             .as_ref()
             .map(|(_, currency)| currency.clone()),
-        implausible: false,
+        implausible: observation.is_implausible,
         price_insights_low: offer.band_low.map(|price| price.normalize()),
         price_insights_high: offer.band_high.map(|price| price.normalize()),
         verdict: offer.verdict,

@@ -65,6 +65,7 @@ impl ParitySide {
         };
         for (observation, (price, currency)) in observations
             .iter()
+            .filter(|observation| !observation.is_implausible)
             .filter_map(|observation| Some((observation, observation.price.as_ref()?)))
         {
             let BestOffer { seller, board, .. } = observation.offer.clone().unwrap_or_default();

@@ -38,6 +38,7 @@ pub(super) async fn items(
         row: rows.value(row.row_field, row.row_since),
         column: columns.map(|columns| columns.value(row.column_field, row.column_since)),
         observation: ItemObservation {
+            is_implausible: false,
             item: row.item_id.into(),
             state: row.state.into(),
             search_status: row.search_status,
@@ -83,6 +84,7 @@ pub(super) async fn items_without_offers(
         row: rows.value(row.row_field, row.row_since),
         column: columns.map(|columns| columns.value(row.column_field, row.column_since)),
         observation: ItemObservation {
+            is_implausible: false,
             item: row.item_id.into(),
             state: row.state.into(),
             search_status: row.search_status,

@@ -20,8 +20,9 @@ use sqlx::PgPool;
 
 use self::store::StoredQuestion;
 use self::view::{DecidedItem, Knowledge};
-use super::implausible::implausible_items;
+
 use super::reuse;
+use super::store::implausible::implausible_items;
 use super::store::lock::LockedScan;
 use crate::contract::scans::{DecisionReason, ScanStatus};
 use crate::db;

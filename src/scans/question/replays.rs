@@ -16,9 +16,10 @@ use crate::commands::CommandError;
 use crate::db;
 use crate::ids::{ScanId, TenantId};
 use crate::planner::replay;
-use crate::scans::implausible::implausible_items;
+
 use crate::scans::plan::{ScanPlan, plan_blocking, with_permit};
 use crate::scans::searches::Searches;
+use crate::scans::store::implausible::implausible_items;
 
 /// The items of a scan that is worth counting. Fewer are no question, more take too long to play.
 const ITEMS: RangeInclusive<usize> = 10..=200;

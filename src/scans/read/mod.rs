@@ -13,6 +13,7 @@ mod verdicts;
 use jiff::Timestamp;
 use sqlx::{PgConnection, PgPool};
 
+pub use self::best::{LowestPrice, find_plausible};
 pub use self::changes::{Changes, MAX_EVENTS, changes};
 pub use self::export::all_items;
 pub(super) use self::rows::{decompress_bytes, decompress_json};
@@ -41,18 +42,20 @@ const ANSWER_BYTES: usize = 8 << 20;
 /// # Errors
 /// When the database does not answer.
 pub async fn scan(pool: &PgPool, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<Scan>> {
-    scan_on(&mut *pool.acquire().await?, tenant, id).await
+    let conn = &mut *pool.acquire().await?;
+    let mut scan = scan_on(conn, tenant, id).await?;
+    leave_out_implausible(conn, tenant, scan.as_mut_slice()).await?;
+    Ok(scan)
 }
 
-/// One scan, as the transaction on `conn` sees it.
-pub(crate) async fn scan_on(
+/// One scan, as the transaction on `conn` sees it. Its best price may be implausible: a transaction
+/// with locks must not wait for a price history.
+pub(super) async fn scan_on(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: ScanId,
 ) -> sqlx::Result<Option<Scan>> {
-    let mut scan = store::scan(conn, tenant, id).await?.map(Scan::from);
-    leave_out_implausible(conn, tenant, scan.as_mut_slice()).await?;
-    Ok(scan)
+    Ok(store::scan(conn, tenant, id).await?.map(Scan::from))
 }
 
 /// Conditions of a list of scans beyond those of the API's query. A scan has to fulfil all of them.

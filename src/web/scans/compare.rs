@@ -221,7 +221,7 @@ fn scan_link(scan: &Scan) -> Markup {
     }
 }
 
-/// The lowest prices of both scans over the cells that have one in both, with their currency. Cells
+/// The lowest plausible prices of both scans over the cells that have one in both, with their currency. Cells
 /// of one side alone would compare different dates.
 fn lowest(comparison: &Comparison) -> Option<(Decimal, Decimal, &str)> {
     let both = || {
@@ -233,7 +233,7 @@ fn lowest(comparison: &Comparison) -> Option<(Decimal, Decimal, &str)> {
     let currency = both().find_map(|cell| Some(cell.after.as_ref()?.currency.as_str()))?;
     let prices = |side: fn(&ComparedCell) -> Option<&SeenPrice>| {
         let seen = both().filter_map(side);
-        seen.filter(|seen| seen.currency == currency)
+        seen.filter(|seen| seen.currency == currency && !seen.implausible)
             .map(|seen| seen.price)
             .min()
     };
@@ -359,7 +359,10 @@ fn row(cell: &ComparedCell) -> Markup {
     let seen = |side: Option<&SeenPrice>| {
         html! {
             @match side {
-                Some(seen) => { a href=(parts::item_path(seen.item_id)) { (parts::price(seen.price, &seen.currency)) } }
+                Some(seen) => {
+                    a href=(parts::item_path(seen.item_id)) { (parts::price(seen.price, &seen.currency)) }
+                    @if seen.implausible { " " span class="muted" { "implausible" } }
+                }
                 None => { span class="muted" { "–" } }
             }
         }

@@ -130,6 +130,7 @@ fn price_cell(cell: &GridCell, scale: &PriceScale) -> Markup {
 fn market_cell(cell: &GridCell) -> Markup {
     let content = CellContent::of(cell);
     let (class, note) = match (&cell.parity, cell.price) {
+        _ if cell.implausible => (content.class(), String::new()),
         (None, Some(_)) => ("even", "base".to_owned()),
         (Some(parity), Some(price)) => {
             let percent = exact_percent(parity, price);
@@ -150,7 +151,7 @@ fn market_cell(cell: &GridCell) -> Markup {
     html! {
         td class=(class) {
             a href={ "/items/" (cell.item_id) } title=(title) {
-                (content.text())
+                (cell_text(cell))
                 @if !note.is_empty() { small { (note) } }
             }
         }

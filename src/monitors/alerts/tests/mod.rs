@@ -120,6 +120,7 @@ fn searched(text: &str, position: usize, number: usize) -> CellItem {
         ..BestOffer::default()
     });
     let observation = ItemObservation {
+        is_implausible: false,
         item: ItemId::new(),
         state,
         search_status,

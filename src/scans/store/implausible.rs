@@ -1,4 +1,4 @@
-//! Which items have an implausible price (history.md, rules 43 to 46).
+//! Which items have an implausibly low price (history.md, rules 43 to 46).
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::contract::history_verdict::UsualPrice;
 use crate::contract::{Endpoint, Request};
 use crate::history::Subject;
 use crate::history::known_price::KnownPrice;
-use crate::history::past_prices::implausible;
+use crate::history::past_prices::implausibly_low;
 use crate::ids::TenantId;
 
-/// Those of these items whose price is implausible by what is stored now, with what is usual.
-pub(super) async fn implausible_items(
+/// Those of these items whose price is implausibly low by what is stored now, with what is usual.
+pub(in crate::scans) async fn implausible_items(
     conn: &mut PgConnection,
     tenant: TenantId,
     items: &[Uuid],
@@ -37,7 +37,7 @@ pub(super) async fn implausible_items(
         Some((row.item_id, price))
     });
     let (ids, prices): (Vec<_>, Vec<_>) = known.unzip();
-    let usual = implausible(conn, tenant, &prices).await?;
+    let usual = implausibly_low(conn, tenant, &prices).await?;
     let items = ids.into_iter().zip(usual);
     Ok(items
         .filter_map(|(item, usual)| Some((item, usual?)))
