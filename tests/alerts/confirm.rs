@@ -800,11 +800,11 @@ async fn confirm_is_checked_and_forecast() {
     };
     for (rule, path) in [
         (
-            json!({"type": "new_low", "confirm": 2}),
+            json!({"type": "new_low", "days": 30, "confirm": 2}),
             "alerts[0].confirm",
         ),
         (
-            json!({"type": "new_low", "confirm": true}),
+            json!({"type": "new_low", "days": 30, "confirm": true}),
             "alerts[0].confirm",
         ),
         (
@@ -830,10 +830,18 @@ async fn confirm_is_checked_and_forecast() {
         "{shown}"
     );
 
-    let cells = json!([{"type": "new_low", "scope": "cell", "confirm": 1}, {"type": "new_low", "confirm": 1}]);
+    let cells = json!([{"type": "new_low", "days": 30, "scope": "cell", "confirm": 1}, {"type": "new_low", "days": 30, "confirm": 1}]);
     for (rules, max, most) in [
-        (json!([{"type": "new_low", "confirm": 0}]), None, 40),
-        (json!([{"type": "new_low", "confirm": 1}]), None, 46),
+        (
+            json!([{"type": "new_low", "days": 30, "confirm": 0}]),
+            None,
+            40,
+        ),
+        (
+            json!([{"type": "new_low", "days": 30, "confirm": 1}]),
+            None,
+            46,
+        ),
         (cells.clone(), None, 66),
         (cells, Some(50), 50),
     ] {
