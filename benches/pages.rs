@@ -119,7 +119,7 @@ fn monitor(number: usize) -> Value {
         "name": format!("Monitor {number}"), "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London"},
         "scan": {"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
                  "sweep": {"departure_date": {"from": "+7d", "to": "+36d"}}},
-        "alerts": [{"type": "price_below", "amount": 150}, {"type": "new_low"}]
+        "alerts": [{"type": "price_below", "amount": 150}, {"type": "new_low", "days": 30}]
     })
 }
 

@@ -189,7 +189,7 @@ fn rule_conflict(rule: &Rule, scan: &Map<String, Value>) -> Option<ValidationErr
             let rearm = at_most.rearm_percent_or_default().to_value();
             Some(ValidationError::new("rearm_percent", &rearm, "at most 100 together with `percentile`; otherwise the rule would fire once and never again"))
         }
-        Rule::DropPercent(_) | Rule::NewLow(_) | Rule::PercentileAtMost(_) | Rule::BelowTypical(_) => (has_currencies && rule_scope(rule) == RuleScope::Scan).then(|| {
+        Rule::DropPercent(_) | Rule::NewLow(_) | Rule::PercentileAtMost(_) => (has_currencies && rule_scope(rule) == RuleScope::Scan).then(|| {
             let expected = "`cell` for a scan in several currencies; prices in different currencies cannot be compared";
             ValidationError::new("scope", &RuleScope::Scan.to_value(), expected)
         }),

@@ -17,7 +17,10 @@ use super::parts::{self, BadgeTone, VERDICT_TIMEOUT};
 use super::reported::ReportedMonitors;
 use super::rule_text;
 use super::session::Session;
-use crate::contract::monitors::{Alert, AlertPage, AlertsQuery, PriceMark, RuleState, RuleType};
+use crate::contract::FieldValue as _;
+use crate::contract::monitors::{
+    Alert, AlertPage, AlertsQuery, PriceMark, Rule, RuleState, RuleType,
+};
 use crate::contract::scans::ParityVerdict;
 use crate::http::AppState;
 use crate::ids::AlertId;
@@ -161,8 +164,12 @@ pub(super) fn line(stored: &Value) -> Markup {
     }
 }
 
+/// The rule as a sentence; one of another version by its type alone.
 fn sentence(alert: &Alert) -> String {
-    rule_text::sentence(&alert.rule, alert.currency.as_deref())
+    Rule::read(&alert.rule).map_or_else(
+        |_| parts::words(&alert.rule_type),
+        |rule| rule_text::sentence(&rule, alert.currency.as_deref()),
+    )
 }
 
 fn price(alert: &Alert) -> String {
@@ -301,10 +308,10 @@ fn threshold(alert: &Alert) -> String {
     let Some(threshold) = alert.threshold else {
         return "–".to_owned();
     };
-    match alert.rule_type {
-        RuleType::ParityGapPercent => format!("{} %", threshold.normalize()),
-        RuleType::PercentileAtMost => format!("percentile {}", threshold.normalize()),
-        RuleType::Stale => parts::counted(u64::try_from(threshold).unwrap_or_default(), "run"),
+    match alert.rule_type.parse() {
+        Ok(RuleType::ParityGapPercent) => format!("{} %", threshold.normalize()),
+        Ok(RuleType::PercentileAtMost) => format!("percentile {}", threshold.normalize()),
+        Ok(RuleType::Stale) => parts::counted(u64::try_from(threshold).unwrap_or_default(), "run"),
         _ => rule_text::amount(threshold, alert.currency.as_deref()),
     }
 }

@@ -24,17 +24,14 @@ pub(super) fn sentence(rule: &Rule, currency: Option<&str>) -> String {
             fields.get("runs").map_or_else(|| "7".to_owned(), plain)
         ),
         RuleType::Verdict => "The provider calls the price low".to_owned(),
-        RuleType::NewLow => match fields.get("days").map(plain) {
-            Some(days) => {
-                format!("Lower than every price of the same dates in the last {days} days")
-            }
-            None => "Lower than in every run before".to_owned(),
-        },
+        RuleType::NewLow => format!(
+            "Lower than every price of the same dates in the last {} days",
+            number("days")
+        ),
         RuleType::PercentileAtMost => format!(
             "Among the cheapest {} % of your past prices",
             number("percentile")
         ),
-        RuleType::BelowTypical => "Below your typical past prices".to_owned(),
         RuleType::BackInStock => "Back in stock".to_owned(),
         RuleType::PlanEndsBeforeReset => "The plan ends before its reset".to_owned(),
         RuleType::Available => "On sale again".to_owned(),
@@ -67,7 +64,6 @@ pub(super) fn type_name(rule: RuleType) -> &'static str {
         RuleType::ParityGapPercent => "Parity gap",
         RuleType::Stale => "No answers",
         RuleType::PercentileAtMost => "Cheap by percentile",
-        RuleType::BelowTypical => "Below typical",
         RuleType::BackInStock => "Back in stock",
         RuleType::PlanEndsBeforeReset => "Plan ends",
     }
@@ -116,12 +112,8 @@ mod tests {
             ),
             (json!({"type": "stale"}), "No answer for 7 runs"),
             (
-                json!({"type": "below_typical", "confirm": 1}),
-                "Below your typical past prices, confirmed by one more search",
-            ),
-            (
-                json!({"type": "new_low", "days": 30}),
-                "Lower than every price of the same dates in the last 30 days",
+                json!({"type": "new_low", "days": 30, "confirm": 1}),
+                "Lower than every price of the same dates in the last 30 days, confirmed by one more search",
             ),
             (
                 json!({"type": "percentile_at_most", "percentile": 12.5}),

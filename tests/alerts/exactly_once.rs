@@ -12,7 +12,7 @@ async fn an_uncommitted_evaluation_leaves_nothing() {
     let id = test
         .monitor(&monitor(
             1,
-            &json!([{"type": "price_below", "amount": 200}, {"type": "new_low"}]),
+            &json!([{"type": "price_below", "amount": 200}, {"type": "new_low", "days": 30}]),
         ))
         .await;
     test.respond_with(|asked| fares(&[150], asked));

@@ -55,7 +55,7 @@ async fn an_implausible_price_is_stored_and_marked_and_fires_nothing() {
     let dates = with_past(&test, own).await;
     pack_past_days(test.pool(), Timestamp::now()).await.unwrap();
     let rules = json!([
-        {"type": "price_below", "amount": 150}, {"type": "new_low"},
+        {"type": "price_below", "amount": 150}, {"type": "new_low", "days": 30},
         {"type": "price_below", "amount": 150, "scope": "cell"}
     ]);
     let id = test.monitor(&of_dates(&dates, &rules)).await;
@@ -127,8 +127,9 @@ async fn an_implausible_price_is_stored_and_marked_and_fires_nothing() {
     let newest = series["data"].as_array().unwrap().last().unwrap();
     assert_eq!(newest["history_verdict"]["class"], "implausible");
 
-    // The others follow: a sale. What was marked is not, now that its day has more prices.
-    test.respond_with(|asked| fares(&[60], asked));
+    // The others follow: a sale. What was marked is not, now that its day has more prices, and counts as a
+    // low.
+    test.respond_with(|asked| fares(&[59], asked));
     let slot = test.run(&id).await;
     assert_eq!(judged(&slot), [&json!(6), &json!(0)], "{slot}");
     let latest = test.get(&path).await["data"][0].clone();
@@ -237,7 +238,7 @@ async fn a_verdict_rule_sees_a_sale_whose_first_price_was_marked() {
     let own = tenant(test.pool(), &ring(), KEY).await;
     test.insert_ladder(own).await;
     let dates = with_past_from(&test, own, 50).await;
-    let rules = json!([{"type": "below_typical", "scope": "cell"}]);
+    let rules = json!([{"type": "percentile_at_most", "percentile": 40, "scope": "cell"}]);
     let id = test.monitor(&of_dates(&dates, &rules)).await;
     one_date_at_60(&test, dates[0]);
     let slot = test.run(&id).await;

@@ -41,12 +41,14 @@ async fn each_run_fires_once_while_processes_are_killed() {
             1,
         )
         .await;
-    let rules = json!([{"type": "new_low"}, {"type": "drop_percent", "percent": 20}, {"type": "price_below", "amount": 100}, {"type": "price_below", "amount": 100, "confirm": 1}]);
+    let rules = json!([{"type": "new_low", "days": 30}, {"type": "drop_percent", "percent": 20}, {"type": "price_below", "amount": 100}, {"type": "price_below", "amount": 100, "confirm": 1}]);
     for number in 0..MONITORS {
         let mut body = super::monitor(1, &rules);
         body["name"] = json!(number.to_string());
         // A call lost with its process is retried, so that each run sees its price.
         body["scan"]["retry"] = json!({"max_attempts": 9, "delay_seconds": 0});
+        // No monitor sees the prices of another.
+        body["scan"]["request"]["departure_date"] = json!(format!("2030-02-{:02}", number + 1));
         // A day on which this test never runs.
         body["schedule"] = json!({"cron": "0 0 29 2 *", "timezone": "UTC"});
         assert_eq!(first.post("/v1/monitors", &body).await.status, 201);

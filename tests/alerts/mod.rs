@@ -7,7 +7,7 @@ mod implausible;
 mod kill;
 mod lists;
 mod notify;
-mod past;
+pub mod past;
 mod plan;
 mod price_sequences;
 mod size;
@@ -44,7 +44,10 @@ impl std::ops::Deref for AlertTest {
 
 impl AlertTest {
     pub async fn open() -> Self {
-        let service = TestService::start().await;
+        Self::of(TestService::start().await)
+    }
+
+    pub fn of(service: TestService) -> Self {
         let worker = service.start_worker(8);
         Self { service, worker }
     }
@@ -130,6 +133,13 @@ pub fn monitor(dates: i64, rules: &Value) -> Value {
         body["scan"]["request"]["departure_date"] = json!("+30d");
         body["scan"].as_object_mut().unwrap().remove("sweep");
     }
+    body
+}
+
+/// A monitor of one fixed date: all runs see the same product.
+pub fn of_one_date(rules: &Value) -> Value {
+    let mut body = monitor(1, rules);
+    body["scan"]["request"]["departure_date"] = json!("2030-02-01");
     body
 }
 

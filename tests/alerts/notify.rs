@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{AlertTest, MOMENT, fares, monitor, time};
+use super::{AlertTest, MOMENT, fares, monitor, of_one_date, time};
 use crate::monitors::ticker;
 use crate::support::{array, text};
 
@@ -41,7 +41,7 @@ impl std::ops::Deref for NightTest {
 impl NightTest {
     async fn open(notify: &Value) -> Self {
         let test = AlertTest::open().await;
-        let mut body = monitor(1, &json!([{"type": "new_low", "rearm_percent": 0}]));
+        let mut body = of_one_date(&json!([{"type": "new_low", "days": 30, "rearm_percent": 0}]));
         body["schedule"] = json!({"cron": "0 3,5 * * *", "timezone": "UTC"});
         body["notify"] = notify.clone();
         let id = test.monitor(&body).await;

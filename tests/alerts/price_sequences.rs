@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{AlertTest, as_sent, fares, monitor};
+use super::{AlertTest, as_sent, fares, monitor, of_one_date};
 use crate::support::reply::Reply;
 
 /// The response for one run of a sequence.
@@ -94,7 +94,7 @@ async fn price_below_fires_once_until_it_rearms() {
 async fn an_alert_shows_what_the_run_saw() {
     let test = AlertTest::open().await;
     let rules = json!([
-        {"type": "price_below", "amount": 200, "scope": "cell"}, {"type": "new_low"}, {"type": "verdict"}, {"type": "sold_out", "scope": "cell"}
+        {"type": "price_below", "amount": 200, "scope": "cell"}, {"type": "new_low", "days": 30}, {"type": "verdict"}, {"type": "sold_out", "scope": "cell"}
     ]);
     let id = test.monitor(&monitor(4, &rules)).await;
     let slot = test.next_slot(&id).await;
@@ -114,8 +114,8 @@ async fn an_alert_shows_what_the_run_saw() {
     let judged = test.run(&id).await["judged"].clone();
     assert_eq!(
         (&judged["fired"], &judged["not_comparable"]),
-        (&json!(1), &json!(0)),
-        "the verdict is low on the first run"
+        (&json!(1), &json!(1)),
+        "the verdict is low on the first run, and no price is known before"
     );
 
     // A day later: the first date has left the scan, and another one has entered.
@@ -268,12 +268,8 @@ async fn failed_slots_fire_a_stale_rule() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_price_in_another_currency_is_counted_and_fires_nothing() {
     let test = AlertTest::open().await;
-    let id = test
-        .monitor(&monitor(
-            1,
-            &json!([{"type": "price_below", "amount": 200}, {"type": "new_low"}]),
-        ))
-        .await;
+    let rules = json!([{"type": "price_below", "amount": 200}, {"type": "new_low", "days": 30}]);
+    let id = test.monitor(&of_one_date(&rules)).await;
     test.respond_with(|asked| fares(&[250], asked));
     test.run(&id).await;
     test.respond_with(|asked| {

@@ -7,7 +7,7 @@ use super::{AlertTest, fares, monitor};
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unreadable_state_is_reset() {
     let test = AlertTest::open().await;
-    let rules = json!([{"type": "price_below", "amount": 200}, {"type": "new_low"}]);
+    let rules = json!([{"type": "price_below", "amount": 200}, {"type": "new_low", "days": 30}]);
     let id = test.monitor(&monitor(1, &rules)).await;
     test.respond_with(|asked| fares(&[150], asked));
     assert_eq!(test.run(&id).await["judged"]["fired"], 1);

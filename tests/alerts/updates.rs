@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{AlertTest, MOMENT, fares, monitor};
+use super::{AlertTest, MOMENT, fares, monitor, of_one_date};
 use crate::support::text;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -12,21 +12,21 @@ async fn only_a_changed_rule_loses_its_state() {
     let id = test
         .monitor(&monitor(
             1,
-            &json!([below(200), {"type": "new_low"}, below(150)]),
+            &json!([below(200), {"type": "new_low", "days": 30}, below(150)]),
         ))
         .await;
     test.respond_with(|asked| fares(&[140], asked));
     assert_eq!(test.run(&id).await["judged"]["fired"], 2);
 
     // Another name, and equivalent rules in another notation.
-    let same = json!([{"type": "price_below", "amount": 200.0, "scope": "scan", "rearm_percent": 2}, {"type": "new_low"}, below(150)]);
+    let same = json!([{"type": "price_below", "amount": 200.0, "scope": "scan", "rearm_percent": 2}, {"type": "new_low", "days": 30}, below(150)]);
     test.patch(&id, &json!({"name": "another", "alerts": same}))
         .await;
     assert_eq!(test.run(&id).await["judged"]["fired"], 0, "no rule is new");
 
     test.patch(
         &id,
-        &json!({"alerts": [below(200), {"type": "new_low"}, below(151)]}),
+        &json!({"alerts": [below(200), {"type": "new_low", "days": 30}, below(151)]}),
     )
     .await;
     assert_eq!(test.run(&id).await["judged"]["fired"], 1, "one of them is");
@@ -44,19 +44,15 @@ async fn only_a_changed_rule_loses_its_state() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_search_is_not_compared_with_earlier_runs() {
     let test = AlertTest::open().await;
-    let id = test
-        .monitor(&monitor(
-            1,
-            &json!([{"type": "new_low"}, {"type": "price_below", "amount": 200}]),
-        ))
-        .await;
+    let rules = json!([{"type": "new_low", "days": 30}, {"type": "price_below", "amount": 200}]);
+    let id = test.monitor(&of_one_date(&rules)).await;
     test.respond_with(|asked| fares(&[250], asked));
     test.run(&id).await;
     // Another destination, while a run of the old search has not ended.
     let slot = test.next_slot(&id).await;
     test.respond_with(|asked| fares(&[100], asked));
     test.tick(slot).await;
-    let mut scan = monitor(1, &json!([]))["scan"].clone();
+    let mut scan = of_one_date(&rules)["scan"].clone();
     scan["request"]["to_airport"] = json!("CDG");
     test.patch(&id, &json!({"scan": scan})).await;
     test.all_ended().await;

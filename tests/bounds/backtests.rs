@@ -59,7 +59,7 @@ async fn backtests_of_unknown_keys_take_nothing_from_others() {
     }
     reset_peak_memory(service.pid());
     let memory = memory_kb(service.pid(), "VmRSS");
-    let body = largest(&json!([{"type": "new_low"}]));
+    let body = largest(&json!([{"type": "price_below", "amount": 100}]));
     let attack = join_all((0..STRANGERS).map(|number| {
         let stranger = ApiClient::new(&url, &format!("made-up-key-{number}"));
         let body = &body;
@@ -116,7 +116,10 @@ async fn the_largest_backtest_needs_little_memory() {
     let rules: Vec<_> = (0..20)
         .map(|number| json!({"type": "price_below", "amount": 100 + number, "scope": "cell"}))
         .collect();
-    let (one, twenty) = (json!([{"type": "new_low"}]), json!(rules));
+    let (one, twenty) = (
+        json!([{"type": "price_below", "amount": 100}]),
+        json!(rules),
+    );
     caller.get("/v1/monitors").await;
     reset_peak_memory(service.pid());
     let memory = memory_kb(service.pid(), "VmRSS");

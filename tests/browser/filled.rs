@@ -224,7 +224,7 @@ async fn monitor(service: &TestService) -> (String, String) {
             "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
             "sweep": {"departure_date": {"from": "+7d", "to": "+13d"}}
         },
-        "alerts": [{"type": "price_below", "amount": 190}, {"type": "new_low"}],
+        "alerts": [{"type": "price_below", "amount": 190}, {"type": "new_low", "days": 30}],
         "max_requests_per_month": 900
     });
     let id = service.create_monitor(&body).await;

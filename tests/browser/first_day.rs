@@ -119,7 +119,10 @@ async fn a_scan_is_watched_by_keyboard_and_once() {
     person.browser.wait_for_path(&format!("/scans/{id}")).await;
     person.choose("Watch this").await;
     person
-        .says(&["Create this monitor?", "Lower than in every run before"])
+        .says(&[
+            "Create this monitor?",
+            "Lower than every price of the same dates in the last 30 days",
+        ])
         .await;
     assert_eq!(service.count("select count(*) from monitors").await, 0);
     person.choose("Create for").await;

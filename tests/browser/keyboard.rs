@@ -156,8 +156,7 @@ async fn the_keyboard_alone_makes_a_monitor() {
     browser.tab_to("Runs").await;
     browser.key(Key::Down).await;
     browser.tab_and_type("Price below", "200").await;
-    browser.tab_to("New low").await;
-    browser.key(Key::Space).await;
+    browser.tab_and_type("Lowest of days", "30").await;
     browser.tab_to("Show the cost of a month").await;
     browser.key(Key::Enter).await;
     browser.wait_for_text("Create this monitor?").await;

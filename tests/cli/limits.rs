@@ -175,7 +175,7 @@ async fn an_edit_that_may_cost_more_shows_the_month_and_asks() {
         ),
         (
             &json!("renamed"),
-            &json!([{"type": "new_low"}]),
+            &json!([{"type": "new_low", "days": 30}]),
             &json!(500)
         )
     );
@@ -249,7 +249,10 @@ async fn an_edit_ignores_faults_of_fields_that_stay() {
 async fn a_webhook_gets_a_new_secret_after_the_question() {
     let test = AlertTest::open().await;
     let id = test
-        .monitor(&crate::alerts::monitor(1, &json!([{"type": "new_low"}])))
+        .monitor(&crate::alerts::monitor(
+            1,
+            &json!([{"type": "new_low", "days": 30}]),
+        ))
         .await;
     let rotate = ["monitors", "webhook", "rotate-secret", id.as_str()];
     let refused = cli(&test, &rotate);

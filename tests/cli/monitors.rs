@@ -63,7 +63,7 @@ async fn create_shows_the_forecast_and_asks() {
         (&stored["scan"]["sweep"], &stored["alerts"]),
         (
             &json!({"departure_date": {"from": "+7d", "to": "+13d"}}),
-            &json!([{"type": "price_below", "amount": 150, "rearm_percent": 5}, {"type": "new_low"}])
+            &json!([{"type": "price_below", "amount": 150, "rearm_percent": 5}, {"type": "new_low", "days": 30}])
         )
     );
     let wrong = cli(&test, &[&CREATE[..], &["--alert", "cheap=1"]].concat());

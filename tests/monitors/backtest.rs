@@ -89,7 +89,7 @@ async fn a_backtest_says_which_alerts_a_monitor_would_have_sent() {
     pack_past_days(fixture.pool(), fixture.now).await.unwrap();
     let rules = json!([
         {"type": "price_below", "amount": 200, "rearm_percent": 2}, {"type": "sold_out"},
-        {"type": "new_low", "days": 30}, {"type": "below_typical"}
+        {"type": "new_low", "days": 30}, {"type": "percentile_at_most", "percentile": 40}
     ]);
     let calls = fixture.upstream.count();
     let answer = backtest(&fixture, 30, &monitor(&[date], &rules)).await;

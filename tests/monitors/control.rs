@@ -25,7 +25,7 @@ async fn patch(service: &TestService, id: &str, body: Value) -> HttpResponse {
 #[tokio::test]
 async fn an_update_leaves_absent_fields_unchanged() {
     let service = TestService::start().await;
-    let rules = json!([{"type": "new_low"}]);
+    let rules = json!([{"type": "new_low", "days": 30}]);
     let id = service
         .create_monitor(&with(
             &json!({"alerts": rules, "max_requests_per_month": 100}),

@@ -11,7 +11,7 @@ use crate::support::{TestService, array};
 async fn a_created_monitor_has_a_next_slot_and_a_forecast() {
     let service = TestService::start().await;
     let body = with(&json!({
-        "alerts": [{"type": "price_below", "amount": 200, "rearm_percent": 5}, {"type": "new_low"}],
+        "alerts": [{"type": "price_below", "amount": 200, "rearm_percent": 5}, {"type": "new_low", "days": 30}],
         "max_requests_per_month": 50
     }));
     let answer = service

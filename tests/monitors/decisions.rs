@@ -179,7 +179,7 @@ async fn a_run_leaves_out_past_dates() {
         let path = format!("/v1/monitors/{id}");
         let before = service.monitor(id).await;
         for change in [
-            json!({"alerts": [{"type": "new_low"}]}),
+            json!({"alerts": [{"type": "new_low", "days": 30}]}),
             json!({"schedule": before["schedule"]}),
             json!({"name": "later"}),
         ] {

@@ -5,6 +5,7 @@ mod clock;
 mod commands;
 mod compose;
 mod connections;
+mod fewer_rules;
 mod first_hour;
 // The counts below are those of one instruction set.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

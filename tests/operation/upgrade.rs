@@ -197,7 +197,7 @@ values ('00000000-0000-7000-8000-000000000001', '00000000-0000-7000-8000-0000000
 "#;
 
 /// A database that the version with this last migration has made, with rows.
-async fn earlier_version(last: i64) -> TestDb {
+pub(super) async fn earlier_version(last: i64) -> TestDb {
     let db = TestDb::empty().await;
     let all = sqlx::migrate!("./migrations");
     let first = all.iter().filter(|one| one.version <= last);

@@ -64,10 +64,9 @@ impl<W: Write> Walkthrough<'_, W> {
             },
             "alerts": [
                 {"type": "drop_percent", "percent": DROP_PERCENT, "scope": "cell"},
-                {"type": "new_low"},
             ],
         });
-        let summary = format!("{} to {}, rules drop_percent and new_low", dates.0, dates.1);
+        let summary = format!("{} to {}, rule drop_percent", dates.0, dates.1);
         self.show_request("/v1/monitors", &summary, &body)?;
         let monitor: Monitor = self.client.post("/v1/monitors", &body).await?;
         let runs = self.run_on_each_day(monitor.id).await?;

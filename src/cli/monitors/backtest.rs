@@ -67,7 +67,7 @@ enum BacktestKind {
     Roundtrip(Box<MonitorArgs<RoundtripArgs, BacktestCommand>>),
     /// Replay a monitor of the rates of a hotel
     #[command(
-        after_help = "Examples:\n  farescan monitors backtest hotel \"Hotel Arts\" --checkin 2027-02-04 --nights 3 --alert price_below=200\n  farescan monitors backtest hotel \"Hotel Arts\" --checkin +30d --nights 3 --alert below_typical --days 366"
+        after_help = "Examples:\n  farescan monitors backtest hotel \"Hotel Arts\" --checkin 2027-02-04 --nights 3 --alert price_below=200\n  farescan monitors backtest hotel \"Hotel Arts\" --checkin +30d --nights 3 --alert percentile_at_most=40 --days 366"
     )]
     Hotel(Box<MonitorArgs<HotelArgs, BacktestCommand>>),
 }

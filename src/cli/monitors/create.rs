@@ -17,7 +17,7 @@ use crate::cli::scan::{cost, read_body};
 use crate::cli::subject::subject_of;
 use crate::cli::wrap::note;
 use crate::contract::FieldValue as _;
-use crate::contract::monitors::{MonitorPreview, Rule, RuleType};
+use crate::contract::monitors::{LookbackDays, MonitorPreview, Rule, RuleType};
 
 /// A monitor by the kind of its scan, or the body of a file.
 #[derive(Debug, clap::Args)]
@@ -89,8 +89,8 @@ pub(super) struct MonitorOptions {
     /// IANA time zone of --cron [default: this machine's]
     #[arg(long, value_name = "ZONE")]
     timezone: Option<String>,
-    /// Rule, such as `price_below=150`, `drop_percent=10,runs=7`, `new_low`, `new_low,days=30`,
-    /// `percentile_at_most=20`, `below_typical`, `back_in_stock`, `verdict`, `available`, `sold_out`,
+    /// Rule, such as `price_below=150`, `drop_percent=10,runs=7`, `new_low` (of 30 days) or
+    /// `new_low=90`, `percentile_at_most=20`, `back_in_stock`, `verdict`, `available`, `sold_out`,
     /// `stale=3`, `plan_ends_before_reset`; may be repeated
     #[arg(long = "alert", value_name = "RULE", value_parser = rule)]
     alerts: Vec<Value>,
@@ -117,12 +117,11 @@ pub(super) fn rule(text: &str) -> Result<Value, String> {
         RuleType::PriceBelow => Some("amount"),
         RuleType::DropPercent | RuleType::ParityGapPercent => Some("percent"),
         RuleType::Stale => Some("runs"),
+        RuleType::NewLow => Some("days"),
         RuleType::PercentileAtMost => Some("percentile"),
         RuleType::Verdict
-        | RuleType::NewLow
         | RuleType::Available
         | RuleType::SoldOut
-        | RuleType::BelowTypical
         | RuleType::BackInStock
         | RuleType::PlanEndsBeforeReset => None,
     };
@@ -141,6 +140,10 @@ pub(super) fn rule(text: &str) -> Result<Value, String> {
             .split_once('=')
             .ok_or_else(|| format!("found {part:?}; expected FIELD=VALUE"))?;
         body.insert(name.to_owned(), scalar(value));
+    }
+    if rule_type == RuleType::NewLow {
+        let days = || LookbackDays::THIRTY.to_value();
+        body.entry("days").or_insert_with(days);
     }
     let body = Value::Object(body);
     Rule::read(&body).map_err(|errors| errors.to_string())?;
@@ -244,7 +247,8 @@ mod tests {
     #[test]
     fn a_rule_is_a_word_with_its_values() {
         for (text, body) in [
-            ("new_low", json!({"type": "new_low"})),
+            ("new_low", json!({"type": "new_low", "days": 30})),
+            ("new_low=90", json!({"type": "new_low", "days": 90})),
             (
                 "price_below=150",
                 json!({"type": "price_below", "amount": 150}),
@@ -261,7 +265,7 @@ mod tests {
                 "percentile_at_most=20,scope=cell",
                 json!({"type": "percentile_at_most", "percentile": 20, "scope": "cell"}),
             ),
-            ("new_low,days=30", json!({"type": "new_low", "days": 30})),
+            ("new_low,days=7", json!({"type": "new_low", "days": 7})),
             ("back_in_stock", json!({"type": "back_in_stock"})),
             (
                 "sold_out,scope=cell",
@@ -274,7 +278,8 @@ mod tests {
             ("cheap", "price_below"),
             ("price_below", "amount"),
             ("price_below=-1", "above 0"),
-            ("new_low=3", "no value"),
+            ("verdict=3", "no value"),
+            ("new_low=366", "from 1 to 365"),
             ("stale=3,x", "FIELD=VALUE"),
             ("percentile_at_most=91", "from 0 to 90"),
         ] {

@@ -1,6 +1,6 @@
 //! Alerts (monitors.md, rules 47 to 51): the data on which a rule fired, and lists of alerts.
 
-use super::rule::{Rule, RuleScope, RuleType};
+use super::rule::{RuleScope, RuleType};
 use super::slot::SlotKind;
 use crate::contract::history_verdict::HistoryVerdict;
 use crate::contract::primitives::{Cursor, PageLimit};
@@ -147,11 +147,12 @@ pub struct Alert {
     pub slot_kind: SlotKind,
     /// The run's scan; null if the slot has none (`stale`).
     pub scan_id: Option<ScanId>,
-    /// The rule's type.
+    /// The rule's type. Alerts of older versions may have one that no rule has any more.
     #[serde(rename = "type")]
-    pub rule_type: RuleType,
-    /// The rule at that time.
-    pub rule: Rule,
+    pub rule_type: String,
+    /// The rule at that time, as in `alerts` of a monitor.
+    #[schema(value_type = Object)]
+    pub rule: Value,
     /// What the rule evaluates.
     pub scope: RuleScope,
     /// The swept values of the search of the alert; empty if there is none.
@@ -172,13 +173,12 @@ pub struct Alert {
     /// The last price that the rule evaluated before this run.
     pub before: Option<PriceMark>,
     /// The compared value. `price_below`: its amount; `drop_percent`: the price at which it fires;
-    /// `new_low`: the lowest so far, with `days` that of these days; `parity_gap_percent`: its
-    /// percentage; `percentile_at_most`: its percentile; `stale`: its runs; null for the others.
+    /// `new_low`: the lowest of its days; `parity_gap_percent`: its percentage;
+    /// `percentile_at_most`: its percentile; `stale`: its runs; null for the others.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub threshold: Option<Decimal>,
-    /// The price from which the threshold follows: the lowest of the last runs, of all runs or of
-    /// the last days; for a repeated `drop_percent`, the price at which it last fired.
+    /// The price from which the threshold follows: the lowest of the last runs or days; for a repeated `drop_percent`, the price at which it last fired.
     pub reference: Option<PriceMark>,
     /// The baseline market.
     pub baseline: Option<AlertBaseline>,
@@ -214,8 +214,8 @@ pub struct Alert {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub link: Option<String>,
-    /// The verdict from the caller's own history on the day of the price. `percentile_at_most` and
-    /// `below_typical` always have it; the others with `history_verdict=true`, if there is one.
+    /// The verdict from the caller's own history on the day of the price. `percentile_at_most`
+    /// always has it; the others with `history_verdict=true`, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub history_verdict: Option<HistoryVerdict>,
@@ -312,7 +312,7 @@ pub struct SearchedShare {
 pub struct RuleState {
     /// The rule can fire.
     pub armed: bool,
-    /// `new_low`: the lowest price so far, or of its `days`; `drop_percent`: that of the last runs.
+    /// `new_low`: the lowest price of its days; `drop_percent`: that of the last runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub lowest: Option<PriceMark>,
@@ -346,8 +346,8 @@ pub struct RuleStanding {
     pub armed_cells: Option<u32>,
     /// The currency of its prices; null if there is none or its cells have several.
     pub currency: Option<String>,
-    /// `new_low`: the lowest price so far; `drop_percent`: that of the last runs. Scope `cell`: the
-    /// lowest of all cells.
+    /// `new_low`: the lowest price of its days; `drop_percent`: that of the last runs. Scope `cell`:
+    /// the lowest of all cells.
     pub lowest: Option<PriceMark>,
     /// The price at which it last fired.
     pub last_fired: Option<PriceMark>,

@@ -128,7 +128,7 @@ pub struct BacktestAlert {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub was_empty_at: Option<Timestamp>,
-    /// The verdict that `percentile_at_most` and `below_typical` rest on.
+    /// The verdict that `percentile_at_most` rests on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub history_verdict: Option<HistoryVerdict>,

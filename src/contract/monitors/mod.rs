@@ -30,7 +30,7 @@ pub use resource::{
     MonitorRequests, MonitorSchedule, MonitorStatus,
 };
 pub use rule::{
-    Amount, Available, BackInStock, BelowTypical, DropPercent, LookbackDays, LookbackRuns, NewLow,
+    Amount, Available, BackInStock, DropPercent, LookbackDays, LookbackRuns, NewLow,
     ParityGapPercent, Percent, Percentile, PercentileAtMost, PlanEndsBeforeReset, PriceBelow,
     RearmPercent, Rule, RuleScope, RuleType, Runs, SoldOut, Stale, VerdictLow,
 };

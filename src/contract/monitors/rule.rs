@@ -145,6 +145,11 @@ bounded_integer! {
     pub struct LookbackDays(u16): 1..=365;
 }
 
+impl LookbackDays {
+    /// What the dashboard and the terminal fill in.
+    pub const THIRTY: Self = Self(30);
+}
+
 request_body! {
     /// Fires when the price is below an amount.
     pub struct PriceBelow for "price_below" {
@@ -205,18 +210,17 @@ request_body! {
 }
 
 request_body! {
-    /// Fires when the price is lower than in all previous runs of the monitor, or with `days` lower
-    /// than every stored price of the same product and dates of the last days. It does not fire
-    /// without an earlier price, nor for a low that is less than `rearm_percent` below the price at
-    /// which it last fired.
+    /// Fires when the price is lower than every stored price of the same product and dates of the
+    /// last days, from any scan. It does not fire without an earlier price, nor for a low that is
+    /// less than `rearm_percent` below the price at which it last fired.
     pub struct NewLow for "new_low" {
-        required {}
+        required {
+            /// How many days back the price is compared.
+            days: LookbackDays;
+        }
         optional {
             /// What the rule evaluates.
             scope: RuleScope = RuleScope::Scan => scope_or_default;
-            /// Compares with the stored prices of the last days, from any scan, instead of with the
-            /// previous runs.
-            days: LookbackDays;
             /// The rule can fire again after the price was this percentage above the lowest, or for
             /// a low this percentage below the price at which it last fired; with 0 for every new
             /// low.
@@ -225,7 +229,7 @@ request_body! {
             /// rule fires only if it is still true then. That costs a request or more.
             confirm: Confirm = Confirm::NO => confirm_or_default;
         }
-        example {}
+        example { "days": 30 }
     }
 }
 
@@ -249,23 +253,6 @@ request_body! {
             confirm: Confirm = Confirm::NO => confirm_or_default;
         }
         example { "percentile": 20 }
-    }
-}
-
-request_body! {
-    /// Fires when the class of the price among the stored prices of the same product, seen as many
-    /// days before departure or check-in, becomes `low` or `below`: the `class` of
-    /// `history_verdict`. It does not fire while that verdict is `insufficient`.
-    pub struct BelowTypical for "below_typical" {
-        required {}
-        optional {
-            /// What the rule evaluates.
-            scope: RuleScope = RuleScope::Scan => scope_or_default;
-            /// 1: before the rule fires, the search that found the price is made once more, and the
-            /// rule fires only if it is still true then. That costs a request or more.
-            confirm: Confirm = Confirm::NO => confirm_or_default;
-        }
-        example { "scope": "cell" }
     }
 }
 
@@ -421,7 +408,6 @@ macro_rules! alert_rules {
                     Self::Verdict(rule) => rule.confirm_or_default(),
                     Self::NewLow(rule) => rule.confirm_or_default(),
                     Self::PercentileAtMost(rule) => rule.confirm_or_default(),
-                    Self::BelowTypical(rule) => rule.confirm_or_default(),
                     Self::BackInStock(rule) => rule.confirm_or_default(),
                     Self::Available(rule) => rule.confirm_or_default(),
                     Self::SoldOut(_)
@@ -472,7 +458,6 @@ alert_rules! {
     "parity_gap_percent" => ParityGapPercent(ParityGapPercent),
     "stale" => Stale(Stale),
     "percentile_at_most" => PercentileAtMost(PercentileAtMost),
-    "below_typical" => BelowTypical(BelowTypical),
     "back_in_stock" => BackInStock(BackInStock),
     "plan_ends_before_reset" => PlanEndsBeforeReset(PlanEndsBeforeReset),
 }

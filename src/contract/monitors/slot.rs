@@ -51,8 +51,8 @@ pub struct SlotJudgement {
     /// Number of recorded alerts: at most a thousand.
     pub alerts: u32,
     /// Number of rules, each cell counted, whose prices have another currency than before, or
-    /// about which the stored history says too little (`percentile_at_most`, `below_typical`,
-    /// `back_in_stock`, `new_low` with `days`). For `parity_gap_percent`: number of markets with fewer than two prices on a side (`insufficient`
+    /// about which the stored history says too little (`new_low`,
+    /// `percentile_at_most`, `back_in_stock`). For `parity_gap_percent`: number of markets with fewer than two prices on a side (`insufficient`
     /// in the scan's grid with a `baseline`), or with other rooms, boards or currencies than the
     /// baseline (`not_comparable` there).
     pub not_comparable: u32,

@@ -13,7 +13,7 @@ const NAME: &str = "text of 1 to 200 characters without control characters, not 
 
 fn rows() -> [FieldCase; 7] {
     let schedule = json!({"cron": "0 6 * * *", "timezone": "UTC"});
-    let rules = |count: usize| json!(vec![json!({"type": "new_low"}); count]);
+    let rules = |count: usize| json!(vec![json!({"type": "new_low", "days": 30}); count]);
     let long = |length: usize| {
         format!(
             "https://h.example/{}",
@@ -198,7 +198,7 @@ fn a_rule_has_the_fields_of_its_type() {
         json!({"type": "price_below", "amount": 200}),
         json!({"type": "drop_percent", "percent": 10, "runs": 14}),
         json!({"type": "verdict"}),
-        json!({"type": "new_low", "rearm_percent": 0}),
+        json!({"type": "new_low", "days": 365, "rearm_percent": 0}),
         json!({"type": "available", "scope": "cell"}),
         json!({"type": "sold_out"}),
         json!({"type": "parity_gap_percent", "percent": 2.5, "baseline": "us"}),
@@ -231,6 +231,14 @@ fn a_rule_has_the_fields_of_its_type() {
         ),
         (json!({"type": "below"}), "`type`: found \"below\""),
         (json!({"type": "price_below"}), "`amount` is missing"),
+        (
+            json!({"type": "new_low"}),
+            "`days` is missing; expected an integer from 1 to 365",
+        ),
+        (
+            json!({"type": "below_typical"}),
+            "`type`: found \"below_typical\"",
+        ),
         (
             json!({"type": "price_below", "amount": "200"}),
             "`amount`: found \"200\"; expected a number above 0",

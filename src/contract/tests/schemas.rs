@@ -8,10 +8,9 @@ use crate::contract::hotels::{
 };
 use crate::contract::key_rotation::RotateKeyRequest;
 use crate::contract::monitors::{
-    AlertQuery, AlertsQuery, Available, BackInStock, BelowTypical, DropPercent, MonitorAlertsQuery,
-    MonitorPatch, MonitorRequest, MonitorsQuery, NewLow, ParityGapPercent, PercentileAtMost,
-    PlanEndsBeforeReset, PriceBelow, RuleType, ScheduleRequest, SlotsQuery, SoldOut, Stale,
-    VerdictLow,
+    AlertQuery, AlertsQuery, Available, BackInStock, DropPercent, MonitorAlertsQuery, MonitorPatch,
+    MonitorRequest, MonitorsQuery, NewLow, ParityGapPercent, PercentileAtMost, PlanEndsBeforeReset,
+    PriceBelow, RuleType, ScheduleRequest, SlotsQuery, SoldOut, Stale, VerdictLow,
 };
 use crate::contract::primitives::{
     Adults, AirlineCode, Airport, BudgetPerNight, Children, CountryCode, Currency, Cursor, Date,
@@ -223,7 +222,6 @@ fn each_body_schema_matches_its_field_table() {
         ParityGapPercent,
         Stale,
         PercentileAtMost,
-        BelowTypical,
         BackInStock,
         PlanEndsBeforeReset,
     );

@@ -11,13 +11,12 @@ use super::rule_key::RuleKey;
 use super::rule_traits::{PastNeed, RuleSubject, RuleTraits};
 use super::run_snapshot::{LowestPrice, RunSnapshot, ScopeView};
 use super::state::{PricePoint, RuleMemory, ScopeState};
-use crate::contract::Api;
-use crate::contract::SearchStatus;
 use crate::contract::monitors::{
     Alert, AlertBaseline, MonitorAlerts, PriceMark, Rule, RuleScope, RuleState, SearchedShare,
     SlotKind,
 };
 use crate::contract::scans::{ItemState, Parity};
+use crate::contract::{Api, FieldValue as _, SearchStatus};
 use crate::ids::{AlertId, MonitorId, ScanId};
 use crate::monitors::store::FirstPrice;
 
@@ -183,8 +182,8 @@ fn build_alert(
         slot: run_info.slot,
         slot_kind: run_info.kind,
         scan_id: run_info.scan,
-        rule_type: rule.rule_type(),
-        rule: rule.clone(),
+        rule_type: rule.rule_type().as_str().to_owned(),
+        rule: rule.to_value(),
         scope: if firing.key.is_empty() {
             RuleScope::Scan
         } else {

@@ -21,8 +21,7 @@ use super::rule_traits::RuleTraits;
 use super::run_snapshot::{LowestPrice, PriceAvailability, ScopeView};
 use super::state::{Anchor, PricePoint, RuleMemory, ScopeState};
 use crate::contract::Verdict;
-use crate::contract::history_verdict::{HistoryVerdict, PriceClass};
-use crate::contract::monitors::{NewLow, PercentileAtMost, RearmPercent, Rule};
+use crate::contract::monitors::{NewLow, PercentileAtMost, Rule};
 use crate::contract::scans::ParityVerdict;
 use crate::history::past_prices::PastOfPrice;
 
@@ -116,52 +115,12 @@ pub(super) fn apply_rule(
                 }
             },
         ),
-        Rule::NewLow(NewLow {
-            days: Some(days),
-            rearm_percent,
-            ..
-        }) => price_rule(
-            rule,
-            requested_currency,
-            before,
-            view,
-            |before, price, after| {
-                let rearm = rearm_percent.clone().unwrap_or_else(RearmPercent::two);
-                low_of_days(days.get(), rearm.get(), before, price, after)
-            },
-        ),
         Rule::NewLow(new_low) => price_rule(
             rule,
             requested_currency,
             before,
             view,
-            |before, price, after| {
-                let lowest = before.memory.lowest();
-                if lowest.is_none_or(|lowest| price.amount < lowest.price) {
-                    after.memory = RuleMemory::Lowest(Some(price.mark()));
-                }
-                after.last_fired = last_fired_price(before, lowest).cloned();
-                let Some(lowest) = lowest else {
-                    return RuleCondition::NOTHING_TO_COMPARE;
-                };
-                let rearm = new_low.rearm_percent_or_default().get();
-                let condition = RuleCondition::for_price(
-                    price,
-                    lowest.price,
-                    price.amount < lowest.price,
-                    rearm,
-                );
-                let fires_again = condition.holds
-                    && after
-                        .last_fired
-                        .as_ref()
-                        .is_some_and(|last| further_drop(last, price, rearm).is_some());
-                RuleCondition {
-                    fires_again,
-                    reference: Some(lowest.clone()),
-                    ..condition
-                }
-            },
+            |before, price, after| new_low_condition(new_low, before, price, after),
         ),
         Rule::Verdict(_) => price_rule(rule, requested_currency, before, view, |_, price, _| {
             let holds = price.verdict == Some(Verdict::Low);
@@ -174,11 +133,6 @@ pub(super) fn apply_rule(
         Rule::PercentileAtMost(rule_body) => {
             price_rule(rule, requested_currency, before, view, |_, price, _| {
                 percentile_condition(rule_body, price)
-            })
-        }
-        Rule::BelowTypical(_) => {
-            price_rule(rule, requested_currency, before, view, |_, price, _| {
-                below_typical_condition(price)
             })
         }
         Rule::BackInStock(_) => {
@@ -335,19 +289,20 @@ fn price_rule(
     step
 }
 
-/// `new_low` with `days` (monitors.md, rule 77).
-fn low_of_days(
-    days: u16,
-    rearm: Decimal,
+/// `new_low` (monitors.md, rule 77).
+fn new_low_condition(
+    rule: &NewLow,
     before: &ScopeState,
     price: &LowestPrice,
     after: &mut ScopeState,
 ) -> RuleCondition {
-    let lowest = price.past.as_ref().and_then(|past| past.lowest.get(&days));
+    let past = price.past.as_ref();
+    let lowest = past.and_then(|past| past.lowest.get(&rule.days.get()));
     let Some((lowest, at)) = lowest.copied() else {
         return RuleCondition::INSUFFICIENT;
     };
     let lowest = PricePoint { price: lowest, at };
+    let rearm = rule.rearm_percent_or_default().get();
     let condition =
         RuleCondition::for_price(price, lowest.price, price.amount < lowest.price, rearm);
     after.memory = RuleMemory::Lowest(Some(if condition.holds {
@@ -368,17 +323,12 @@ fn low_of_days(
     }
 }
 
-/// The verdict on a price, unless it is `insufficient`.
-fn verdict_of(price: &LowestPrice) -> Option<(&HistoryVerdict, Decimal)> {
-    let verdict = price.past.as_ref()?.verdict.as_ref()?;
-    // A percentile has one decimal.
-    let percentile = Decimal::from_f64_retain(verdict.percentile?)?.round_dp(1);
-    Some((verdict, percentile))
-}
-
 /// `percentile_at_most` (monitors.md, rule 75).
 fn percentile_condition(rule: &PercentileAtMost, price: &LowestPrice) -> RuleCondition {
-    let Some((_, percentile)) = verdict_of(price) else {
+    let verdict = price.past.as_ref().and_then(|past| past.verdict.as_ref());
+    // A percentile has one decimal; that of an `insufficient` verdict is null.
+    let percentile = verdict.and_then(|verdict| Decimal::from_f64_retain(verdict.percentile?));
+    let Some(percentile) = percentile.map(|percentile| percentile.round_dp(1)) else {
         return RuleCondition::INSUFFICIENT;
     };
     let threshold = rule.percentile.get();
@@ -390,20 +340,6 @@ fn percentile_condition(rule: &PercentileAtMost, price: &LowestPrice) -> RuleCon
             && percentile >= threshold + rule.rearm_percent_or_default().get(),
         threshold: Some(threshold),
         strength: (threshold - percentile) / Decimal::ONE_HUNDRED,
-        ..RuleCondition::NOTHING_TO_COMPARE
-    }
-}
-
-/// `below_typical` (monitors.md, rule 76).
-fn below_typical_condition(price: &LowestPrice) -> RuleCondition {
-    let Some((verdict, percentile)) = verdict_of(price) else {
-        return RuleCondition::INSUFFICIENT;
-    };
-    let holds = matches!(verdict.class, PriceClass::Low | PriceClass::Below);
-    RuleCondition {
-        holds,
-        rearms: price.is_firm && !holds,
-        strength: (Decimal::ONE_HUNDRED - percentile) / Decimal::ONE_HUNDRED,
         ..RuleCondition::NOTHING_TO_COMPARE
     }
 }

@@ -112,7 +112,6 @@ pub(in crate::monitors) fn rule_scope(rule: &Rule) -> RuleScope {
         Rule::Available(rule) => rule.scope_or_default(),
         Rule::SoldOut(rule) => rule.scope_or_default(),
         Rule::PercentileAtMost(rule) => rule.scope_or_default(),
-        Rule::BelowTypical(rule) => rule.scope_or_default(),
         Rule::BackInStock(rule) => rule.scope_or_default(),
         Rule::ParityGapPercent(_) => RuleScope::Cell,
         Rule::Stale(rule) => rule.scope_or_default(),

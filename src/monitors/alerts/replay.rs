@@ -112,7 +112,6 @@ fn missing(rule: &Rule) -> Option<&'static str> {
         | Rule::DropPercent(_)
         | Rule::NewLow(_)
         | Rule::PercentileAtMost(_)
-        | Rule::BelowTypical(_)
         | Rule::BackInStock(_) => None,
         Rule::Verdict(_) => Some("stored days have prices, not the provider's verdicts"),
         Rule::Available(_) | Rule::SoldOut(_) => {

@@ -42,7 +42,6 @@ pub(super) fn rule_key(rule: &Rule) -> RuleKey {
         | Rule::SoldOut(_)
         | Rule::Stale(_)
         | Rule::PercentileAtMost(_)
-        | Rule::BelowTypical(_)
         | Rule::BackInStock(_)
         | Rule::PlanEndsBeforeReset(_) => {}
     }
@@ -105,7 +104,7 @@ mod tests {
             json!({"type": "price_below", "amount": 200, "scope": "cell"}),
             json!({"type": "price_below", "amount": 200, "rearm_percent": 5}),
             json!({"type": "price_below", "amount": 200, "confirm": 1}),
-            json!({"type": "new_low"}),
+            json!({"type": "new_low", "days": 30}),
             json!({"type": "available"}),
             json!({"type": "sold_out"}),
         ] {
@@ -146,9 +145,9 @@ mod tests {
     #[test]
     fn duplicate_rules_are_dropped() {
         let written = [
-            json!({"type": "new_low"}),
+            json!({"type": "new_low", "days": 30}),
             json!({"type": "available"}),
-            json!({"type": "new_low", "rearm_percent": 2}),
+            json!({"type": "new_low", "days": 30, "rearm_percent": 2}),
         ];
         assert_eq!(
             distinct_rules(written.into_iter().map(rule).collect()).len(),

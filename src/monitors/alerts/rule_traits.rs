@@ -1,6 +1,6 @@
 //! The traits of each rule type. A new rule type does not compile until it has them.
 
-use crate::contract::monitors::{NewLow, Rule};
+use crate::contract::monitors::Rule;
 
 /// The subject of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,16 +52,12 @@ impl RuleTraits {
                 has_amount: true,
                 ..about(RuleSubject::Prices)
             },
-            Rule::NewLow(NewLow {
-                days: Some(days), ..
-            }) => asking(PastNeed::LowestOfDays(days.get())),
-            Rule::PercentileAtMost(_) | Rule::BelowTypical(_) => asking(PastNeed::Verdict),
+            Rule::NewLow(rule) => asking(PastNeed::LowestOfDays(rule.days.get())),
+            Rule::PercentileAtMost(_) => asking(PastNeed::Verdict),
             Rule::BackInStock(_) => asking(PastNeed::LastAnswer),
-            Rule::DropPercent(_)
-            | Rule::NewLow(_)
-            | Rule::Verdict(_)
-            | Rule::Available(_)
-            | Rule::SoldOut(_) => about(RuleSubject::Prices),
+            Rule::DropPercent(_) | Rule::Verdict(_) | Rule::Available(_) | Rule::SoldOut(_) => {
+                about(RuleSubject::Prices)
+            }
             Rule::ParityGapPercent(_) => about(RuleSubject::Markets),
             Rule::Stale(_) => about(RuleSubject::Answers),
             Rule::PlanEndsBeforeReset(_) => about(RuleSubject::Plan),

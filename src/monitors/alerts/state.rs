@@ -101,7 +101,7 @@ pub(super) struct Anchor {
 pub(super) enum RuleMemory {
     #[default]
     Stateless,
-    /// `new_low`: the lowest price so far, or of its days.
+    /// `new_low`: the lowest price of its days.
     Lowest(Option<PricePoint>),
     /// `drop_percent`: the prices of the last runs that had a price, oldest first.
     Window(Vec<PricePoint>),
@@ -120,7 +120,6 @@ impl ScopeState {
             | Rule::Verdict(_)
             | Rule::ParityGapPercent(_)
             | Rule::PercentileAtMost(_)
-            | Rule::BelowTypical(_)
             | Rule::BackInStock(_)
             | Rule::PlanEndsBeforeReset(_) => (true, RuleMemory::Stateless),
             Rule::NewLow(_) => (true, RuleMemory::Lowest(None)),

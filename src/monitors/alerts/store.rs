@@ -152,10 +152,7 @@ pub(super) async fn insert_alerts(
         return Ok(());
     };
     let ids: Vec<_> = alerts.iter().map(|alert| alert.id.uuid()).collect();
-    let types: Vec<_> = alerts
-        .iter()
-        .map(|alert| alert.rule_type.as_str().to_owned())
-        .collect();
+    let types: Vec<_> = alerts.iter().map(|alert| alert.rule_type.clone()).collect();
     let documents: Vec<_> = alerts
         .iter()
         .map(serde_json::to_string)

@@ -102,7 +102,7 @@ mod tests {
         for (rules, expected) in [
             (json!([]), true),
             (json!([rule(120.0)]), true),
-            (json!([{"type": "new_low"}]), true),
+            (json!([{"type": "new_low", "days": 30}]), true),
             (json!([rule(150.5)]), false),
             (json!([rule(120.0), rule(200.0)]), false),
         ] {

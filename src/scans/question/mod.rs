@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use sqlx::PgPool;
+use uuid::Uuid;
 
 use self::store::StoredQuestion;
 use self::view::{DecidedItem, Knowledge};
@@ -41,13 +42,20 @@ const BATCH_SIZE: i64 = 100;
 /// those behind them.
 #[derive(Debug, Default)]
 pub struct Turn {
-    last: Option<(TenantId, ScanId)>,
+    /// Tenant and scan; nil at the beginning.
+    last: (Uuid, Uuid),
 }
 
 /// A scan that something is due for.
 pub(super) struct DueScan {
     pub(super) tenant: TenantId,
     pub(super) scan: ScanId,
+}
+
+impl DueScan {
+    fn ids(&self) -> (Uuid, Uuid) {
+        (self.tenant.uuid(), self.scan.uuid())
+    }
 }
 
 /// Makes decisions that are due, at least one and as many as begin within `max_time`. Returns their
@@ -66,7 +74,7 @@ pub async fn decide_due(
     loop {
         let due = store::find_due(pool, turn.last, BATCH_SIZE).await?;
         for scan in &due {
-            turn.last = Some((scan.tenant, scan.scan));
+            turn.last = scan.ids();
             match decide(pool, scan, now).await {
                 Ok(()) => decided += 1,
                 Err(error) if db::is_disconnected(&error) => return Err(error),
@@ -79,7 +87,7 @@ pub async fn decide_due(
             }
         }
         if due.is_empty() {
-            turn.last = None;
+            *turn = Turn::default();
             return Ok(decided);
         }
     }

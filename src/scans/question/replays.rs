@@ -47,7 +47,7 @@ pub async fn count_replays(pool: &PgPool, turn: &mut Turn) -> sqlx::Result<usize
     let due = store::find_due_replays(pool, turn.last, BATCH_SIZE).await?;
     let is_last = due.len() < usize::try_from(BATCH_SIZE).unwrap_or_default();
     for scan in &due {
-        turn.last = Some((scan.tenant, scan.scan));
+        turn.last = scan.ids();
         match count_replay(pool, scan).await {
             Ok(()) => {}
             Err(error) if db::is_disconnected(&error) => return Err(error),
@@ -57,7 +57,7 @@ pub async fn count_replays(pool: &PgPool, turn: &mut Turn) -> sqlx::Result<usize
         }
     }
     if is_last {
-        turn.last = None;
+        *turn = Turn::default();
     }
     Ok(due.len())
 }

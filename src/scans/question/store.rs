@@ -100,12 +100,9 @@ pub(in crate::scans) async fn reopen(lock: &mut LockedScan<'_>) -> sqlx::Result<
 /// the order of their ids, after the given one.
 pub(super) async fn find_due(
     pool: &PgPool,
-    after: Option<(TenantId, ScanId)>,
+    (after_tenant, after_scan): (Uuid, Uuid),
     limit: i64,
 ) -> sqlx::Result<Vec<DueScan>> {
-    let (tenant, scan) = after.map_or((Uuid::nil(), Uuid::nil()), |(tenant, scan)| {
-        (tenant.uuid(), scan.uuid())
-    });
     sqlx::query_as!(
         DueScan,
         "select t.tenant_id as tenant, t.scan_id as scan
@@ -117,8 +114,8 @@ pub(super) async fn find_due(
                    and not exists (select from unexpanded_scans u where u.tenant_id = t.tenant_id and u.scan_id = t.scan_id))
          order by t.tenant_id, t.scan_id limit $1",
         limit,
-        tenant,
-        scan,
+        after_tenant,
+        after_scan,
     )
     .fetch_all(pool)
     .await

@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use serde_json::{Map, Value, json};
 
 use super::new_form;
-use crate::contract::monitors::{Monitor, Rule};
+use crate::contract::monitors::{LookbackDays, Monitor, Rule};
 use crate::web::form::FormFields;
 
 /// The fields of a form that stand for exactly this monitor. What has no field of its own stands
@@ -54,7 +54,8 @@ pub(super) fn of_scan(
     scan: &Map<String, Value>,
     more: Option<(String, String)>,
 ) -> FormFields {
-    let new_low = ("new_low".to_owned(), "yes".to_owned());
+    let days = LookbackDays::THIRTY.get().to_string();
+    let new_low = ("new_low_days".to_owned(), days);
     let own: Vec<_> = [("name".to_owned(), name), new_low]
         .into_iter()
         .chain(more)
@@ -216,10 +217,8 @@ fn rule_fields(rules: &Value) -> Vec<(&'static str, String)> {
             Some("price_below") => ("price_below", number("amount")),
             Some("drop_percent") => ("drop_percent", number("percent")),
             Some("stale") => ("stale", number("runs")),
-            Some("new_low") if rule.get("days").is_some() => ("new_low_days", number("days")),
-            Some("new_low") => ("new_low", "yes".to_owned()),
+            Some("new_low") => ("new_low_days", number("days")),
             Some("percentile_at_most") => ("percentile_at_most", number("percentile")),
-            Some("below_typical") => ("below_typical", "yes".to_owned()),
             Some("back_in_stock") => ("back_in_stock", "yes".to_owned()),
             Some("verdict") => ("verdict", "yes".to_owned()),
             Some("available") => ("available", "yes".to_owned()),
@@ -265,7 +264,7 @@ mod tests {
             (
                 json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "max_stops": 0},
                        "sweep": {"departure_date": {"from": "+7d", "to": "+36d"}}}),
-                json!([{"type": "price_below", "amount": 200}, {"type": "new_low"}]),
+                json!([{"type": "price_below", "amount": 200}, {"type": "verdict"}]),
                 [false, false],
             ),
             (
@@ -278,7 +277,7 @@ mod tests {
                 json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
                        "sweep": {"departure_date": {"from": "+7d", "to": "+36d"}}}),
                 json!([{"type": "percentile_at_most", "percentile": 20, "scope": "cell"}, {"type": "new_low", "days": 30, "scope": "cell"},
-                       {"type": "below_typical", "scope": "cell"}, {"type": "back_in_stock"}]),
+                       {"type": "back_in_stock"}]),
                 [false, false],
             ),
             (
@@ -317,7 +316,7 @@ mod tests {
     #[test]
     fn only_what_differs_is_changed_and_an_empty_field_removes() {
         let scan = json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"}});
-        let monitor = monitor(&scan, &json!([{"type": "new_low"}]));
+        let monitor = monitor(&scan, &json!([{"type": "new_low", "days": 30}]));
         let mut wanted = new_form::body(&fields_of(&monitor)).unwrap();
         wanted.insert("name".to_owned(), "March".into());
         wanted.shift_remove("webhook_url");

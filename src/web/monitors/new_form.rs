@@ -196,14 +196,8 @@ fn alerts(fields: &FormFields) -> Vec<Value> {
     if let Some(days) = fields.text("new_low_days") {
         rules.push(json!({"type": "new_low", "days": number(days)}));
     }
-    for (field, rule) in [
-        ("new_low", "new_low"),
-        ("below_typical", "below_typical"),
-        ("verdict", "verdict"),
-        ("available", "available"),
-        ("sold_out", "sold_out"),
-    ] {
-        if fields.text(field).is_some() {
+    for rule in ["verdict", "available", "sold_out"] {
+        if fields.text(rule).is_some() {
             rules.push(json!({"type": rule}));
         }
     }
@@ -315,13 +309,11 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
                     (text("price_below", "Price below", "An amount; a watch for an amount has its own", "amount"))
                     (text("drop_percent", "Drop by percent", "Below the lowest of the last 7 runs", "percent"))
                     (text("percentile_at_most", "Among the cheapest percent", "Of your own past prices, such as 20", "percentile"))
-                    (text("new_low_days", "Lowest of days", "Of the same dates, from any scan; not for one date such as +30d", "days"))
+                    (text("new_low_days", "Lowest of days", "Such as 30: of the same dates, from any scan; not for one date such as +30d", "days"))
                     (text("stale", "Runs without an answer", "A number of runs", "runs"))
                     (select("scope", "Judged", &[("scan", "The best price of a run"), ("cell", "Each date or market alone")], fields.text("scope")))
                 }
                 div class="choices" {
-                    (check("new_low", "New low"))
-                    (check("below_typical", "Below your typical past prices"))
                     (check("verdict", "The provider calls it low (flights)"))
                     (check("available", "On sale again"))
                     (check("back_in_stock", "Back in stock (each date or market)"))
@@ -464,7 +456,7 @@ mod tests {
     #[test]
     fn fields_make_the_request_of_the_api() {
         let query = "name=January&endpoint=flights%2Foneway&from_airport=TLV&to_airport=LHR&first=%2B7d&last=%2B36d&nights=3\
-                     &fields=%7B%22max_stops%22%3A0%7D&repeat=weekdays&time=07%3A05&timezone=Europe%2FLondon&price_below=199.5&new_low=yes\
+                     &fields=%7B%22max_stops%22%3A0%7D&repeat=weekdays&time=07%3A05&timezone=Europe%2FLondon&price_below=199.5&new_low_days=30\
                      &max_requests_per_month=2000&webhook_url=https%3A%2F%2Fexample.com%2F";
         assert_eq!(
             made(query),
@@ -476,7 +468,7 @@ mod tests {
                     "request": {"max_stops": 0, "from_airport": "TLV", "to_airport": "LHR"},
                     "sweep": {"departure_date": {"from": "+7d", "to": "+36d"}}
                 },
-                "alerts": [{"type": "price_below", "amount": 199.5}, {"type": "new_low"}],
+                "alerts": [{"type": "price_below", "amount": 199.5}, {"type": "new_low", "days": 30}],
                 "webhook_url": "https://example.com/",
                 "max_requests_per_month": 2000
             })

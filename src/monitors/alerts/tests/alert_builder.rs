@@ -10,7 +10,7 @@ use super::super::evaluation::Evaluation;
 use super::super::run_snapshot::RunSnapshot;
 use super::super::state::{ScopeStates, state_key};
 use super::super::store::{decode_states, encode_states};
-use super::{TestMonitor, at, cell_name, rule, run, with_key};
+use super::{TestMonitor, at, cell_name, rule, run, snapshot, with_key};
 use crate::contract::monitors::{Alert, SlotKind};
 use crate::ids::{MonitorId, ScanId};
 use crate::scans::cells::{ScanCell, ScanCells};
@@ -50,7 +50,7 @@ fn alerts_of(rules: Vec<Value>, text: &str) -> (usize, Vec<Alert>) {
 
 #[test]
 fn an_alert_holds_what_the_run_saw() {
-    let mut monitor = TestMonitor::with(rule(json!({"type": "new_low"})));
+    let mut monitor = TestMonitor::with(rule(json!({"type": "new_low", "days": 30})));
     monitor.run(&run("250 | 210", 0));
     let run = run("250 | 199.50 partial | degraded | empty", 1);
     let fired = monitor.run(&run);
@@ -206,14 +206,14 @@ fn an_alert_shows_all_values_of_a_cell_with_a_long_key() {
 #[test]
 fn states_of_older_versions_with_long_keys_are_read() {
     for of in [
-        json!({"type": "new_low", "scope": "cell"}),
-        json!({"type": "new_low"}),
+        json!({"type": "new_low", "days": 30, "scope": "cell"}),
+        json!({"type": "new_low", "days": 30}),
         json!({"type": "stale", "runs": 2, "scope": "cell"}),
     ] {
         let mut monitor = TestMonitor::with(rule(of));
         let (first, second) = (
-            long(&run("300 | 310 | degraded", 0)),
-            long(&run("290 | degraded | degraded", 1)),
+            long(&run("240 | 250 | degraded", 0)),
+            long(&run("190 | degraded | degraded", 1)),
         );
         monitor.run(&first);
         let kept = monitor.states.clone();
@@ -265,7 +265,7 @@ fn long(run: &RunSnapshot) -> RunSnapshot {
             items: cell.items.clone(),
         }
     });
-    RunSnapshot::new(ScanCells {
+    snapshot(ScanCells {
         searched_known_low: true,
         created_at: jiff::Timestamp::UNIX_EPOCH,
         endpoint: run.cells.endpoint,

@@ -17,14 +17,12 @@ fn rules() -> Vec<(Rule, &'static str, &'static str)> {
     vec![
         of(json!({"type": "price_below", "amount": 200}), "250", "199"),
         of(json!({"type": "drop_percent", "percent": 10}), "250", "199"),
-        of(json!({"type": "new_low"}), "250", "199"),
         of(json!({"type": "new_low", "days": 30}), "250", "199"),
         of(
             json!({"type": "percentile_at_most", "percentile": 20}),
             "250",
             "160",
         ),
-        of(json!({"type": "below_typical"}), "250", "160"),
         of(json!({"type": "verdict"}), "250", "199 low"),
         of(json!({"type": "back_in_stock"}), "250", "300"),
         of(json!({"type": "available"}), "empty", "250"),

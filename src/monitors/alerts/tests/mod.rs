@@ -184,14 +184,8 @@ fn snapshot(cells: ScanCells) -> RunSnapshot {
 
 fn past_of(price: Decimal, seen_at: Timestamp) -> Option<PastOfPrice> {
     let percentile = (price - Decimal::from(150)).clamp(Decimal::ZERO, Decimal::ONE_HUNDRED);
-    let class = match percentile {
-        percentile if percentile <= Decimal::from(20) => PriceClass::Low,
-        percentile if percentile <= Decimal::from(40) => PriceClass::Below,
-        percentile if percentile <= Decimal::from(60) => PriceClass::Typical,
-        _ => PriceClass::High,
-    };
     let verdict = HistoryVerdict {
-        class,
+        class: PriceClass::Typical,
         percentile: percentile.to_f64(),
         n: 100,
         lower: 0,

@@ -37,27 +37,9 @@ fn percentile_at_most_fires_once_and_rearms_above_its_margin() {
 }
 
 #[test]
-fn below_typical_fires_when_the_class_becomes_low_or_below() {
+fn new_low_compares_with_the_stored_prices() {
     let monitor = table(
-        "below_typical",
-        json!({"type": "below_typical"}),
-        &[
-            ("191", "", "yes"),
-            ("190", "fires", "no"),
-            ("160", "", "no"),
-            ("2000", "", "no"),
-            ("191 partial", "", "no"),
-            ("191", "", "yes"),
-            ("160", "fires", "no"),
-        ],
-    );
-    assert_eq!(monitor.not_comparable, 1);
-}
-
-#[test]
-fn new_low_of_days_compares_with_the_stored_prices() {
-    let monitor = table(
-        "new_low, 30 days",
+        "new_low",
         json!({"type": "new_low", "days": 30}),
         &[
             // The first run of a monitor, but not the first price.

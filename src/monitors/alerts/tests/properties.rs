@@ -34,14 +34,13 @@ fn rules_of_type(rule_type: RuleType) -> BoxedStrategy<Value> {
             scoped((1..8_u32, 1..5_u32).prop_map(rule).boxed())
         }
         RuleType::NewLow => {
-            let rule = |(rearm, days): (u32, Option<u32>)| json!({"type": "new_low", "rearm_percent": rearm, "days": days});
-            scoped((0..5_u32, prop::option::of(Just(30))).prop_map(rule).boxed())
+            let rule = |rearm| json!({"type": "new_low", "days": 30, "rearm_percent": rearm});
+            scoped((0..5_u32).prop_map(rule).boxed())
         }
         RuleType::PercentileAtMost => {
             let rule = |(percentile, rearm): (u32, u32)| json!({"type": "percentile_at_most", "percentile": percentile, "rearm_percent": rearm});
             scoped((40..60_u32, 0..8_u32).prop_map(rule).boxed())
         }
-        RuleType::BelowTypical => scoped(Just(json!({"type": "below_typical"})).boxed()),
         RuleType::PlanEndsBeforeReset => Just(json!({"type": "plan_ends_before_reset"})).boxed(),
         RuleType::BackInStock => scoped(Just(json!({"type": "back_in_stock"})).boxed()),
         RuleType::Verdict => scoped(Just(json!({"type": "verdict"})).boxed()),
@@ -66,7 +65,6 @@ fn any_rule_about_prices() -> impl Strategy<Value = Value> {
         | RuleType::Verdict
         | RuleType::NewLow
         | RuleType::PercentileAtMost
-        | RuleType::BelowTypical
         | RuleType::BackInStock => true,
         // The first three also depend on missing prices; markets are compared in any shared
         // currency.
@@ -205,24 +203,23 @@ proptest! {
         }
     }
 
-    /// Compares with a second implementation for a single search: a new low fires if the price rose
-    /// in between, or if it is `rearm_percent` below the price of the last alert.
+    /// Compares with a second implementation for a single search, whose lowest price of the days was
+    /// 200: a low fires if the price rose in between, or if it is `rearm_percent` below the price of
+    /// the last alert.
     #[test]
     fn new_low_matches_a_second_implementation(rearm in 0..6_u32, texts in prop::collection::vec(
         prop_oneof![4 => (150..225_u32).prop_map(|price| price.to_string()), 1 => without_price()], 1..40,
     )) {
-        let of = rule(json!({"type": "new_low", "rearm_percent": rearm}));
-        let (mut armed, mut lowest, mut last_alert) = (true, None::<u32>, None::<u32>);
+        let of = rule(json!({"type": "new_low", "days": 30, "rearm_percent": rearm}));
+        let (mut armed, mut last_alert) = (true, None::<u32>);
         let mut expected = Vec::new();
         for text in &texts {
             let mut fires = false;
             if let Ok(price) = text.parse::<u32>() {
-                if let Some(low) = lowest {
-                    fires = price < low && (armed || last_alert.is_some_and(|last_alert| price * 100 <= last_alert * (100 - rearm)));
-                    armed = !fires && (armed || price >= low && price * 100 >= low * (100 + rearm));
-                }
+                let is_beyond = |last: u32| price < last && price * 100 <= last * (100 - rearm);
+                fires = price < 200 && (armed || last_alert.is_some_and(is_beyond));
+                armed = !fires && (armed || price >= 200 + 2 * rearm);
                 last_alert = if fires { Some(price) } else { last_alert };
-                lowest = Some(lowest.map_or(price, |low| low.min(price)));
             }
             expected.push(fires);
         }
@@ -234,11 +231,11 @@ proptest! {
     /// again.
     #[test]
     fn a_falling_price_fires_once_per_step(
-        percent in 1..9_u32, falls in prop::collection::vec(0..40_u32, 1..30), which in any::<bool>(),
+        percent in 1..9_u32, falls in prop::collection::vec(0..6_u32, 1..30), which in any::<bool>(),
     ) {
-        let of = if which { json!({"type": "new_low", "rearm_percent": percent}) } else { json!({"type": "drop_percent", "percent": percent}) };
+        let of = if which { json!({"type": "new_low", "days": 30, "rearm_percent": percent}) } else { json!({"type": "drop_percent", "percent": percent}) };
         let mut monitor = TestMonitor::with(rule(of));
-        let (mut price, mut last_alert) = (Decimal::from(2000), None::<Decimal>);
+        let (mut price, mut last_alert) = (Decimal::from(200), None::<Decimal>);
         for (number, fall) in std::iter::once(0).chain(falls).enumerate() {
             price -= Decimal::from(fall);
             let fired = !monitor.run(&run(&price.to_string(), number)).is_empty();
@@ -389,7 +386,6 @@ fn step_percent(rule: &Rule) -> Option<u32> {
         Rule::PriceBelow(_)
         | Rule::Verdict(_)
         | Rule::PercentileAtMost(_)
-        | Rule::BelowTypical(_)
         | Rule::BackInStock(_)
         | Rule::Available(_)
         | Rule::SoldOut(_)

@@ -216,7 +216,7 @@ fn drop_percent_fires_for_each_further_drop_of_its_percent() {
 fn new_low_fires_for_each_further_drop_of_rearm_percent() {
     table(
         "new_low, further down",
-        json!({"type": "new_low"}),
+        json!({"type": "new_low", "days": 30}),
         &[
             ("200", "", "yes"),
             ("190", "fires", "no"),
@@ -234,7 +234,7 @@ fn new_low_fires_for_each_further_drop_of_rearm_percent() {
     );
     table(
         "new_low, a price that wobbles about a low",
-        json!({"type": "new_low"}),
+        json!({"type": "new_low", "days": 30}),
         &[
             ("200", "", "yes"),
             ("190", "fires", "no"),
@@ -250,23 +250,24 @@ fn new_low_fires_for_each_further_drop_of_rearm_percent() {
     );
     table(
         "new_low, every one of them",
-        json!({"type": "new_low", "rearm_percent": 0}),
+        json!({"type": "new_low", "days": 30, "rearm_percent": 0}),
         &[
             ("200", "", "yes"),
             ("199", "fires", "no"),
             ("198.99", "fires", "no"),
-            ("198.99", "", "yes"),
+            ("198.99", "", "no"),
             ("198.98", "fires", "no"),
+            ("200", "", "yes"),
         ],
     );
     table(
         "new_low, cells",
-        json!({"type": "new_low", "scope": "cell"}),
+        json!({"type": "new_low", "days": 30, "scope": "cell"}),
         &[
             ("200 | 300", "", "a:yes b:yes"),
-            ("190 | 290", "a b", "a:no b:no"),
-            ("189 | 280", "b", "a:no b:no"),
-            ("186 | 279", "a", "a:no b:no"),
+            ("190 | 196", "a b", "a:no b:no"),
+            ("189 | 190", "b", "a:no b:no"),
+            ("186 | 189", "a", "a:no b:no"),
         ],
     );
 }
@@ -291,15 +292,18 @@ fn states_of_older_versions_use_their_lowest_price() {
             )
         }
     };
-    let mut sees = from(json!({"type": "new_low"}), json!({"lowest": ["190", 0]}));
-    // The reference stays at the first lowest price, so that a slow fall fires too.
+    let mut sees = from(
+        json!({"type": "new_low", "days": 30}),
+        json!({"lowest": ["190", 0]}),
+    );
+    // The reference stays at the lowest price of the days, so that a slow fall fires too.
     assert_eq!(
-        ["189", "187", "186.20", "183"].map(&mut sees),
+        ["199", "197", "196", "193"].map(&mut sees),
         [
-            (false, "190".into()),
-            (false, "190".into()),
-            (true, "186.20".into()),
-            (false, "186.20".into())
+            (false, "200".into()),
+            (false, "200".into()),
+            (true, "196".into()),
+            (false, "196".into())
         ]
     );
     let mut sees = from(
@@ -309,31 +313,6 @@ fn states_of_older_versions_use_their_lowest_price() {
     assert_eq!(
         ["164", "162"].map(&mut sees),
         [(false, "180".into()), (true, "162".into())]
-    );
-}
-
-#[test]
-fn new_low_never_fires_on_the_first_run() {
-    table(
-        "new_low",
-        json!({"type": "new_low"}),
-        &[
-            ("200", "", "yes"),
-            ("210", "", "yes"),
-            ("200", "", "yes"),
-            ("199", "fires", "no"),
-            // Lower by four percent: fires unarmed, and 190 is the new lowest.
-            ("190", "fires", "no"),
-            ("193", "", "no"),
-            ("degraded", "", "no"),
-            ("194", "", "yes"),
-            ("189 partial", "fires", "no"),
-            ("250 partial", "", "no"),
-            ("empty", "", "no"),
-            ("250", "", "yes"),
-            ("189", "", "yes"),
-            ("188.99", "fires", "no"),
-        ],
     );
 }
 
@@ -483,7 +462,7 @@ fn prices_in_another_currency_are_counted_but_not_compared() {
     assert_eq!(monitor.not_comparable, 3);
     let monitor = table(
         "new_low, another currency",
-        json!({"type": "new_low"}),
+        json!({"type": "new_low", "days": 30}),
         &[
             ("200", "", "yes"),
             ("150 EUR", "", "yes"),
@@ -515,7 +494,7 @@ fn prices_in_another_currency_are_counted_but_not_compared() {
 fn an_overflowing_price_does_not_panic() {
     let huge = "79228162514264337593543950335";
     for of in [
-        json!({"type": "new_low"}),
+        json!({"type": "new_low", "days": 30}),
         json!({"type": "drop_percent", "percent": 10}),
         json!({"type": "drop_percent", "percent": 1000}),
         json!({"type": "price_below", "amount": 9_007_199_254_740_991_u64, "rearm_percent": 100}),
@@ -560,7 +539,7 @@ fn an_implausible_price_is_an_offer_and_no_price() {
     );
     table(
         "new_low",
-        json!({"type": "new_low", "rearm_percent": 0}),
+        json!({"type": "new_low", "days": 30, "rearm_percent": 0}),
         &[
             ("200", "", "yes"),
             ("60 implausible", "", "yes"),

@@ -90,12 +90,9 @@ pub(in crate::scans) async fn insert_due(
 /// Scans that have ended and are to be played again, after the given one.
 pub(in crate::scans::question) async fn find_due_replays(
     pool: &PgPool,
-    after: Option<(TenantId, ScanId)>,
+    (after_tenant, after_scan): (Uuid, Uuid),
     limit: i64,
 ) -> sqlx::Result<Vec<DueScan>> {
-    let (tenant, scan) = after.map_or((Uuid::nil(), Uuid::nil()), |(tenant, scan)| {
-        (tenant.uuid(), scan.uuid())
-    });
     sqlx::query_as!(
         DueScan,
         "select d.tenant_id as tenant, d.scan_id as scan
@@ -103,8 +100,8 @@ pub(in crate::scans::question) async fn find_due_replays(
          where s.finished_at is not null and (d.tenant_id, d.scan_id) > ($2, $3)
          order by d.tenant_id, d.scan_id limit $1",
         limit,
-        tenant,
-        scan,
+        after_tenant,
+        after_scan,
     )
     .fetch_all(pool)
     .await
