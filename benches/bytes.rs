@@ -22,9 +22,11 @@ const CALLER: &str = "sandbox-unlimited.bytes";
 /// Neither the seed nor an airport of the dictionaries' training.
 const SEED: u64 = 5;
 const FROM: &str = "MUC";
-const TO: [&str; 8] = ["MAN", "PRG", "OSL", "NCE", "EWR", "YYZ", "DOH", "ICN"];
+const TO: [&str; 12] = [
+    "LIS", "MAN", "PRG", "OSL", "KRK", "NCE", "AGP", "BRU", "HEL", "EDI", "OPO", "VCE",
+];
 const DAYS: i64 = 250;
-const ITEMS_A_SECOND: i64 = 20;
+const ITEMS_A_SECOND: i32 = 20;
 /// Items between two checkpoints.
 const CHECKPOINT: i64 = 300;
 
@@ -61,10 +63,9 @@ pub async fn run() -> Res<()> {
     // The first item is stored alone: the caller is not accepted before it.
     submit(api, CALLER, &scan_request(1)).await?;
     wait_until_done(pool).await?;
-    sqlx::query("update lanes set emission = make_interval(secs => 1.0 / $1), burst = 1")
-        .bind(ITEMS_A_SECOND)
-        .execute(pool)
-        .await?;
+    let pace = "update lanes
+                set own_per_minute = 60 * $1, emission = make_interval(secs => 1.0 / $1), burst = 1";
+    sqlx::query(pace).bind(ITEMS_A_SECOND).execute(pool).await?;
     // The log is read at the end.
     for keep in [
         "alter system set wal_keep_size = '4GB'",

@@ -12,6 +12,7 @@
 mod bytes;
 mod ceiling;
 mod claim;
+mod dictionaries;
 mod environment;
 mod gateway;
 mod load;
@@ -76,6 +77,7 @@ async fn bench(words: &[&str]) -> Res<()> {
         ["ceiling"] => ceiling::run().await,
         ["claim"] => claim::run().await,
         ["bytes"] => bytes::run().await,
+        ["dictionaries", version] => dictionaries::run(version.parse()?).await,
         ["gateway"] => gateway::run().await,
         ["pages"] => pages::run().await,
         ["peers"] => peers::run().await,

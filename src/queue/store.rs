@@ -449,7 +449,7 @@ pub struct StoredAnswer<'a> {
     pub item: ItemId,
     pub number: i32,
     pub observed_at: Timestamp,
-    /// zstd.
+    /// Compressed.
     pub body: &'a [u8],
 }
 
@@ -490,7 +490,7 @@ pub struct StoredOutcome<'a> {
     pub tenant: TenantId,
     pub item: ItemId,
     pub number: i32,
-    /// JSON, zstd.
+    /// JSON, compressed.
     pub outcome: &'a [u8],
 }
 

@@ -5,6 +5,7 @@
 //! I/O, no HTTP routes and no database here.
 
 mod body;
+mod compression;
 pub mod disposition;
 mod item_summary;
 mod key;
@@ -13,6 +14,7 @@ mod search_request;
 mod stored_outcome;
 
 pub use body::AnswerBody;
+pub use compression::{compress, compress_answer, decompress};
 pub use item_summary::ItemSummary;
 pub use key::CallerKey;
 pub use outcome::{Answer, Finding, Incomplete, Outcome, PlanQuota, RateLimit, RateWindow};

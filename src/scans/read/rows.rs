@@ -1,7 +1,6 @@
 //! Database rows, and their conversion to the types of the API.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 
 use jiff::civil::Date;
 use jiff_sqlx::{Timestamp, ToSqlx};
@@ -23,9 +22,7 @@ use crate::ids::MonitorId;
 use crate::scans::item_state::StoredItemState;
 use crate::scans::question::store::rounded;
 use crate::scans::seconds_at;
-
-/// The largest answer after decompression (security.md, rule 19); what is stored was smaller.
-const MAX_ANSWER_BYTES: u64 = 8 << 20;
+use crate::search::decompress;
 
 /// A row of the view `shown_scans`.
 pub(super) struct ScanRow {
@@ -391,12 +388,9 @@ fn count(number: i32) -> u32 {
     u32::try_from(number).unwrap_or_default()
 }
 
-/// Parses a stored answer (JSON, zstd).
+/// Parses a stored answer.
 pub(in crate::scans) fn decompress_json<T: DeserializeOwned>(packed: &[u8]) -> sqlx::Result<T> {
-    let body = zstd::Decoder::new(packed)
-        .map(|body| body.take(MAX_ANSWER_BYTES))
-        .map_err(serde_json::Error::io);
-    body.and_then(serde_json::from_reader)
+    serde_json::from_slice(&decompress_bytes(packed)?)
         .map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
@@ -410,11 +404,7 @@ fn decompress_single_line(packed: &[u8]) -> sqlx::Result<RawJson> {
 
 /// The text of a stored answer.
 pub(in crate::scans) fn decompress_bytes(packed: &[u8]) -> sqlx::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    let body = zstd::Decoder::new(packed)
-        .and_then(|body| body.take(MAX_ANSWER_BYTES).read_to_end(&mut text));
-    body.map(|_| text)
-        .map_err(|error| sqlx::Error::Decode(error.into()))
+    decompress(packed).map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
 fn object(stored: Value) -> Map<String, Value> {
