@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 
 use super::circuit::CallHealth;
 use super::storable_text::storable;
@@ -11,7 +10,9 @@ use crate::contract::{Api, Offer, Request, SearchStatus};
 use crate::history::{Observation, ObservedPrice, Subject};
 use crate::ids::AttemptId;
 use crate::search::disposition::{self, Disposition, ItemDisposition};
-use crate::search::{Finding, ItemSummary, Outcome, PlanQuota, Search, compress, compress_answer};
+use crate::search::{
+    Finding, ItemSummary, Outcome, PlanQuota, Search, StoredHeaders, compress, compress_answer,
+};
 
 /// Why a stored search cannot be sent: its endpoint does not accept it (another version of this
 /// program checked it), or its date has passed.
@@ -176,7 +177,7 @@ fn blank(
         search_status,
         reason: reason.map(|text| storable(&text)),
         error: error.map(|text| storable(&text)),
-        search_headers: Map::new(),
+        search_headers: StoredHeaders::default(),
         latency_ms: 0,
         billed: 0,
         results: None,
@@ -198,7 +199,7 @@ fn call_record(
     let headers = outcome
         .search_headers
         .iter()
-        .map(|(name, value)| (storable(name), Value::String(storable(value))));
+        .map(|(name, value)| (storable(name), storable(value)));
     CallRecord {
         // A degraded outcome, but not one that pauses the lane (scans.md, rule 20).
         may_retry: matches!(

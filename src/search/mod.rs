@@ -11,6 +11,7 @@ mod item_summary;
 mod key;
 mod outcome;
 mod search_request;
+mod stored_headers;
 mod stored_outcome;
 
 pub use body::AnswerBody;
@@ -19,3 +20,4 @@ pub use item_summary::ItemSummary;
 pub use key::CallerKey;
 pub use outcome::{Answer, Finding, Incomplete, Outcome, PlanQuota, RateLimit, RateWindow};
 pub use search_request::Search;
+pub use stored_headers::StoredHeaders;

@@ -1,7 +1,5 @@
 //! Database rows, and their conversion to the types of the API.
 
-use std::collections::BTreeMap;
-
 use jiff::civil::Date;
 use jiff_sqlx::{Timestamp, ToSqlx};
 use rust_decimal::Decimal;
@@ -22,7 +20,7 @@ use crate::ids::MonitorId;
 use crate::scans::item_state::StoredItemState;
 use crate::scans::question::store::rounded;
 use crate::scans::seconds_at;
-use crate::search::decompress;
+use crate::search::{StoredHeaders, decompress};
 
 /// A row of the view `shown_scans`.
 pub(super) struct ScanRow {
@@ -157,7 +155,7 @@ pub(super) struct AttemptRow {
     pub(super) http_status: Option<i16>,
     pub(super) search_status: Option<SearchStatus>,
     pub(super) reason: Option<String>,
-    pub(super) search_headers: Option<Value>,
+    pub(super) search_headers: Option<Json<StoredHeaders>>,
     pub(super) latency_ms: Option<i32>,
     pub(super) error: Option<String>,
 }
@@ -355,12 +353,7 @@ impl TryFrom<ItemWithAnswer> for Item {
 
 impl From<AttemptRow> for Attempt {
     fn from(row: AttemptRow) -> Self {
-        let headers = row.search_headers.map(object).unwrap_or_default();
-        let text = |value: Value| {
-            value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned)
-        };
+        let headers = row.search_headers.map(|Json(headers)| headers);
         Self {
             id: row.attempt_id.into(),
             item_id: row.item_id.into(),
@@ -374,9 +367,8 @@ impl From<AttemptRow> for Attempt {
             search_status: row.search_status,
             reason: row.reason,
             search_headers: headers
-                .into_iter()
-                .map(|(name, value)| (name, text(value)))
-                .collect::<BTreeMap<_, _>>(),
+                .map(|headers| headers.to_pairs().into_iter().collect())
+                .unwrap_or_default(),
             latency_ms: row.latency_ms.map(count),
             error: row.error,
         }

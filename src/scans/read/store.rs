@@ -16,6 +16,7 @@ use crate::contract::scans::{ItemsQuery, ScansQuery};
 use crate::contract::{Endpoint, RawJson};
 use crate::ids::{ItemId, MonitorId, ScanId, TenantId};
 use crate::scans::item_state::stored_states;
+use crate::search::StoredHeaders;
 
 pub(super) async fn scan(
     conn: &mut PgConnection,
@@ -329,9 +330,9 @@ pub(super) async fn attempts(
 ) -> sqlx::Result<Vec<AttemptRow>> {
     sqlx::query_as!(
         AttemptRow,
-        "select attempt_id, item_id, number, started_at, ended_at, requests_spent, http_status, search_status, reason, search_headers,
-                latency_ms, error
-         from attempts where tenant_id = $1 and item_id = $2 order by number",
+        r#"select attempt_id, item_id, number, started_at, ended_at, requests_spent, http_status, search_status, reason,
+                  search_headers as "search_headers: Json<StoredHeaders>", latency_ms, error
+           from attempts where tenant_id = $1 and item_id = $2 order by number"#,
         tenant.uuid(),
         item.uuid(),
     )
