@@ -8,8 +8,8 @@ use farescan::contract::SearchStatus;
 use farescan::ids::AttemptId;
 use farescan::queue::WorkerId;
 use farescan::queue::store::{self, BeginVerdict, CallEnding, CallRecord, ClaimResult, ClaimRow};
+use farescan::search::StoredHeaders;
 use jiff::Timestamp;
-use serde_json::Map;
 use sqlx::PgPool;
 use tokio::time::sleep;
 
@@ -272,7 +272,7 @@ fn call_record(row: &ClaimRow, attempt: AttemptId) -> CallRecord {
         search_status: Some(SearchStatus::Ok),
         reason: None,
         error: None,
-        search_headers: Map::new(),
+        search_headers: StoredHeaders::default(),
         latency_ms: 50,
         billed: 1,
         results: Some(10),

@@ -9,8 +9,10 @@
 //!
 //! Not here: correctness (`tests/`) and results (`docs/benchmarks.md`).
 
+mod bytes;
 mod ceiling;
 mod claim;
+mod dictionaries;
 mod environment;
 mod gateway;
 mod load;
@@ -30,7 +32,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Any error ends the run: figures of an incomplete run are meaningless.
 type Res<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-const USAGE: &str = "script/bench scan|callers|ceiling|claim|gateway|pages|peers|history|all   FARESCAN_BENCH_RUNS=<count> repeats, 3 if unset";
+const USAGE: &str = "script/bench scan|callers|ceiling|claim|bytes|gateway|pages|peers|history|all   FARESCAN_BENCH_RUNS=<count> repeats, 3 if unset";
 
 fn main() -> ExitCode {
     // Cargo adds this flag.
@@ -74,6 +76,8 @@ async fn bench(words: &[&str]) -> Res<()> {
         ["callers"] => scan::run_unusual().await,
         ["ceiling"] => ceiling::run().await,
         ["claim"] => claim::run().await,
+        ["bytes"] => bytes::run().await,
+        ["dictionaries", version] => dictionaries::run(version.parse()?).await,
         ["gateway"] => gateway::run().await,
         ["pages"] => pages::run().await,
         ["peers"] => peers::run().await,
@@ -82,6 +86,7 @@ async fn bench(words: &[&str]) -> Res<()> {
             scan::run_unusual().await?;
             ceiling::run().await?;
             claim::run().await?;
+            bytes::run().await?;
             gateway::run().await?;
             pages::run().await?;
             peers::run().await

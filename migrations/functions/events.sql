@@ -33,9 +33,10 @@ begin
     return null;
 end $$;
 
--- Gives changed items the next event numbers of their scans; the arrays are in the order of tenants, scans and positions. Listeners are
--- notified at most twice a second, because commits that notify wait for each other and the writers' must not; a listener polls again a
--- second later, and so sees the rest.
+-- Gives changed items the next event numbers of their scans; the arrays are in the order of tenants, scans and positions. A row of events is
+-- appended to until it has a hundred numbers or so: one call at a time would otherwise cost two rows with their keys. Listeners are notified
+-- at most twice a second, because commits that notify wait for each other and the writers' must not; a listener polls again a second later,
+-- and so sees the rest.
 create or replace function take_event_numbers(p_tenants uuid[], p_scans uuid[], p_items uuid[]) returns void
 language plpgsql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
@@ -50,24 +51,35 @@ begin
                         order by s.scan_id limit 1 for no key update) s;
     for scan in
         with changed as materialized (
-            select x.tenant_id, x.scan_id, array_agg(x.item_id order by x.nth) as items
+            select x.tenant_id, x.scan_id, array_agg(x.item_id order by x.nth desc) as items
             from unnest(p_tenants, p_scans, p_items) with ordinality as x (tenant_id, scan_id, item_id, nth)
             group by x.tenant_id, x.scan_id
         ), found as materialized (
-            select c.*, s.row_id from changed c
-            cross join lateral (select s.ctid as row_id from scans s
+            -- The scan's own numbers since the newest row, which that must skip.
+            select c.*, s.row_id, e.row_id as newest, s.event_count + 1 - e.next_id as own,
+                   coalesce(e.numbers + s.event_count + 1 - e.next_id + cardinality(c.items) <= 128, false) as is_appended
+            from changed c
+            cross join lateral (select s.ctid as row_id, s.event_count, s.events_from from scans s
                                 where s.tenant_id = c.tenant_id and s.scan_id between c.scan_id and c.scan_id
                                 order by s.scan_id limit 1) s
+            left join lateral (select e.ctid as row_id, cardinality(e.items) as numbers, e.first_id + cardinality(e.items) as next_id
+                               from scan_events e
+                               where e.tenant_id = c.tenant_id and e.scan_id between c.scan_id and c.scan_id and e.first_id > s.events_from
+                               order by e.scan_id desc, e.first_id desc limit 1) e on true
         ), numbered as (
             update scans s
             set event_count = s.event_count + cardinality(f.items) + 1, has_events = true,
                 notified_at = case when s.notified_at between t - interval '500 milliseconds' and t then s.notified_at else t end
             from found f
             where s.ctid = f.row_id
-            returning s.tenant_id, s.scan_id, s.event_count, s.notified_at, f.items
+            returning s.tenant_id, s.scan_id, s.event_count - cardinality(f.items) as first_id, s.notified_at, f.items, f.is_appended
+        ), appended as (
+            update scan_events e set items = f.items || array_fill(null::uuid, array[f.own::integer]) || e.items
+            from found f
+            where f.is_appended and e.ctid = f.newest
         ), entered as (
-            insert into scan_events (tenant_id, scan_id, last_id, items)
-            select n.tenant_id, n.scan_id, n.event_count - 1, n.items from numbered n
+            insert into scan_events (tenant_id, scan_id, first_id, items)
+            select n.tenant_id, n.scan_id, n.first_id, n.items from numbered n where not n.is_appended
         )
         select n.scan_id from numbered n where n.notified_at = t
     loop
@@ -150,7 +162,7 @@ begin
     delete from scan_events e
     where e.ctid = any (array(
         select x.ctid from scans s
-        join scan_events x on x.tenant_id = s.tenant_id and x.scan_id = s.scan_id and x.last_id < s.events_from
+        join scan_events x on x.tenant_id = s.tenant_id and x.scan_id = s.scan_id and x.first_id < s.events_from
         where s.has_events and s.finished_at < p_before
         order by s.finished_at limit p_limit));
     get diagnostics dropped = row_count;

@@ -1,11 +1,7 @@
 //! A completed call in the forms in which it is stored. Pure.
 
-use std::cell::RefCell;
-
 use bytes::Bytes;
 use jiff::Timestamp;
-use serde_json::{Map, Value};
-use zstd::bulk::Compressor;
 
 use super::circuit::CallHealth;
 use super::storable_text::storable;
@@ -14,11 +10,9 @@ use crate::contract::{Api, Offer, Request, SearchStatus};
 use crate::history::{Observation, ObservedPrice, Subject};
 use crate::ids::AttemptId;
 use crate::search::disposition::{self, Disposition, ItemDisposition};
-use crate::search::{Finding, ItemSummary, Outcome, PlanQuota, Search};
-
-/// zstd's level. Level 3 makes answers of flights no smaller and those of hotels 2 % smaller, for half
-/// as many instructions more (storage.md, rule 9).
-const COMPRESSION_LEVEL: i32 = 1;
+use crate::search::{
+    Finding, ItemSummary, Outcome, PlanQuota, Search, StoredHeaders, compress, compress_answer,
+};
 
 /// Why a stored search cannot be sent: its endpoint does not accept it (another version of this
 /// program checked it), or its date has passed.
@@ -33,9 +27,9 @@ pub(super) struct NotSendable {
 pub(super) struct CompletedCall {
     pub(super) record: CallRecord,
     pub(super) lane: Api,
-    /// The whole answer, zstd.
+    /// The whole answer, compressed.
     pub(super) answer: Option<Bytes>,
-    /// The outcome without its answer, zstd; only for a search that was sent as its caller wrote
+    /// The outcome without its answer, compressed; only for a search that was sent as its caller wrote
     /// it.
     pub(super) stored_outcome: Option<Bytes>,
     pub(super) observation: Option<Observation>,
@@ -74,7 +68,8 @@ impl CompletedCall {
             .and_then(|summary| summary.best)
             .map(|(offer, _)| offer);
         let observation = observation(search.request(), &record, best.as_ref());
-        let answer = answer.and_then(|answer| compress(answer.body.text()));
+        let answer =
+            answer.and_then(|answer| compress_answer(search.endpoint(), answer.body.text()));
         let health = CallHealth::of(outcome);
         Self {
             record,
@@ -182,7 +177,7 @@ fn blank(
         search_status,
         reason: reason.map(|text| storable(&text)),
         error: error.map(|text| storable(&text)),
-        search_headers: Map::new(),
+        search_headers: StoredHeaders::default(),
         latency_ms: 0,
         billed: 0,
         results: None,
@@ -204,7 +199,7 @@ fn call_record(
     let headers = outcome
         .search_headers
         .iter()
-        .map(|(name, value)| (storable(name), Value::String(storable(value))));
+        .map(|(name, value)| (storable(name), storable(value)));
     CallRecord {
         // A degraded outcome, but not one that pauses the lane (scans.md, rule 20).
         may_retry: matches!(
@@ -298,18 +293,4 @@ fn seller<'a>(request: &Request, offer: &'a Offer) -> Option<&'a str> {
         Request::HotelSearch(_) => offer.hotel.as_deref(),
         _ => offer.carrier_or_room.as_deref(),
     }
-}
-
-fn compress(text: &[u8]) -> Option<Bytes> {
-    thread_local! {
-        /// Creating one costs several times what compressing an answer does.
-        static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
-    }
-    COMPRESSOR.with_borrow_mut(|cached| {
-        let compressor = match cached {
-            Some(compressor) => compressor,
-            None => cached.insert(Compressor::new(COMPRESSION_LEVEL).ok()?),
-        };
-        compressor.compress(text).ok().map(Bytes::from)
-    })
 }

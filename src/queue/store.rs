@@ -17,6 +17,7 @@ use super::{Claim, WorkerId};
 use crate::contract::scans::PauseReason;
 use crate::contract::{Api, Offer, SearchStatus, Verdict};
 use crate::ids::{AttemptId, ItemId, ScanId, TenantId};
+use crate::search::StoredHeaders;
 use crate::tenants::store::StoredGrant;
 use crate::tenants::{Purpose, SealedKey};
 
@@ -236,7 +237,7 @@ pub struct CallRecord {
     pub search_status: Option<SearchStatus>,
     pub reason: Option<String>,
     pub error: Option<String>,
-    pub search_headers: Map<String, Value>,
+    pub search_headers: StoredHeaders,
     pub latency_ms: i32,
     pub billed: u16,
     pub results: Option<i32>,
@@ -449,7 +450,7 @@ pub struct StoredAnswer<'a> {
     pub item: ItemId,
     pub number: i32,
     pub observed_at: Timestamp,
-    /// zstd.
+    /// Compressed.
     pub body: &'a [u8],
 }
 
@@ -490,7 +491,7 @@ pub struct StoredOutcome<'a> {
     pub tenant: TenantId,
     pub item: ItemId,
     pub number: i32,
-    /// JSON, zstd.
+    /// JSON, compressed.
     pub outcome: &'a [u8],
 }
 

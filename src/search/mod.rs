@@ -5,15 +5,19 @@
 //! I/O, no HTTP routes and no database here.
 
 mod body;
+mod compression;
 pub mod disposition;
 mod item_summary;
 mod key;
 mod outcome;
 mod search_request;
+mod stored_headers;
 mod stored_outcome;
 
 pub use body::AnswerBody;
+pub use compression::{compress, compress_answer, decompress};
 pub use item_summary::ItemSummary;
 pub use key::CallerKey;
 pub use outcome::{Answer, Finding, Incomplete, Outcome, PlanQuota, RateLimit, RateWindow};
 pub use search_request::Search;
+pub use stored_headers::StoredHeaders;

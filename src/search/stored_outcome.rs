@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
-use super::{Answer, AnswerBody, CallerKey, Finding, Outcome, PlanQuota, RateLimit};
+use super::{Answer, AnswerBody, CallerKey, Finding, Outcome, PlanQuota, RateLimit, StoredHeaders};
 use crate::contract::SearchStatus;
 
 impl Outcome {
@@ -61,16 +59,10 @@ impl Outcome {
         body: AnswerBody,
         results: usize,
         http_status: Option<u16>,
-        search_headers: Option<&Value>,
+        search_headers: StoredHeaders,
         latency: Duration,
     ) -> Self {
-        let headers = search_headers
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten();
-        let search_headers: Vec<_> = headers
-            .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
-            .collect();
+        let search_headers = search_headers.to_pairs();
         let header = |wanted: &str| {
             let mut headers = search_headers.iter();
             headers.find_map(|(name, value)| (name == wanted).then_some(value.as_str()))

@@ -79,6 +79,49 @@ async fn a_stream_from_any_id_has_exactly_the_rest() {
     }
 }
 
+/// A row for each call's begin and end would cost as much as the item itself.
+#[tokio::test]
+async fn events_of_calls_that_are_stored_alone_share_rows() {
+    let service = TestService::start_with(fast_polling_app()).await;
+    let id = service.submit(&fares(60)).await;
+    service.complete_all(|_| SearchOutcome::Ok(90)).await;
+    let count = "select count(*) from scan_events, unnest(items) item where item is not null";
+    let changes: i64 = value!(service.pool(), count);
+    assert!(changes >= 120, "{changes}");
+    let rows: i64 = value!(service.pool(), "select count(*) from scan_events");
+    assert!(rows <= 4, "{changes} changes in {rows} rows");
+    let all = Events::open(&service, &id, Some(0)).await.rest().await;
+    assert_eq!(item_states(&all), by_id(&service.items(&id).await));
+}
+
+/// Before migration 40 each statement had a row of its own, the oldest item first.
+#[tokio::test]
+async fn events_of_an_earlier_version_are_read() {
+    let service = TestService::start_with(fast_polling_app()).await;
+    let id = service.submit(&fares(12)).await;
+    random_life(&service, &id, &mut Rng(5)).await;
+    let all = Events::open(&service, &id, Some(0)).await.rest().await;
+    let earlier = "create table earlier (tenant_id uuid, scan_id uuid, last_id bigint, items uuid[]);
+        insert into earlier select e.tenant_id, e.scan_id, e.first_id + cardinality(e.items) - x.place, array[x.item_id]
+        from scan_events e, unnest(e.items) with ordinality as x (item_id, place) where x.item_id is not null;
+        drop table scan_events;
+        alter table earlier rename to scan_events;
+        alter table scan_events add constraint scan_events_pkey primary key (tenant_id, scan_id, last_id)";
+    let migration = include_str!("../../migrations/20261126000040_appended_events.sql");
+    for statements in [earlier, migration] {
+        sqlx::raw_sql(statements)
+            .execute(service.pool())
+            .await
+            .unwrap();
+    }
+    let last = all.last().unwrap().id.unwrap();
+    for cut in 0..last {
+        let rest = Events::open(&service, &id, Some(cut)).await.rest().await;
+        let expected = all.iter().filter(|event| event.id > Some(cut)).cloned();
+        assert_eq!(rest, expected.collect::<Vec<_>>(), "after {cut} of {last}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_reconnects_often_misses_no_event() {
     let service = TestService::start_with(fast_polling_app()).await;

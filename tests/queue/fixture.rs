@@ -10,9 +10,9 @@ use farescan::queue::store::{
     self, BeginVerdict, CallEnding, CallRecord, ClaimResult, ClaimRow, LaneClaims,
 };
 use farescan::queue::{Claim, WorkerId};
-use farescan::search::PlanQuota;
+use farescan::search::{PlanQuota, StoredHeaders};
 use jiff::Timestamp;
-use serde_json::{Map, json};
+
 use sqlx::PgPool;
 
 use crate::support::db::TestDb;
@@ -294,7 +294,10 @@ pub fn done(claim: Claim, status: SearchStatus) -> CallRecord {
         search_status: Some(status),
         reason: None,
         error: None,
-        search_headers: Map::from_iter([("x-search-status".to_owned(), json!(status))]),
+        search_headers: StoredHeaders::from_iter([(
+            "x-search-status".to_owned(),
+            status.as_str().to_owned(),
+        )]),
         latency_ms: 1600,
         billed: 1,
         results: Some(1),

@@ -168,6 +168,8 @@ fn server(
         // Statements may contain tenants' data, which does not belong in the log.
         "log_min_error_statement=panic".to_owned(),
         "log_checkpoints=off".to_owned(),
+        // After a checkpoint the first change of a page writes the whole page to the log.
+        "wal_compression=on".to_owned(),
     ] {
         command.arg("-c").arg(setting);
     }

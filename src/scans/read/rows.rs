@@ -1,8 +1,5 @@
 //! Database rows, and their conversion to the types of the API.
 
-use std::collections::BTreeMap;
-use std::io::Read as _;
-
 use jiff::civil::Date;
 use jiff_sqlx::{Timestamp, ToSqlx};
 use rust_decimal::Decimal;
@@ -23,9 +20,7 @@ use crate::ids::MonitorId;
 use crate::scans::item_state::StoredItemState;
 use crate::scans::question::store::rounded;
 use crate::scans::seconds_at;
-
-/// The largest answer after decompression (security.md, rule 19); what is stored was smaller.
-const MAX_ANSWER_BYTES: u64 = 8 << 20;
+use crate::search::{StoredHeaders, decompress};
 
 /// A row of the view `shown_scans`.
 pub(super) struct ScanRow {
@@ -160,7 +155,7 @@ pub(super) struct AttemptRow {
     pub(super) http_status: Option<i16>,
     pub(super) search_status: Option<SearchStatus>,
     pub(super) reason: Option<String>,
-    pub(super) search_headers: Option<Value>,
+    pub(super) search_headers: Option<Json<StoredHeaders>>,
     pub(super) latency_ms: Option<i32>,
     pub(super) error: Option<String>,
 }
@@ -359,12 +354,7 @@ impl TryFrom<ItemWithAnswer> for Item {
 
 impl From<AttemptRow> for Attempt {
     fn from(row: AttemptRow) -> Self {
-        let headers = row.search_headers.map(object).unwrap_or_default();
-        let text = |value: Value| {
-            value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned)
-        };
+        let headers = row.search_headers.map(|Json(headers)| headers);
         Self {
             id: row.attempt_id.into(),
             item_id: row.item_id.into(),
@@ -378,9 +368,8 @@ impl From<AttemptRow> for Attempt {
             search_status: row.search_status,
             reason: row.reason,
             search_headers: headers
-                .into_iter()
-                .map(|(name, value)| (name, text(value)))
-                .collect::<BTreeMap<_, _>>(),
+                .map(|headers| headers.to_pairs().into_iter().collect())
+                .unwrap_or_default(),
             latency_ms: row.latency_ms.map(count),
             error: row.error,
         }
@@ -392,12 +381,9 @@ fn count(number: i32) -> u32 {
     u32::try_from(number).unwrap_or_default()
 }
 
-/// Parses a stored answer (JSON, zstd).
+/// Parses a stored answer.
 pub(in crate::scans) fn decompress_json<T: DeserializeOwned>(packed: &[u8]) -> sqlx::Result<T> {
-    let body = zstd::Decoder::new(packed)
-        .map(|body| body.take(MAX_ANSWER_BYTES))
-        .map_err(serde_json::Error::io);
-    body.and_then(serde_json::from_reader)
+    serde_json::from_slice(&decompress_bytes(packed)?)
         .map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
@@ -411,11 +397,7 @@ fn decompress_single_line(packed: &[u8]) -> sqlx::Result<RawJson> {
 
 /// The text of a stored answer.
 pub(in crate::scans) fn decompress_bytes(packed: &[u8]) -> sqlx::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    let body = zstd::Decoder::new(packed)
-        .and_then(|body| body.take(MAX_ANSWER_BYTES).read_to_end(&mut text));
-    body.map(|_| text)
-        .map_err(|error| sqlx::Error::Decode(error.into()))
+    decompress(packed).map_err(|error| sqlx::Error::Decode(error.into()))
 }
 
 fn object(stored: Value) -> Map<String, Value> {

@@ -16,6 +16,7 @@ use crate::contract::scans::{ItemsQuery, ScansQuery};
 use crate::contract::{Endpoint, RawJson};
 use crate::ids::{ItemId, MonitorId, ScanId, TenantId};
 use crate::scans::item_state::stored_states;
+use crate::search::StoredHeaders;
 
 pub(super) async fn scan(
     conn: &mut PgConnection,
@@ -211,11 +212,13 @@ pub(super) async fn changes(
                               'reused_from', i.reused_from,
                               'reused_at', i.reused_at, 'confirming', i.earlier
                           )) order by e.id), '[]')
-                   from (select v.last_id - cardinality(v.items) + x.place as id, x.item_id
+                   from (select v.first_id + cardinality(v.items) - x.place as id, x.item_id
                          from scan_events v cross join lateral unnest(v.items) with ordinality as x (item_id, place)
-                         where v.tenant_id = $1 and v.scan_id = $2 and v.last_id > $3
-                           and v.last_id - cardinality(v.items) + x.place > $3
-                         order by v.last_id, x.place limit $4) e
+                         where v.tenant_id = $1 and v.scan_id = $2
+                           and v.first_id >= coalesce((select max(b.first_id) from scan_events b
+                                                       where b.tenant_id = $1 and b.scan_id = $2 and b.first_id <= $3), 0)
+                           and x.item_id is not null and v.first_id + cardinality(v.items) - x.place > $3
+                         order by v.first_id, x.place desc limit $4) e
                    join scan_items i on i.tenant_id = $1 and i.item_id = e.item_id) as "items!: Json<Vec<(u64, ItemRow)>>"
            from shown_scans s join scans n on n.tenant_id = s.tenant_id and n.scan_id = s.scan_id
            where s.tenant_id = $1 and s.scan_id = $2"#,
@@ -356,9 +359,9 @@ pub(super) async fn attempts(
 ) -> sqlx::Result<Vec<AttemptRow>> {
     sqlx::query_as!(
         AttemptRow,
-        "select attempt_id, item_id, number, started_at, ended_at, requests_spent, http_status, search_status, reason, search_headers,
-                latency_ms, error
-         from attempts where tenant_id = $1 and item_id = $2 order by number",
+        r#"select attempt_id, item_id, number, started_at, ended_at, requests_spent, http_status, search_status, reason,
+                  search_headers as "search_headers: Json<StoredHeaders>", latency_ms, error
+           from attempts where tenant_id = $1 and item_id = $2 order by number"#,
         tenant.uuid(),
         item.uuid(),
     )

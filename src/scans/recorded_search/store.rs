@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff_sqlx::ToSqlx as _;
+use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 
 use super::{AgedOutcome, CALL_NUMBER};
@@ -12,7 +13,7 @@ use crate::contract::scans::MaxAgeSeconds;
 use crate::ids::{AttemptId, ItemId, ScanId, TenantId};
 use crate::scans::read::{decompress_bytes, decompress_json};
 use crate::scans::searches::Searches;
-use crate::search::{AnswerBody, Outcome};
+use crate::search::{AnswerBody, Outcome, StoredHeaders};
 
 /// Begins the call of a scan's only item in the ledger, as it was begun before it was stored. No
 /// worker had claimed it.
@@ -61,7 +62,7 @@ pub(super) async fn find_answer(
     let [first_dates, last_dates] = searches.sql_dates();
     let row = sqlx::query!(
         r#"select r.observed_at as "observed_at!: jiff_sqlx::Timestamp", o.outcome as "outcome?", a.body as "body?", i.results,
-                  t.http_status, t.search_headers, t.latency_ms
+                  t.http_status, t.search_headers as "search_headers: Json<StoredHeaders>", t.latency_ms
            from reusable_answers($1, $2, make_interval(secs => $3), $4, true, array[sent_options(null, true, $5)], $6, $7, $8) r
            join scan_items i on i.tenant_id = $2 and i.item_id = r.item_id
            join attempts t on t.tenant_id = $2 and t.item_id = r.item_id and t.number = r.number
@@ -96,7 +97,9 @@ pub(super) async fn find_answer(
                 results.unwrap_or_default(),
                 row.http_status
                     .and_then(|status| u16::try_from(status).ok()),
-                row.search_headers.as_ref(),
+                row.search_headers
+                    .map(|Json(headers)| headers)
+                    .unwrap_or_default(),
                 Duration::from_millis(latency.unwrap_or_default()),
             )
         }),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use farescan::search::decompress;
 use sqlx::AssertSqlSafe;
 
 use super::finder::Finder;
@@ -76,7 +77,7 @@ impl Places {
         assert!(!bodies.is_empty(), "answers were stored");
         let decoded: Vec<Vec<u8>> = bodies
             .iter()
-            .map(|body| zstd::decode_all(body.as_slice()).unwrap())
+            .map(|body| decompress(body).unwrap())
             .collect();
         self.add("stored answers", decoded.concat());
     }
