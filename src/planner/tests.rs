@@ -233,7 +233,8 @@ fn a_count_without_a_miss_declares_one() {
         }
         .share()
     };
-    assert_eq!([0, 1, 8].map(share), [0.0025, 0.0025, 0.02]);
+    let shares = [0, 1, 8].map(|missed| format!("{:.4}", share(missed)));
+    assert_eq!(shares, ["0.0025", "0.0025", "0.0200"]);
 }
 
 #[test]
