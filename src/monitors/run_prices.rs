@@ -9,7 +9,7 @@ use sqlx::PgConnection;
 use super::store;
 use crate::contract::scans::BestPrice;
 use crate::ids::{MonitorId, ScanId, TenantId};
-use crate::scans::read::{LowestPrice, find_plausible};
+use crate::scans::read::{BestOfScan, find_plausible};
 
 /// An ended run and its lowest price.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub async fn run_prices(
     runs: u16,
 ) -> sqlx::Result<HashMap<MonitorId, Vec<RunPrice>>> {
     let rows = store::run_prices(conn, tenant, monitors, runs.into()).await?;
-    let lowest = rows.iter().map(|row| LowestPrice {
+    let lowest = rows.iter().map(|row| BestOfScan {
         scan: row.scan_id.into(),
         best: best_price(row),
         implausible: Vec::new(),

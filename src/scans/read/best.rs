@@ -14,7 +14,7 @@ const MOST_LEFT_OUT: usize = 150;
 
 /// The lowest price of an ended scan, and those that were left out before it.
 #[derive(Debug, Clone)]
-pub struct LowestPrice {
+pub struct BestOfScan {
     /// The scan.
     pub scan: ScanId,
     /// Its lowest price; `None` if it has none that is plausible.
@@ -34,7 +34,7 @@ pub(super) async fn leave_out_implausible(
         .iter_mut()
         .filter(|scan| scan.finished_at.is_some())
         .collect();
-    let lowest = ended.iter().map(|scan| LowestPrice {
+    let lowest = ended.iter().map(|scan| BestOfScan {
         scan: scan.id,
         best: scan.best.clone(),
         implausible: Vec::new(),
@@ -56,7 +56,7 @@ pub(super) async fn leave_out_implausible(
 pub async fn find_plausible(
     conn: &mut PgConnection,
     tenant: TenantId,
-    prices: &mut [LowestPrice],
+    prices: &mut [BestOfScan],
 ) -> sqlx::Result<()> {
     let with_price = prices.iter_mut().filter_map(|price| {
         let lowest = vec![price.best.take()?];
@@ -99,7 +99,7 @@ pub async fn find_plausible(
 async fn next_lowest(
     conn: &mut PgConnection,
     tenant: TenantId,
-    price: &LowestPrice,
+    price: &BestOfScan,
     currency: &str,
 ) -> sqlx::Result<Vec<BestPrice>> {
     let left_out: Vec<_> = price.implausible.iter().map(|price| price.item).collect();

@@ -13,7 +13,7 @@ mod verdicts;
 use jiff::Timestamp;
 use sqlx::{PgConnection, PgPool};
 
-pub use self::best::{LowestPrice, find_plausible};
+pub use self::best::{BestOfScan, find_plausible};
 pub use self::changes::{Changes, MAX_EVENTS, changes};
 pub use self::export::all_items;
 pub(super) use self::rows::{decompress_bytes, decompress_json};
