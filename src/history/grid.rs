@@ -11,7 +11,6 @@ use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::implausible_lowest::implausible_lowest;
 use super::latest::age_seconds;
 use super::presenter;
 use super::product::Product;
@@ -52,13 +51,12 @@ enum GridValue {
     Market(Option<String>),
 }
 
-/// The last known prices as grids.
-pub async fn grids<P: Product>(
+/// The last known prices of a grid's products, and whether there are more.
+pub(super) async fn read<P: Product>(
     conn: &mut PgConnection,
     tenant: TenantId,
     query: &P::GridQuery,
-    now: Timestamp,
-) -> sqlx::Result<HistoryGrids> {
+) -> sqlx::Result<(Vec<HistoryGridRow>, bool)> {
     let (filter, layout) = (P::grid_filter(query), P::layout(query));
     let nights = layout.nights.map(|nights| i32::from(nights.get()));
     let mut known = grid::latest_by_date(
@@ -69,24 +67,34 @@ pub async fn grids<P: Product>(
         paging::limit_plus_one(MAX_ROWS),
     )
     .await?;
-    let mut truncated = known.len() > MAX_ROWS;
+    let truncated = known.len() > MAX_ROWS;
     if truncated {
         // A truncated product would show its missing dates as never searched.
         let cut = known.last().map(|row| row.series.clone());
         known.retain(|row| Some(&row.series) != cut.as_ref());
     }
-    let implausible = implausible_lowest(conn, tenant, &known).await?;
+    Ok((known, truncated))
+}
+
+/// The grids of these prices. A cell shows that of an implausible item if it has no other.
+pub(super) fn build<P: Product>(
+    (known, mut truncated): (Vec<HistoryGridRow>, bool),
+    implausible: &HashSet<Uuid>,
+    query: &P::GridQuery,
+    now: Timestamp,
+) -> HistoryGrids {
+    let layout = P::layout(query);
     let (mut data, mut cells) = (Vec::new(), 0);
     for rows in products(known, &layout).into_values() {
         let most = MAX_CELLS - cells;
-        let Some(grid) = build_grid::<P>(&rows, &implausible, &layout, now, most) else {
+        let Some(grid) = build_grid::<P>(&rows, implausible, &layout, now, most) else {
             truncated = true;
             continue;
         };
         cells += grid.cells.len();
         data.push(grid);
     }
-    Ok(HistoryGrids { data, truncated })
+    HistoryGrids { data, truncated }
 }
 
 /// Groups rows by product. If the market is an axis, it is not part of the product.

@@ -6,7 +6,7 @@ use axum::extract::State;
 use super::reader;
 use crate::contract::HistoryQuery as _;
 use crate::contract::history_grid::{FlightGridQuery, HistoryGrids, HotelGridQuery};
-use crate::history::{Flights, Hotels, Product, grid};
+use crate::history::{Flights, Hotels, Product, judged_grid};
 use crate::http::AppState;
 use crate::http::auth::ApiKey;
 use crate::http::error::ApiError;
@@ -25,7 +25,7 @@ async fn grids<P: Product>(
     let _permits = app.concurrency.heavy(&caller.key).await?;
     let grids = match reader(app, context).await? {
         Some((mut conn, tenant)) => {
-            grid::grids::<P>(&mut conn, tenant, &params, context.now).await?
+            judged_grid::grids::<P>(&mut conn, tenant, &params, context.now).await?
         }
         None => HistoryGrids {
             data: Vec::new(),

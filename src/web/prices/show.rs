@@ -11,7 +11,7 @@ use super::product::PricePage;
 use super::subject::PriceSubject;
 use super::{export, table};
 use crate::contract::HistoryQuery as _;
-use crate::history::{buckets, grid, judged_latest, lead_times};
+use crate::history::{buckets, judged_grid, judged_latest, lead_times};
 use crate::web::failure::PageFailure;
 use crate::web::form::FormFields;
 use crate::web::layout::{NavItem, page as layout_page};
@@ -33,7 +33,7 @@ pub(super) async fn page<P: PricePage>(
     let permits = session.heavy_read_permits().await?;
     let grids = {
         let mut conn = session.history_pool()?.acquire().await?;
-        grid::grids::<P>(&mut conn, tenant, &grid_query, now).await?
+        judged_grid::grids::<P>(&mut conn, tenant, &grid_query, now).await?
     };
     let Some(mut shown) = shown(choice, &grids, now) else {
         return Ok(empty_page(session, &title));

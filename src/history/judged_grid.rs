@@ -1,22 +1,41 @@
-//! Which of the lowest last known prices are implausible (history.md, rules 43 and 46).
+//! Grids of the last known prices whose cheapest one is plausible (history.md, rule 46).
 
 use std::collections::{BTreeMap, HashSet};
 
+use jiff::Timestamp;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::grid;
 use super::known_price::KnownPrice;
 use super::past_prices::implausibly_low;
+use super::product::Product;
 use super::series::SeriesKey;
 use super::store::grid::HistoryGridRow;
 use crate::contract::Endpoint;
+use crate::contract::history_grid::HistoryGrids;
 use crate::ids::TenantId;
 
 /// Prices of a product that are judged together, once its lowest one is implausible.
 const AT_A_TIME: usize = 50;
 
+/// The last known prices as grids.
+///
+/// # Errors
+/// When the database does not answer.
+pub async fn grids<P: Product>(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    query: &P::GridQuery,
+    now: Timestamp,
+) -> sqlx::Result<HistoryGrids> {
+    let read = grid::read::<P>(conn, tenant, query).await?;
+    let implausible = implausible_lowest(conn, tenant, &read.0).await?;
+    Ok(grid::build::<P>(read, &implausible, query, now))
+}
+
 /// The items of implausible prices that are lower than every plausible one of their product.
-pub(super) async fn implausible_lowest(
+async fn implausible_lowest(
     conn: &mut PgConnection,
     tenant: TenantId,
     known: &[HistoryGridRow],
