@@ -200,7 +200,7 @@ impl<W: Write> Walkthrough<'_, W> {
         let lowest = alert.reference.as_ref().map(|mark| mark.price);
         writeln!(
             self.out,
-            "   Alert {}: {} USD{}; the lowest of the runs before was {}",
+            "   Alert {}: {} USD{}; the lowest before was {}",
             alert.rule_type,
             price_or(alert.price, "–"),
             date.map(|date| format!(" on {date}")).unwrap_or_default(),
