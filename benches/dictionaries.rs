@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use super::Res;
 use super::load::post;
 
-/// Twice as much of either makes no answer smaller.
+/// Twice as much makes answers of `flights/oneway` and of `hotels/search` no smaller.
 const BYTES_OF_FLIGHTS: usize = 32_768;
 const BYTES_OF_HOTELS: usize = 16_384;
 /// Another one than that of [`super::bytes`].
