@@ -1,6 +1,6 @@
 //! Alerts (monitors.md, rules 47 to 51): the data on which a rule fired, and lists of alerts.
 
-use super::rule::{RuleScope, RuleType};
+use super::rule::{Rule, RuleScope, RuleType};
 use super::slot::SlotKind;
 use crate::contract::history_verdict::HistoryVerdict;
 use crate::contract::primitives::{Cursor, PageLimit};
@@ -150,8 +150,9 @@ pub struct Alert {
     /// The rule's type. Alerts of older versions may have one that no rule has any more.
     #[serde(rename = "type")]
     pub rule_type: String,
-    /// The rule at that time, as in `alerts` of a monitor.
-    #[schema(value_type = Object)]
+    /// The rule at that time, as in `alerts` of a monitor. Of a type that no rule has any more it is
+    /// as it was.
+    #[schema(value_type = Rule)]
     pub rule: Value,
     /// What the rule evaluates.
     pub scope: RuleScope,
@@ -178,7 +179,8 @@ pub struct Alert {
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
     pub threshold: Option<Decimal>,
-    /// The price from which the threshold follows: the lowest of the last runs or days; for a repeated `drop_percent`, the price at which it last fired.
+    /// The price from which the threshold follows: the lowest of the last runs or days; for a
+    /// repeated `drop_percent`, the price at which it last fired.
     pub reference: Option<PriceMark>,
     /// The baseline market.
     pub baseline: Option<AlertBaseline>,
