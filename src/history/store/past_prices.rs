@@ -155,6 +155,30 @@ pub(in crate::history) async fn unmatched(
         .collect())
 }
 
+/// The products and dates of some prices, in columns.
+struct DateColumns {
+    series: Vec<Vec<u8>>,
+    first: Vec<Date>,
+    last: Vec<Option<Date>>,
+}
+
+impl DateColumns {
+    fn of<'a>(prices: impl Iterator<Item = &'a KnownPrice> + Clone) -> Self {
+        let last = |price: &KnownPrice| price.last_date.map(|date| date.to_sqlx());
+        Self {
+            series: prices
+                .clone()
+                .map(|price| price.series.0.to_vec())
+                .collect(),
+            first: prices
+                .clone()
+                .map(|price| price.first_date.to_sqlx())
+                .collect(),
+            last: prices.map(last).collect(),
+        }
+    }
+}
+
 /// The last complete answer of each product and dates before a time, at most `max_age` older: its
 /// place, when it arrived, and whether it was empty. A name that matches no hotel is no answer about
 /// its offers.
@@ -164,15 +188,11 @@ pub(in crate::history) async fn last_answers(
     asked: &[&KnownPrice],
     max_age: SignedDuration,
 ) -> sqlx::Result<Vec<(usize, Timestamp, bool)>> {
-    let series: Vec<_> = asked.iter().map(|price| price.series.0.to_vec()).collect();
-    let first: Vec<Date> = asked
-        .iter()
-        .map(|price| price.first_date.to_sqlx())
-        .collect();
-    let last: Vec<Option<Date>> = asked
-        .iter()
-        .map(|price| price.last_date.map(|date| date.to_sqlx()))
-        .collect();
+    let DateColumns {
+        series,
+        first,
+        last,
+    } = DateColumns::of(asked.iter().copied());
     let before: Vec<SqlTimestamp> = asked.iter().map(|price| price.before.to_sqlx()).collect();
     let oldest = asked.iter().map(|price| price.before).min();
     let oldest = oldest.and_then(|oldest| oldest.checked_sub(max_age).ok());
@@ -211,15 +231,11 @@ pub(in crate::history) async fn far_below_earlier(
     factor: f64,
     max_age: SignedDuration,
 ) -> sqlx::Result<Vec<usize>> {
-    let series: Vec<_> = prices.iter().map(|price| price.series.0.to_vec()).collect();
-    let first: Vec<Date> = prices
-        .iter()
-        .map(|price| price.first_date.to_sqlx())
-        .collect();
-    let last: Vec<Option<Date>> = prices
-        .iter()
-        .map(|price| price.last_date.map(|date| date.to_sqlx()))
-        .collect();
+    let DateColumns {
+        series,
+        first,
+        last,
+    } = DateColumns::of(prices.iter());
     let of: Vec<_> = prices.iter().map(|price| price.price).collect();
     let times = |age: SignedDuration| -> Vec<SqlTimestamp> {
         let time = |price: &KnownPrice| price.seen_at.checked_sub(age).unwrap_or(Timestamp::MIN);
