@@ -21,7 +21,6 @@ use uuid::Uuid;
 
 use self::store::StoredQuestion;
 use self::view::{DecidedItem, Knowledge};
-
 use super::reuse;
 use super::store::implausible::implausible_items;
 use super::store::lock::LockedScan;

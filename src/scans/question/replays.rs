@@ -16,7 +16,6 @@ use crate::commands::CommandError;
 use crate::db;
 use crate::ids::{ScanId, TenantId};
 use crate::planner::replay;
-
 use crate::scans::plan::{ScanPlan, plan_blocking, with_permit};
 use crate::scans::searches::Searches;
 use crate::scans::store::implausible::implausible_items;
