@@ -235,10 +235,7 @@ fn title(scan: &Scan, grid: &Grid) -> String {
 
 /// The value of a cell.
 pub fn cell_value(cell: &GridCell) -> CellValue {
-    if let Some(price) = cell.price.filter(|_| cell.implausible) {
-        return CellValue::Implausible(price);
-    }
-    CellValue::of(cell.price, cell.state, cell.search_status)
+    CellValue::of(cell.price, cell.state, cell.search_status).marked(cell.implausible)
 }
 
 fn calendar_text(scan: &Scan, grid: &Grid, screen: Screen) -> String {
@@ -356,10 +353,8 @@ fn list(scan: &Scan, items: &[Item], screen: Screen) -> String {
     ]);
     for item in items {
         let is_implausible = scan.implausible.iter().any(|price| price.item == item.id);
-        let value = match item.best_price.filter(|_| is_implausible) {
-            Some(price) => CellValue::Implausible(price),
-            None => CellValue::of(item.best_price, item.state, item.search_status),
-        };
+        let value =
+            CellValue::of(item.best_price, item.state, item.search_status).marked(is_implausible);
         let cell = match cell_text(scan, &item.search) {
             cell if cell.is_empty() => whole_text(scan, &item.search),
             cell => cell,

@@ -228,6 +228,18 @@ async fn an_implausible_price_is_not_the_best_of_its_scan() {
         (&json!(60), &Value::Null),
         "{ended}"
     );
+
+    // Too high is not too good to be true.
+    test.respond_with(|asked| fares(&[460], asked));
+    body["sweep"]["departure_date"] = json!([dates[0]]);
+    let scan = test.submit(&body).await;
+    test.all_ended().await;
+    let ended = test.get(&format!("/v1/scans/{scan}")).await;
+    assert_eq!(
+        (&ended["best"]["price"], &ended["implausible"]),
+        (&json!(460), &Value::Null),
+        "{ended}"
+    );
     test.close().await;
 }
 

@@ -206,8 +206,5 @@ fn value(cell: &HistoryCell) -> CellValue {
     let price = cell
         .price
         .filter(|_| cell.search_status != Some(SearchStatus::Empty));
-    match price {
-        Some(price) if cell.implausible => CellValue::Implausible(price),
-        price => CellValue::of(price, ItemState::Done, cell.search_status),
-    }
+    CellValue::of(price, ItemState::Done, cell.search_status).marked(cell.implausible)
 }

@@ -51,6 +51,14 @@ impl CellValue {
         }
     }
 
+    /// The same, as an implausible price if it is one.
+    pub fn marked(self, is_implausible: bool) -> Self {
+        match self {
+            Self::Price(price) if is_implausible => Self::Implausible(price),
+            value => value,
+        }
+    }
+
     /// The value of several searches without a price: empty only if all of them are, because one
     /// that did not complete or has not run may have a price.
     pub fn without_price(values: impl Iterator<Item = Self>) -> Self {

@@ -49,6 +49,24 @@ fn a_range_over_the_year_has_a_table_for_each_month() {
 }
 
 #[test]
+fn an_implausible_price_is_in_brackets_and_never_the_cheapest() {
+    let days = [(4, price(60).marked(true)), (5, price(200).marked(false))];
+    let calendar = Calendar::from_iter(days.map(|(day, value)| CalendarDay {
+        date: date(2027, 2, day),
+        value,
+        note: None,
+        is_old: false,
+    }));
+    assert_eq!(
+        calendar.cheapest().map(|(date, _)| date),
+        Some(date(2027, 2, 5))
+    );
+    let month = calendar.months(false, 8)[0].1.to_string();
+    assert!(month.contains("(60)"), "{month}");
+    assert_eq!(CellValue::Unknown.marked(true), CellValue::Unknown);
+}
+
+#[test]
 fn the_cheapest_is_the_earliest_of_equal_prices() {
     assert_eq!(
         february().cheapest().map(|(date, _)| date),

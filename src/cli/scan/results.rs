@@ -161,11 +161,11 @@ fn left_out(scan: &Scan) -> Option<String> {
         others => format!(", and {others} more"),
     };
     Some(format!(
-        "Left out as implausible: {} {} ({} shows it), usually {}{others}",
+        "Left out as implausible, in brackets above: {} {}, usually {}{others}\n  next: `farescan why {}`",
         price(lowest.price),
         lowest.currency,
+        price(lowest.usual.price),
         lowest.item,
-        price(lowest.usual.price)
     ))
 }
 
