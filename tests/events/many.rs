@@ -28,6 +28,9 @@ use crate::worker::fixture::RunningWorker;
 /// The number of streams and of concurrent waits.
 const CLIENTS: usize = 500;
 const ITEMS: usize = 100;
+/// The best price of an ended scan is read and judged once for all clients (decision 39): its item,
+/// and the earlier prices of its product.
+const QUERIES_OF_THE_BEST: usize = 2;
 
 /// A thousand connections need two thousand sockets in this process.
 fn allow_many_files() {
@@ -155,7 +158,7 @@ async fn a_thousand_clients_cost_one_query_a_second() {
         clippy::cast_sign_loss,
         reason = "some seconds"
     )]
-    let most = seconds as usize + 2 + asked_again.into_inner();
+    let most = seconds as usize + 2 + QUERIES_OF_THE_BEST + asked_again.into_inner();
     assert!(
         (1..=most).contains(&queries),
         "{queries} in {seconds} s: {:#?}",
