@@ -12,6 +12,7 @@ COPY Cargo.toml Cargo.lock build.rs sqlx.toml ./
 COPY .cargo .cargo
 COPY .sqlx .sqlx
 COPY migrations migrations
+COPY crates crates
 COPY src src
 # Crates and what was compiled stay on the builder between builds. The folders are those of the volumes: a named volume takes over
 # owner and mode of what the image has in its place.

@@ -71,9 +71,8 @@
 //!
 //! The modules below are in reading order. `tests/architecture.rs` lists which may use which.
 
-pub mod ids;
+pub use farescan_contract::{self as contract, ids, visible_text};
 
-pub mod contract;
 pub mod search;
 pub mod upstream;
 
@@ -84,13 +83,12 @@ pub mod metrics;
 pub mod open_files;
 pub mod paging;
 pub mod tenants;
-pub mod visible_text;
 
 pub mod commands;
 
 pub mod account;
 pub mod history;
-pub mod planner;
+pub use farescan_planner as planner;
 pub mod scans;
 
 pub mod webhooks;
@@ -106,7 +104,7 @@ pub mod worker;
 
 pub mod http;
 pub mod logging;
-pub mod sandbox;
+pub use farescan_sandbox as sandbox;
 pub mod service;
 pub mod web;
 

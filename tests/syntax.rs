@@ -8,6 +8,9 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, UseTree};
 
+/// The crates of `crates`.
+const OUR_CRATES: [&str; 3] = ["contract", "planner", "sandbox"];
+
 /// A module's path below the crate's root: `["history", "store"]`.
 pub type Module = Vec<String>;
 
@@ -46,10 +49,7 @@ pub fn module_of(path: &Path) -> Module {
 pub fn product() -> Vec<Syntax> {
     let parsed: Vec<_> = crate::architecture::sources()
         .into_iter()
-        .map(|(path, text)| Syntax {
-            path,
-            ..Syntax::of(&text)
-        })
+        .map(|(path, text)| Syntax::of(&text).at(path))
         .collect();
     let tests: Vec<Module> = parsed
         .iter()
@@ -73,6 +73,25 @@ impl Syntax {
         let mut syntax = Self::default();
         syntax.visit_file(&syn::parse_file(text).unwrap());
         syntax
+    }
+
+    /// The syntax of the file at `path`. Paths of our other crates become those of modules of one tree.
+    fn at(mut self, path: PathBuf) -> Self {
+        let own = path.iter().next().unwrap().to_str().unwrap();
+        let own = OUR_CRATES.contains(&own).then_some(own);
+        let of_tree = |mut segments: Segments| {
+            if let Some(other) = segments[0].strip_prefix("farescan_") {
+                segments.splice(..1, ["crate".to_owned(), other.to_owned()]);
+            } else if let (Some(own), "crate") = (own, segments[0].as_str()) {
+                segments.insert(1, own.to_owned());
+            }
+            segments
+        };
+        self.paths = self.paths.into_iter().map(of_tree).collect();
+        let reexports = self.reexports.into_iter();
+        self.reexports = reexports.map(|(name, path)| (name, of_tree(path))).collect();
+        self.path = path;
+        self
     }
 
     /// The top-level modules of the crate that the file names. `$crate` of a macro is that of the

@@ -469,6 +469,7 @@ fn the_dockerfile_copies_a_complete_package() {
     for needed in [
         "build.rs",
         "src/main.rs",
+        "crates/contract/Cargo.toml",
         "migrations",
         ".sqlx",
         ".cargo/config.toml",

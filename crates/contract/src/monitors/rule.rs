@@ -1,0 +1,556 @@
+//! Alert rules in requests.
+//!
+//! Here: one body for each type of rule, and [`Rule`], which is one of them with its `type`. Not
+//! here: the evaluation (`monitors::alerts`).
+
+use crate::body_schema::{field_schema, impl_to_schema};
+use crate::field::{Components, FieldKind, FieldSpec, FieldValue, invalid_value};
+use crate::primitives::{CountryCode, bounded_integer};
+use crate::request_body::request_body;
+use crate::string_enum::string_enum;
+use crate::validation::{ValidationError, ValidationErrors};
+use rust_decimal::Decimal;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Number, Value};
+use std::borrow::Cow;
+use utoipa::openapi::Ref;
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, Schema, Type};
+
+string_enum! {
+    /// What a rule evaluates.
+    pub enum RuleScope {
+        /// The best price of the whole scan.
+        Scan = "scan",
+        /// Each combination of the swept fields separately.
+        Cell = "cell",
+    }
+}
+
+/// Declares a number type with bounds, kept as written.
+macro_rules! bounded_number {
+    ($(#[doc = $doc:literal])+ pub struct $name:ident, $expected:literal, $accepts:expr, $schema:expr) => {
+        $(#[doc = $doc])+
+        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        pub struct $name(Number);
+
+        impl $name {
+            /// The number, for comparisons.
+            #[must_use]
+            pub fn get(&self) -> Decimal {
+                let text = self.0.to_string();
+                // A number too small for `Decimal` counts as 0.
+                text.parse().or_else(|_| Decimal::from_scientific(&text)).unwrap_or_default()
+            }
+        }
+
+        impl FieldValue for $name {
+            fn expected() -> Cow<'static, str> {
+                $expected.into()
+            }
+
+            fn read(value: &Value) -> Result<Self, ValidationErrors> {
+                let accepts: fn(f64) -> bool = $accepts;
+                match value {
+                    Value::Number(number) if number.as_f64().is_some_and(accepts) => Ok(Self(number.clone())),
+                    _ => Err(invalid_value::<Self>(value)),
+                }
+            }
+
+            fn to_value(&self) -> Value {
+                Value::Number(self.0.clone())
+            }
+
+            fn schema() -> Schema {
+                $schema(ObjectBuilder::new().schema_type(Type::Number)).into()
+            }
+        }
+    };
+}
+
+/// The largest amount: larger numbers are not exact in JSON.
+const MAX_AMOUNT: f64 = 9_007_199_254_740_991.0;
+
+bounded_number! {
+    /// A price in major units, in the currency of the scan's request.
+    pub struct Amount, "a number above 0, at most 9007199254740991",
+    |amount| amount > 0.0 && amount <= MAX_AMOUNT,
+    |schema: ObjectBuilder| schema.exclusive_minimum(Some(0_u8)).maximum(Some(MAX_AMOUNT))
+}
+
+bounded_number! {
+    /// Percent of a price.
+    pub struct Percent, "a number above 0, at most 1000",
+    |percent| percent > 0.0 && percent <= 1000.0,
+    |schema: ObjectBuilder| schema.exclusive_minimum(Some(0_u8)).maximum(Some(1000_u16))
+}
+
+bounded_number! {
+    /// The percentage by which the price must recover before a rule can fire again.
+    pub struct RearmPercent, "a number from 0 to 100",
+    |percent| (0.0..=100.0).contains(&percent),
+    |schema: ObjectBuilder| schema.minimum(Some(0_u8)).maximum(Some(100_u8))
+}
+
+bounded_number! {
+    /// A percentile among past prices, from the cheapest.
+    pub struct Percentile, "a number from 0 to 90",
+    |percentile| (0.0..=90.0).contains(&percentile),
+    |schema: ObjectBuilder| schema.minimum(Some(0_u8)).maximum(Some(90_u8))
+}
+
+impl RearmPercent {
+    /// The documented default.
+    #[must_use]
+    pub fn two() -> Self {
+        Self(2.into())
+    }
+
+    fn of(percent: Decimal) -> Self {
+        Self(serde_json::from_str(&percent.normalize().to_string()).unwrap_or_else(|_| 0.into()))
+    }
+}
+
+bounded_integer! {
+    /// A number of consecutive runs.
+    pub struct Runs(u16): 1..=365;
+}
+
+impl Runs {
+    /// The documented default.
+    pub const SEVEN: Self = Self(7);
+}
+
+bounded_integer! {
+    /// The number of previous runs with a price that a rule compares.
+    pub struct LookbackRuns(u16): 1..=90;
+}
+
+impl LookbackRuns {
+    /// The documented default.
+    pub const SEVEN: Self = Self(7);
+}
+
+bounded_integer! {
+    /// How many more searches have to find a price before a rule fires.
+    pub struct Confirm(u8): 0..=1;
+}
+
+impl Confirm {
+    /// The documented default: none.
+    pub const NO: Self = Self(0);
+}
+
+bounded_integer! {
+    /// A number of days before a price was seen.
+    pub struct LookbackDays(u16): 1..=365;
+}
+
+impl LookbackDays {
+    /// What the dashboard and the terminal fill in.
+    pub const THIRTY: Self = Self(30);
+}
+
+request_body! {
+    /// Fires when the price is below an amount.
+    pub struct PriceBelow for "price_below" {
+        required {
+            /// In the currency of the scan's request.
+            amount: Amount;
+        }
+        optional {
+            /// What the rule evaluates.
+            scope: RuleScope = RuleScope::Scan => scope_or_default;
+            /// The rule can fire again after the price was this percentage above the amount.
+            rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
+            /// 1: before the rule fires, the search that found the price is made once more, and the
+            /// rule fires only if it is still true then. That costs a request or more.
+            confirm: Confirm = Confirm::NO => confirm_or_default;
+        }
+        example { "amount": 200, "rearm_percent": 5 }
+    }
+}
+
+request_body! {
+    /// Fires when the price is at least `percent` below the lowest of the last runs, and again when
+    /// it is `percent` below the price at which it last fired. It does not fire in the first run.
+    pub struct DropPercent for "drop_percent" {
+        required {
+            /// By how many percent.
+            percent: Percent;
+        }
+        optional {
+            /// The number of previous runs with a price whose lowest price is compared.
+            runs: LookbackRuns = LookbackRuns::SEVEN => runs_or_default;
+            /// What the rule evaluates.
+            scope: RuleScope = RuleScope::Scan => scope_or_default;
+            /// The rule can fire again after the price was this percentage above the price at which
+            /// it fires. A further drop by `percent` fires without that.
+            rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
+            /// 1: before the rule fires, the search that found the price is made once more, and the
+            /// rule fires only if it is still true then. That costs a request or more.
+            confirm: Confirm = Confirm::NO => confirm_or_default;
+        }
+        example { "percent": 10, "runs": 7 }
+    }
+}
+
+request_body! {
+    /// Fires when the provider's verdict on the price becomes `low`.
+    pub struct VerdictLow for "verdict" {
+        required {}
+        optional {
+            /// What the rule evaluates.
+            scope: RuleScope = RuleScope::Scan => scope_or_default;
+            /// 1: before the rule fires, the search that found the price is made once more, and the
+            /// rule fires only if it is still true then. That costs a request or more.
+            confirm: Confirm = Confirm::NO => confirm_or_default;
+        }
+        example {}
+    }
+}
+
+request_body! {
+    /// Fires when the price is lower than every stored price of the same product and dates of the
+    /// last days, from any scan. It does not fire without an earlier price, nor for a low that is
+    /// less than `rearm_percent` below the price at which it last fired.
+    pub struct NewLow for "new_low" {
+        required {
+            /// How many days back the price is compared.
+            days: LookbackDays;
+        }
+        optional {
+            /// What the rule evaluates.
+            scope: RuleScope = RuleScope::Scan => scope_or_default;
+            /// The rule can fire again after the price was this percentage above the lowest, or for
+            /// a low this percentage below the price at which it last fired; with 0 for every new
+            /// low.
+            rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
+            /// 1: before the rule fires, the search that found the price is made once more, and the
+            /// rule fires only if it is still true then. That costs a request or more.
+            confirm: Confirm = Confirm::NO => confirm_or_default;
+        }
+        example { "days": 30 }
+    }
+}
+
+request_body! {
+    /// Fires when the price's percentile among the stored prices of the same product, seen as many
+    /// days before departure or check-in, is at most `percentile`: the `percentile` of
+    /// `history_verdict`. It does not fire while that verdict is `insufficient`.
+    pub struct PercentileAtMost for "percentile_at_most" {
+        required {
+            /// From 0, the cheapest; 20 is the cheapest fifth.
+            percentile: Percentile;
+        }
+        optional {
+            /// What the rule evaluates.
+            scope: RuleScope = RuleScope::Scan => scope_or_default;
+            /// The rule can fire again after the percentile was so many points higher. Together
+            /// with `percentile` at most 100.
+            rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
+            /// 1: before the rule fires, the search that found the price is made once more, and the
+            /// rule fires only if it is still true then. That costs a request or more.
+            confirm: Confirm = Confirm::NO => confirm_or_default;
+        }
+        example { "percentile": 20 }
+    }
+}
+
+request_body! {
+    /// Fires when there is a price of a product and dates that had no offers in the last complete
+    /// answer before the run, whichever scan that was of. It does not fire without such an answer.
+    pub struct BackInStock for "back_in_stock" {
+        required {}
+        optional {
+            /// What the rule evaluates; with `scan` only the best price of the whole scan.
+            scope: RuleScope = RuleScope::Cell => scope_or_default;
+            /// 1: before the rule fires, the search that found the price is made once more, and the
+            /// rule fires only if it is still true then. That costs a request or more.
+            confirm: Confirm = Confirm::NO => confirm_or_default;
+        }
+        example {}
+    }
+}
+
+request_body! {
+    /// Fires when there is a price after a complete answer without one. It does not fire in the
+    /// first run.
+    pub struct Available for "available" {
+        required {}
+        optional {
+            /// What the rule evaluates.
+            scope: RuleScope = RuleScope::Scan => scope_or_default;
+            /// 1: before the rule fires, the search that found the price is made once more, and the
+            /// rule fires only if it is still true then. That costs a request or more.
+            confirm: Confirm = Confirm::NO => confirm_or_default;
+        }
+        example { "scope": "cell" }
+    }
+}
+
+request_body! {
+    /// Fires when a complete answer has no price after there was one. It does not fire in the first
+    /// run.
+    pub struct SoldOut for "sold_out" {
+        required {}
+        optional {
+            /// What the rule evaluates.
+            scope: RuleScope = RuleScope::Scan => scope_or_default;
+        }
+        example { "scope": "cell" }
+    }
+}
+
+request_body! {
+    /// Fires when a market's price is at least `percent` above or below the baseline's. For scans
+    /// of hotels/by-name and hotels/rooms that sweep `proxy_country` with `samples` of at least 2.
+    pub struct ParityGapPercent for "parity_gap_percent" {
+        required {
+            /// The difference in percent of the baseline's price.
+            percent: Percent;
+            /// The market with which the others are compared: one of the swept markets.
+            baseline: CountryCode;
+        }
+        optional {
+            /// The rule can fire again after the difference was smaller by this percentage of the
+            /// baseline; less than `percent`. Default: 2, or half of `percent` if that is less.
+            rearm_percent: RearmPercent;
+        }
+        example { "percent": 5, "baseline": "us" }
+    }
+}
+
+impl ParityGapPercent {
+    /// The given `rearm_percent`, else the documented default.
+    #[must_use]
+    pub fn rearm_percent_or_default(&self) -> RearmPercent {
+        let half = self.percent.get() / Decimal::TWO;
+        let default = || {
+            if half < Decimal::TWO {
+                RearmPercent::of(half)
+            } else {
+                RearmPercent::two()
+            }
+        };
+        self.rearm_percent.clone().unwrap_or_else(default)
+    }
+}
+
+request_body! {
+    /// Fires when there was no answer for `runs` runs. A slot that is due during the previous run
+    /// counts if no search was answered since the slot before: this detects a run that hangs, but
+    /// not one that is only slow.
+    pub struct Stale for "stale" {
+        required {}
+        optional {
+            /// Consecutive runs whose searches did not complete.
+            runs: Runs = Runs::SEVEN => runs_or_default;
+            /// What the rule evaluates.
+            scope: RuleScope = RuleScope::Scan => scope_or_default;
+        }
+        example { "runs": 3 }
+    }
+}
+
+request_body! {
+    /// Fires when the plan of the monitor's API ends before its reset if it is used on as it was in the
+    /// last four weeks (`forecast` of `GET /v1/usage`). It can fire again once the plan lasts.
+    pub struct PlanEndsBeforeReset for "plan_ends_before_reset" {
+        required {}
+        optional {}
+        example {}
+    }
+}
+
+/// Declares the rules: the `type` string of each and its body.
+macro_rules! alert_rules {
+    ($( $word:literal => $name:ident($body:ident), )+) => {
+        string_enum! {
+            /// The type of a rule.
+            pub enum RuleType {
+                $(
+                    /// The rule of this name.
+                    $name = $word,
+                )+
+            }
+        }
+
+        /// When to send an alert: `{"type": …}` with the fields of that type.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Rule {
+            $(
+                /// The rule of this name.
+                $name($body),
+            )+
+        }
+
+        impl RuleType {
+            /// The names of the bodies.
+            #[cfg(test)]
+            pub(crate) const BODIES: &[&str] = &[$( stringify!($body) ),+];
+
+            /// The fields of a rule of this type.
+            #[must_use]
+            pub const fn fields(self) -> &'static [FieldSpec] {
+                match self {
+                    $( Self::$name => $body::FIELDS, )+
+                }
+            }
+        }
+
+        impl Rule {
+            /// Whether a price is searched once more before it fires (monitors.md, rule 85).
+            #[must_use]
+            pub fn confirms(&self) -> bool {
+                let confirm = match self {
+                    Self::PriceBelow(rule) => rule.confirm_or_default(),
+                    Self::DropPercent(rule) => rule.confirm_or_default(),
+                    Self::Verdict(rule) => rule.confirm_or_default(),
+                    Self::NewLow(rule) => rule.confirm_or_default(),
+                    Self::PercentileAtMost(rule) => rule.confirm_or_default(),
+                    Self::BackInStock(rule) => rule.confirm_or_default(),
+                    Self::Available(rule) => rule.confirm_or_default(),
+                    Self::SoldOut(_)
+                    | Self::ParityGapPercent(_)
+                    | Self::Stale(_)
+                    | Self::PlanEndsBeforeReset(_) => Confirm::NO,
+                };
+                confirm != Confirm::NO
+            }
+
+            /// Its `type`.
+            #[must_use]
+            pub const fn rule_type(&self) -> RuleType {
+                match self {
+                    $( Self::$name(_) => RuleType::$name, )+
+                }
+            }
+
+            fn from_body(rule_type: RuleType, body: &Map<String, Value>) -> Result<Self, ValidationErrors> {
+                match rule_type {
+                    $( RuleType::$name => $body::from_body(body).map(Self::$name), )+
+                }
+            }
+
+            fn body(&self) -> Map<String, Value> {
+                match self {
+                    $( Self::$name(body) => body.to_body(), )+
+                }
+            }
+
+            fn bodies() -> Vec<(&'static str, Schema)> {
+                vec![$( (
+                    concat!(stringify!($name), "Rule"),
+                    with_type(RuleType::$name, $body::schema(), $body::example(), $body::FIELDS),
+                ) ),+]
+            }
+        }
+    };
+}
+
+alert_rules! {
+    "price_below" => PriceBelow(PriceBelow),
+    "drop_percent" => DropPercent(DropPercent),
+    "verdict" => Verdict(VerdictLow),
+    "new_low" => NewLow(NewLow),
+    "available" => Available(Available),
+    "sold_out" => SoldOut(SoldOut),
+    "parity_gap_percent" => ParityGapPercent(ParityGapPercent),
+    "stale" => Stale(Stale),
+    "percentile_at_most" => PercentileAtMost(PercentileAtMost),
+    "back_in_stock" => BackInStock(BackInStock),
+    "plan_ends_before_reset" => PlanEndsBeforeReset(PlanEndsBeforeReset),
+}
+
+const TYPE: &str = "type";
+
+impl FieldValue for Rule {
+    const KIND: FieldKind = FieldKind::Object;
+    const COMPONENT: Option<&'static str> = Some("Rule");
+
+    fn expected() -> Cow<'static, str> {
+        format!(
+            "an object with a `type`, {}, and its fields",
+            RuleType::expected()
+        )
+        .into()
+    }
+
+    fn read(value: &Value) -> Result<Self, ValidationErrors> {
+        let Value::Object(object) = value else {
+            return Err(invalid_value::<Self>(value));
+        };
+        let mut body = object.clone();
+        let word = body.shift_remove(TYPE).filter(|word| !word.is_null());
+        let Some(word) = word else {
+            return Err(ValidationError::missing(TYPE, RuleType::expected()).into());
+        };
+        let rule_type = RuleType::read(&word).map_err(|wrong| wrong.prefix(TYPE))?;
+        Self::from_body(rule_type, &body)
+    }
+
+    fn to_value(&self) -> Value {
+        let mut object = Map::from_iter([(TYPE.to_owned(), self.rule_type().to_value())]);
+        object.extend(self.body());
+        Value::Object(object)
+    }
+
+    fn schema() -> Schema {
+        // No discriminator: each `type` has a single value, and generators of Rust clients remove
+        // the field if there is one.
+        let rules = OneOfBuilder::new().description(Some("When to send an alert."));
+        Self::bodies()
+            .into_iter()
+            .fold(rules, |rules, (name, _)| {
+                rules.item(Ref::from_schema_name(name))
+            })
+            .into()
+    }
+
+    fn nested_components(components: &mut Components) {
+        components.extend(
+            Self::bodies()
+                .into_iter()
+                .map(|(name, body)| (name.to_owned(), body.into())),
+        );
+    }
+}
+
+/// A rule's body with its `type` in front.
+fn with_type(rule_type: RuleType, body: Schema, example: Value, fields: &[FieldSpec]) -> Schema {
+    let Schema::Object(body) = body else {
+        return body;
+    };
+    let word = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some([rule_type.as_str()]));
+    let mut example = example.as_object().cloned().unwrap_or_default();
+    example.shift_insert(0, TYPE.to_owned(), rule_type.to_value());
+    let mut object = ObjectBuilder::new()
+        .description(body.description)
+        .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+        .examples([Value::Object(example)])
+        .property(TYPE, word)
+        .required(TYPE);
+    for field in fields {
+        object = object.property(field.name, field_schema(field));
+        if field.required {
+            object = object.required(field.name);
+        }
+    }
+    object.into()
+}
+
+impl Serialize for Rule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_value().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Rule {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::read(&Value::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
+impl_to_schema!(Rule);
