@@ -8,7 +8,7 @@ use rust_decimal::Decimal;
 use super::SeriesArgs;
 use crate::cli::Failure;
 use crate::cli::dates::Dates;
-use crate::cli::format::price_or;
+use crate::cli::format::{counted, price_or};
 use crate::cli::pages::{Query, print_nothing};
 use crate::cli::render::{CellValue, Column, ListTable, Text, Tone, sparkline};
 use crate::contract::history_verdict::HistoryVerdict;
@@ -129,9 +129,9 @@ fn line(rows: &[SeriesRow]) -> String {
 /// What the brackets mean.
 fn left_out(rows: &[SeriesRow]) -> Option<String> {
     let count: u64 = rows.iter().map(|row| row.implausible.0).sum();
-    let prices = if count == 1 { "price" } else { "prices" };
     (count > 0).then(|| {
-        format!("Left out as implausible, the lowest of a row in brackets above: {count} {prices}")
+        let prices = counted(count, "price");
+        format!("Left out as implausible, the lowest of a row in brackets above: {prices}")
     })
 }
 
