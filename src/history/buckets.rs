@@ -193,21 +193,16 @@ async fn product_buckets(
         verdict::plausible_since(spec.since)
     };
     let until = verdict::end_of_day(spec.until);
-    let mut marked = MarkedSamples::default();
     let (mut buckets, mut prices) = (BucketAggregator::new(spec), PlausiblePrices::default());
-    let mut take_day = |day: &[MarkedSample]| {
+    for_each_marked_day(conn, tenant, product.stored(), since, until, |day| {
         for sample in day {
             buckets.add(sample);
         }
         if wanted.is_judged {
             prices.add_day(day);
         }
-    };
-    for_each_sample(conn, tenant, product.stored(), since, until, |sample| {
-        marked.add(sample, &mut take_day);
     })
     .await?;
-    marked.finish(take_day);
     let buckets = buckets.finish();
     if !wanted.is_judged {
         return Ok(buckets.into_iter().map(|stats| (stats, None)).collect());
@@ -234,6 +229,25 @@ impl ProductRow {
             unpacked_since: self.unpacked_since.map(|since| since.to_jiff()),
         }
     }
+}
+
+/// Reads the samples of a product, those of each day together, with marks on implausible prices. To
+/// be complete, the marks need the days from [`verdict::plausible_since`] to [`verdict::end_of_day`].
+pub(super) async fn for_each_marked_day(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    stored: StoredSeries<'_>,
+    since: Timestamp,
+    until: Timestamp,
+    mut take_day: impl FnMut(&[MarkedSample]),
+) -> sqlx::Result<()> {
+    let mut marked = MarkedSamples::default();
+    for_each_sample(conn, tenant, stored, since, until, |sample| {
+        marked.add(sample, &mut take_day);
+    })
+    .await?;
+    marked.finish(take_day);
+    Ok(())
 }
 
 /// Reads the samples of a product in chronological order, and perhaps some before and after the

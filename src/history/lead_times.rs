@@ -11,8 +11,8 @@ use rust_decimal::Decimal;
 use sqlx::Postgres;
 use sqlx::pool::PoolConnection;
 
-use super::buckets::{BucketRange, MAX_PRODUCTS, for_each_sample};
-use super::marked_samples::{MarkedSample, MarkedSamples};
+use super::buckets::{BucketRange, MAX_PRODUCTS, for_each_marked_day};
+use super::marked_samples::MarkedSample;
 use super::presenter::ProductPresenter;
 use super::price::PriceAccumulator;
 use super::product::Product;
@@ -84,22 +84,15 @@ pub async fn lead_times<P: Product>(
     let mut all = Vec::new();
     for product in found {
         let mut leads = LeadAggregator::new(range, filter.dates(), nights);
-        let mut marked = MarkedSamples::default();
-        let mut take_day = |day: &[MarkedSample]| {
-            for sample in day {
-                leads.add(sample);
-            }
-        };
-        for_each_sample(
+        for_each_marked_day(
             &mut snapshot,
             tenant,
             product.stored(),
             verdict::plausible_since(range.since),
             verdict::end_of_day(range.until),
-            |sample| marked.add(sample, &mut take_day),
+            |day| day.iter().for_each(|sample| leads.add(sample)),
         )
         .await?;
-        marked.finish(take_day);
         let implausible = leads.implausible;
         let (is_weekly, days) = leads.finish();
         all.push(LeadTimes {
