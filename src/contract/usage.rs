@@ -164,10 +164,8 @@ impl UsageQuery {
 })))]
 pub struct Usage {
     /// The first day, UTC.
-    #[schema(value_type = String, format = Date)]
     pub since: Date,
     /// The last day, UTC, inclusive.
-    #[schema(value_type = String, format = Date)]
     pub until: Date,
     /// How the rows are grouped.
     pub group: UsageGroup,
@@ -250,15 +248,12 @@ pub struct UsageMoney {
     pub plan: PlanName,
     /// Its monthly price divided by its requests, in US dollars.
     #[serde(serialize_with = "crate::contract::money::price")]
-    #[schema(value_type = f64)]
     pub usd_per_request: Decimal,
     /// The billed requests at that price.
     #[serde(serialize_with = "crate::contract::money::price")]
-    #[schema(value_type = f64)]
     pub billed_usd: Decimal,
     /// The requests that were reused or not needed, at that price.
     #[serde(serialize_with = "crate::contract::money::price")]
-    #[schema(value_type = f64)]
     pub saved_usd: Decimal,
 }
 
@@ -309,7 +304,6 @@ pub struct PlanForecast {
     /// When its next period begins; null if that is not reported: then the forecast is of 31 days.
     pub resets_at: Option<Timestamp>,
     /// The UTC day on which nothing is left; null if the plan lasts.
-    #[schema(value_type = Option<String>, format = Date)]
     pub ends_on: Option<Date>,
     /// What uses most of it: the fewest sources that together use 80 %, at most five.
     pub causes: Vec<ForecastCause>,

@@ -447,11 +447,9 @@ pub struct FoundBest {
     /// The item.
     pub item: ItemId,
     /// Its departure or check-in.
-    #[schema(value_type = String, format = Date)]
     pub date: Date,
     /// In major units.
     #[serde(serialize_with = "crate::contract::money::price")]
-    #[schema(value_type = f64)]
     pub price: Decimal,
     /// ISO currency code.
     pub currency: String,
@@ -520,7 +518,6 @@ pub struct DecisionBest {
     pub position: u32,
     /// In major units.
     #[serde(serialize_with = "crate::contract::money::price")]
-    #[schema(value_type = f64)]
     pub price: Decimal,
 }
 
