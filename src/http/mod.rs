@@ -1,14 +1,15 @@
 //! The HTTP API. `routes` lists every route.
 //!
 //! A handler extracts its inputs, calls one function and returns the result. Here and below: API
-//! keys (`auth`), request bodies (`extract`), synchronous searches (`gateway`), the error table
-//! (`error`), and one file for each resource. Not here: the meaning of a marketplace response
-//! (`upstream`), SQL (`store.rs` files).
+//! keys (`auth`), request bodies (`extract`), synchronous searches (`gateway`), requests for stored
+//! work (`api_request`), the error table (`error`), and one file for each resource. Not here: the
+//! meaning of a marketplace response (`upstream`), SQL (`store.rs` files).
 
 mod account;
 mod admin;
 mod admission;
 mod alerts;
+mod api_request;
 pub(crate) mod assets;
 pub mod auth;
 mod cached_search;
@@ -67,6 +68,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::admission::{MAX_LOOKUPS, MAX_SEARCHES};
+pub(crate) use self::api_request::{request_context, submit_context};
 use self::auth::ApiKey;
 use self::concurrency::{ConcurrencyLimits, Permit};
 use self::error::ApiError;
@@ -75,7 +77,6 @@ pub(crate) use self::history::HistoryFile;
 use self::key_guessing::UnknownKeys;
 use self::middleware::Listener;
 use self::rate_limit::RateLimits;
-pub(crate) use self::scans::{request_context, submit_context};
 pub use self::serve::{serve, serve_admin};
 use self::shared_calls::SharedCalls;
 use crate::charges::{CallUsage, ChargeRecorder};
