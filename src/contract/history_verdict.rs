@@ -70,7 +70,6 @@ pub struct HistoryVerdict {
 
 impl HistoryVerdict {
     /// The class and the sentence, which names `implausible` itself.
-    #[must_use]
     pub fn in_words(&self) -> String {
         match self.class {
             PriceClass::Implausible => self.sentence.clone(),

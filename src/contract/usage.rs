@@ -35,7 +35,6 @@ string_enum! {
 
 impl UsageGroup {
     /// The heading of its column in tables that people read.
-    #[must_use]
     pub fn title(self) -> &'static str {
         match self {
             Self::Day => "Day",
@@ -215,7 +214,6 @@ pub struct UsageTotal {
 
 impl UsageTotals {
     /// Those of an API.
-    #[must_use]
     pub const fn of(&self, api: Api) -> &UsageTotal {
         match api {
             Api::Flights => &self.flights,
@@ -283,7 +281,6 @@ pub struct PlanForecasts {
 
 impl PlanForecasts {
     /// That of an API.
-    #[must_use]
     pub const fn of(&self, api: Api) -> Option<&PlanForecast> {
         match api {
             Api::Flights => self.flights.as_ref(),
@@ -311,7 +308,6 @@ pub struct PlanForecast {
 
 impl PlanForecast {
     /// The forecast in words, with the names of monitors as their callers gave them.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let (requests, api) = (self.requests_per_day, self.api);
         let rate = format!("At {requests} requests a day the {api} plan");

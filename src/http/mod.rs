@@ -155,7 +155,6 @@ pub struct Custody {
 
 impl AppState {
     /// The state of a service that calls `upstream` and stores its work in `pools`.
-    #[must_use]
     pub fn new(upstream: Client, pools: Option<RequestPools>) -> Self {
         Self(Arc::new(AppParts {
             upstream,
@@ -358,7 +357,6 @@ impl AppState {
     }
 
     /// Decides which addresses webhooks may use.
-    #[must_use]
     pub fn webhook_guard(&self) -> Guard {
         self.webhook_guard
     }
@@ -373,7 +371,6 @@ impl AppState {
     }
 
     /// The read replica, if there is one.
-    #[must_use]
     pub fn replica(&self) -> Option<&PgPool> {
         self.replica.as_ref()
     }
@@ -461,7 +458,6 @@ fn routes() -> OpenApiRouter<AppState> {
 }
 
 /// OpenAPI 3.1 description of every route, as served at `/openapi.json`.
-#[must_use]
 pub fn openapi_description() -> OpenApi {
     openapi::complete_description(routes().into_openapi())
 }

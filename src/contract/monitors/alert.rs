@@ -96,7 +96,6 @@ impl MonitorAlertsQuery {
     }
 
     /// The same query over all alerts, restricted to this monitor.
-    #[must_use]
     pub fn for_monitor(self, monitor: MonitorId) -> AlertsQuery {
         let Self {
             r#type,

@@ -132,7 +132,6 @@ pub struct BacktestAlert {
 
 impl BacktestAlert {
     /// The swept values of the search that are no dates: `CDG`, `de`.
-    #[must_use]
     pub fn other_values(&self) -> Vec<String> {
         let is_date = |name: &str| name.ends_with("_date") || name == "nights";
         let others = self.cell.iter().filter(|(name, _)| !is_date(name));
