@@ -38,8 +38,8 @@ pub(super) async fn series<P: Product>(
 
 /// Read the fares of a route over time
 ///
-/// For each day or week: the lowest, median and highest price, the provider's price range, and how
-/// many searches were empty or incomplete. Each product has its own rows: currencies, parties and
+/// For each day or week: the lowest, median and highest plausible price, the provider's price range,
+/// and how many searches were empty or incomplete. Each product has its own rows: currencies, parties and
 /// cabins never mix. At most twelve products; as CSV, NDJSON or Parquet (by `format` or `Accept`)
 /// all of them, streamed. A truncated body is incomplete.
 #[utoipa::path(
@@ -61,8 +61,8 @@ pub(in crate::http) async fn flights(request: ApiRequest, requested: RequestedFo
 
 /// Read the rates of a hotel or place over time
 ///
-/// For each day or week: the lowest, median and highest price of a stay, and how many searches were
-/// empty or incomplete. Each product and market has its own rows. Exactly one of `hotel_name`,
+/// For each day or week: the lowest, median and highest plausible price of a stay, and how many
+/// searches were empty or incomplete. Each product and market has its own rows. Exactly one of `hotel_name`,
 /// `destination` and `hotel_booking_id`. At most twelve products; as CSV, NDJSON or Parquet (by
 /// `format` or `Accept`) all of them, streamed. A truncated body is incomplete.
 #[utoipa::path(
