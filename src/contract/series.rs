@@ -131,7 +131,6 @@ pub fn time_range(
 })))]
 pub struct FlightBucket {
     /// The first day of the bucket, in the time zone of the query.
-    #[schema(value_type = String, format = Date)]
     pub bucket: Date,
     /// One way or round trip.
     pub endpoint: Endpoint,
@@ -151,15 +150,12 @@ pub struct FlightBucket {
     pub prices: u64,
     /// The lowest plausible price, in major units; null if there was none.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub minimum: Option<Decimal>,
     /// The median of the plausible prices; of an even number the mean of the two in the middle.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub median: Option<Decimal>,
     /// The highest plausible price.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub maximum: Option<Decimal>,
     /// Number of prices that are left out, because they are far off their own history.
     pub implausible: u64,
@@ -169,11 +165,9 @@ pub struct FlightBucket {
     pub lowest_implausible: Option<Decimal>,
     /// The lowest bottom of the provider's historical bands.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub price_insights_low: Option<Decimal>,
     /// The highest top of the bands.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub price_insights_high: Option<Decimal>,
     /// Number of searches that completed and found nothing.
     pub empty: u64,
@@ -196,7 +190,6 @@ pub struct FlightBucket {
 })))]
 pub struct HotelBucket {
     /// The first day of the bucket, in the time zone of the query.
-    #[schema(value_type = String, format = Date)]
     pub bucket: Date,
     /// The endpoint of the searches.
     pub endpoint: Endpoint,
@@ -216,15 +209,12 @@ pub struct HotelBucket {
     /// The lowest plausible price of a whole stay, in major units; null where there was none. To
     /// separate stays of different lengths, query one `checkin_date` and `checkout_date`.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub minimum: Option<Decimal>,
     /// The median of the plausible prices; of an even number the mean of the two in the middle.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub median: Option<Decimal>,
     /// The highest plausible price.
     #[serde(serialize_with = "crate::contract::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub maximum: Option<Decimal>,
     /// Number of prices that are left out, because they are far off their own history.
     pub implausible: u64,

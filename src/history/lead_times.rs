@@ -66,9 +66,6 @@ pub struct LeadDay {
 
 /// The plausible prices of each product that a query selects, by days before departure. `nights`: only stays
 /// of this length, because the prices of others do not compare.
-///
-/// # Errors
-/// When the database fails.
 pub async fn lead_times<P: Product>(
     conn: PoolConnection<Postgres>,
     tenant: TenantId,
