@@ -189,7 +189,6 @@ pub struct DatabaseConfig {
 
 impl DatabaseConfig {
     /// The URL of an external server, if set.
-    #[must_use]
     pub fn url(&self) -> Option<&SecretString> {
         self.url
             .as_ref()
@@ -300,13 +299,11 @@ impl WorkerConfig {
     pub const SPOOL_MIB: u32 = 1024;
 
     /// The maximum size of the spool in bytes.
-    #[must_use]
     pub fn spool_bytes(&self) -> u64 {
         u64::from(self.spool_mib) * 1024 * 1024
     }
 
     /// The length of a lease.
-    #[must_use]
     pub fn lease(&self) -> Duration {
         Duration::from_secs(self.lease_seconds.into())
     }
@@ -366,7 +363,6 @@ impl RetentionConfig {
     pub const UPKEEP_SECONDS: u32 = 60;
 
     /// The time between two passes.
-    #[must_use]
     pub fn upkeep(&self) -> Duration {
         Duration::from_secs(self.upkeep_seconds.into())
     }

@@ -154,7 +154,6 @@ fn describe() {
 }
 
 /// All metrics in the Prometheus text format.
-#[must_use]
 pub fn render() -> String {
     exporter().map(PrometheusHandle::render).unwrap_or_default()
 }

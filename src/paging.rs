@@ -31,7 +31,6 @@ pub enum PageError {
 const SEPARATOR: char = '|';
 
 /// The cursor after a row of `list` with this sort key.
-#[must_use]
 pub fn encode_cursor<const N: usize>(list: &str, key: [String; N]) -> String {
     let text = std::iter::once(list.to_owned())
         .chain(key)
@@ -59,20 +58,17 @@ pub fn decode_cursor<const N: usize>(
 }
 
 /// A time in a cursor, as microseconds; `None` for what no cursor of this service holds.
-#[must_use]
 pub fn cursor_time(micros: &str) -> Option<Timestamp> {
     let time = Timestamp::from_microsecond(micros.parse().ok()?).ok()?;
     Some(time).filter(is_accepted_time)
 }
 
 /// The validation error of a cursor that this service did not create.
-#[must_use]
 pub fn invalid_cursor(cursor: &Cursor) -> ValidationErrors {
     ValidationError::new("cursor", &cursor.to_value(), Cursor::expected()).into()
 }
 
 /// The rows to query for a page: one more shows whether another page follows.
-#[must_use]
 pub fn limit_plus_one(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1)
 }

@@ -265,7 +265,6 @@ impl Service {
     }
 
     /// The address of the API; `None` for a worker alone.
-    #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }

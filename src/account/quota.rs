@@ -11,9 +11,6 @@ use crate::ids::TenantId;
 use crate::scans::per_minute;
 
 /// Both lanes. A lane that does not exist yet is shown as the first submission would create it.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn quota(
     pool: &PgPool,
     tenant: Option<TenantId>,
@@ -28,9 +25,6 @@ pub async fn quota(
 }
 
 /// A tenant's lane, as in [`quota`].
-///
-/// # Errors
-/// When the database does not answer.
 pub(super) async fn lane(
     conn: impl PgExecutor<'_>,
     tenant: TenantId,

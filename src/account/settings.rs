@@ -12,9 +12,6 @@ use crate::tenants::store::acceptance::find_accepted;
 use crate::tenants::store::find_with_connection;
 
 /// The caller's settings; the defaults if it has set nothing.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn read(context: RequestContext<'_>) -> sqlx::Result<AccountSettings> {
     let (mut conn, tenant) =
         find_with_connection(context.pool, context.ring, context.key, context.now).await?;

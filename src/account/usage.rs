@@ -77,9 +77,6 @@ pub async fn usage(
 }
 
 /// When the plan of an API ends; `None` while the plan or its use is not known.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn plan_forecast(
     conn: &mut PgConnection,
     tenant: TenantId,

@@ -65,7 +65,6 @@ impl Waiting {
 
 impl ChargeRecorder {
     /// Starts the task that writes charges, until [`Self::finish`].
-    #[must_use]
     pub fn start(pool: PgPool, ring: Arc<Keyring>, pace: PaceConfig) -> Self {
         let (closing, task) = (CancellationToken::new(), TaskTracker::new());
         let waiting = Arc::<Waiting>::default();

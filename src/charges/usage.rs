@@ -80,7 +80,6 @@ pub struct CallUsage {
 
 impl CallUsage {
     /// The usage of a search.
-    #[must_use]
     pub fn from_search(search: &Search, outcome: &Outcome, began_at: Option<Timestamp>) -> Self {
         let disposition = disposition::of(search, outcome);
         let status = match disposition.item {
@@ -103,7 +102,6 @@ impl CallUsage {
     }
 
     /// The usage of a search that took an answer instead of a request.
-    #[must_use]
     pub fn from_reuse(search: &Search, at: Option<Timestamp>) -> Self {
         Self {
             endpoint: search.endpoint(),
@@ -121,7 +119,6 @@ impl CallUsage {
     }
 
     /// The usage of a key check.
-    #[must_use]
     pub fn from_probe(api: Api, probe: &Probe, began_at: Option<Timestamp>) -> Self {
         Self {
             endpoint: probe_endpoint(api),

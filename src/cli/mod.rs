@@ -143,7 +143,6 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 impl Cli {
     /// Parses the command line. Wrong usage ends the process with 2; its error also names the
     /// environment variable, because clap names only the flag, which the user may not have given.
-    #[must_use]
     pub fn read() -> Self {
         Self::try_parse().unwrap_or_else(|error| with_hint(with_variable_name(error)).exit())
     }

@@ -38,7 +38,6 @@ impl DatabaseTime {
         })
     }
 
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         self.read
             .saturating_add(self.answered_at.elapsed())
@@ -70,7 +69,6 @@ impl Default for Clock {
 
 impl Clock {
     /// A clock that reads `source`. It counts as right until the first comparison.
-    #[must_use]
     pub fn new(source: fn() -> Timestamp) -> Self {
         Self {
             source,

@@ -2,6 +2,10 @@
 //!
 //! Names no tables, apart from `partitions`: the statements are in the `store` modules, `queue` and
 //! `upkeep`.
+//!
+//! A function that returns `sqlx::Result`, here and everywhere, fails when the database does not answer
+//! or refuses the statement (`error_kind` tells these apart). Its documentation names errors where
+//! there are others, or where a part of the work stays stored.
 
 pub mod clock;
 mod connect;
@@ -158,7 +162,6 @@ pub struct RequestPools {
 
 impl RequestPools {
     /// One pool for both.
-    #[must_use]
     pub fn shared(pool: PgPool) -> Self {
         Self {
             reads: pool.clone(),
@@ -181,7 +184,6 @@ pub struct ConnectionSplit {
 impl ConnectionSplit {
     /// Each pool gets at least one connection, and the engine at most half, but at least two: the
     /// sweep holds one while its steps use another.
-    #[must_use]
     pub fn of(config: &DatabaseConfig) -> Self {
         let engine = config
             .engine_connections
@@ -448,7 +450,6 @@ fn cause(error: &sqlx::Error) -> String {
 /// Truncates a time to microseconds, as the database stores it. Truncate once, where the time is
 /// read: Postgres rounds times sent as text, sqlx truncates times sent as numbers, and both must be
 /// equal.
-#[must_use]
 pub fn truncate_to_micros(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }

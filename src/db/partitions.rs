@@ -8,17 +8,11 @@ use sqlx::PgPool;
 const MONTHS_AHEAD: i32 = 2;
 
 /// Creates the missing partitions of this month and the next ones.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn create_partitions_ahead(pool: &PgPool, now: Timestamp) -> sqlx::Result<()> {
     create_partitions(pool, now, MONTHS_AHEAD).await
 }
 
 /// Creates the partition of one month, however old: for a spooled answer.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn create_partition_for(pool: &PgPool, time: Timestamp) -> sqlx::Result<()> {
     create_partitions(pool, time, 0).await
 }

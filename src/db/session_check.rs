@@ -80,7 +80,6 @@ impl SessionCheck {
         }
     }
 
-    #[must_use]
     pub fn health(&self) -> SessionHealth {
         self.health.subscribe()
     }

@@ -4,6 +4,7 @@ use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 
+use super::marked_samples::MarkedSample;
 use super::price::{CompactPrice, PriceAccumulator, PriceRange};
 use super::sample::{DateFilter, Sample, SampleStatus};
 use crate::contract::series::Bucket;
@@ -27,11 +28,15 @@ pub struct BucketStats {
     pub(super) observations: u64,
     pub(super) empty: u64,
     pub(super) degraded: u64,
-    /// Number of samples with a price.
+    /// Number of samples with a plausible price.
     pub(super) prices: u64,
+    /// Of the plausible prices.
     pub(super) range: Option<PriceRange>,
-    /// The first sample with the lowest price.
+    /// The first sample with the lowest plausible price.
     pub(super) lowest: Option<Sample>,
+    /// Number of samples with an implausible price.
+    pub(super) implausible: u64,
+    pub(super) lowest_implausible: Option<CompactPrice>,
     pub(super) band_low: Option<CompactPrice>,
     pub(super) band_high: Option<CompactPrice>,
 }
@@ -58,8 +63,8 @@ impl<'a> BucketAggregator<'a> {
     }
 
     /// Adds a sample if it matches the requested range and dates.
-    pub(super) fn add(&mut self, sample: &Sample) {
-        let spec = self.spec;
+    pub(super) fn add(&mut self, marked: &MarkedSample) {
+        let (spec, sample) = (self.spec, &marked.sample);
         let is_asked =
             sample.at >= spec.since.as_microsecond() && sample.at < spec.until.as_microsecond();
         if !is_asked || !sample.matches(spec.dates) {
@@ -73,11 +78,11 @@ impl<'a> BucketAggregator<'a> {
             self.close();
             self.buckets.push(BucketStats::new(bucket));
         }
-        if let Some(price) = sample.price {
+        if let Some(price) = marked.plausible_price() {
             self.prices.push(price);
         }
         if let Some(bucket) = self.buckets.last_mut() {
-            bucket.count(sample);
+            bucket.count(marked);
         }
     }
 
@@ -129,12 +134,15 @@ impl BucketStats {
             prices: 0,
             range: None,
             lowest: None,
+            implausible: 0,
+            lowest_implausible: None,
             band_low: None,
             band_high: None,
         }
     }
 
-    fn count(&mut self, sample: &Sample) {
+    fn count(&mut self, marked: &MarkedSample) {
+        let sample = &marked.sample;
         self.observations += 1;
         match sample.status {
             SampleStatus::Complete | SampleStatus::Partial => {}
@@ -142,8 +150,13 @@ impl BucketStats {
             SampleStatus::Degraded => self.degraded += 1,
         }
         let lowest = self.lowest.and_then(|lowest| lowest.price);
-        if (sample.price).is_some_and(|price| lowest.is_none_or(|lowest| price < lowest)) {
+        let price = marked.plausible_price();
+        if price.is_some_and(|price| lowest.is_none_or(|lowest| price < lowest)) {
             self.lowest = Some(*sample);
+        }
+        if let Some(price) = marked.implausible_price() {
+            self.implausible += 1;
+            self.lowest_implausible = self.lowest_implausible.into_iter().chain([price]).min();
         }
         let (low, high) = sample.band;
         if low.is_some_and(|low| self.band_low.is_none_or(|known| low < known)) {

@@ -13,12 +13,13 @@ use sqlx::{PgConnection, PgPool, Postgres};
 use super::aggregate::{BucketAggregator, BucketSpec, BucketStats};
 use super::compute::compute;
 use super::filter::Filter;
+use super::marked_samples::{MarkedSample, MarkedSamples};
 use super::presenter::ProductPresenter;
 use super::product::Product;
 use super::sample::{Sample, midnight, unpack};
 use super::store::daily_pack;
 use super::store::products::{ProductRow, products};
-use super::verdict::{self, DailyPrices, JudgedPrice};
+use super::verdict::{self, JudgedPrice, PlausiblePrices};
 use crate::contract::Endpoint;
 use crate::contract::history_verdict::HistoryVerdict;
 use crate::contract::series::Bucket;
@@ -169,69 +170,47 @@ async fn page(
     });
     let mut entry = Vec::new();
     for product in found {
-        let buckets = if wanted.is_judged {
-            judged_buckets(&mut *conn, tenant, &product, &wanted.spec).await?
-        } else {
-            aggregate(&mut *conn, tenant, &product, &wanted.spec)
-                .await?
-                .into_iter()
-                .map(|stats| (stats, None))
-                .collect()
-        };
+        let buckets = product_buckets(&mut *conn, tenant, &product, wanted).await?;
         entry.push(ProductBuckets { product, buckets });
     }
     Ok((entry, next))
 }
 
-/// The buckets of a product. Memory use is bounded by the prices of one bucket.
-async fn aggregate(
+/// The buckets of a product with the verdicts on their lowest prices, if these are wanted. Reads the
+/// samples of all dates, and of days before the range: they say which prices are plausible, and what
+/// the lowest ones are compared with. Memory use is bounded by the prices of one bucket, the samples
+/// of one day, and for verdicts one price of each date and day.
+async fn product_buckets(
     conn: &mut PgConnection,
     tenant: TenantId,
     product: &ProductRow,
-    spec: &BucketSpec,
-) -> sqlx::Result<Vec<BucketStats>> {
-    let mut buckets = BucketAggregator::new(spec);
-    for_each_sample(
-        conn,
-        tenant,
-        product.stored(),
-        spec.since,
-        spec.until,
-        |sample| {
-            buckets.add(sample);
-        },
-    )
-    .await?;
-    Ok(buckets.finish())
-}
-
-/// The buckets of a product with the verdicts on their lowest prices. Reads the samples of the
-/// comparison's window too, and of all dates.
-async fn judged_buckets(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    product: &ProductRow,
-    spec: &BucketSpec,
+    wanted: &WantedBuckets,
 ) -> sqlx::Result<Vec<(BucketStats, Option<HistoryVerdict>)>> {
-    let (mut buckets, mut prices) = (BucketAggregator::new(spec), DailyPrices::default());
-    let since = verdict::compared_since(spec.since);
-    for_each_sample(
-        conn,
-        tenant,
-        product.stored(),
-        since,
-        verdict::end_of_day(spec.until),
-        |sample| {
+    let spec = &wanted.spec;
+    let since = if wanted.is_judged {
+        verdict::compared_since(spec.since)
+    } else {
+        verdict::plausible_since(spec.since)
+    };
+    let until = verdict::end_of_day(spec.until);
+    let (mut buckets, mut prices) = (BucketAggregator::new(spec), PlausiblePrices::default());
+    for_each_marked_day(conn, tenant, product.stored(), since, until, |day| {
+        for sample in day {
             buckets.add(sample);
-            prices.add(sample);
-        },
-    )
+        }
+        if wanted.is_judged {
+            prices.add_day(day);
+        }
+    })
     .await?;
     let buckets = buckets.finish();
+    if !wanted.is_judged {
+        return Ok(buckets.into_iter().map(|stats| (stats, None)).collect());
+    }
     let lowest = |stats: &BucketStats| JudgedPrice::of(stats.lowest.as_ref()?);
     let judged: Vec<_> = buckets.iter().map(lowest).collect();
     let api = product.endpoint.api();
-    let verdicts = compute(move || verdict::verdicts(api, &prices.finish(), &judged)).await;
+    let verdicts = compute(move || verdict::verdicts(api, &prices.sorted(), &judged)).await;
     Ok(buckets.into_iter().zip(verdicts).collect())
 }
 
@@ -250,6 +229,25 @@ impl ProductRow {
             unpacked_since: self.unpacked_since.map(|since| since.to_jiff()),
         }
     }
+}
+
+/// Reads the samples of a product, those of each day together, with marks on implausible prices. To
+/// be complete, the marks need the days from [`verdict::plausible_since`] to [`verdict::end_of_day`].
+pub(super) async fn for_each_marked_day(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    stored: StoredSeries<'_>,
+    since: Timestamp,
+    until: Timestamp,
+    mut take_day: impl FnMut(&[MarkedSample]),
+) -> sqlx::Result<()> {
+    let mut marked = MarkedSamples::default();
+    for_each_sample(conn, tenant, stored, since, until, |sample| {
+        marked.add(sample, &mut take_day);
+    })
+    .await?;
+    marked.finish(take_day);
+    Ok(())
 }
 
 /// Reads the samples of a product in chronological order, and perhaps some before and after the

@@ -20,9 +20,6 @@ use crate::ids::TenantId;
 const AT_A_TIME: usize = 50;
 
 /// The last known prices as grids.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn grids<P: Product>(
     conn: &mut PgConnection,
     tenant: TenantId,

@@ -25,9 +25,6 @@ use crate::ids::{ItemId, TenantId};
 /// The last known lowest price of each date with its verdict, at the time `now`: of the first
 /// products alone, because each needs its history. `shown`: only of the products whose prices these
 /// items found.
-///
-/// # Errors
-/// When the database fails.
 #[expect(clippy::implicit_hasher, reason = "callers have the usual set")]
 pub async fn calendar<P: Product>(
     conn: PoolConnection<Postgres>,

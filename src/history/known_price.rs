@@ -30,7 +30,6 @@ pub struct KnownPrice {
 impl KnownPrice {
     /// A price of a search, about whose past only what came before it is asked; `None` if its
     /// currency is not that of the product: such a price has no history.
-    #[must_use]
     pub fn of(
         subject: &Subject,
         price: Decimal,

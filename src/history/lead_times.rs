@@ -11,12 +11,14 @@ use rust_decimal::Decimal;
 use sqlx::Postgres;
 use sqlx::pool::PoolConnection;
 
-use super::buckets::{BucketRange, MAX_PRODUCTS, for_each_sample};
+use super::buckets::{BucketRange, MAX_PRODUCTS, for_each_marked_day};
+use super::marked_samples::MarkedSample;
 use super::presenter::ProductPresenter;
 use super::price::PriceAccumulator;
 use super::product::Product;
-use super::sample::{DateFilter, Sample, day};
+use super::sample::{DateFilter, day};
 use super::store::products::products;
+use super::verdict;
 use crate::contract::Endpoint;
 use crate::contract::history::ProductFields;
 use crate::db;
@@ -43,6 +45,8 @@ pub struct LeadTimes {
     pub is_weekly: bool,
     /// The days or weeks that have a price, the last one before departure first.
     pub days: Vec<LeadDay>,
+    /// Number of prices that are left out, because they are implausible.
+    pub implausible: u64,
 }
 
 /// The prices of one number of days before departure, or of the week that begins with it.
@@ -60,11 +64,8 @@ pub struct LeadDay {
     pub highest: Decimal,
 }
 
-/// The prices of each product that a query selects, by days before departure. `nights`: only stays
+/// The plausible prices of each product that a query selects, by days before departure. `nights`: only stays
 /// of this length, because the prices of others do not compare.
-///
-/// # Errors
-/// When the database fails.
 pub async fn lead_times<P: Product>(
     conn: PoolConnection<Postgres>,
     tenant: TenantId,
@@ -80,15 +81,16 @@ pub async fn lead_times<P: Product>(
     let mut all = Vec::new();
     for product in found {
         let mut leads = LeadAggregator::new(range, filter.dates(), nights);
-        for_each_sample(
+        for_each_marked_day(
             &mut snapshot,
             tenant,
             product.stored(),
-            range.since,
-            range.until,
-            |sample| leads.add(sample),
+            verdict::plausible_since(range.since),
+            verdict::end_of_day(range.until),
+            |day| day.iter().for_each(|sample| leads.add(sample)),
         )
         .await?;
+        let implausible = leads.implausible;
         let (is_weekly, days) = leads.finish();
         all.push(LeadTimes {
             endpoint: product.endpoint,
@@ -97,6 +99,7 @@ pub async fn lead_times<P: Product>(
             market: product.market,
             is_weekly,
             days,
+            implausible,
         });
     }
     Ok(all)
@@ -113,6 +116,7 @@ struct LeadAggregator {
     today: i32,
     ends_at: i64,
     prices: BTreeMap<i32, PriceAccumulator>,
+    implausible: u64,
 }
 
 impl LeadAggregator {
@@ -127,11 +131,13 @@ impl LeadAggregator {
             today: 0,
             ends_at: i64::MIN,
             prices: BTreeMap::new(),
+            implausible: 0,
         }
     }
 
     /// Adds the price of a sample that matches the requested range, dates and length.
-    fn add(&mut self, sample: &Sample) {
+    fn add(&mut self, marked: &MarkedSample) {
+        let sample = &marked.sample;
         let is_asked = sample.at >= self.since && sample.at < self.until;
         let is_length = self
             .nights
@@ -146,7 +152,12 @@ impl LeadAggregator {
             self.begin_day(sample.at);
         }
         let lead = sample.first_date() - self.today;
-        if (0..=MAX_LEAD).contains(&lead) {
+        if !(0..=MAX_LEAD).contains(&lead) {
+            return;
+        }
+        if marked.usual.is_some() {
+            self.implausible += 1;
+        } else {
             self.prices.entry(lead).or_default().push(price);
         }
     }
@@ -199,7 +210,7 @@ mod tests {
     use super::*;
     use crate::contract::SearchStatus;
     use crate::contract::series::Bucket;
-    use crate::history::sample::RawSample;
+    use crate::history::sample::{RawSample, Sample};
 
     fn sample(at: &str, first: Date, nights: Option<i64>, price: Option<i64>) -> Sample {
         Sample::of(&RawSample {
@@ -227,7 +238,10 @@ mod tests {
         };
         let mut all = LeadAggregator::new(&range, dates, nights);
         for sample in samples {
-            all.add(sample);
+            all.add(&MarkedSample {
+                sample: *sample,
+                usual: None,
+            });
         }
         all.finish()
             .1

@@ -6,7 +6,8 @@
 //! observations), [`buckets`] (by day or week), [`mod@lead_times`] (by days before departure),
 //! [`latest`] (last price of each date), [`judged_latest`] (with verdicts), [`grid`], [`mod@places`] (what there is a history of). They
 //! are written once for any [`Product`]: [`Flights`] or [`Hotels`]. [`daily_pack`] packs past days,
-//! so that long ranges are quick to read. `verdict` judges a price by the past ones;
+//! so that long ranges are quick to read. `marked_samples` marks implausible prices by
+//! [`mod@plausibility`], for whatever shows a lowest one. `verdict` judges a price by the past ones;
 //! [`mod@past_prices`] does so for prices of many products, [`mod@replay`] for searches that a monitor
 //! would have made.
 //!
@@ -25,6 +26,7 @@ pub mod judged_latest;
 pub mod known_price;
 pub mod latest;
 pub mod lead_times;
+mod marked_samples;
 mod observation;
 pub mod past_prices;
 pub mod places;

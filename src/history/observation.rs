@@ -59,7 +59,6 @@ pub struct ObservedItem {
 
 impl ObservedItem {
     /// `None` if the endpoint rejects the body: such an item was never sent.
-    #[must_use]
     pub fn of(item: ItemId, endpoint: &str, body: &Map<String, Value>) -> Option<Self> {
         let checked = Request::check(Endpoint::parse(endpoint)?, body).ok()?;
         let Subject {

@@ -87,9 +87,6 @@ pub enum PastError {
 
 /// The verdict on each price as of its own day, in their order: of the first
 /// [`MAX_JUDGED_PRODUCTS`] products.
-///
-/// # Errors
-/// When the database fails.
 pub async fn verdicts(
     conn: PoolConnection<Postgres>,
     tenant: TenantId,
@@ -130,9 +127,6 @@ pub async fn verdicts(
 /// What is usual instead of each price that is implausible (history.md, rules 43 to 45) and below it:
 /// one that is too high is not taken for the cheapest. What cannot be read of the history in time says
 /// nothing against a price.
-///
-/// # Errors
-/// When the database fails.
 pub async fn implausibly_low(
     conn: &mut PgConnection,
     tenant: TenantId,

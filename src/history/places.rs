@@ -24,9 +24,6 @@ pub struct KnownPlace {
 
 /// At most 500 routes and places, by endpoint and name. Names that differ in case or outer space
 /// are one place.
-///
-/// # Errors
-/// When the database fails.
 pub async fn places(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<Vec<KnownPlace>> {
     let rows = products::places(conn, tenant, MAX_PLACES).await?;
     Ok(rows

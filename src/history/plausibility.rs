@@ -47,54 +47,94 @@ type LastPrices = [Option<(i32, i64)>; DAYS];
 /// The newest prices of one product, by which those of the next day are judged.
 #[derive(Debug, Clone, Default)]
 pub struct PlausibilityCheck {
-    newest: HashMap<DatePair, LastPrices>,
+    /// Where each departure or stay is in `known`: a year asks for it once for each price.
+    places: HashMap<DatePair, usize>,
+    known: Vec<PricesOfDates>,
+}
+
+/// The prices of a departure or stay.
+#[derive(Debug, Clone, Copy, Default)]
+struct PricesOfDates {
+    newest: LastPrices,
+    /// The last complete one of the day that is being checked.
+    last: Option<i64>,
 }
 
 impl PlausibilityCheck {
     /// For each price of a day, in the order of their times, the usual price if it is implausible.
     /// Days must ascend, and all prices of a day are given together.
     pub fn check_day(&mut self, day: i32, prices: &[PriceOfDay]) -> Vec<Option<MedianPrice>> {
-        let usual: Vec<_> = prices
-            .iter()
-            .map(|seen| self.usual_price(day, seen.dates))
-            .collect();
-        let mut last = HashMap::new();
-        for (seen, usual) in prices.iter().zip(&usual) {
-            if seen.is_complete {
-                last.insert(seen.dates, (seen.price, *usual));
+        let (mut places, mut complete) = (Vec::with_capacity(prices.len()), Vec::new());
+        for seen in prices {
+            let place = self.place(seen.dates);
+            places.push(place);
+            if seen.is_complete && self.known[place].last.replace(seen.price).is_none() {
+                complete.push(place);
             }
         }
         let mut moves = None;
-        let implausible = prices.iter().zip(usual).map(|(seen, usual)| {
-            let usual = usual?;
+        let implausible = prices.iter().zip(places).map(|(seen, place)| {
+            let known = &self.known[place];
+            let usual = known.usual_price(day)?;
             let ratio = ratio(seen.price, usual);
             if !is_far(ratio) {
                 return None;
             }
             // Most days have no such price.
-            let moves = moves.get_or_insert_with(|| DayMoves::of(&last));
-            (!moves.is_common(seen.dates, ratio)).then_some(usual)
+            let moves = moves.get_or_insert_with(|| self.moves(day, &complete));
+            (!is_common(moves, known.last_ratio(day), ratio)).then_some(usual)
         });
         let implausible = implausible.collect();
-        for (dates, (price, _)) in last {
-            let newest = self.newest.entry(dates).or_default();
-            newest.rotate_left(1);
-            newest[DAYS - 1] = Some((day, price));
+        for place in complete {
+            self.known[place].end_day(day);
         }
         implausible
     }
 
+    fn place(&mut self, dates: DatePair) -> usize {
+        *self.places.entry(dates).or_insert_with(|| {
+            self.known.push(PricesOfDates::default());
+            self.known.len() - 1
+        })
+    }
+
+    /// The ratios of the last prices of a day to the usual ones, ascending: a day may have many far
+    /// prices, each compared with all dates.
+    fn moves(&self, day: i32, complete: &[usize]) -> Vec<f64> {
+        let ratios = complete.iter();
+        let mut ratios: Vec<_> = ratios
+            .filter_map(|place| self.known[*place].last_ratio(day))
+            .collect();
+        ratios.sort_unstable_by(f64::total_cmp);
+        ratios
+    }
+}
+
+impl PricesOfDates {
     /// `None` if there are too few prices.
-    fn usual_price(&self, day: i32, dates: DatePair) -> Option<MedianPrice> {
-        let newest = self.newest.get(&dates)?;
-        let (since, _) = newest[0]?;
+    fn usual_price(&self, day: i32) -> Option<MedianPrice> {
+        let (since, _) = self.newest[0]?;
         if day.saturating_sub(since) > MAX_AGE_DAYS {
             return None;
         }
-        let mut prices = newest.map(|newest| newest.map_or(0, |(_, price)| price));
+        let mut prices = self
+            .newest
+            .map(|newest| newest.map_or(0, |(_, price)| price));
         prices.sort_unstable();
         let price = prices[DAYS / 2];
         Some(MedianPrice { price, since })
+    }
+
+    /// The ratio of the day's last price to the usual one, if it can be compared.
+    fn last_ratio(&self, day: i32) -> Option<f64> {
+        Some(ratio(self.last?, self.usual_price(day)?))
+    }
+
+    fn end_day(&mut self, day: i32) {
+        if let Some(price) = self.last.take() {
+            self.newest.rotate_left(1);
+            self.newest[DAYS - 1] = Some((day, price));
+        }
     }
 }
 
@@ -110,50 +150,26 @@ fn is_far(ratio: f64) -> bool {
     ratio >= FACTOR || ratio * FACTOR <= 1.0
 }
 
-/// The dates of a day that can be compared, by the ratio of their last price to the usual one.
-struct DayMoves {
-    by_dates: HashMap<DatePair, f64>,
-    /// The same ratios, ascending: a day may have many far prices, each compared with all dates.
-    ascending: Vec<f64>,
-}
-
-impl DayMoves {
-    fn of(last: &HashMap<DatePair, (i64, Option<MedianPrice>)>) -> Self {
-        let moves = last.iter().filter_map(|(dates, (price, usual))| {
-            let usual = (*usual)?;
-            Some((*dates, ratio(*price, usual)))
-        });
-        let by_dates: HashMap<_, _> = moves.collect();
-        let mut ascending: Vec<_> = by_dates.values().copied().collect();
-        ascending.sort_unstable_by(f64::total_cmp);
-        Self {
-            by_dates,
-            ascending,
-        }
-    }
-
-    /// Whether enough other dates moved the same way, at least half as far: by the root of the
-    /// ratio.
-    fn is_common(&self, dates: DatePair, ratio: f64) -> bool {
-        let moved_too = |other: f64| {
-            let half = other * other;
-            if ratio > 1.0 {
-                half >= ratio
-            } else {
-                half <= ratio
-            }
-        };
-        let all = self.ascending.len();
-        let moved = if ratio > 1.0 {
-            all - self.ascending.partition_point(|other| !moved_too(*other))
+/// Whether enough other dates moved the same way, at least half as far: by the root of the ratio.
+/// `moves` are ascending, with `own` of the same dates if it can be compared.
+fn is_common(moves: &[f64], own: Option<f64>, ratio: f64) -> bool {
+    let moved_too = |other: f64| {
+        let half = other * other;
+        if ratio > 1.0 {
+            half >= ratio
         } else {
-            self.ascending.partition_point(|other| moved_too(*other))
-        };
-        let own = self.by_dates.get(&dates);
-        let others = all - usize::from(own.is_some());
-        let moved = moved - usize::from(own.is_some_and(|own| moved_too(*own)));
-        moved >= MOVED_DATES && ONE_IN * moved >= others
-    }
+            half <= ratio
+        }
+    };
+    let all = moves.len();
+    let moved = if ratio > 1.0 {
+        all - moves.partition_point(|other| !moved_too(*other))
+    } else {
+        moves.partition_point(|other| moved_too(*other))
+    };
+    let others = all - usize::from(own.is_some());
+    let moved = moved - usize::from(own.is_some_and(moved_too));
+    moved >= MOVED_DATES && ONE_IN * moved >= others
 }
 
 #[cfg(test)]

@@ -65,7 +65,6 @@ pub(super) fn other_fields<P: Product>(endpoint: Endpoint, product: &Value) -> P
 }
 
 /// The fields that `product` can have in a row.
-#[must_use]
 pub fn product_field_names<P: Product>() -> Vec<&'static str> {
     let mut names = Vec::new();
     for field in P::ENDPOINTS

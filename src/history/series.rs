@@ -48,7 +48,6 @@ pub struct SeriesKey(pub [u8; 16]);
 
 impl Subject {
     /// The subject of a request; `None` for resolve, which returns no price.
-    #[must_use]
     pub fn of(request: &Request) -> Option<Self> {
         let (endpoint, body) = (request.endpoint(), request.to_body());
         let first_date = request.first_date()?;

@@ -2,17 +2,17 @@
 //! key rotation (security.md, rule 10).
 
 use axum::Json;
-use axum::extract::{Request, State};
-use axum::response::{IntoResponse, Response};
+use axum::extract::Request;
+use axum::response::IntoResponse as _;
 
 use super::AppState;
+use super::api_request::{ApiRequest, find_tenant, replayed_header, request_context};
 use super::auth::ApiKey;
-use super::error::ApiError;
-use super::extract::{JsonObject, QueryPairs, SEARCH_BODY, read_bytes};
+use super::error::{ApiError, ApiResult};
+use super::extract::{JsonObject, SEARCH_BODY, read_bytes};
 use super::key_guessing::KeyVerdict;
 use super::openapi::{AccountErrors, AccountSettingsErrors, ListErrors, RotationErrors};
 use super::request_id::{current_request_id, request_id};
-use super::scans::{find_tenant, next_page_link, replayed_header, request_context, submit_context};
 use super::verify::{self, KeyVerification};
 use crate::account::{settings, usage};
 use crate::contract::account_settings::{AccountSettings, AccountSettingsUpdate};
@@ -30,25 +30,12 @@ use crate::tenants::rotate::{Rotation, check_rotation, rotate};
     get, path = "/v1/usage", operation_id = "get_usage", tag = "Account", params(UsageQuery),
     responses((status = 200, description = "The usage; `Link` names the next page of scans", body = Usage), ListErrors)
 )]
-pub(super) async fn usage(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    pairs: QueryPairs,
-) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let query = UsageQuery::from_query(pairs.iter())?;
-    let usage = usage::usage(
-        context.pool,
-        find_tenant(context).await?,
-        &query,
-        context.now,
-    )
-    .await?;
-    Ok((
-        next_page_link("/v1/usage", &pairs, usage.next_cursor.as_deref()),
-        Json(usage),
-    )
-        .into_response())
+pub(super) async fn usage(request: ApiRequest) -> ApiResult {
+    let context = request.context()?;
+    let query = UsageQuery::from_query(request.pairs.iter())?;
+    let tenant = find_tenant(context).await?;
+    let usage = usage::usage(context.pool, tenant, &query, context.now).await?;
+    Ok(request.page(&usage, usage.next_cursor.as_deref()))
 }
 
 /// Read the account's settings
@@ -58,11 +45,8 @@ pub(super) async fn usage(
     get, path = "/v1/account/settings", operation_id = "get_account_settings", tag = "Account",
     responses((status = 200, description = "The settings", body = AccountSettings), AccountErrors)
 )]
-pub(super) async fn settings(
-    State(app): State<AppState>,
-    caller: ApiKey,
-) -> Result<Json<AccountSettings>, ApiError> {
-    Ok(Json(settings::read(request_context(&app, &caller)?).await?))
+pub(super) async fn settings(request: ApiRequest) -> ApiResult<Json<AccountSettings>> {
+    Ok(Json(settings::read(request.context()?).await?))
 }
 
 /// Set the account's settings
@@ -75,14 +59,13 @@ pub(super) async fn settings(
     responses((status = 200, description = "The new settings", body = AccountSettings), AccountSettingsErrors)
 )]
 pub(super) async fn set_settings(
-    State(app): State<AppState>,
-    caller: ApiKey,
+    request: ApiRequest,
     JsonObject(body): JsonObject<SEARCH_BODY>,
-) -> Result<Json<AccountSettings>, ApiError> {
-    let context = submit_context(&app, &caller).await?;
+) -> ApiResult<Json<AccountSettings>> {
+    let context = request.submit_context().await?;
     let update = AccountSettingsUpdate::from_body(&body)?;
     let (tenant, settings) = settings::replace(context, &update).await?;
-    app.custody()?.recorder.refresh(tenant).await;
+    request.app.custody()?.recorder.refresh(tenant).await;
     Ok(Json(settings))
 }
 
@@ -97,17 +80,15 @@ pub(super) async fn set_settings(
     post, path = "/v1/account/rotate-key", operation_id = "rotate_key", tag = "Account", request_body = RotateKeyRequest,
     responses((status = 200, description = "The result of the rotation", body = KeyRotation), RotationErrors)
 )]
-pub(super) async fn rotate_key(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    request: Request,
-) -> Result<Response, ApiError> {
-    request_context(&app, &caller)?;
-    let extensions = request.extensions().clone();
-    let new_key =
-        RotateKeyRequest::from_bytes(&read_bytes(request.into_body(), SEARCH_BODY).await?)?.new_key;
-    let rotation = app
-        .rotate_caller(&caller, &new_key, request_id(&extensions))
+pub(super) async fn rotate_key(request: ApiRequest, sent: Request) -> ApiResult {
+    request.context()?;
+    let extensions = sent.extensions().clone();
+    let body = read_bytes(sent.into_body(), SEARCH_BODY).await?;
+    let new_key = RotateKeyRequest::from_bytes(&body)?.new_key;
+    let id = request_id(&extensions);
+    let rotation = request
+        .app
+        .rotate_caller(&request.caller, &new_key, id)
         .await?;
     Ok((
         replayed_header(rotation.repeated),

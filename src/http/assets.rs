@@ -57,7 +57,6 @@ impl Asset {
     }
 
     /// The same for a path that names [`Asset::digest`]: clients never ask again.
-    #[must_use]
     pub(crate) fn immutable(self) -> Self {
         Self {
             caching: IMMUTABLE,

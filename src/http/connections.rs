@@ -145,7 +145,6 @@ impl Drop for ConnectionSlot {
 impl ConnectionActivity {
     /// Marks the connection busy: its request has arrived completely. `false`: it was evicted just
     /// before, so the request must not be processed.
-    #[must_use]
     pub(super) fn set_busy(&self) -> bool {
         let mut state = self.connections.state();
         state

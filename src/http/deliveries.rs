@@ -1,20 +1,14 @@
 //! `/v1/deliveries`, and commands on a monitor's webhook (monitors.md, rules 53 to 72).
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::http::header::LOCATION;
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse as _, Response};
 
-use super::AppState;
-use super::auth::ApiKey;
-use super::error::ApiError;
-use super::extract::{self, NoBody, QueryPairs};
-use super::monitors::{monitor_id, no_such_monitor};
+use super::api_request::{ApiRequest, find_tenant, no_such, replayable_response};
+use super::error::ApiResult;
+use super::extract::NoBody;
 use super::openapi::{CommandErrors, IdempotencyHeader, ReadErrors, WebhookErrors};
-use super::scans::{
-    find_tenant, idempotency_key, next_page_link, replayable_response, request_context,
-};
 use crate::commands::{CommandError, Replayable};
 use crate::contract::monitors::Webhook;
 use crate::contract::webhooks::{
@@ -41,25 +35,17 @@ fn accepted_response(answered: &Replayable<Delivery>) -> Response {
     get, path = "/v1/deliveries", operation_id = "list_deliveries", tag = "Webhooks", params(DeliveriesQuery),
     responses((status = 200, description = "A page; `Link` names the next one", body = DeliveryPage), ReadErrors)
 )]
-pub(super) async fn list(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    pairs: QueryPairs,
-) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let query = DeliveriesQuery::from_query(pairs.iter())?;
+pub(super) async fn list(request: ApiRequest) -> ApiResult {
+    let context = request.context()?;
+    let query = DeliveriesQuery::from_query(request.pairs.iter())?;
     let page = match find_tenant(context).await? {
         Some(tenant) => read::deliveries(context.pool, tenant, &query)
             .await?
-            .ok_or_else(no_such_monitor)?,
-        None if query.monitor_id.is_some() => return Err(no_such_monitor()),
+            .ok_or_else(no_such::<MonitorId>)?,
+        None if query.monitor_id.is_some() => return Err(no_such::<MonitorId>()),
         None => DeliveryPage::default(),
     };
-    Ok((
-        next_page_link("/v1/deliveries", &pairs, page.next_cursor.as_deref()),
-        Json(page),
-    )
-        .into_response())
+    Ok(request.page(&page, page.next_cursor.as_deref()))
 }
 
 /// Read a delivery
@@ -69,21 +55,12 @@ pub(super) async fn list(
     get, path = "/v1/deliveries/{id}", operation_id = "get_delivery", tag = "Webhooks", params(("id" = DeliveryId, Path, description = "The delivery")),
     responses((status = 200, description = "The delivery", body = DeliveryDetail), ReadErrors)
 )]
-pub(super) async fn detail(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-) -> Result<Json<DeliveryDetail>, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let id = extract::parse_id("delivery", &id)?;
-    let tenant = find_tenant(context)
+pub(super) async fn detail(request: ApiRequest) -> ApiResult<Json<DeliveryDetail>> {
+    let (tenant, id) = request.owned::<DeliveryId>().await?;
+    read::detail(request.context()?.pool, tenant, id)
         .await?
-        .ok_or(CommandError::NoDelivery)?;
-    Ok(Json(
-        read::detail(context.pool, tenant, id)
-            .await?
-            .ok_or(CommandError::NoDelivery)?,
-    ))
+        .map(Json)
+        .ok_or_else(no_such::<DeliveryId>)
 }
 
 /// Send a delivery again
@@ -98,18 +75,11 @@ pub(super) async fn detail(
     ),
     responses((status = 202, description = "The delivery; `Location` names it", body = Delivery), WebhookErrors)
 )]
-pub(super) async fn resend(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-    NoBody: NoBody,
-) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let key = idempotency_key(&headers)?;
-    Ok(accepted_response(
-        &resend_delivery(context, extract::parse_id("delivery", &id)?, key.as_ref()).await?,
-    ))
+pub(super) async fn resend(request: ApiRequest, _: NoBody) -> ApiResult {
+    let context = request.context()?;
+    let key = request.idempotency_key()?;
+    let answered = resend_delivery(context, request.id()?, key.as_ref()).await?;
+    Ok(accepted_response(&answered))
 }
 
 /// Send a test to a monitor's webhook
@@ -123,18 +93,11 @@ pub(super) async fn resend(
     ),
     responses((status = 202, description = "The delivery; `Location` names it", body = Delivery), WebhookErrors)
 )]
-pub(super) async fn test(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-    NoBody: NoBody,
-) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let key = idempotency_key(&headers)?;
-    Ok(accepted_response(
-        &send_test(context, monitor_id(&id)?, key.as_ref()).await?,
-    ))
+pub(super) async fn test(request: ApiRequest, _: NoBody) -> ApiResult {
+    let context = request.context()?;
+    let key = request.idempotency_key()?;
+    let answered = send_test(context, request.id()?, key.as_ref()).await?;
+    Ok(accepted_response(&answered))
 }
 
 /// Give a webhook a new secret
@@ -146,13 +109,11 @@ pub(super) async fn test(
     responses((status = 200, description = "The new secret", body = RotatedSecret), WebhookErrors)
 )]
 pub(super) async fn rotate_secret(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-    NoBody: NoBody,
-) -> Result<Json<RotatedSecret>, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let id = monitor_id(&id)?;
+    request: ApiRequest,
+    _: NoBody,
+) -> ApiResult<Json<RotatedSecret>> {
+    let context = request.context()?;
+    let id = request.id()?;
     let (mut tx, tenant) = context.begin(CommandError::NoWebhook).await?;
     let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook)
         .await?
@@ -174,14 +135,9 @@ pub(super) async fn rotate_secret(
     post, path = "/v1/monitors/{id}/enable-webhook", operation_id = "enable_webhook", tag = "Webhooks", params(("id" = MonitorId, Path, description = "The monitor")),
     responses((status = 200, description = "The webhook", body = Webhook), CommandErrors)
 )]
-pub(super) async fn enable(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-    NoBody: NoBody,
-) -> Result<Json<Webhook>, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let id = monitor_id(&id)?;
+pub(super) async fn enable(request: ApiRequest, _: NoBody) -> ApiResult<Json<Webhook>> {
+    let context = request.context()?;
+    let id = request.id()?;
     let (mut tx, tenant) = context.begin(CommandError::NoWebhook).await?;
     let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook)
         .await?

@@ -32,6 +32,9 @@ const BUSY_RETRY: Duration = Duration::from_secs(1);
 /// `Retry-After` when no watch is free: they become free as scans end.
 const WATCH_RETRY: Duration = Duration::from_secs(5);
 
+/// The result of a handler.
+pub type ApiResult<T = Response> = Result<T, ApiError>;
+
 /// An error response.
 #[derive(Debug)]
 pub struct ApiError {

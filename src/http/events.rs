@@ -7,7 +7,6 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -18,11 +17,9 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::AppState;
-use super::auth::LongPollApiKey;
-use super::error::ApiError;
-use super::extract::QueryPairs;
+use super::api_request::LongPollRequest;
+use super::error::ApiResult;
 use super::openapi::WatchErrors;
-use super::scans::{find_tenant, no_such_scan, request_context, scan_id};
 use crate::contract::scans::{EventId, EventsQuery};
 use crate::contract::{FieldValue as _, ValidationError, ValidationErrors};
 use crate::ids::{ScanId, TenantId};
@@ -59,18 +56,14 @@ const STALL_TIMEOUT: Duration = Duration::from_secs(60);
     )
 )]
 pub(super) async fn events(
-    State(app): State<AppState>,
-    LongPollApiKey(caller): LongPollApiKey,
-    Path(id): Path<String>,
+    LongPollRequest(request): LongPollRequest,
     headers: HeaderMap,
-    pairs: QueryPairs,
-) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let query = EventsQuery::from_query(pairs.iter())?;
+) -> ApiResult {
+    request.context()?;
+    let query = EventsQuery::from_query(request.pairs.iter())?;
     let after = last_event_id(&headers)?.or(query.last_event_id);
-    let id = scan_id(&id)?;
-    let tenant = find_tenant(context).await?.ok_or_else(no_such_scan)?;
-    follow(&app, tenant, id, after).await
+    let (tenant, id) = request.owned().await?;
+    follow(&request.app, tenant, id, after).await
 }
 
 /// The events of a scan after one of them; 204 if that was the last.
@@ -79,7 +72,7 @@ pub(crate) async fn follow(
     tenant: TenantId,
     id: ScanId,
     after: Option<EventId>,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let watch = &app.custody()?.watch;
     Ok(match watch.follow(tenant, id, after).await? {
         Some(follower) => event_stream(follower, watch.keep_alive_interval()),

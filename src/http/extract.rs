@@ -1,13 +1,13 @@
-//! Extractors: request bodies, limited in size and time, query pairs and path ids. `contract`
-//! validates their contents.
+//! Extractors: request bodies, limited in size and time, and query pairs. `contract` validates
+//! their contents.
 
 use std::convert::Infallible;
 use std::error::Error as _;
-use std::str::FromStr;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::Uri;
 use axum::http::request::Parts;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
@@ -18,8 +18,7 @@ use super::AppState;
 use super::auth::ApiKey;
 use super::concurrency::Permit;
 use super::error::ApiError;
-use crate::contract::{MAX_DEPTH, ValidationErrors, read_empty_body, read_object, shorten};
-use crate::ids::InvalidId;
+use crate::contract::{MAX_DEPTH, ValidationErrors, read_empty_body, read_object};
 
 /// The largest body of a search (gateway.md, rule 10).
 pub const SEARCH_BODY: usize = 64 * 1024;
@@ -129,6 +128,16 @@ impl<S: Sync> FromRequest<S> for NoBody {
 pub(super) struct QueryPairs(Vec<(String, String)>);
 
 impl QueryPairs {
+    /// Those of `uri`.
+    pub(super) fn of(uri: &Uri) -> Self {
+        let query = uri.query().unwrap_or_default();
+        Self(
+            form_urlencoded::parse(query.as_bytes())
+                .into_owned()
+                .collect(),
+        )
+    }
+
     /// The pairs in their order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0
@@ -141,26 +150,8 @@ impl<S: Sync> FromRequestParts<S> for QueryPairs {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
-        Ok(Self(
-            form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes())
-                .into_owned()
-                .collect(),
-        ))
+        Ok(Self::of(&parts.uri))
     }
-}
-
-/// Parses the id in a path. A malformed id is 404 like an unknown one; the message says that it is
-/// malformed, because no other caller can have it.
-///
-/// # Errors
-/// 404.
-pub(super) fn parse_id<T: FromStr<Err = InvalidId>>(what: &str, text: &str) -> Result<T, ApiError> {
-    text.parse().map_err(|form| {
-        ApiError::not_found(format!(
-            "there is no {what} `{}`; expected {form}",
-            shorten(text)
-        ))
-    })
 }
 
 /// Reads a body as a JSON object.

@@ -1,15 +1,11 @@
 //! `/v1/scans/{id}/grid` and `/v1/scans/{id}/compare/{other}` (scans.md, rules 53 to 57).
 
 use axum::Json;
-use axum::extract::{Path, State};
 
-use super::AppState;
-use super::auth::ApiKey;
-use super::error::ApiError;
+use super::api_request::ApiRequest;
+use super::error::{ApiError, ApiResult};
 use super::export::JsonOnly;
-use super::extract::QueryPairs;
 use super::openapi::{NotAcceptable, ReadErrors};
-use super::scans::{find_tenant, no_such_scan, request_context, scan_id};
 use crate::contract::scans::{Comparison, Grid, GridQuery};
 use crate::ids::ScanId;
 use crate::scans;
@@ -23,18 +19,12 @@ use crate::scans;
     get, path = "/v1/scans/{id}/grid", operation_id = "get_scan_grid", tag = "Scans", params(("id" = ScanId, Path, description = "The scan"), GridQuery),
     responses((status = 200, description = "The grid", body = Grid), ReadErrors, NotAcceptable)
 )]
-pub(super) async fn grid(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    _: JsonOnly,
-    Path(id): Path<String>,
-    pairs: QueryPairs,
-) -> Result<Json<Grid>, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let query = GridQuery::from_query(pairs.iter())?;
-    let id = scan_id(&id)?;
-    let _permits = app.concurrency.heavy(&caller.key).await?;
-    let tenant = find_tenant(context).await?.ok_or_else(no_such_scan)?;
+pub(super) async fn grid(request: ApiRequest, _: JsonOnly) -> ApiResult<Json<Grid>> {
+    let context = request.context()?;
+    let query = GridQuery::from_query(request.pairs.iter())?;
+    let id = request.id()?;
+    let _permits = request.heavy_permits().await?;
+    let tenant = request.tenant::<ScanId>().await?;
     Ok(Json(
         scans::grid::grid(context.pool, tenant, id, &query).await?,
     ))
@@ -50,21 +40,15 @@ pub(super) async fn grid(
     params(("id" = ScanId, Path, description = "The earlier scan"), ("other" = ScanId, Path, description = "The later scan, of the same endpoint")),
     responses((status = 200, description = "The comparison", body = Comparison), ReadErrors, NotAcceptable)
 )]
-pub(super) async fn compare(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    _: JsonOnly,
-    Path((id, other)): Path<(String, String)>,
-) -> Result<Json<Comparison>, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let (before, after) = (scan_id(&id)?, scan_id(&other)?);
-    let permits = app.concurrency.heavy(&caller.key).await?;
-    let tenant = find_tenant(context).await?.ok_or_else(no_such_scan)?;
-    let pool = context.pool.clone();
+pub(super) async fn compare(request: ApiRequest, _: JsonOnly) -> ApiResult<Json<Comparison>> {
+    let pool = request.context()?.pool.clone();
+    let (before, after) = (request.id()?, request.id_in("other")?);
+    let permits = request.heavy_permits().await?;
+    let tenant = request.tenant::<ScanId>().await?;
     // In a task of its own: part of the work continues when the client disconnects, and holds its
     // permits.
     let comparing = tokio::spawn(async move {
-        let _held = (permits, caller);
+        let _held = (permits, request);
         scans::compare::compare(&pool, tenant, before, after).await
     });
     match comparing.await {

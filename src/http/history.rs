@@ -8,9 +8,9 @@ pub(super) mod grid;
 pub(super) mod series;
 
 use axum::Json;
-use axum::extract::{FromRequestParts as _, State};
+use axum::extract::FromRequestParts as _;
 use axum::http::{Request, Uri};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::IntoResponse as _;
 use futures::{Stream, StreamExt as _, stream};
 use serde::Serialize;
 use sqlx::pool::PoolConnection;
@@ -18,12 +18,11 @@ use sqlx::{PgPool, Postgres};
 use utoipa::ToSchema;
 
 use super::AppState;
+use super::api_request::{ApiRequest, find_tenant};
 use super::auth::ApiKey;
-use super::error::ApiError;
+use super::error::ApiResult;
 use super::export::{CsvColumns, ExportFormat, RequestedFormat, export, vary_on_accept};
-use super::extract::QueryPairs;
 use super::openapi::{ListErrors, NotAcceptable};
-use super::scans::{find_tenant, next_page_link, request_context};
 use crate::commands::RequestContext;
 use crate::contract::history::{
     FlightHistoryPage, FlightHistoryQuery, FlightObservation, HotelHistoryPage, HotelHistoryQuery,
@@ -44,7 +43,7 @@ use crate::tenants;
 async fn reader(
     app: &AppState,
     context: RequestContext<'_>,
-) -> Result<Option<(PoolConnection<Postgres>, TenantId)>, ApiError> {
+) -> ApiResult<Option<(PoolConnection<Postgres>, TenantId)>> {
     let (mut conn, tenant) =
         tenants::store::find_with_connection(context.pool, context.ring, context.key, context.now)
             .await?;
@@ -62,78 +61,60 @@ async fn reader(
 /// The complete result as a file, with a column for each field of its products; empty for a caller
 /// without a tenant.
 async fn file<P: Product, Row: ToSchema + Serialize + Send + 'static, Rows>(
-    app: &AppState,
-    caller: &ApiKey,
-    context: RequestContext<'_>,
+    request: &ApiRequest,
     format: ExportFormat,
     suffix: &str,
     rows: impl FnOnce(&PgPool, TenantId) -> Rows,
-) -> Result<Response, ApiError>
+) -> ApiResult
 where
     Rows: Stream<Item = Result<Row, PageError>> + Send + 'static,
 {
-    let pool = app.history_pool()?;
-    let rows = find_tenant(context).await?.map(|tenant| rows(pool, tenant));
+    let pool = request.app.history_pool()?;
+    let tenant = find_tenant(request.context()?).await?;
+    let rows = tenant.map(|tenant| rows(pool, tenant));
     let columns = CsvColumns::of::<Row>()
         .flattened("product", &product_field_names::<P>())
         .ordered(&[], "product");
     let name = format!("{}{suffix}", P::NAME);
-    let permits = app.concurrency.export(&caller.key).await?;
-    export(
-        format,
-        &name,
-        columns,
-        stream::iter(rows).flatten(),
-        permits,
-    )
-    .await
+    let permits = request.app.concurrency.export(&request.caller.key).await?;
+    let rows = stream::iter(rows).flatten();
+    export(format, &name, columns, rows, permits).await
 }
 
-async fn list<P: Product>(
-    app: &AppState,
-    caller: &ApiKey,
-    requested: RequestedFormat,
-    pairs: &QueryPairs,
-) -> Result<Response, ApiError> {
-    let context = request_context(app, caller)?;
-    let params = P::ListQuery::read(pairs.iter())?;
-    requested.check(pairs)?;
+async fn list<P: Product>(request: &ApiRequest, requested: RequestedFormat) -> ApiResult {
+    let context = request.context()?;
+    let params = P::ListQuery::read(request.pairs.iter())?;
+    requested.check(&request.pairs)?;
     if let Some(format) = requested.0 {
-        return file::<P, _, _>(app, caller, context, format, "", |pool, tenant| {
+        return file::<P, _, _>(request, format, "", |pool, tenant| {
             query::stream::<P>(pool, tenant, &params)
         })
         .await;
     }
-    let (data, next) = match reader(app, context).await? {
+    let (data, next) = match reader(&request.app, context).await? {
         Some((mut conn, tenant)) => query::page::<P>(&mut conn, tenant, &params).await?,
         None => (Vec::new(), None),
     };
-    let path = format!("/v1/history/{}", P::NAME);
-    let link = next_page_link(&path, pairs, next.as_deref());
+    let link = request.next_page_link(next.as_deref());
     Ok(vary_on_accept((link, Json(P::page(data, next)))))
 }
 
-async fn latest_prices<P: Product>(
-    app: &AppState,
-    caller: &ApiKey,
-    requested: RequestedFormat,
-    pairs: &QueryPairs,
-) -> Result<Response, ApiError> {
-    let context = request_context(app, caller)?;
-    let params = P::LatestQuery::read(pairs.iter())?;
+async fn latest_prices<P: Product>(request: &ApiRequest, requested: RequestedFormat) -> ApiResult {
+    let context = request.context()?;
+    let params = P::LatestQuery::read(request.pairs.iter())?;
     if let Some(format) = requested.0 {
         no_verdict_in_files(P::is_latest_judged(&params), format.media_type())?;
-        return file::<P, _, _>(app, caller, context, format, "-latest", |pool, tenant| {
+        return file::<P, _, _>(request, format, "-latest", |pool, tenant| {
             latest::stream::<P>(pool, tenant, &params, context.now)
         })
         .await;
     }
     let _permits = if P::is_latest_judged(&params) {
-        Some(app.concurrency.heavy(&caller.key).await?)
+        Some(request.heavy_permits().await?)
     } else {
         None
     };
-    let calendar = match reader(app, context).await? {
+    let calendar = match reader(&request.app, context).await? {
         Some((conn, tenant)) if P::is_latest_judged(&params) => {
             judged_latest::calendar::<P>(conn, tenant, &params, None, context.now).await?
         }
@@ -167,35 +148,26 @@ impl AppState {
         api: Api,
         file: HistoryFile,
         uri: &Uri,
-    ) -> Result<Response, ApiError> {
+    ) -> ApiResult {
         let (mut parts, ()) = Request::new(()).into_parts();
         parts.uri = uri.clone();
-        let pairs = match QueryPairs::from_request_parts(&mut parts, self).await {
-            Ok(pairs) => pairs,
-            Err(never) => match never {},
-        };
         let requested = match RequestedFormat::from_request_parts(&mut parts, self).await {
             Ok(requested) => requested,
             Err(refused) => return Ok(refused.into_response()),
         };
+        let request = &ApiRequest::of_page(self, caller.clone(), uri);
         match (api, file) {
-            (Api::Flights, HistoryFile::Observations) => {
-                list::<Flights>(self, caller, requested, &pairs).await
-            }
+            (Api::Flights, HistoryFile::Observations) => list::<Flights>(request, requested).await,
             (Api::Flights, HistoryFile::Latest) => {
-                latest_prices::<Flights>(self, caller, requested, &pairs).await
+                latest_prices::<Flights>(request, requested).await
             }
             (Api::Flights, HistoryFile::Series) => {
-                series::series::<Flights>(self, caller, requested, &pairs).await
+                series::series::<Flights>(request, requested).await
             }
-            (Api::Hotels, HistoryFile::Observations) => {
-                list::<Hotels>(self, caller, requested, &pairs).await
-            }
-            (Api::Hotels, HistoryFile::Latest) => {
-                latest_prices::<Hotels>(self, caller, requested, &pairs).await
-            }
+            (Api::Hotels, HistoryFile::Observations) => list::<Hotels>(request, requested).await,
+            (Api::Hotels, HistoryFile::Latest) => latest_prices::<Hotels>(request, requested).await,
             (Api::Hotels, HistoryFile::Series) => {
-                series::series::<Hotels>(self, caller, requested, &pairs).await
+                series::series::<Hotels>(request, requested).await
             }
         }
     }
@@ -221,13 +193,8 @@ impl AppState {
         ListErrors, NotAcceptable
     )
 )]
-pub(super) async fn flights(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    requested: RequestedFormat,
-    pairs: QueryPairs,
-) -> Result<Response, ApiError> {
-    list::<Flights>(&app, &caller, requested, &pairs).await
+pub(super) async fn flights(request: ApiRequest, requested: RequestedFormat) -> ApiResult {
+    list::<Flights>(&request, requested).await
 }
 
 /// List the observations of a hotel or of a place's hotels
@@ -250,13 +217,8 @@ pub(super) async fn flights(
         ListErrors, NotAcceptable
     )
 )]
-pub(super) async fn hotels(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    requested: RequestedFormat,
-    pairs: QueryPairs,
-) -> Result<Response, ApiError> {
-    list::<Hotels>(&app, &caller, requested, &pairs).await
+pub(super) async fn hotels(request: ApiRequest, requested: RequestedFormat) -> ApiResult {
+    list::<Hotels>(&request, requested).await
 }
 
 /// Read the last known fares of a route by date
@@ -278,13 +240,8 @@ pub(super) async fn hotels(
         ListErrors, NotAcceptable
     )
 )]
-pub(super) async fn latest_flights(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    requested: RequestedFormat,
-    pairs: QueryPairs,
-) -> Result<Response, ApiError> {
-    latest_prices::<Flights>(&app, &caller, requested, &pairs).await
+pub(super) async fn latest_flights(request: ApiRequest, requested: RequestedFormat) -> ApiResult {
+    latest_prices::<Flights>(&request, requested).await
 }
 
 /// Read the last known rates of a hotel or place by date
@@ -307,11 +264,6 @@ pub(super) async fn latest_flights(
         ListErrors, NotAcceptable
     )
 )]
-pub(super) async fn latest_hotels(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    requested: RequestedFormat,
-    pairs: QueryPairs,
-) -> Result<Response, ApiError> {
-    latest_prices::<Hotels>(&app, &caller, requested, &pairs).await
+pub(super) async fn latest_hotels(request: ApiRequest, requested: RequestedFormat) -> ApiResult {
+    latest_prices::<Hotels>(&request, requested).await
 }

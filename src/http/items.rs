@@ -1,27 +1,20 @@
 //! `/v1/scans/{id}/items` and `/v1/items/{id}`: the searches of a scan, their answers and attempts.
 
 use axum::Json;
-use axum::extract::{Path, State};
-use axum::response::Response;
 
 use super::AppState;
+use super::api_request::{ApiRequest, no_such, request_context};
 use super::auth::ApiKey;
 use super::concurrency::Permit;
-use super::error::ApiError;
+use super::error::{ApiError, ApiResult};
 use super::export::{
     CsvColumns, ExportFormat, RequestedFormat, export, export_format, vary_on_accept,
 };
-use super::extract::{self, QueryPairs};
 use super::openapi::{NotAcceptable, ReadErrors};
-use super::scans::{find_tenant, next_page_link, no_such_scan, request_context, scan_id};
 use crate::contract::history_verdict::no_verdict_in_files;
 use crate::contract::scans::{AttemptPage, Expand, Item, ItemPage, ItemQuery, ItemsQuery};
 use crate::ids::{ItemId, ScanId, TenantId};
 use crate::scans::read::{self, ItemsForm};
-
-fn no_such_item() -> ApiError {
-    ApiError::not_found("there is no such item")
-}
 
 /// List the items of a scan
 ///
@@ -47,42 +40,25 @@ fn no_such_item() -> ApiError {
         ReadErrors, NotAcceptable
     )
 )]
-pub(super) async fn list(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-    requested: RequestedFormat,
-    pairs: QueryPairs,
-) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let query = ItemsQuery::from_query(pairs.iter())?;
-    requested.check(&pairs)?;
-    let id = scan_id(&id)?;
-    let tenant = find_tenant(context).await?.ok_or_else(no_such_scan)?;
+pub(super) async fn list(request: ApiRequest, requested: RequestedFormat) -> ApiResult {
+    let context = request.context()?;
+    let query = ItemsQuery::from_query(request.pairs.iter())?;
+    requested.check(&request.pairs)?;
+    let (tenant, id) = request.owned::<ScanId>().await?;
     let is_judged = query.history_verdict_or_default();
     if let Some(format) = requested.0 {
         no_verdict_in_files(is_judged, format.media_type())?;
-        return export_items(&app, &caller, (tenant, id), &query, format).await;
+        return export_items(&request.app, &request.caller, (tenant, id), &query, format).await;
     }
-    let _permits = heavy_permits(&app, &caller, query.expand, is_judged).await?;
+    let _permits = heavy_permits(&request, query.expand, is_judged).await?;
     let mut page = read::items(context.pool, tenant, id, &query)
         .await?
-        .ok_or_else(no_such_scan)?;
+        .ok_or_else(no_such::<ScanId>)?;
     if is_judged {
-        read::judge_items(
-            context.pool,
-            app.history_pool()?,
-            tenant,
-            id,
-            &mut page.data,
-        )
-        .await?;
+        let history = request.app.history_pool()?;
+        read::judge_items(context.pool, history, tenant, id, &mut page.data).await?;
     }
-    let next = next_page_link(
-        &format!("/v1/scans/{id}/items"),
-        &pairs,
-        page.next_cursor.as_deref(),
-    );
+    let next = request.next_page_link(page.next_cursor.as_deref());
     Ok(vary_on_accept((next, Json(page))))
 }
 
@@ -92,7 +68,7 @@ pub(crate) async fn export_file(
     caller: &ApiKey,
     scan: (TenantId, ScanId),
     query: &ItemsQuery,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let format = query.format.and_then(export_format).ok_or_else(|| {
         ApiError::invalid_request("`format`: expected one of `csv`, `ndjson`, `parquet`")
     })?;
@@ -105,12 +81,12 @@ async fn export_items(
     (tenant, id): (TenantId, ScanId),
     query: &ItemsQuery,
     format: ExportFormat,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let pool = request_context(app, caller)?.pool;
     let permits = app.concurrency.export(&caller.key).await?;
     let (form, items) = read::all_items(pool, tenant, id, query)
         .await?
-        .ok_or_else(no_such_scan)?;
+        .ok_or_else(no_such::<ScanId>)?;
     let columns = columns(form, query);
     export(format, &id.to_string(), columns, items, permits).await
 }
@@ -118,13 +94,12 @@ async fn export_items(
 /// The permits of a read with whole answers, which may have megabytes each, or with verdicts, each
 /// of which needs its product's history.
 async fn heavy_permits(
-    app: &AppState,
-    caller: &ApiKey,
+    request: &ApiRequest,
     expand: Option<Expand>,
     is_judged: bool,
-) -> Result<Option<[Permit; 2]>, ApiError> {
+) -> ApiResult<Option<[Permit; 2]>> {
     if expand == Some(Expand::Answer) || is_judged {
-        return app.concurrency.heavy(&caller.key).await.map(Some);
+        return request.heavy_permits().await.map(Some);
     }
     Ok(None)
 }
@@ -185,25 +160,19 @@ fn columns(form: ItemsForm, query: &ItemsQuery) -> CsvColumns {
     get, path = "/v1/items/{id}", operation_id = "get_item", tag = "Scans", params(("id" = ItemId, Path, description = "The item"), ItemQuery),
     responses((status = 200, description = "The item", body = Item), ReadErrors)
 )]
-pub(super) async fn read(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-    pairs: QueryPairs,
-) -> Result<Json<Item>, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let query = ItemQuery::from_query(pairs.iter())?;
-    let id = extract::parse_id("item", &id)?;
-    let tenant = find_tenant(context).await?.ok_or_else(no_such_item)?;
+pub(super) async fn read(request: ApiRequest) -> ApiResult<Json<Item>> {
+    let context = request.context()?;
+    let query = ItemQuery::from_query(request.pairs.iter())?;
+    let (tenant, id) = request.owned::<ItemId>().await?;
     let is_judged = query.history_verdict_or_default();
-    let _permits = heavy_permits(&app, &caller, query.expand, is_judged).await?;
+    let _permits = heavy_permits(&request, query.expand, is_judged).await?;
     let mut item = read::item(context.pool, tenant, id, query.expand)
         .await?
-        .ok_or_else(no_such_item)?;
+        .ok_or_else(no_such::<ItemId>)?;
     if is_judged {
-        let items = std::slice::from_mut(&mut item);
-        let scan = items[0].scan_id;
-        read::judge_items(context.pool, app.history_pool()?, tenant, scan, items).await?;
+        let (scan, items) = (item.scan_id, std::slice::from_mut(&mut item));
+        let history = request.app.history_pool()?;
+        read::judge_items(context.pool, history, tenant, scan, items).await?;
     }
     Ok(Json(item))
 }
@@ -215,16 +184,10 @@ pub(super) async fn read(
     get, path = "/v1/items/{id}/attempts", operation_id = "list_attempts", tag = "Scans", params(("id" = ItemId, Path, description = "The item")),
     responses((status = 200, description = "The attempts", body = AttemptPage), ReadErrors)
 )]
-pub(super) async fn attempts(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-) -> Result<Json<AttemptPage>, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let id = extract::parse_id("item", &id)?;
-    let tenant = find_tenant(context).await?.ok_or_else(no_such_item)?;
-    read::attempts(context.pool, tenant, id)
+pub(super) async fn attempts(request: ApiRequest) -> ApiResult<Json<AttemptPage>> {
+    let (tenant, id) = request.owned::<ItemId>().await?;
+    read::attempts(request.context()?.pool, tenant, id)
         .await?
         .map(Json)
-        .ok_or_else(no_such_item)
+        .ok_or_else(no_such::<ItemId>)
 }

@@ -1,14 +1,15 @@
 //! The HTTP API. `routes` lists every route.
 //!
 //! A handler extracts its inputs, calls one function and returns the result. Here and below: API
-//! keys (`auth`), request bodies (`extract`), synchronous searches (`gateway`), the error table
-//! (`error`), and one file for each resource. Not here: the meaning of a marketplace response
-//! (`upstream`), SQL (`store.rs` files).
+//! keys (`auth`), request bodies (`extract`), synchronous searches (`gateway`), requests for stored
+//! work (`api_request`), the error table (`error`), and one file for each resource. Not here: the
+//! meaning of a marketplace response (`upstream`), SQL (`store.rs` files).
 
 mod account;
 mod admin;
 mod admission;
 mod alerts;
+mod api_request;
 pub(crate) mod assets;
 pub mod auth;
 mod cached_search;
@@ -67,6 +68,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use self::admission::{MAX_LOOKUPS, MAX_SEARCHES};
+pub(crate) use self::api_request::{request_context, submit_context};
 use self::auth::ApiKey;
 use self::concurrency::{ConcurrencyLimits, Permit};
 use self::error::ApiError;
@@ -75,7 +77,6 @@ pub(crate) use self::history::HistoryFile;
 use self::key_guessing::UnknownKeys;
 use self::middleware::Listener;
 use self::rate_limit::RateLimits;
-pub(crate) use self::scans::{request_context, submit_context};
 pub use self::serve::{serve, serve_admin};
 use self::shared_calls::SharedCalls;
 use crate::charges::{CallUsage, ChargeRecorder};
@@ -154,7 +155,6 @@ pub struct Custody {
 
 impl AppState {
     /// The state of a service that calls `upstream` and stores its work in `pools`.
-    #[must_use]
     pub fn new(upstream: Client, pools: Option<RequestPools>) -> Self {
         Self(Arc::new(AppParts {
             upstream,
@@ -357,7 +357,6 @@ impl AppState {
     }
 
     /// Decides which addresses webhooks may use.
-    #[must_use]
     pub fn webhook_guard(&self) -> Guard {
         self.webhook_guard
     }
@@ -372,7 +371,6 @@ impl AppState {
     }
 
     /// The read replica, if there is one.
-    #[must_use]
     pub fn replica(&self) -> Option<&PgPool> {
         self.replica.as_ref()
     }
@@ -460,7 +458,6 @@ fn routes() -> OpenApiRouter<AppState> {
 }
 
 /// OpenAPI 3.1 description of every route, as served at `/openapi.json`.
-#[must_use]
 pub fn openapi_description() -> OpenApi {
     openapi::complete_description(routes().into_openapi())
 }

@@ -4,39 +4,25 @@
 pub(super) mod control;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::http::header::LOCATION;
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse as _;
 use serde_json::{Map, Value};
 
 use super::AppState;
-use super::auth::ApiKey;
-use super::error::ApiError;
-use super::extract::{QueryPairs, SubmissionBody, parse_id};
+use super::api_request::{ApiRequest, find_tenant, no_such, replayable_response};
+use super::error::ApiResult;
+use super::extract::SubmissionBody;
 use super::openapi::{
     BacktestErrors, IdempotencyHeader, ListErrors, MonitorErrors, PreviewErrors, ReadErrors,
 };
-use super::scans::{
-    find_tenant, idempotency_key, next_page_link, replayable_response, request_context,
-    submit_context,
-};
-use crate::commands::{CommandError, RequestContext};
+use crate::commands::RequestContext;
 use crate::contract::monitors::{
     Backtest, BacktestQuery, Monitor, MonitorPage, MonitorPatch, MonitorPreview, MonitorRequest,
     MonitorsQuery, SlotPage, SlotsQuery,
 };
 use crate::ids::MonitorId;
 use crate::monitors::{self, read as query_monitors};
-
-/// The monitor id of a path.
-pub(super) fn monitor_id(text: &str) -> Result<MonitorId, ApiError> {
-    parse_id("monitor", text)
-}
-
-pub(super) fn no_such_monitor() -> ApiError {
-    CommandError::NoMonitor.into()
-}
 
 /// Create a monitor
 ///
@@ -48,15 +34,13 @@ pub(super) fn no_such_monitor() -> ApiError {
     responses((status = 201, description = "The monitor; `Location` names it", body = Monitor), MonitorErrors)
 )]
 pub(super) async fn create(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    headers: HeaderMap,
+    request: ApiRequest,
     SubmissionBody { body, .. }: SubmissionBody,
-) -> Result<Response, ApiError> {
-    let context = submit_context(&app, &caller).await?;
-    let key = idempotency_key(&headers)?;
-    let answered =
-        monitors::create::create(context, app.webhook_guard(), &body, key.as_ref()).await?;
+) -> ApiResult {
+    let context = request.submit_context().await?;
+    let key = request.idempotency_key()?;
+    let guard = request.app.webhook_guard();
+    let answered = monitors::create::create(context, guard, &body, key.as_ref()).await?;
     let location = [(LOCATION, format!("/v1/monitors/{}", answered.response.id))];
     Ok((
         StatusCode::CREATED,
@@ -75,13 +59,12 @@ pub(super) async fn create(
     responses((status = 200, description = "What the monitor would be", body = MonitorPreview), PreviewErrors)
 )]
 pub(super) async fn preview(
-    State(app): State<AppState>,
-    caller: ApiKey,
+    request: ApiRequest,
     SubmissionBody { body, .. }: SubmissionBody,
-) -> Result<Json<MonitorPreview>, ApiError> {
-    let context = request_context(&app, &caller)?;
+) -> ApiResult<Json<MonitorPreview>> {
+    let (context, guard) = (request.context()?, request.app.webhook_guard());
     Ok(Json(
-        monitors::preview::preview(context, app.webhook_guard(), &body).await?,
+        monitors::preview::preview(context, guard, &body).await?,
     ))
 }
 
@@ -96,16 +79,14 @@ pub(super) async fn preview(
     responses((status = 200, description = "What the monitor would have done", body = Backtest), BacktestErrors)
 )]
 pub(super) async fn backtest(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    pairs: QueryPairs,
+    request: ApiRequest,
     submission: SubmissionBody,
-) -> Result<Json<Backtest>, ApiError> {
+) -> ApiResult<Json<Backtest>> {
     // Its permits are for submissions; a backtest submits nothing.
     let body = submission.into_body();
-    let context = request_context(&app, &caller)?;
-    let query = BacktestQuery::from_query(pairs.iter())?;
-    Ok(Json(app.backtest(context, &body, &query).await?))
+    let context = request.context()?;
+    let query = BacktestQuery::from_query(request.pairs.iter())?;
+    Ok(Json(request.app.backtest(context, &body, &query).await?))
 }
 
 impl AppState {
@@ -118,7 +99,7 @@ impl AppState {
         context: RequestContext<'_>,
         body: &Map<String, Value>,
         query: &BacktestQuery,
-    ) -> Result<Backtest, ApiError> {
+    ) -> ApiResult<Backtest> {
         self.record_acceptance(context.key).await;
         // First, because anybody can invent a key.
         let tenant = monitors::backtest::accepted_tenant(context).await?;
@@ -137,13 +118,9 @@ impl AppState {
     get, path = "/v1/monitors", operation_id = "list_monitors", tag = "Monitors", params(MonitorsQuery),
     responses((status = 200, description = "A page; `Link` names the next one", body = MonitorPage), ListErrors)
 )]
-pub(super) async fn list(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    pairs: QueryPairs,
-) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let query = MonitorsQuery::from_query(pairs.iter())?;
+pub(super) async fn list(request: ApiRequest) -> ApiResult {
+    let context = request.context()?;
+    let query = MonitorsQuery::from_query(request.pairs.iter())?;
     let page = match find_tenant(context).await? {
         Some(tenant) => {
             query_monitors::monitors(context.pool, context.ring, tenant, &query, context.now)
@@ -151,11 +128,7 @@ pub(super) async fn list(
         }
         None => MonitorPage::default(),
     };
-    Ok((
-        next_page_link("/v1/monitors", &pairs, page.next_cursor.as_deref()),
-        Json(page),
-    )
-        .into_response())
+    Ok(request.page(&page, page.next_cursor.as_deref()))
 }
 
 /// Read a monitor
@@ -166,19 +139,13 @@ pub(super) async fn list(
     get, path = "/v1/monitors/{id}", operation_id = "get_monitor", tag = "Monitors", params(("id" = MonitorId, Path, description = "The monitor")),
     responses((status = 200, description = "The monitor", body = Monitor), ReadErrors)
 )]
-pub(super) async fn read(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-) -> Result<Json<Monitor>, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let id = monitor_id(&id)?;
-    let tenant = find_tenant(context).await?.ok_or_else(no_such_monitor)?;
-    Ok(Json(
-        query_monitors::monitor(context.pool, context.ring, tenant, id, context.now)
-            .await?
-            .ok_or_else(no_such_monitor)?,
-    ))
+pub(super) async fn read(request: ApiRequest) -> ApiResult<Json<Monitor>> {
+    let (tenant, id) = request.owned::<MonitorId>().await?;
+    let context = request.context()?;
+    query_monitors::monitor(context.pool, context.ring, tenant, id, context.now)
+        .await?
+        .map(Json)
+        .ok_or_else(no_such::<MonitorId>)
 }
 
 /// Update a monitor
@@ -192,14 +159,12 @@ pub(super) async fn read(
     responses((status = 200, description = "The updated monitor", body = Monitor), MonitorErrors)
 )]
 pub(super) async fn update(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
+    request: ApiRequest,
     SubmissionBody { body, .. }: SubmissionBody,
-) -> Result<Json<Monitor>, ApiError> {
-    let context = request_context(&app, &caller)?;
+) -> ApiResult<Json<Monitor>> {
+    let (context, guard) = (request.context()?, request.app.webhook_guard());
     Ok(Json(
-        monitors::update::update(context, app.webhook_guard(), monitor_id(&id)?, &body).await?,
+        monitors::update::update(context, guard, request.id()?, &body).await?,
     ))
 }
 
@@ -211,23 +176,12 @@ pub(super) async fn update(
     params(("id" = MonitorId, Path, description = "The monitor"), SlotsQuery),
     responses((status = 200, description = "A page; `Link` names the next one", body = SlotPage), ReadErrors)
 )]
-pub(super) async fn slots(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-    pairs: QueryPairs,
-) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let query = SlotsQuery::from_query(pairs.iter())?;
-    let id = monitor_id(&id)?;
-    let tenant = find_tenant(context).await?.ok_or_else(no_such_monitor)?;
+pub(super) async fn slots(request: ApiRequest) -> ApiResult {
+    let context = request.context()?;
+    let query = SlotsQuery::from_query(request.pairs.iter())?;
+    let (tenant, id) = request.owned::<MonitorId>().await?;
     let page = query_monitors::slots(context.pool, tenant, id, &query)
         .await?
-        .ok_or_else(no_such_monitor)?;
-    let path = format!("/v1/monitors/{id}/slots");
-    Ok((
-        next_page_link(&path, &pairs, page.next_cursor.as_deref()),
-        Json(page),
-    )
-        .into_response())
+        .ok_or_else(no_such::<MonitorId>)?;
+    Ok(request.page(&page, page.next_cursor.as_deref()))
 }

@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use utoipa::openapi::OpenApi;
+use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::{self, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi as _};
 
@@ -68,6 +69,19 @@ pub(super) fn complete_description(mut openapi: OpenApi) -> OpenApi {
     required_fields::describe(&mut openapi);
     examples::describe(&mut openapi);
     openapi
+}
+
+/// The operations of a path.
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    let PathItem {
+        get,
+        post,
+        put,
+        patch,
+        delete,
+        ..
+    } = item;
+    [get, post, put, patch, delete].into_iter().flatten()
 }
 
 /// The carriers of the key.

@@ -22,10 +22,10 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::AppState;
+use super::api_request::{IDEMPOTENCY_KEY, idempotency_key, replayed_header, submit_context};
 use super::auth::ApiKey;
 use super::error::ApiError;
 use super::outcome_response::{MapFinding, outcome_response};
-use super::scans::{idempotency_key, replayed_header, submit_context};
 use crate::commands::CommandError;
 use crate::contract::Endpoint;
 use crate::scans::respond_async::{self, AcceptedSearch};
@@ -167,7 +167,7 @@ async fn submit_search(
     map_finding: MapFinding,
     preference: Preference,
 ) -> Result<Option<Response>, ApiError> {
-    let key = idempotency_key(&parts.headers)?;
+    let key = idempotency_key(parts.headers.get(IDEMPOTENCY_KEY))?;
     let (context, custody) = match (submit_context(app, caller).await, app.custody()) {
         (Ok(context), Ok(custody)) => (context, custody),
         // The first request may have been stored: a second call would be billed again.

@@ -1,14 +1,11 @@
 //! `/v1/quota`: the pace and limits of the caller's lanes (scans.md, rules 72 and 73).
 
 use axum::Json;
-use axum::extract::{Path, State};
 
-use super::AppState;
-use super::auth::ApiKey;
-use super::error::ApiError;
+use super::api_request::{ApiRequest, find_tenant};
+use super::error::{ApiError, ApiResult};
 use super::extract::{JsonObject, SEARCH_BODY};
 use super::openapi::{AccountErrors, LaneBoundsErrors};
-use super::scans::{find_tenant, request_context, submit_context};
 use crate::account::{lane_bounds, quota};
 use crate::contract::quota::{LaneBounds, LaneBoundsPatch, LaneQuota, Quota};
 use crate::contract::{Api, FieldValue as _, shorten};
@@ -21,18 +18,11 @@ use crate::contract::{Api, FieldValue as _, shorten};
     get, path = "/v1/quota", operation_id = "get_quota", tag = "Account",
     responses((status = 200, description = "Both lanes", body = Quota), AccountErrors)
 )]
-pub(super) async fn read(
-    State(app): State<AppState>,
-    caller: ApiKey,
-) -> Result<Json<Quota>, ApiError> {
-    let context = request_context(&app, &caller)?;
+pub(super) async fn read(request: ApiRequest) -> ApiResult<Json<Quota>> {
+    let context = request.context()?;
+    let tenant = find_tenant(context).await?;
     Ok(Json(
-        quota::quota(
-            context.pool,
-            find_tenant(context).await?,
-            &app.custody()?.pace,
-        )
-        .await?,
+        quota::quota(context.pool, tenant, request.pace()?).await?,
     ))
 }
 
@@ -47,16 +37,14 @@ pub(super) async fn read(
     responses((status = 200, description = "The lane with its new limits", body = LaneQuota), LaneBoundsErrors)
 )]
 pub(super) async fn set_lane_bounds(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(api): Path<String>,
+    request: ApiRequest,
     JsonObject(body): JsonObject<SEARCH_BODY>,
-) -> Result<Json<LaneQuota>, ApiError> {
-    let context = submit_context(&app, &caller).await?;
-    let api = lane_name(&api)?;
+) -> ApiResult<Json<LaneQuota>> {
+    let context = request.submit_context().await?;
+    let api = lane(&request)?;
     let bounds = LaneBounds::from_body(&body)?;
     Ok(Json(
-        lane_bounds::set_lane_bounds(context, api, &bounds, &app.custody()?.pace).await?,
+        lane_bounds::set_lane_bounds(context, api, &bounds, request.pace()?).await?,
     ))
 }
 
@@ -69,19 +57,18 @@ pub(super) async fn set_lane_bounds(
     responses((status = 200, description = "The lane with its new limits", body = LaneQuota), LaneBoundsErrors)
 )]
 pub(super) async fn update_lane_bounds(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(api): Path<String>,
+    request: ApiRequest,
     JsonObject(body): JsonObject<SEARCH_BODY>,
-) -> Result<Json<LaneQuota>, ApiError> {
-    let context = submit_context(&app, &caller).await?;
-    let api = lane_name(&api)?;
+) -> ApiResult<Json<LaneQuota>> {
+    let context = request.submit_context().await?;
+    let api = lane(&request)?;
     Ok(Json(
-        lane_bounds::update_lane_bounds(context, api, &body, &app.custody()?.pace).await?,
+        lane_bounds::update_lane_bounds(context, api, &body, request.pace()?).await?,
     ))
 }
 
-fn lane_name(text: &str) -> Result<Api, ApiError> {
+fn lane(request: &ApiRequest) -> ApiResult<Api> {
+    let text = request.parameter("api");
     Api::parse(text).ok_or_else(|| {
         ApiError::not_found(format!(
             "there is no lane `{}`; expected {}",

@@ -13,7 +13,6 @@ use crate::contract::{FieldKind, FieldValue as _};
 
 /// The scan of a run without the swept dates before `today`. A field without any later date is left
 /// as it is, and so is a date of `request`: the plan reports them.
-#[must_use]
 pub fn without_past_dates(mut scan: Map<String, Value>, today: Date) -> Map<String, Value> {
     let endpoint = scan
         .get("endpoint")

@@ -177,9 +177,6 @@ pub async fn monitors(
 /// The newest monitors that do not do what they are for, at most `limit`, and the number of all of
 /// them. Their caller has not paused them: the key is refused, the last slot failed or was over the
 /// monthly limit, or the webhook is off.
-///
-/// # Errors
-/// When the database fails.
 pub async fn failing(
     pool: &PgPool,
     ring: &Keyring,
@@ -205,9 +202,6 @@ pub struct Pauses {
 }
 
 /// What a caller has paused.
-///
-/// # Errors
-/// When the database fails.
 pub async fn pauses(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Pauses> {
     let (has_paused, goes_on) = store::pauses(pool, tenant).await?;
     Ok(Pauses {
@@ -217,9 +211,6 @@ pub async fn pauses(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Pauses> {
 }
 
 /// The monitors of these ids that exist, newest first.
-///
-/// # Errors
-/// When the database fails.
 pub async fn by_ids(
     conn: &mut PgConnection,
     ring: &Keyring,

@@ -14,7 +14,6 @@ use crate::contract::{Endpoint, FieldKind, FieldValue as _, shorten};
 const MAX_DAYS: i64 = 999;
 
 /// A monitor's scan with its dates resolved for the date of a slot.
-#[must_use]
 pub fn resolve_dates(scan: &Map<String, Value>, date: Date) -> Map<String, Value> {
     let mut resolved = scan.clone();
     let Some(endpoint) = scan
@@ -79,7 +78,6 @@ fn parse_relative(text: &str, date: Date) -> Option<Date> {
 
 /// The value that the caller wrote at a path of the scan, followed by the resolved date of a
 /// relative one. `None` if the caller wrote `found` itself.
-#[must_use]
 pub fn as_written(
     scan: &Map<String, Value>,
     path: &str,

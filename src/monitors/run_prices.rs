@@ -26,9 +26,6 @@ pub struct RunPrice {
 
 /// The newest `runs` ended runs of each monitor whose scan still exists, the oldest first. A
 /// monitor without any is absent.
-///
-/// # Errors
-/// When the database fails.
 pub async fn run_prices(
     conn: &mut PgConnection,
     tenant: TenantId,

@@ -32,14 +32,12 @@ pub struct Schedule {
 
 impl Schedule {
     /// Parses a schedule; `None` for an invalid cron expression or an unknown zone.
-    #[must_use]
     pub fn parse(cron: &str, zone: &str) -> Option<Self> {
         let body = serde_json::json!({"cron": cron, "timezone": zone});
         Self::from_request(&ScheduleRequest::read(&body).ok()?)
     }
 
     /// The schedule of a validated request.
-    #[must_use]
     pub fn from_request(request: &ScheduleRequest) -> Option<Self> {
         let cron = request.cron.parsed()?;
         let zone = TimeZone::get(request.timezone.as_str()).ok()?;
@@ -52,13 +50,11 @@ impl Schedule {
     }
 
     /// Its time zone.
-    #[must_use]
     pub fn zone(&self) -> &TimeZone {
         &self.zone
     }
 
     /// The first slot after a time, if any.
-    #[must_use]
     pub fn after(&self, time: Timestamp) -> Option<Timestamp> {
         // Slots are whole minutes; without the fraction of a second the iteration stays on seconds.
         let time = Timestamp::from_second(time.as_second()).unwrap_or(time);
@@ -83,7 +79,6 @@ impl Schedule {
 
     /// The first slot after a time and after `last`, the newest decided slot. A process whose clock
     /// is ahead may have decided `last`.
-    #[must_use]
     pub fn next_undecided(&self, time: Timestamp, last: Option<Timestamp>) -> Option<Timestamp> {
         self.after(last.map_or(time, |last| last.max(time)))
     }
@@ -101,7 +96,6 @@ impl Schedule {
     }
 
     /// The begin and end of the calendar month of a time.
-    #[must_use]
     pub fn month(&self, time: Timestamp) -> (Timestamp, Timestamp) {
         let first = time.to_zoned(self.zone.clone()).date().first_of_month();
         let begin = |date: jiff::civil::Date| {
@@ -115,7 +109,6 @@ impl Schedule {
     }
 
     /// The date of a slot, from which relative dates count.
-    #[must_use]
     pub fn date(&self, slot: Timestamp) -> jiff::civil::Date {
         slot.to_zoned(self.zone.clone()).date()
     }

@@ -31,9 +31,6 @@ pub async fn abandon_with_lock_timeout(pool: &PgPool, lane: &LaneClaims) -> sqlx
 
 /// The same for claims whose calls were certainly not sent: their records are withdrawn, so none is
 /// lost.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn abandon_unsent(pool: &PgPool, lane: &LaneClaims) -> sqlx::Result<usize> {
     let mut tx = db::begin(pool).await?;
     store::withdraw_unsent(&mut *tx, lane).await?;

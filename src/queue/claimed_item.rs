@@ -209,7 +209,6 @@ pub struct ClaimedItem {
 
 impl ClaimedItem {
     /// The claim.
-    #[must_use]
     pub fn claim(&self) -> Claim {
         self.row.claim
     }

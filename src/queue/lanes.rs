@@ -37,7 +37,6 @@ pub struct LaneUpdate {
 
 impl LaneUpdate {
     /// The update of one call of a scan that has ended.
-    #[must_use]
     pub fn answered(tenant: TenantId, api: Api, plan: PlanQuota) -> Self {
         Self {
             tenant,
@@ -144,9 +143,6 @@ impl From<&LaneUpdate> for LaneUpdateRow {
 
 /// Updates lanes, each at most once; returns how many of them had waited for a call to end. A lane
 /// that the update would not change is not locked; one that does not exist is ignored.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn update(conn: impl PgExecutor<'_>, updates: &[LaneUpdate]) -> sqlx::Result<i64> {
     let rows: Vec<_> = updates.iter().map(LaneUpdateRow::from).collect();
     sqlx::query_scalar!(r#"select update_lanes($1) as "freed!""#, Json(rows) as _)
@@ -180,9 +176,6 @@ struct RecordedLaneRow {
 /// Stores what is left of plans near their end, as the first statement of the
 /// transaction that records the calls: a claim must never miss a call that no longer counts as in
 /// flight (engine.md, rule 46). `is_locked` names the lanes that the record will lock.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn store_plans_near_end(
     conn: impl PgExecutor<'_>,
     updates: &[LaneUpdate],

@@ -64,14 +64,12 @@ impl Lease {
     }
 
     /// The length of a lease.
-    #[must_use]
     pub fn length(&self) -> Duration {
         self.length
     }
 
     /// Whether the lease was held without a gap for longer than its length: then the database was
     /// reachable, and other processes could renew theirs.
-    #[must_use]
     pub fn is_stable(&self) -> bool {
         self.current().is_some_and(|lease| {
             lease.renewed_at.elapsed() < self.length / 2 && lease.since.elapsed() > self.length

@@ -102,7 +102,6 @@ pub struct Queue {
 impl Queue {
     /// Starts claiming, and storing the spool. The apalis worker passes each ready item to the
     /// executor.
-    #[must_use]
     pub fn start(
         pool: PgPool,
         ring: Arc<Keyring>,

@@ -20,9 +20,6 @@ pub enum PauseCause {
 }
 
 /// Pauses a scan and its items that were not sent; `false`: nothing to pause, or the cause is gone.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn pause_scan(
     conn: impl PgExecutor<'_>,
     tenant: TenantId,

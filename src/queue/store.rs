@@ -184,9 +184,6 @@ pub async fn begin(
 
 /// Fails the item of a claim whose call the database refuses to record: nothing was sent. Ignores a
 /// claim that is no longer the worker's.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn fail_claim(
     conn: impl PgExecutor<'_>,
     claim: Claim,
@@ -208,9 +205,6 @@ pub async fn fail_claim(
 }
 
 /// Reserves budget and pace for a call's retry; `false`: refused.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn reserve_retry(conn: impl PgExecutor<'_>, claim: Claim) -> sqlx::Result<bool> {
     let taken = sqlx::query_scalar!(
         r#"select reserve_retry($1, $2, $3) as "taken!""#,
@@ -303,9 +297,6 @@ pub struct OpenCalls {
 /// Locks the items of completed calls of different items, and finds which of them are to be
 /// recorded. Restores the rows that a failover lost. First locks the lanes of calls that may pause
 /// them. Until the commit no other transaction records them.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn open_calls(conn: &mut PgConnection, calls: &[&CallRecord]) -> sqlx::Result<OpenCalls> {
     lock_lanes_of_calls(conn, calls).await?;
     let rows = sqlx::query!(
@@ -496,9 +487,6 @@ pub struct StoredOutcome<'a> {
 }
 
 /// Stores outcomes; replaces those of earlier calls.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn insert_outcomes(
     conn: &mut PgConnection,
     outcomes: &[StoredOutcome<'_>],
@@ -524,9 +512,6 @@ pub async fn insert_outcomes(
 
 /// Locks claims of one lane, as [`abandon`] does, and returns the calls that it will give up as
 /// lost.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn lock_lost_calls(
     conn: impl PgExecutor<'_>,
     lane: &LaneClaims,
@@ -556,9 +541,6 @@ pub struct LostCall {
 }
 
 /// Abandons claims of one lane; returns the lost calls. Idempotent.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn abandon(
     conn: impl PgExecutor<'_>,
     lane: &LaneClaims,
@@ -579,9 +561,6 @@ pub async fn abandon(
 }
 
 /// Deletes the records of calls of one lane that were begun and certainly not sent.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn withdraw_unsent(conn: impl PgExecutor<'_>, lane: &LaneClaims) -> sqlx::Result<()> {
     sqlx::query!(
         "select from withdraw_unsent($1, $2, $3, $4)",
@@ -620,9 +599,6 @@ impl LockedLanes {
 }
 
 /// Claims of dead workers, at most `limit`, by lane, without busy lanes.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn orphaned_claims(
     conn: impl PgExecutor<'_>,
     limit: i32,
@@ -640,9 +616,6 @@ pub async fn orphaned_claims(
 }
 
 /// Lanes with due retries, up to `limit` items, without busy lanes.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn lanes_with_due_retries(
     conn: impl PgExecutor<'_>,
     limit: i32,
@@ -664,9 +637,6 @@ pub async fn lanes_with_due_retries(
 
 /// Items that wait for an equal search which is not called any more, up to `limit`, by lane,
 /// without busy lanes.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn forgotten_waits(
     conn: impl PgExecutor<'_>,
     limit: i32,
@@ -712,9 +682,6 @@ pub async fn release_due_retries(
 
 /// Claims of `worker` that are not in `open` (items and numbers) and are older than
 /// `grace_seconds`, by lane.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn leaked_claims(
     conn: impl PgExecutor<'_>,
     worker: WorkerId,

@@ -15,9 +15,6 @@ use crate::tenants;
 const FIELD: &str = "max_age_seconds";
 
 /// The body with its caller's default age, if it needs one and its caller has set one.
-///
-/// # Errors
-/// When the database does not answer.
 pub(super) async fn with_default_age<'a>(
     context: RequestContext<'_>,
     body: &'a Map<String, Value>,

@@ -14,18 +14,15 @@ pub struct AnswerBody(Bytes);
 
 impl AnswerBody {
     /// Wraps a text that the caller has validated, or that was validated before it was stored.
-    #[must_use]
     pub fn from_checked(text: impl Into<Bytes>) -> Self {
         Self(text.into())
     }
 
-    #[must_use]
     pub fn text(&self) -> &Bytes {
         &self.0
     }
 
     /// Parses the text, for callers that change it.
-    #[must_use]
     pub fn value(&self) -> Value {
         serde_json::from_slice(&self.0).unwrap_or_default()
     }

@@ -87,14 +87,12 @@ static DICTIONARIES: [Dictionary; 5] = [
 ];
 
 /// The stored form of an answer.
-#[must_use]
 pub fn compress_answer(endpoint: Endpoint, text: &[u8]) -> Option<Bytes> {
     let mut newest_first = DICTIONARIES.iter().rev();
     compress_with(newest_first.find(|known| known.endpoint == endpoint), text)
 }
 
 /// The stored form of anything else.
-#[must_use]
 pub fn compress(text: &[u8]) -> Option<Bytes> {
     compress_with(None, text)
 }

@@ -58,7 +58,6 @@ pub enum LanePause {
 
 impl LanePause {
     /// The scan's `status_reason` and the lane's `pause_reason`.
-    #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
             Self::RateLimited(_) => "rate_limited",
@@ -69,7 +68,6 @@ impl LanePause {
     }
 
     /// `None`: until a caller's resume.
-    #[must_use]
     pub fn duration(self) -> Option<Duration> {
         match self {
             Self::RateLimited(time) => Some(time),
@@ -96,7 +94,6 @@ impl ItemDisposition {
 }
 
 /// The disposition of an item whose search ended with `outcome`.
-#[must_use]
 pub fn of(search: &Search, outcome: &Outcome) -> Disposition {
     let endpoint = search.endpoint();
     let degraded = |reason: &str| ItemDisposition::Done {

@@ -18,7 +18,6 @@ pub struct ItemSummary {
 
 impl ItemSummary {
     /// Applies the filters that `search` did not send upstream (scans.md, rules 32 and 33).
-    #[must_use]
     pub fn of(search: &Search, answer: &Answer) -> Self {
         let request = search.request().to_body();
         let currency = request

@@ -11,13 +11,11 @@ pub struct CallerKey(SecretString);
 
 impl CallerKey {
     /// The text comes from a grant or has been validated (gateway.md, rule 12).
-    #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(SecretString::from(text.into()))
     }
 
     /// The key's text: only for the marketplace's header, for sealing and for the fingerprint.
-    #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }

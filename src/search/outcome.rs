@@ -49,7 +49,6 @@ pub enum Finding {
 
 impl Finding {
     /// The metrics label, one of a fixed set. An answer without a stated status is `unstated`.
-    #[must_use]
     pub const fn label(&self) -> &'static str {
         match self {
             Self::Answer(answer) => match answer.stated {
@@ -101,7 +100,6 @@ pub enum Incomplete {
 
 impl Incomplete {
     /// The value of `X-Search-Reason`, of the error's `reason` and of the item's.
-    #[must_use]
     pub fn reason(&self) -> &str {
         match self {
             Self::Timeout => "upstream_timeout",
@@ -127,7 +125,6 @@ pub struct RateLimit {
 
 impl RateLimit {
     /// `Retry-After` in seconds. The marketplace does not use the date form.
-    #[must_use]
     pub fn retry_after_seconds(&self) -> Option<u64> {
         self.retry_after.as_deref()?.trim().parse().ok()
     }
@@ -159,7 +156,6 @@ pub struct RateWindow {
 
 impl PlanQuota {
     /// The marketplace reports no remaining requests.
-    #[must_use]
     pub fn is_used_up(&self) -> bool {
         self.remaining == Some(0)
     }

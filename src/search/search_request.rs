@@ -18,7 +18,6 @@ pub struct Search {
 
 impl Search {
     /// The caller's request, unchanged (gateway.md, rule 2).
-    #[must_use]
     pub fn for_caller(request: Request) -> Self {
         let body = request.to_body();
         let strict = request.strict();
@@ -32,7 +31,6 @@ impl Search {
     /// A scan item (scans.md, rule 32): flights get `strict` and `rows` as limit. Unless
     /// `upstream_filters`, two fields are left out because they would cost the price band
     /// (gateway.md, rule 3); [`ItemSummary`](super::ItemSummary) applies them.
-    #[must_use]
     pub fn for_item(request: Request, rows: u32, upstream_filters: bool) -> Self {
         let mut body = request.to_body();
         let flights = request.endpoint().api() == Api::Flights;
@@ -53,31 +51,26 @@ impl Search {
         }
     }
 
-    #[must_use]
     pub fn endpoint(&self) -> Endpoint {
         self.request.endpoint()
     }
 
     /// The caller's request.
-    #[must_use]
     pub fn request(&self) -> &Request {
         &self.request
     }
 
     /// The body that is sent.
-    #[must_use]
     pub fn body(&self) -> &Map<String, Value> {
         &self.body
     }
 
     /// The engine reports an incomplete search, so an empty array means no results.
-    #[must_use]
     pub fn is_strict(&self) -> bool {
         self.strict
     }
 
     /// For flights, the `limit` that is sent: the maximum number of rows.
-    #[must_use]
     pub fn row_cap(&self) -> Option<usize> {
         if self.endpoint().api() != Api::Flights {
             return None;

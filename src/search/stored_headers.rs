@@ -43,7 +43,6 @@ impl FromIterator<(String, String)> for StoredHeaders {
 
 impl StoredHeaders {
     /// Names and values.
-    #[must_use]
     pub fn to_pairs(&self) -> Vec<(String, String)> {
         match &self.0 {
             Value::Array(values) => values

@@ -54,7 +54,6 @@ impl Outcome {
 
     /// The outcome of a call whose parts are stored in columns: an answer, which has cost nothing
     /// now.
-    #[must_use]
     pub fn of_answer(
         body: AnswerBody,
         results: usize,
@@ -84,7 +83,6 @@ impl Outcome {
     }
 
     /// Restores the body; `None` if it is missing.
-    #[must_use]
     pub fn with_body(mut self, stored: Option<AnswerBody>) -> Option<Self> {
         if let Finding::Answer(answer) = &mut self.finding {
             answer.body = stored?;

@@ -52,7 +52,6 @@ pub struct SearchRecorder {
 
 impl SearchRecorder {
     /// Records with connections of `pool`; a caller's first search creates its lane at `pace`.
-    #[must_use]
     pub fn new(pool: PgPool, ring: Arc<Keyring>, pace: PaceConfig) -> Self {
         Self {
             callers: RecordedCallers::new(pool.clone()),
@@ -67,7 +66,6 @@ impl SearchRecorder {
     }
 
     /// Whether this caller has all its searches stored, as far as this process knows.
-    #[must_use]
     pub fn stores_all_of(&self, key: &CallerKey) -> bool {
         self.callers.contains(&self.ring, key)
     }

@@ -34,13 +34,11 @@ const HOW_TO_BE_ACCEPTED: &str = "call GET /v1/verify, which has the marketplace
 
 /// Whether an answer with this status proves that the marketplace accepts the key, which it checks
 /// before anything else. A server error may arise before that check.
-#[must_use]
 pub const fn means_accepted(http_status: u16) -> bool {
     matches!(http_status, 200..=299 | 400 | 404 | 422 | 429)
 }
 
 /// Whether an answer with this status means that the marketplace refuses the key.
-#[must_use]
 pub const fn means_refused(http_status: u16) -> bool {
     matches!(http_status, 401 | 403)
 }

@@ -20,7 +20,6 @@ pub struct Fingerprint {
 
 impl Fingerprint {
     /// The caller's fingerprints under every key of the ring, the primary's first.
-    #[must_use]
     pub fn all(ring: &Keyring, key: &CallerKey) -> Vec<Self> {
         ring.keys()
             .iter()

@@ -33,7 +33,6 @@ pub enum Purpose {
 
 impl Purpose {
     /// Its value in the column `key_grants.purpose`.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Scan => "scan",
@@ -44,7 +43,6 @@ impl Purpose {
     }
 
     /// Parses a value of the column `key_grants.purpose`.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Scan, Self::Monitor, Self::Webhook, Self::WebhookUrl]
             .into_iter()
@@ -89,13 +87,11 @@ pub enum UnsealError {
 
 impl GrantTerms {
     /// Seals `key` under the ring's primary.
-    #[must_use]
     pub fn seal(&self, ring: &Keyring, key: &CallerKey) -> SealedKey {
         self.seal_secret(ring, key.expose().as_bytes())
     }
 
     /// Seals any secret under the ring's primary.
-    #[must_use]
     pub fn seal_secret(&self, ring: &Keyring, secret: &[u8]) -> SealedKey {
         let primary = ring.primary();
         let mut nonce = [0; 24];

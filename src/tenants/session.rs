@@ -57,7 +57,6 @@ impl BrowserSession {
     pub const LIFETIME: SignedDuration = SignedDuration::from_hours(12);
 
     /// A new session of `key`, from `now`.
-    #[must_use]
     pub fn begin(key: CallerKey, generation: i32, now: Timestamp) -> Self {
         let mut form_token = [0; TOKEN_BYTES];
         rand::rng().fill_bytes(&mut form_token);
@@ -70,7 +69,6 @@ impl BrowserSession {
     }
 
     /// The text of a cookie.
-    #[must_use]
     pub fn seal(&self, ring: &Keyring) -> String {
         let primary = ring.primary();
         let mut nonce = [0; NONCE_BYTES];

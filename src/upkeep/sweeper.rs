@@ -66,7 +66,6 @@ pub struct Sweeper {
 
 impl Sweeper {
     /// The sweeper of a process with leases of this length.
-    #[must_use]
     pub fn new(pool: PgPool, lease: Duration) -> Self {
         Self {
             pool,
@@ -81,9 +80,6 @@ impl Sweeper {
 
     /// Sweeps once. Checks for dead workers if `is_stable`: this process has held its own lease
     /// long enough that others could have renewed theirs. Logs a step that fails and goes on.
-    ///
-    /// # Errors
-    /// When the database does not answer.
     pub async fn run_once(&mut self, is_stable: bool) -> sqlx::Result<()> {
         // An idle transaction holds the lock, so that it ends with this process. If the process is
         // suspended, the database ends the transaction after the length of a lease.

@@ -70,7 +70,6 @@ impl Client {
         })
     }
 
-    #[must_use]
     pub fn marketplace(&self) -> &Marketplace {
         &self.endpoints.marketplace
     }

@@ -101,7 +101,6 @@ pub enum UpstreamConfigError {
 
 impl UpstreamConfig {
     /// A marketplace at these URLs with default paths and header names: for the sandbox and tests.
-    #[must_use]
     pub fn at(flights: Url, hotels: Url) -> Self {
         Self {
             flights_url: Some(flights),

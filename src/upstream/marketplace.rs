@@ -29,13 +29,11 @@ impl Marketplace {
     }
 
     /// The stored and displayed form. Holds no secrets: the URLs have neither user name nor query.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Whether the prices are simulated.
-    #[must_use]
     pub fn is_sandbox(&self) -> bool {
         *self.0 == *SANDBOX
     }

@@ -25,7 +25,6 @@ pub struct Probe {
 }
 
 /// The endpoint that rejects an empty body with the least work.
-#[must_use]
 pub fn probe_endpoint(api: Api) -> Endpoint {
     match api {
         Api::Flights => Endpoint::FlightsOneway,

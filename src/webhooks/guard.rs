@@ -44,7 +44,6 @@ pub enum GuardError {
 
 impl Guard {
     /// The guard of a configuration.
-    #[must_use]
     pub fn new(config: &WebhookConfig) -> Self {
         Self {
             allow_insecure: config.webhooks_allow_insecure,
@@ -101,7 +100,6 @@ impl Guard {
     }
 
     /// Whether a connection to the address is allowed.
-    #[must_use]
     pub fn admits(self, address: IpAddr) -> bool {
         // Not the whole of 127.0.0.0/8: other services may listen there.
         let is_loopback = address == IpAddr::V4(Ipv4Addr::LOCALHOST)

@@ -45,9 +45,6 @@ pub async fn deliveries(
 }
 
 /// One delivery with its payload and its newest tries.
-///
-/// # Errors
-/// When the database fails.
 pub async fn detail(
     pool: &PgPool,
     tenant: TenantId,

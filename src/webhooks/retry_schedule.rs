@@ -77,7 +77,6 @@ impl TryOutcome {
 
 /// The outcome of a try after `failures` failures of at most `most`. `status` is that of the
 /// response, if any; `chance` is a random number from 0 to 1.
-#[must_use]
 pub fn try_outcome(
     status: Option<u16>,
     retry_after: Option<Duration>,
@@ -103,7 +102,6 @@ pub fn try_outcome(
 }
 
 /// Parses a `Retry-After`: seconds or a date. `None` for anything else.
-#[must_use]
 pub fn retry_after(header: &str, now: Timestamp) -> Option<Duration> {
     let header = header.trim();
     if let Ok(seconds) = header.parse::<u64>() {

@@ -108,7 +108,6 @@ impl Sender {
     }
 
     /// The longest possible duration of a try.
-    #[must_use]
     pub fn max_duration(&self) -> Duration {
         self.time + EXCERPT_TIMEOUT
     }

@@ -25,7 +25,6 @@ pub struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
     /// A new random secret.
-    #[must_use]
     pub fn random() -> Self {
         let mut bytes = Zeroizing::new(vec![0; SECRET_BYTES]);
         rand::rng().fill_bytes(&mut bytes);
@@ -33,7 +32,6 @@ impl Secret {
     }
 
     /// A stored secret.
-    #[must_use]
     pub fn from_bytes(bytes: Zeroizing<Vec<u8>>) -> Self {
         Self(bytes)
     }
@@ -44,7 +42,6 @@ impl Secret {
     }
 
     /// The secret as its owner sees it once.
-    #[must_use]
     pub fn shown(&self) -> ShownSecret {
         // The full capacity: growing the buffer would leave copies in freed memory.
         let mut shown = Zeroizing::new(String::with_capacity(
@@ -56,7 +53,6 @@ impl Secret {
     }
 
     /// The signature of a message at a time in Unix seconds.
-    #[must_use]
     pub fn signature(&self, id: &str, timestamp: i64, body: &str) -> String {
         let mut mac =
             Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
@@ -73,7 +69,6 @@ impl fmt::Debug for Secret {
 }
 
 /// The header value: a signature with each secret, newest first.
-#[must_use]
 pub fn header(secrets: &[Secret], id: &str, timestamp: i64, body: &str) -> String {
     secrets
         .iter()

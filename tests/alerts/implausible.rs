@@ -125,7 +125,9 @@ async fn an_implausible_price_is_stored_and_marked_and_fires_nothing() {
         .get("/v1/history/flights/series?from_airport=TLV&to_airport=LHR&history_verdict=true")
         .await;
     let newest = series["data"].as_array().unwrap().last().unwrap();
-    assert_eq!(newest["history_verdict"]["class"], "implausible");
+    let fields = ["minimum", "implausible", "lowest_implausible"];
+    assert_eq!(fields.map(|field| newest[field].clone()), [200, 1, 60]);
+    assert_eq!(newest["history_verdict"]["class"], "insufficient");
 
     // The others follow: a sale. What was marked is not, now that its day has more prices, and counts as a
     // low.

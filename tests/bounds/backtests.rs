@@ -123,11 +123,8 @@ async fn the_largest_backtest_needs_little_memory() {
     caller.get("/v1/monitors").await;
     reset_peak_memory(service.pid());
     let memory = memory_kb(service.pid(), "VmRSS");
-    for (path, rules, searches) in [
-        (LARGEST_PATH, &one, 90_000),
-        (SHORT_PATH, &twenty, 20_000),
-        (LARGEST_PATH, &one, 90_000),
-    ] {
+    // The second adds to what the first left, if it left anything.
+    for (path, rules, searches) in [(LARGEST_PATH, &one, 90_000), (SHORT_PATH, &twenty, 20_000)] {
         let answer = caller.post(path, &largest(rules)).await;
         assert_eq!(answer.status, 200, "{}", answer.body);
         assert_eq!(answer.body["searches"], searches);

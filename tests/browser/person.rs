@@ -66,11 +66,18 @@ impl Chromium {
         }
     }
 
-    /// The visible text of the first element of a CSS selector.
+    /// The visible text of the first element of a CSS selector. One that is being replaced is looked
+    /// for again.
     pub async fn text_of(&self, selector: &str) -> String {
-        let found = self.driver.find(By::Css(selector)).await;
-        let found = found.unwrap_or_else(|error| panic!("{selector}: {error}"));
-        found.text().await.unwrap()
+        loop {
+            let found = self.driver.find(By::Css(selector)).await;
+            let found = found.unwrap_or_else(|error| panic!("{selector}: {error}"));
+            match found.text().await {
+                Ok(text) => return text,
+                Err(error) if matches!(*error, WebDriverErrorInner::StaleElementReference(_)) => {}
+                Err(error) => panic!("{selector}: {error}"),
+            }
+        }
     }
 
     /// How many elements match a CSS selector.

@@ -3,6 +3,7 @@
 mod days;
 pub mod fixture;
 mod grid;
+mod implausible;
 mod plausibility;
 mod property;
 mod retention;

@@ -8,6 +8,7 @@ use farescan::history::{self, Observation, ObservedPrice, Subject};
 use farescan::ids::ItemId;
 use farescan::queue::abandon::abandon;
 use farescan::queue::store::{self, CallRecord, ClaimRow, LaneClaims, StoredAnswer};
+use jiff::civil::Date;
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -120,6 +121,77 @@ struct ExpectedObservation {
     number: i32,
     date: String,
     result: CallResult,
+}
+
+impl ExpectedObservation {
+    fn day(&self) -> Date {
+        self.at.to_zoned(TimeZone::UTC).date()
+    }
+
+    fn complete_price(&self) -> Option<u32> {
+        match self.result {
+            CallResult::Ok(price) => Some(price),
+            _ => None,
+        }
+    }
+}
+
+/// The last complete price of a date on each day before `before`, the newest day first. `all` are
+/// the newest first.
+fn last_prices(all: &[ExpectedObservation], date: &str, before: Date) -> Vec<(Date, u32)> {
+    let mut last = Vec::<(Date, u32)>::new();
+    for observation in all.iter().filter(|one| one.date == date) {
+        let day = observation.day();
+        if let Some(price) = observation.complete_price()
+            && day < before
+            && last.last().is_none_or(|(newer, _)| *newer != day)
+        {
+            last.push((day, price));
+        }
+    }
+    last
+}
+
+/// The ratio of a price of a day to the usual one (history.md, rule 44).
+fn ratio(all: &[ExpectedObservation], date: &str, day: Date, price: u32) -> Option<f64> {
+    let last = last_prices(all, date, day);
+    let three = last.get(..3)?;
+    if (day - three[2].0).get_days() > 30 {
+        return None;
+    }
+    let mut prices: Vec<_> = three.iter().map(|(_, price)| *price).collect();
+    prices.sort_unstable();
+    Some(f64::from(1_000 * price) / f64::from(1_000 * prices[1]))
+}
+
+/// Rules 43 and 45 of history.md in plain code.
+fn is_implausible(one: &ExpectedObservation, all: &[ExpectedObservation]) -> bool {
+    let day = one.day();
+    let own = one.result.price();
+    let Some(own) = own.and_then(|price| ratio(all, &one.date, day, price)) else {
+        return false;
+    };
+    if own < 2.25 && own * 2.25 > 1.0 {
+        return false;
+    }
+    let dates: BTreeSet<_> = all.iter().map(|seen| &seen.date).collect();
+    let others = dates.into_iter().filter(|date| **date != one.date);
+    let others: Vec<_> = others
+        .filter_map(|date| {
+            let next = day.tomorrow().unwrap();
+            let (last, price) = *last_prices(all, date, next).first()?;
+            ratio(all, date, day, price).filter(|_| last == day)
+        })
+        .collect();
+    let moved = |other: &&f64| {
+        if own > 1.0 {
+            **other * **other >= own
+        } else {
+            **other * **other <= own
+        }
+    };
+    let moved = others.iter().filter(moved).count();
+    moved < 3 || 10 * moved < others.len()
 }
 
 impl Ledger {
@@ -566,20 +638,29 @@ impl RandomRun {
     }
 
     async fn series_agrees(&self, observations: &[ExpectedObservation]) {
-        let mut days = BTreeMap::<String, Vec<CallResult>>::new();
+        let mut days = BTreeMap::<String, Vec<&ExpectedObservation>>::new();
         for observation in observations {
-            days.entry(observation.at.to_zoned(TimeZone::UTC).date().to_string())
+            days.entry(observation.day().to_string())
                 .or_default()
-                .push(observation.result);
+                .push(observation);
         }
         let expected: Vec<_> = days
             .into_iter()
             .map(|(day, all)| {
-                let mut prices: Vec<_> = all.iter().filter_map(|result| result.price()).collect();
-                prices.sort_unstable();
+                let (implausible, plausible): (Vec<_>, Vec<_>) = all
+                    .iter()
+                    .filter(|one| one.result.price().is_some())
+                    .partition(|one| is_implausible(one, observations));
+                let ascending = |some: Vec<&&ExpectedObservation>| {
+                    let mut prices: Vec<_> =
+                        some.iter().filter_map(|one| one.result.price()).collect();
+                    prices.sort_unstable();
+                    prices
+                };
+                let (prices, implausible) = (ascending(plausible), ascending(implausible));
                 let count = |status: SearchStatus| {
                     all.iter()
-                        .filter(|result| result.status() == status)
+                        .filter(|one| one.result.status() == status)
                         .count()
                 };
                 let middle = prices.len() / 2;
@@ -588,14 +669,21 @@ impl RandomRun {
                     len if len % 2 == 1 => Some(f64::from(prices[middle])),
                     _ => Some(f64::from(prices[middle - 1] + prices[middle]) / 2.0),
                 };
-                let (low, high) = (prices.first().copied(), prices.last().copied());
                 let counts = [
                     all.len(),
                     prices.len(),
+                    implausible.len(),
                     count(SearchStatus::Empty),
                     count(SearchStatus::Degraded),
                 ];
-                (day, counts, low.map(f64::from), median, high.map(f64::from))
+                let price = |price: Option<&u32>| price.copied().map(f64::from);
+                let prices = [
+                    price(prices.first()),
+                    median,
+                    price(prices.last()),
+                    price(implausible.first()),
+                ];
+                (day, counts, prices)
             })
             .collect();
         // Lost calls were abandoned just now.
@@ -610,14 +698,12 @@ impl RandomRun {
             .iter()
             .map(|row| {
                 let count = |field: &str| usize::try_from(row[field].as_u64().unwrap()).unwrap();
-                let counts = ["observations", "prices", "empty", "degraded"].map(count);
-                let price = |field: &str| row[field].as_f64();
+                let counts = ["observations", "prices", "implausible", "empty", "degraded"];
+                let prices = ["minimum", "median", "maximum", "lowest_implausible"];
                 (
                     text(&row["bucket"]),
-                    counts,
-                    price("minimum"),
-                    price("median"),
-                    price("maximum"),
+                    counts.map(count),
+                    prices.map(|field| row[field].as_f64()),
                 )
             })
             .collect();
@@ -675,7 +761,7 @@ async fn history_grid_and_usage_agree_with_the_ledger() {
     } else {
         (4, 80)
     };
-    let mut total = [0; 3];
+    let mut total = [0; 4];
     for number in 0..lives {
         let mut run = RandomRun::begin(seed.wrapping_add(number)).await;
         for step in 0..steps {
@@ -692,10 +778,14 @@ async fn history_grid_and_usage_agree_with_the_ledger() {
             .filter(|observation| observation.result.price().is_some())
             .count();
         total[2] += run.ledger.scans.len();
+        let implausible = observations.iter();
+        total[3] += implausible
+            .filter(|one| is_implausible(one, &observations))
+            .count();
     }
     println!(
-        "{lives} lives of {steps} steps: {} observations, {} of them prices, {} scans left at the end; they agree",
-        total[0], total[1], total[2]
+        "{lives} lives of {steps} steps: {} observations, {} of them prices, {} implausible, {} scans left at the end; they agree",
+        total[0], total[1], total[3], total[2]
     );
     assert!(total[1] > 0, "prices were seen");
 }

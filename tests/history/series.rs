@@ -90,7 +90,7 @@ async fn a_bucket_has_minimum_median_maximum_and_gaps() {
     let first = json!({
         "bucket": "2026-03-02", "endpoint": "flights/oneway", "from_airport": "TLV", "to_airport": "LHR",
         "product": {"sort_type": "Overall", "passengers": [1]}, "currency": "USD", "observations": 7, "prices": 4,
-        "minimum": 100, "median": 163.5, "maximum": 200, "price_insights_low": 180, "price_insights_high": 320,
+        "minimum": 100, "median": 163.5, "maximum": 200, "implausible": 0, "lowest_implausible": null, "price_insights_low": 180, "price_insights_high": 320,
         "empty": 1, "degraded": 2, "degraded_share": 0.2857
     });
     assert_eq!(rows[0], first);

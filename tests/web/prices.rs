@@ -72,6 +72,29 @@ async fn a_route_shows_its_prices_with_their_age() {
 }
 
 #[tokio::test]
+async fn the_chart_leaves_out_an_implausible_price_and_shows_it_struck_out() {
+    let (fixture, days) = history().await;
+    // The date that nobody found: three days at 150, then one wrong price, two dates at the last.
+    let past = (2..5).map(|ago| fixture.fare(&days[2], -DAY * ago - 130, Some(150)));
+    let wrong = fixture.fare(&days[2], -DAY - 130, Some(60));
+    fixture
+        .insert(&past.chain([wrong]).collect::<Vec<_>>())
+        .await;
+    let browser = Browser::sign_in(&fixture, KEY).await;
+    let path = "/prices/flights?from_airport=TLV&to_airport=LHR";
+    let page = browser.page(&format!("{path}&date={}", days[2])).await;
+    for expected in [
+        "Lowest fare: 3 points with a price; lowest 150 USD",
+        "<s>60 USD</s> is implausible: far off its own history. Found on ",
+        " Left out: 1 implausible price.",
+    ] {
+        assert!(page.contains(expected), "{expected}\n{page}");
+    }
+    let page = browser.page(&format!("{path}&date={}", days[1])).await;
+    assert!(!page.contains("<s>"), "of another date\n{page}");
+}
+
+#[tokio::test]
 async fn products_of_a_route_are_never_mixed() {
     let (fixture, days) = history().await;
     let other = fixture.observation(

@@ -18,7 +18,6 @@ pub struct FieldAlias {
 impl FieldAlias {
     /// The rewrite of `body`: only fields that are not given are set. Never fails: validation
     /// reports a value of a wrong type.
-    #[must_use]
     pub fn detect(endpoint: Endpoint, body: &Map<String, Value>) -> Option<Self> {
         let alias = endpoint
             .fields()
@@ -34,7 +33,6 @@ impl FieldAlias {
     }
 
     /// The value of `X-Field-Aliased`: `max_stops -> max_departure_stops, max_return_stops`.
-    #[must_use]
     pub fn header_value(&self) -> String {
         format!("{} -> {}", self.from, self.to.join(", "))
     }

@@ -50,7 +50,6 @@ impl Endpoint {
     ];
 
     /// The subscription that a call to it is billed to.
-    #[must_use]
     pub const fn api(self) -> Api {
         match self {
             Self::FlightsOneway | Self::FlightsRoundtrip => Api::Flights,
@@ -61,7 +60,6 @@ impl Endpoint {
     }
 
     /// The fields of its body, in the order of gateway.md.
-    #[must_use]
     pub const fn fields(self) -> &'static [FieldSpec] {
         match self {
             Self::FlightsOneway => OnewayRequest::FIELDS,
@@ -74,7 +72,6 @@ impl Endpoint {
     }
 
     /// The fields of all searches, each once, in the form of the first endpoint that has it.
-    #[must_use]
     pub fn search_fields() -> Vec<&'static FieldSpec> {
         let mut fields = Vec::<&FieldSpec>::new();
         for field in Self::SEARCHES.iter().flat_map(|endpoint| endpoint.fields()) {
@@ -86,13 +83,11 @@ impl Endpoint {
     }
 
     /// The error of an unknown field outside its body: in a sweep.
-    #[must_use]
     pub fn unknown_field(self, name: &str, value: &Value) -> ValidationError {
         unknown_field(self.as_str(), self.fields(), name, value)
     }
 
     /// The row of one field of its body.
-    #[must_use]
     pub fn field(self, name: &str) -> Option<&'static FieldSpec> {
         self.fields().iter().find(|field| field.name == name)
     }

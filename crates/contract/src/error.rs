@@ -60,7 +60,6 @@ string_enum! {
 impl ErrorType {
     /// Its HTTP status. (A hotel search's `upstream_error` keeps the marketplace's own 5xx:
     /// gateway.md, rule 45.)
-    #[must_use]
     pub const fn status(self) -> u16 {
         match self {
             Self::InvalidRequest => 400,
@@ -150,7 +149,6 @@ impl ErrorBody {
     }
 
     /// An error of fields: message and details have the same content.
-    #[must_use]
     pub fn from_validation(error_type: ErrorType, errors: &ValidationErrors) -> Self {
         let mut body = Self::new(error_type, errors.to_string());
         body.error.details = errors.iter().map(FieldError::from).collect();
@@ -165,7 +163,6 @@ impl ErrorBody {
     }
 
     /// An example of this type, for the OpenAPI document.
-    #[must_use]
     pub fn example(error_type: ErrorType) -> Self {
         let mut body = match error_type {
             ErrorType::InvalidRequest => {

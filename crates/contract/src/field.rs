@@ -136,7 +136,6 @@ impl FieldSpec {
     }
 
     /// The documented default.
-    #[must_use]
     pub fn default_value(&self) -> Option<Value> {
         self.default.map(|default| default())
     }

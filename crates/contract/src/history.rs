@@ -145,17 +145,14 @@ pub struct FlightObservation {
     /// Destination IATA code.
     pub to_airport: String,
     /// Day of departure.
-    #[schema(value_type = String, format = Date)]
     pub departure_date: Date,
     /// Day of return, for round trips.
-    #[schema(value_type = Option<String>, format = Date)]
     pub return_date: Option<Date>,
     /// The other fields of the product: passengers, cabin, filters.
     #[schema(value_type = SearchFields)]
     pub product: ProductFields,
     /// The lowest fare, in major units; null where there was none.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub price: Option<Decimal>,
     /// ISO currency code. Different currencies are never mixed.
     pub currency: String,
@@ -165,11 +162,9 @@ pub struct FlightObservation {
     pub results: Option<u32>,
     /// Bottom of the provider's historical band.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub price_insights_low: Option<Decimal>,
     /// Top of the provider's historical band.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub price_insights_high: Option<Decimal>,
     /// The provider's verdict on the lowest fare.
     pub verdict: Option<Verdict>,
@@ -200,10 +195,8 @@ pub struct HotelObservation {
     /// The searched hotel name, destination or booking id.
     pub place: String,
     /// First night.
-    #[schema(value_type = String, format = Date)]
     pub checkin_date: Date,
     /// Day of departure.
-    #[schema(value_type = String, format = Date)]
     pub checkout_date: Date,
     /// The market; null for the worldwide pool.
     pub proxy_country: Option<String>,
@@ -212,7 +205,6 @@ pub struct HotelObservation {
     pub product: ProductFields,
     /// The lowest price of the whole stay, in major units; null where there was none.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub price: Option<Decimal>,
     /// ISO currency code. Different currencies are never mixed.
     pub currency: String,

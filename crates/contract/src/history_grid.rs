@@ -203,17 +203,14 @@ pub struct HistoryCell {
     /// The last known price, in major units; null if there never was one. If the cell contains
     /// several lengths of a journey, the lowest of their last known prices.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub price: Option<Decimal>,
     /// The price is far off its own history, and lower than every plausible one of its product: the
     /// cell has no other.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub implausible: bool,
     /// Departure or check-in of the shown price or search.
-    #[schema(value_type = Option<String>, format = Date)]
     pub first_date: Option<Date>,
     /// Return or check-out of the shown price or search.
-    #[schema(value_type = Option<String>, format = Date)]
     pub last_date: Option<Date>,
     /// The airline, or the room or hotel.
     pub seller: Option<String>,
@@ -223,7 +220,7 @@ pub struct HistoryCell {
         serialize_with = "crate::money::price_if_any",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schema(value_type = Option<f64>, nullable = false)]
+    #[schema(nullable = false)]
     pub price_insights_low: Option<Decimal>,
     /// Flights: top of the band.
     #[serde(
@@ -231,7 +228,7 @@ pub struct HistoryCell {
         serialize_with = "crate::money::price_if_any",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schema(value_type = Option<f64>, nullable = false)]
+    #[schema(nullable = false)]
     pub price_insights_high: Option<Decimal>,
     /// Flights: the provider's verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -55,7 +55,6 @@ pub struct HistoryVerdict {
     /// that was seen later.
     pub bin: Option<LeadBin>,
     /// The day in UTC on which the first of these prices was seen; null if there is none.
-    #[schema(value_type = Option<String>, format = Date)]
     pub since: Option<Date>,
     /// The same in English.
     pub sentence: String,
@@ -71,7 +70,6 @@ pub struct HistoryVerdict {
 
 impl HistoryVerdict {
     /// The class and the sentence, which names `implausible` itself.
-    #[must_use]
     pub fn in_words(&self) -> String {
         match self.class {
             PriceClass::Implausible => self.sentence.clone(),
@@ -85,10 +83,8 @@ impl HistoryVerdict {
 pub struct UsualPrice {
     /// In the currency of the surrounding object.
     #[serde(serialize_with = "crate::money::price")]
-    #[schema(value_type = f64)]
     pub price: Decimal,
     /// The first of these days, in UTC.
-    #[schema(value_type = String, format = Date)]
     pub since: Date,
 }
 

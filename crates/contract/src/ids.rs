@@ -28,14 +28,12 @@ macro_rules! prefixed_id {
 
         impl $name {
             /// A new id of the current time and random bits.
-            #[must_use]
             #[expect(clippy::new_without_default, reason = "a default id would be a different one each time")]
             pub fn new() -> Self {
                 Self(Uuid::now_v7())
             }
 
             /// The id as stored in the database.
-            #[must_use]
             pub const fn uuid(self) -> Uuid {
                 self.0
             }

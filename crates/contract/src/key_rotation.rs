@@ -23,7 +23,6 @@ pub struct NewKey(Zeroizing<String>);
 
 impl NewKey {
     /// The key's text, only for its fingerprint and for sealing.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }

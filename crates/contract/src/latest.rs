@@ -104,10 +104,8 @@ pub struct FlightLatest {
     /// Destination IATA code.
     pub to_airport: String,
     /// Day of departure.
-    #[schema(value_type = String, format = Date)]
     pub departure_date: Date,
     /// Round trips: the cheapest day of return.
-    #[schema(value_type = Option<String>, format = Date)]
     pub return_date: Option<Date>,
     /// The other fields of the product: passengers, cabin, filters. Different products are never
     /// mixed.
@@ -115,7 +113,6 @@ pub struct FlightLatest {
     pub product: ProductFields,
     /// The lowest fare, in major units.
     #[serde(serialize_with = "crate::money::price")]
-    #[schema(value_type = f64)]
     pub price: Decimal,
     /// ISO currency code.
     pub currency: String,
@@ -123,11 +120,9 @@ pub struct FlightLatest {
     pub carrier: Option<String>,
     /// Bottom of the provider's historical band.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub price_insights_low: Option<Decimal>,
     /// Top of the provider's historical band.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub price_insights_high: Option<Decimal>,
     /// The provider's verdict.
     pub verdict: Option<Verdict>,
@@ -156,10 +151,8 @@ pub struct HotelLatest {
     /// The searched hotel name, destination or booking id.
     pub place: String,
     /// First night.
-    #[schema(value_type = String, format = Date)]
     pub checkin_date: Date,
     /// Day of departure.
-    #[schema(value_type = String, format = Date)]
     pub checkout_date: Date,
     /// The market; null for the worldwide pool.
     pub proxy_country: Option<String>,
@@ -168,7 +161,6 @@ pub struct HotelLatest {
     pub product: ProductFields,
     /// The lowest price of the whole stay, in major units.
     #[serde(serialize_with = "crate::money::price")]
-    #[schema(value_type = f64)]
     pub price: Decimal,
     /// ISO currency code.
     pub currency: String,

@@ -71,7 +71,6 @@ const HOTELS: [MarketplacePlan; 4] = [
 
 impl MarketplacePlan {
     /// The plans of an API, the cheapest first.
-    #[must_use]
     pub const fn all(api: Api) -> &'static [Self] {
         match api {
             Api::Flights => &FLIGHTS,
@@ -80,20 +79,17 @@ impl MarketplacePlan {
     }
 
     /// The plan of an API with this name.
-    #[must_use]
     pub const fn by_name(api: Api, name: PlanName) -> &'static Self {
         // Both tables are in the order of `PlanName`.
         &Self::all(api)[name as usize]
     }
 
     /// The price of an included request in US dollars.
-    #[must_use]
     pub fn usd_per_request(&self) -> Decimal {
         Decimal::from(self.usd_per_month) / Decimal::from(self.requests_per_month)
     }
 
     /// The price of `requests` beyond the quota in US dollars; `None`: the plan stops.
-    #[must_use]
     pub fn usd_beyond(&self, requests: u64) -> Option<Decimal> {
         let thousandths = self.thousandths_beyond?;
         Some((Decimal::from(requests) * Decimal::new(thousandths.into(), 3)).normalize())

@@ -18,7 +18,6 @@ impl From<Box<RawValue>> for RawJson {
 
 impl RawJson {
     /// Its text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.get()
     }

@@ -60,7 +60,6 @@ impl Request {
     }
 
     /// The endpoint that it is for.
-    #[must_use]
     pub const fn endpoint(&self) -> Endpoint {
         match self {
             Self::Oneway(_) => Endpoint::FlightsOneway,
@@ -74,7 +73,6 @@ impl Request {
 
     /// The upstream body: only the given fields, after the alias, in the order of the field table,
     /// airports in upper case (gateway.md, rules 2, 5 and 8).
-    #[must_use]
     pub fn to_body(&self) -> Map<String, Value> {
         match self {
             Self::Oneway(request) => request.to_body(),
@@ -88,7 +86,6 @@ impl Request {
 
     /// Whether an incomplete search becomes 503 `search_incomplete` (gateway.md, rule 16). Hotel
     /// endpoints have no `strict`.
-    #[must_use]
     pub fn strict(&self) -> bool {
         match self {
             Self::Oneway(request) => request.strict_or_default(),
@@ -99,7 +96,6 @@ impl Request {
 
     /// The maximum rows of a flight response, given or the default 10; `None` for hotels, which
     /// have no limit.
-    #[must_use]
     pub fn limit(&self) -> Option<u32> {
         match self {
             Self::Oneway(request) => Some(request.limit_or_default().get()),
@@ -109,7 +105,6 @@ impl Request {
     }
 
     /// The departure or check-in day; `None` for resolve.
-    #[must_use]
     pub fn first_date(&self) -> Option<Date> {
         match self {
             Self::Oneway(request) => Some(request.departure_date),
@@ -122,7 +117,6 @@ impl Request {
     }
 
     /// The return or check-out day; `None` for one way and resolve, which have none.
-    #[must_use]
     pub fn last_date(&self) -> Option<Date> {
         match self {
             Self::Oneway(_) | Self::Resolve(_) => None,

@@ -126,11 +126,11 @@ pub fn time_range(
 #[schema(examples(json!({
     "bucket": "2026-12-01", "endpoint": "flights/oneway", "from_airport": "TLV", "to_airport": "LHR",
     "product": {"passengers": [1]}, "currency": "USD", "observations": 24, "prices": 21, "minimum": 164, "median": 181.5, "maximum": 240,
+    "implausible": 0, "lowest_implausible": null,
     "price_insights_low": 180, "price_insights_high": 320, "empty": 1, "degraded": 2, "degraded_share": 0.0833
 })))]
 pub struct FlightBucket {
     /// The first day of the bucket, in the time zone of the query.
-    #[schema(value_type = String, format = Date)]
     pub bucket: Date,
     /// One way or round trip.
     pub endpoint: Endpoint,
@@ -146,27 +146,28 @@ pub struct FlightBucket {
     pub currency: String,
     /// Number of searches.
     pub observations: u64,
-    /// Number of searches that found a price.
+    /// Number of searches that found a price, without the implausible ones.
     pub prices: u64,
-    /// The lowest price, in major units; null if there was none.
+    /// The lowest plausible price, in major units; null if there was none.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub minimum: Option<Decimal>,
-    /// The median price; of an even number the mean of the two in the middle.
+    /// The median of the plausible prices; of an even number the mean of the two in the middle.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub median: Option<Decimal>,
-    /// The highest price.
+    /// The highest plausible price.
+    #[serde(serialize_with = "crate::money::price_if_any")]
+    pub maximum: Option<Decimal>,
+    /// Number of prices that are left out, because they are far off their own history.
+    pub implausible: u64,
+    /// The lowest of them; null if there is none.
     #[serde(serialize_with = "crate::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
-    pub maximum: Option<Decimal>,
+    pub lowest_implausible: Option<Decimal>,
     /// The lowest bottom of the provider's historical bands.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub price_insights_low: Option<Decimal>,
     /// The highest top of the bands.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub price_insights_high: Option<Decimal>,
     /// Number of searches that completed and found nothing.
     pub empty: u64,
@@ -185,11 +186,10 @@ pub struct FlightBucket {
 #[schema(examples(json!({
     "bucket": "2026-12-01", "endpoint": "hotels/by-name", "place": "Grand Hotel", "proxy_country": "de",
     "product": {"adults": 2, "children": 0}, "currency": "USD", "observations": 24, "prices": 24, "minimum": 312, "median": 330,
-    "maximum": 351, "empty": 0, "degraded": 0, "degraded_share": 0.0
+    "maximum": 351, "implausible": 0, "lowest_implausible": null, "empty": 0, "degraded": 0, "degraded_share": 0.0
 })))]
 pub struct HotelBucket {
     /// The first day of the bucket, in the time zone of the query.
-    #[schema(value_type = String, format = Date)]
     pub bucket: Date,
     /// The endpoint of the searches.
     pub endpoint: Endpoint,
@@ -204,21 +204,24 @@ pub struct HotelBucket {
     pub currency: String,
     /// Number of searches.
     pub observations: u64,
-    /// Number of searches that found a price.
+    /// Number of searches that found a price, without the implausible ones.
     pub prices: u64,
-    /// The lowest price of a whole stay, in major units; null where there was none. To separate
-    /// stays of different lengths, query one `checkin_date` and `checkout_date`.
+    /// The lowest plausible price of a whole stay, in major units; null where there was none. To
+    /// separate stays of different lengths, query one `checkin_date` and `checkout_date`.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub minimum: Option<Decimal>,
-    /// The median price; of an even number the mean of the two in the middle.
+    /// The median of the plausible prices; of an even number the mean of the two in the middle.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub median: Option<Decimal>,
-    /// The highest price.
+    /// The highest plausible price.
+    #[serde(serialize_with = "crate::money::price_if_any")]
+    pub maximum: Option<Decimal>,
+    /// Number of prices that are left out, because they are far off their own history.
+    pub implausible: u64,
+    /// The lowest of them; null if there is none.
     #[serde(serialize_with = "crate::money::price_if_any")]
     #[schema(value_type = Option<f64>)]
-    pub maximum: Option<Decimal>,
+    pub lowest_implausible: Option<Decimal>,
     /// Number of searches that completed and found nothing.
     pub empty: u64,
     /// Number of searches that did not complete.

@@ -35,7 +35,6 @@ string_enum! {
 
 impl UsageGroup {
     /// The heading of its column in tables that people read.
-    #[must_use]
     pub fn title(self) -> &'static str {
         match self {
             Self::Day => "Day",
@@ -164,10 +163,8 @@ impl UsageQuery {
 })))]
 pub struct Usage {
     /// The first day, UTC.
-    #[schema(value_type = String, format = Date)]
     pub since: Date,
     /// The last day, UTC, inclusive.
-    #[schema(value_type = String, format = Date)]
     pub until: Date,
     /// How the rows are grouped.
     pub group: UsageGroup,
@@ -217,7 +214,6 @@ pub struct UsageTotal {
 
 impl UsageTotals {
     /// Those of an API.
-    #[must_use]
     pub const fn of(&self, api: Api) -> &UsageTotal {
         match api {
             Api::Flights => &self.flights,
@@ -250,15 +246,12 @@ pub struct UsageMoney {
     pub plan: PlanName,
     /// Its monthly price divided by its requests, in US dollars.
     #[serde(serialize_with = "crate::money::price")]
-    #[schema(value_type = f64)]
     pub usd_per_request: Decimal,
     /// The billed requests at that price.
     #[serde(serialize_with = "crate::money::price")]
-    #[schema(value_type = f64)]
     pub billed_usd: Decimal,
     /// The requests that were reused or not needed, at that price.
     #[serde(serialize_with = "crate::money::price")]
-    #[schema(value_type = f64)]
     pub saved_usd: Decimal,
 }
 
@@ -288,7 +281,6 @@ pub struct PlanForecasts {
 
 impl PlanForecasts {
     /// That of an API.
-    #[must_use]
     pub const fn of(&self, api: Api) -> Option<&PlanForecast> {
         match api {
             Api::Flights => self.flights.as_ref(),
@@ -309,7 +301,6 @@ pub struct PlanForecast {
     /// When its next period begins; null if that is not reported: then the forecast is of 31 days.
     pub resets_at: Option<Timestamp>,
     /// The UTC day on which nothing is left; null if the plan lasts.
-    #[schema(value_type = Option<String>, format = Date)]
     pub ends_on: Option<Date>,
     /// What uses most of it: the fewest sources that together use 80 %, at most five.
     pub causes: Vec<ForecastCause>,
@@ -317,7 +308,6 @@ pub struct PlanForecast {
 
 impl PlanForecast {
     /// The forecast in words, with the names of monitors as their callers gave them.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let (requests, api) = (self.requests_per_day, self.api);
         let rate = format!("At {requests} requests a day the {api} plan");

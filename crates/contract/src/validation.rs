@@ -164,13 +164,11 @@ impl ValidationErrors {
     }
 
     /// Whether there is no error.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }
 
     /// How many errors there are, with those beyond [`MAX_REPORTED_ERRORS`].
-    #[must_use]
     pub fn len(&self) -> usize {
         self.errors.len() + self.omitted
     }

@@ -34,7 +34,6 @@ string_enum! {
 
 impl VerifyReason {
     /// Whether the key is subscribed to the API, even with its quota used up.
-    #[must_use]
     pub const fn is_ok(self) -> bool {
         matches!(self, Self::Subscribed | Self::QuotaExhausted)
     }

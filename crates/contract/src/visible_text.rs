@@ -15,7 +15,6 @@ pub struct VisibleText(String);
 
 impl VisibleText {
     /// On one line: line ends and tabs become blanks, and every other hidden character U+FFFD.
-    #[must_use]
     pub fn one_line(text: impl Into<String>) -> Self {
         Self::replacing(text.into(), |c| {
             matches!(c, '\n' | '\r' | '\t').then_some(' ')
@@ -23,7 +22,6 @@ impl VisibleText {
     }
 
     /// With the line ends and tabs of the text: a page, or an error of several lines.
-    #[must_use]
     pub fn lines(text: impl Into<String>) -> Self {
         Self::replacing(text.into(), |c| match c {
             '\n' | '\t' => Some(c),
@@ -47,7 +45,6 @@ impl VisibleText {
     }
 
     /// The text.
-    #[must_use]
     pub fn into_string(self) -> String {
         self.0
     }
@@ -88,7 +85,6 @@ fn is_hidden(c: char) -> bool {
 
 /// The text with each hidden character as `\u202e`, except the line ends of JSON lines and CSV. In
 /// JSON this is the same value.
-#[must_use]
 pub fn escape_hidden(text: &str) -> Cow<'_, str> {
     if !text.chars().any(|c| is_hidden(c) && c != '\n') {
         return text.into();
@@ -108,7 +104,6 @@ pub fn escape_hidden(text: &str) -> Cow<'_, str> {
 }
 
 /// JSON whose texts hold no hidden character: what is read from it is [`VisibleText`] on one line.
-#[must_use]
 pub fn visible_json(json: &str) -> Cow<'_, str> {
     let escaped = escape_hidden(json);
     if !escaped.contains('\\') {

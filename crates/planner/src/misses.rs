@@ -139,7 +139,6 @@ impl Setting {
 impl MissCount {
     /// The share of the questions that were missed. Never 0: that none was missed so far does not
     /// prove the rule, so one counts as missed then.
-    #[must_use]
     pub fn share(self) -> f64 {
         f64::from(self.missed.max(1)) / f64::from(self.questions.max(1))
     }
@@ -152,7 +151,6 @@ impl MissCount {
 
 impl Known {
     /// What is known in a view, before its question.
-    #[must_use]
     pub fn of(view: &SearchView<'_>) -> Self {
         let all = view.candidates.len();
         let stored = view
@@ -178,7 +176,6 @@ impl Known {
 
 impl Misses {
     /// Flights: the counts of recorded calendars, and the caller's own.
-    #[must_use]
     pub fn of_flights(own: BTreeMap<(Known, Setting), MissCount>) -> Self {
         Self {
             own,
@@ -187,7 +184,6 @@ impl Misses {
     }
 
     /// Stays: only the caller's own counts.
-    #[must_use]
     pub fn of_stays(own: BTreeMap<(Known, Setting), MissCount>) -> Self {
         Self {
             own,
@@ -197,7 +193,6 @@ impl Misses {
 
     /// The caller's own count once it is of enough questions, before that the one of recorded
     /// calendars; `None`: too few.
-    #[must_use]
     pub fn count(&self, known: Known, setting: Setting) -> Option<MissCount> {
         let own = self.own.get(&(known, setting)).copied();
         let prior = || {
@@ -211,7 +206,6 @@ impl Misses {
 
     /// The setting with the fewest searches whose counted misses are few enough; the usual one where
     /// nothing was counted; everything is searched where all have missed too often.
-    #[must_use]
     pub fn choose(&self, known: Known, max_risk: f64) -> SettingChoice {
         let counts = SETTINGS.map(|setting| (setting, self.count(known, setting)));
         let is_good =

@@ -24,7 +24,6 @@ pub struct Replayed {
 
 /// Plays the question again. `candidates` have what was stored before it, `found` what all searches
 /// of it have found, plausible prices only. `None`: no offer was found, so there was nothing to miss.
-#[must_use]
 pub fn replay(
     candidates: &[Candidate],
     found: &[Option<Decimal>],

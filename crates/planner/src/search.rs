@@ -92,7 +92,6 @@ struct Facts<'a> {
 
 impl Risk {
     /// From 0 to 1.
-    #[must_use]
     pub fn share(&self) -> f64 {
         match self {
             Self::None => 0.0,
@@ -108,7 +107,6 @@ impl Risk {
 impl BoundSearch {
     /// A run of a watch with `budget` requests, of which `most` searches may be made. Its answer is
     /// what it has searched, so no count is about it.
-    #[must_use]
     pub fn of_watch(wanted: Wanted, budget: usize, most: usize) -> Self {
         Self {
             wanted,
@@ -122,7 +120,6 @@ impl BoundSearch {
     }
 
     /// The next searches, or the end, with the reason.
-    #[must_use]
     pub fn explain(&self, view: &SearchView<'_>) -> SearchDecision {
         let facts = Facts {
             view,

@@ -65,7 +65,6 @@ pub struct BestCandidate {
 
 impl Candidate {
     /// A candidate of which nothing is known.
-    #[must_use]
     pub fn unknown(date: Date) -> Self {
         Self {
             date,
@@ -80,7 +79,6 @@ impl Candidate {
     }
 
     /// Whether it was not searched for this question.
-    #[must_use]
     pub fn is_unsearched(&self) -> bool {
         self.searched.is_none() && !self.unanswered
     }
@@ -95,7 +93,6 @@ impl Candidate {
     }
 
     /// The searched price, if it is plausible.
-    #[must_use]
     pub fn found_price(&self) -> Option<Decimal> {
         self.searched.flatten().filter(|_| !self.implausible)
     }
@@ -122,7 +119,6 @@ impl SearchView<'_> {
 
     /// The lowest plausible price that was searched for this question, with its position; of equal
     /// ones the one that was known first.
-    #[must_use]
     pub fn best_found(&self) -> Option<(usize, Decimal)> {
         let found = |(at, candidate): (usize, &Candidate)| {
             Some((candidate.found_price()?, candidate.turn, at))

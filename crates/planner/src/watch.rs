@@ -12,7 +12,6 @@ const EXPLORE_ONE_IN: usize = 5;
 const DOUBTED: Decimal = Decimal::TWO;
 
 /// How many requests of a budget explore.
-#[must_use]
 pub fn explored(budget: usize) -> usize {
     budget.div_ceil(EXPLORE_ONE_IN)
 }
@@ -47,7 +46,6 @@ pub(super) fn longest_unseen(view: &SearchView<'_>, count: usize) -> Vec<usize> 
 /// empty, the newest first; a partial one with a price counts. A price that has doubled, or is gone,
 /// counts only once it was seen twice: an error of one answer would otherwise hide a cheap candidate
 /// for as long as nobody looks.
-#[must_use]
 pub fn trusted<T: Copy>(
     answers: [Option<(Option<Decimal>, T)>; 2],
 ) -> Option<(Option<Decimal>, T)> {

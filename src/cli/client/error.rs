@@ -34,7 +34,6 @@ impl std::error::Error for ClientError {}
 
 impl ClientError {
     /// The exit code of a command that ends with this error.
-    #[must_use]
     pub fn exit_status(&self) -> ExitStatus {
         match self {
             Self::Service { detail, .. } => match detail.error_type {
@@ -49,7 +48,6 @@ impl ClientError {
     }
 
     /// The type of an error of the service.
-    #[must_use]
     pub fn error_type(&self) -> Option<ErrorType> {
         match self {
             Self::Service { detail, .. } => Some(detail.error_type),
@@ -58,7 +56,6 @@ impl ClientError {
     }
 
     /// Whether the same read may succeed soon: the service restarts, or is overloaded.
-    #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,

@@ -8,9 +8,9 @@ use rust_decimal::Decimal;
 use super::SeriesArgs;
 use crate::cli::Failure;
 use crate::cli::dates::Dates;
-use crate::cli::format::price_or;
+use crate::cli::format::{counted, price_or};
 use crate::cli::pages::{Query, print_nothing};
-use crate::cli::render::{Column, ListTable, Text, Tone, sparkline};
+use crate::cli::render::{CellValue, Column, ListTable, Text, Tone, sparkline};
 use crate::contract::history_verdict::HistoryVerdict;
 use crate::contract::series::{FlightSeries, HotelSeries};
 
@@ -22,6 +22,8 @@ struct SeriesRow {
     minimum: Option<Decimal>,
     median: Option<Decimal>,
     maximum: Option<Decimal>,
+    /// How many implausible prices are left out, and the lowest of them.
+    implausible: (u64, Option<Decimal>),
     band: Option<(Decimal, Decimal)>,
     searches: u64,
     degraded: u64,
@@ -89,6 +91,9 @@ pub(super) async fn run(args: SeriesArgs) -> Result<(), Failure> {
             line(product),
             table(product, one).render(session.screen)
         )?;
+        if let Some(left_out) = left_out(product) {
+            writeln!(out, "{left_out}")?;
+        }
         if let Some(verdict) = last_verdict(product) {
             writeln!(out, "{verdict}")?;
         }
@@ -119,6 +124,15 @@ fn line(rows: &[SeriesRow]) -> String {
         text("lowest", lowest),
         text("last", last)
     )
+}
+
+/// What the brackets mean.
+fn left_out(rows: &[SeriesRow]) -> Option<String> {
+    let count: u64 = rows.iter().map(|row| row.implausible.0).sum();
+    (count > 0).then(|| {
+        let prices = counted(count, "price");
+        format!("Left out as implausible, the lowest of a row in brackets above: {prices}")
+    })
 }
 
 /// The newest verdict in words.
@@ -154,6 +168,10 @@ fn table(rows: &[SeriesRow], date: Option<Date>) -> ListTable {
         Column::number("Searches").rank(5),
         Column::number("Degraded").rank(6),
     ]);
+    let has_implausible = rows.iter().any(|row| row.implausible.0 > 0);
+    if has_implausible {
+        columns.push(Column::number("Left out"));
+    }
     let is_judged = rows.iter().any(|row| row.verdict.is_some());
     if is_judged {
         columns.push(Column::text("Verdict"));
@@ -190,6 +208,10 @@ fn table(rows: &[SeriesRow], date: Option<Date>) -> ListTable {
                 },
             ),
         ]);
+        if has_implausible {
+            let lowest = row.implausible.1.map(CellValue::Implausible);
+            cells.push(lowest.map_or_else(|| "".into(), CellValue::exact_text));
+        }
         if is_judged {
             cells.push(
                 row.verdict
@@ -226,6 +248,7 @@ fn flight_rows(series: FlightSeries) -> Vec<SeriesRow> {
         minimum: bucket.minimum,
         median: bucket.median,
         maximum: bucket.maximum,
+        implausible: (bucket.implausible, bucket.lowest_implausible),
         band: bucket.price_insights_low.zip(bucket.price_insights_high),
         searches: bucket.observations,
         degraded: bucket.degraded,
@@ -252,6 +275,7 @@ fn hotel_rows(series: HotelSeries) -> Vec<SeriesRow> {
             minimum: bucket.minimum,
             median: bucket.median,
             maximum: bucket.maximum,
+            implausible: (bucket.implausible, bucket.lowest_implausible),
             band: None,
             searches: bucket.observations,
             degraded: bucket.degraded,

@@ -48,7 +48,6 @@ impl FromIterator<CalendarDay> for Calendar {
 
 impl Calendar {
     /// All months with their names, side by side where the screen is wide enough.
-    #[must_use]
     pub fn render(&self, screen: Screen) -> String {
         let day_width = if screen.width < FULL_WIDTH {
             NARROW_DAY_WIDTH
@@ -81,7 +80,6 @@ impl Calendar {
     }
 
     /// The cheapest price and its earliest date.
-    #[must_use]
     pub fn cheapest(&self) -> Option<(Date, Decimal)> {
         self.days
             .iter()

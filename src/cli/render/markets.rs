@@ -32,7 +32,6 @@ pub struct MarketTable {
 
 impl MarketTable {
     /// The table: market, price, difference to the baseline, room.
-    #[must_use]
     pub fn table(&self, colour: bool) -> Table {
         let baseline = self.markets.first();
         let mut table = Table::new();

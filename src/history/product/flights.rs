@@ -177,6 +177,8 @@ impl Product for Flights {
             minimum: stats.range.map(|range| range.lowest),
             median: stats.range.map(|range| range.middle),
             maximum: stats.range.map(|range| range.highest),
+            implausible: stats.implausible,
+            lowest_implausible: stats.lowest_implausible.map(Decimal::from),
             price_insights_low: stats.band_low.map(Decimal::from),
             price_insights_high: stats.band_high.map(Decimal::from),
             empty: stats.empty,

@@ -1,6 +1,7 @@
 //! The history of hotels.
 
 use jiff::Timestamp;
+use rust_decimal::Decimal;
 
 use super::{Product, count};
 use crate::contract::history::{
@@ -203,6 +204,8 @@ impl Product for Hotels {
             minimum: stats.range.map(|range| range.lowest),
             median: stats.range.map(|range| range.middle),
             maximum: stats.range.map(|range| range.highest),
+            implausible: stats.implausible,
+            lowest_implausible: stats.lowest_implausible.map(Decimal::from),
             empty: stats.empty,
             degraded: stats.degraded,
             degraded_share: stats.degraded_share(),

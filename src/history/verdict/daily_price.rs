@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use rust_decimal::Decimal;
 
 use super::JudgedPrice;
-use crate::history::plausibility::{MedianPrice, PlausibilityCheck, PriceOfDay};
-use crate::history::sample::{Sample, SampleStatus};
+use crate::history::marked_samples::{MarkedSample, MarkedSamples};
+use crate::history::plausibility::{MedianPrice, PriceOfDay};
+use crate::history::sample::Sample;
 
 /// The lowest price of a departure or stay on one day. The order of the fields is the order of
-/// [`DailyPrices::finish`].
+/// [`PlausiblePrices::daily`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::history) struct DailyPrice {
     /// Length of the trip or stay; `None` for one way.
@@ -29,26 +30,60 @@ impl DailyPrice {
     }
 }
 
-/// Collects the prices of one product (history.md, rules 34 and 43). Samples must arrive in the
-/// order of their times: only those of one day are held together.
-#[derive(Debug, Default)]
-pub(in crate::history) struct DailyPrices {
-    /// The last day …
-    day: i32,
-    /// … and its prices, with their samples.
-    seen: Vec<PriceOfDay>,
-    samples: Vec<Sample>,
-    check: PlausibilityCheck,
-    prices: PlausiblePrices,
-}
-
-/// The prices of one product.
+/// The prices of one product (history.md, rules 34 and 43).
 #[derive(Debug, Default)]
 pub(in crate::history) struct PlausiblePrices {
-    /// The lowest plausible one of each length, day and date, in this order.
+    /// The lowest plausible one of each length, day and date; once [`Self::sorted`], in this order.
     pub(in crate::history) daily: Vec<DailyPrice>,
     /// The implausible ones, each with the usual price.
     pub(in crate::history) implausible: HashMap<JudgedPrice, MedianPrice>,
+}
+
+impl PlausiblePrices {
+    /// Adds the prices of a day. Days must ascend.
+    pub(in crate::history) fn add_day(&mut self, samples: &[MarkedSample]) {
+        let mut lowest = Vec::with_capacity(samples.len());
+        for marked in samples {
+            let Some(seen) = PriceOfDay::of(&marked.sample) else {
+                continue;
+            };
+            let (first_date, _) = seen.dates;
+            let price = DailyPrice {
+                nights: marked.sample.nights(),
+                day: marked.sample.utc_day(),
+                first_date,
+                price: seen.price,
+            };
+            if let Some(usual) = marked.usual {
+                let judged = JudgedPrice::of_daily(&price);
+                self.implausible.insert(judged, usual);
+            } else if seen.is_complete {
+                // A partial answer may lack the lowest price.
+                lowest.push(price);
+            }
+        }
+        keep_lowest(&mut lowest);
+        self.daily.append(&mut lowest);
+    }
+
+    /// The same, in the order of the lengths.
+    pub(in crate::history) fn sorted(mut self) -> Self {
+        keep_lowest(&mut self.daily);
+        self
+    }
+}
+
+/// Sorts prices and leaves the lowest of each length, day and date.
+fn keep_lowest(prices: &mut Vec<DailyPrice>) {
+    prices.sort_unstable();
+    prices.dedup_by_key(|price| (price.nights, price.day, price.first_date));
+}
+
+/// Collects the prices of one product. Samples must arrive in the order of their times.
+#[derive(Debug, Default)]
+pub(in crate::history) struct DailyPrices {
+    marked: MarkedSamples,
+    prices: PlausiblePrices,
 }
 
 impl DailyPrices {
@@ -60,50 +95,10 @@ impl DailyPrices {
     /// As [`Self::add`]. Calls `visit` with the samples of the day before, once it is over, that have
     /// a plausible price.
     pub(in crate::history) fn add_with(&mut self, sample: &Sample, visit: impl FnMut(&Sample)) {
-        let Some(price) = sample.price.and_then(|price| price.thousandths()) else {
-            return;
-        };
-        let day = sample.utc_day();
-        if sample.first_date() < day {
-            return;
+        if PriceOfDay::of(sample).is_some() {
+            let prices = &mut self.prices;
+            self.marked.add(sample, |day| take_day(prices, day, visit));
         }
-        if self.day != day {
-            self.close_day(visit);
-            self.day = day;
-        }
-        self.seen.push(PriceOfDay {
-            dates: sample.dates(),
-            price,
-            is_complete: sample.status == SampleStatus::Complete,
-        });
-        self.samples.push(*sample);
-    }
-
-    fn close_day(&mut self, mut visit: impl FnMut(&Sample)) {
-        let usual = self.check.check_day(self.day, &self.seen);
-        let mut lowest = Vec::with_capacity(self.seen.len());
-        let seen = self.seen.drain(..).zip(self.samples.drain(..));
-        for ((seen, sample), usual) in seen.zip(usual) {
-            let (first_date, _) = seen.dates;
-            let price = DailyPrice {
-                nights: sample.nights(),
-                day: self.day,
-                first_date,
-                price: seen.price,
-            };
-            if let Some(usual) = usual {
-                let judged = JudgedPrice::of_daily(&price);
-                self.prices.implausible.insert(judged, usual);
-                continue;
-            }
-            visit(&sample);
-            // A partial answer may lack the lowest price.
-            if seen.is_complete {
-                lowest.push(price);
-            }
-        }
-        keep_lowest(&mut lowest);
-        self.prices.daily.append(&mut lowest);
     }
 
     pub(in crate::history) fn finish(self) -> PlausiblePrices {
@@ -112,15 +107,15 @@ impl DailyPrices {
 
     /// As [`Self::finish`]. Calls `visit` with the samples of the last day that have a plausible
     /// price.
-    pub(in crate::history) fn finish_with(mut self, visit: impl FnMut(&Sample)) -> PlausiblePrices {
-        self.close_day(visit);
-        keep_lowest(&mut self.prices.daily);
-        self.prices
+    pub(in crate::history) fn finish_with(self, visit: impl FnMut(&Sample)) -> PlausiblePrices {
+        let mut prices = self.prices;
+        self.marked.finish(|day| take_day(&mut prices, day, visit));
+        prices.sorted()
     }
 }
 
-/// Sorts prices and leaves the lowest of each length, day and date.
-fn keep_lowest(prices: &mut Vec<DailyPrice>) {
-    prices.sort_unstable();
-    prices.dedup_by_key(|price| (price.nights, price.day, price.first_date));
+fn take_day(prices: &mut PlausiblePrices, day: &[MarkedSample], visit: impl FnMut(&Sample)) {
+    prices.add_day(day);
+    let plausible = day.iter().filter(|marked| marked.usual.is_none());
+    plausible.map(|marked| &marked.sample).for_each(visit);
 }

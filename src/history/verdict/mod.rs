@@ -1,8 +1,8 @@
 //! The verdict on a price: its percentile among the caller's own past prices of the same product,
 //! seen the same number of days before departure or check-in (history.md, rules 33 to 46). Pure.
 //!
-//! [`DailyPrices`] reduces samples to one price for each departure or stay and day, without those
-//! that are implausible; [`verdicts`] judges prices by those of the days before. The statement in
+//! [`PlausiblePrices`] are one for each departure or stay and day, without implausible ones, to which
+//! [`DailyPrices`] reduces samples; [`verdicts`] judges prices by those of the days before. The statement in
 //! docs/guides/is-that-a-good-price.md computes the same from an exported file: whoever changes a
 //! formula changes both.
 

@@ -1,29 +1,21 @@
 //! `/v1/history/flights/grid` and `/v1/history/hotels/grid`: the last known prices as grids.
 
 use axum::Json;
-use axum::extract::State;
 
 use super::reader;
 use crate::contract::HistoryQuery as _;
 use crate::contract::history_grid::{FlightGridQuery, HistoryGrids, HotelGridQuery};
 use crate::history::{Flights, Hotels, Product, judged_grid};
-use crate::http::AppState;
-use crate::http::auth::ApiKey;
-use crate::http::error::ApiError;
+use crate::http::api_request::ApiRequest;
+use crate::http::error::ApiResult;
 use crate::http::export::JsonOnly;
-use crate::http::extract::QueryPairs;
 use crate::http::openapi::{ListErrors, NotAcceptable};
-use crate::http::scans::request_context;
 
-async fn grids<P: Product>(
-    app: &AppState,
-    caller: &ApiKey,
-    pairs: &QueryPairs,
-) -> Result<Json<HistoryGrids>, ApiError> {
-    let context = request_context(app, caller)?;
-    let params = P::GridQuery::read(pairs.iter())?;
-    let _permits = app.concurrency.heavy(&caller.key).await?;
-    let grids = match reader(app, context).await? {
+async fn grids<P: Product>(request: ApiRequest) -> ApiResult<Json<HistoryGrids>> {
+    let context = request.context()?;
+    let params = P::GridQuery::read(request.pairs.iter())?;
+    let _permits = request.heavy_permits().await?;
+    let grids = match reader(&request.app, context).await? {
         Some((mut conn, tenant)) => {
             judged_grid::grids::<P>(&mut conn, tenant, &params, context.now).await?
         }
@@ -45,12 +37,10 @@ async fn grids<P: Product>(
     responses((status = 200, description = "The grids", body = HistoryGrids), ListErrors, NotAcceptable)
 )]
 pub(in crate::http) async fn flights(
-    State(app): State<AppState>,
-    caller: ApiKey,
+    request: ApiRequest,
     _: JsonOnly,
-    pairs: QueryPairs,
-) -> Result<Json<HistoryGrids>, ApiError> {
-    grids::<Flights>(&app, &caller, &pairs).await
+) -> ApiResult<Json<HistoryGrids>> {
+    grids::<Flights>(request).await
 }
 
 /// Read the last known rates of a hotel or place as grids
@@ -63,10 +53,8 @@ pub(in crate::http) async fn flights(
     responses((status = 200, description = "The grids", body = HistoryGrids), ListErrors, NotAcceptable)
 )]
 pub(in crate::http) async fn hotels(
-    State(app): State<AppState>,
-    caller: ApiKey,
+    request: ApiRequest,
     _: JsonOnly,
-    pairs: QueryPairs,
-) -> Result<Json<HistoryGrids>, ApiError> {
-    grids::<Hotels>(&app, &caller, &pairs).await
+) -> ApiResult<Json<HistoryGrids>> {
+    grids::<Hotels>(request).await
 }

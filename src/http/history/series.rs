@@ -1,8 +1,6 @@
 //! `/v1/history/flights/series` and `/v1/history/hotels/series`: prices over time.
 
 use axum::Json;
-use axum::extract::State;
-use axum::response::Response;
 
 use super::{file, reader};
 use crate::contract::HistoryQuery as _;
@@ -11,32 +9,27 @@ use crate::contract::series::{
     FlightBucket, FlightSeries, FlightSeriesQuery, HotelBucket, HotelSeries, HotelSeriesQuery,
 };
 use crate::history::{Flights, Hotels, Product, buckets};
-use crate::http::AppState;
-use crate::http::auth::ApiKey;
-use crate::http::error::ApiError;
+use crate::http::api_request::ApiRequest;
+use crate::http::error::ApiResult;
 use crate::http::export::{RequestedFormat, vary_on_accept};
-use crate::http::extract::QueryPairs;
 use crate::http::openapi::{ListErrors, NotAcceptable};
-use crate::http::scans::request_context;
 
 pub(super) async fn series<P: Product>(
-    app: &AppState,
-    caller: &ApiKey,
+    request: &ApiRequest,
     requested: RequestedFormat,
-    pairs: &QueryPairs,
-) -> Result<Response, ApiError> {
-    let context = request_context(app, caller)?;
-    let params = P::SeriesQuery::read(pairs.iter())?;
+) -> ApiResult {
+    let context = request.context()?;
+    let params = P::SeriesQuery::read(request.pairs.iter())?;
     let range = P::range(&params, context.now)?;
     if let Some(format) = requested.0 {
         no_verdict_in_files(P::is_series_judged(&params), format.media_type())?;
-        return file::<P, _, _>(app, caller, context, format, "-series", |pool, tenant| {
+        return file::<P, _, _>(request, format, "-series", |pool, tenant| {
             buckets::stream::<P>(pool, tenant, &params, range)
         })
         .await;
     }
-    let _permits = app.concurrency.heavy(&caller.key).await?;
-    let series = match reader(app, context).await? {
+    let _permits = request.heavy_permits().await?;
+    let series = match reader(&request.app, context).await? {
         Some((conn, tenant)) => buckets::series::<P>(conn, tenant, &params, range).await?,
         None => P::series(range, Vec::new(), false),
     };
@@ -45,8 +38,8 @@ pub(super) async fn series<P: Product>(
 
 /// Read the fares of a route over time
 ///
-/// For each day or week: the lowest, median and highest price, the provider's price range, and how
-/// many searches were empty or incomplete. Each product has its own rows: currencies, parties and
+/// For each day or week: the lowest, median and highest plausible price, the provider's price range,
+/// and how many searches were empty or incomplete. Each product has its own rows: currencies, parties and
 /// cabins never mix. At most twelve products; as CSV, NDJSON or Parquet (by `format` or `Accept`)
 /// all of them, streamed. A truncated body is incomplete.
 #[utoipa::path(
@@ -62,19 +55,14 @@ pub(super) async fn series<P: Product>(
         ListErrors, NotAcceptable
     )
 )]
-pub(in crate::http) async fn flights(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    requested: RequestedFormat,
-    pairs: QueryPairs,
-) -> Result<Response, ApiError> {
-    series::<Flights>(&app, &caller, requested, &pairs).await
+pub(in crate::http) async fn flights(request: ApiRequest, requested: RequestedFormat) -> ApiResult {
+    series::<Flights>(&request, requested).await
 }
 
 /// Read the rates of a hotel or place over time
 ///
-/// For each day or week: the lowest, median and highest price of a stay, and how many searches were
-/// empty or incomplete. Each product and market has its own rows. Exactly one of `hotel_name`,
+/// For each day or week: the lowest, median and highest plausible price of a stay, and how many
+/// searches were empty or incomplete. Each product and market has its own rows. Exactly one of `hotel_name`,
 /// `destination` and `hotel_booking_id`. At most twelve products; as CSV, NDJSON or Parquet (by
 /// `format` or `Accept`) all of them, streamed. A truncated body is incomplete.
 #[utoipa::path(
@@ -90,11 +78,6 @@ pub(in crate::http) async fn flights(
         ListErrors, NotAcceptable
     )
 )]
-pub(in crate::http) async fn hotels(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    requested: RequestedFormat,
-    pairs: QueryPairs,
-) -> Result<Response, ApiError> {
-    series::<Hotels>(&app, &caller, requested, &pairs).await
+pub(in crate::http) async fn hotels(request: ApiRequest, requested: RequestedFormat) -> ApiResult {
+    series::<Hotels>(&request, requested).await
 }

@@ -1,21 +1,14 @@
 //! Commands on a monitor: run, pause, resume, delete.
 
 use axum::Json;
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
 
-use super::monitor_id;
 use crate::contract::monitors::Monitor;
 use crate::contract::scans::Scan;
-use crate::http::AppState;
-use crate::http::auth::ApiKey;
-use crate::http::error::ApiError;
+use crate::http::api_request::{ApiRequest, accepted_response, replayable_response};
+use crate::http::error::ApiResult;
 use crate::http::extract::NoBody;
 use crate::http::openapi::{CommandErrors, IdempotencyHeader, MonitorErrors, ReadErrors};
-use crate::http::scans::{
-    accepted_response, idempotency_key, replayable_response, request_context,
-};
 use crate::ids::MonitorId;
 use crate::monitors::control;
 
@@ -31,22 +24,11 @@ use crate::monitors::control;
     ),
     responses((status = 202, description = "The scan; `Location` names it", body = Scan), MonitorErrors)
 )]
-pub(in crate::http) async fn run(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-    NoBody: NoBody,
-) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let key = idempotency_key(&headers)?;
-    let answered = control::run::run(
-        context,
-        &app.custody()?.pace,
-        monitor_id(&id)?,
-        key.as_ref(),
-    )
-    .await?;
+pub(in crate::http) async fn run(request: ApiRequest, _: NoBody) -> ApiResult {
+    let context = request.context()?;
+    let key = request.idempotency_key()?;
+    let pace = request.pace()?;
+    let answered = control::run::run(context, pace, request.id()?, key.as_ref()).await?;
     Ok(accepted_response(answered.response.id, &answered))
 }
 
@@ -58,16 +40,9 @@ pub(in crate::http) async fn run(
     post, path = "/v1/monitors/{id}/pause", operation_id = "pause_monitor", tag = "Monitors", params(("id" = MonitorId, Path, description = "The monitor")),
     responses((status = 200, description = "The monitor", body = Monitor), CommandErrors)
 )]
-pub(in crate::http) async fn pause(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-    NoBody: NoBody,
-) -> Result<Json<Monitor>, ApiError> {
-    let context = request_context(&app, &caller)?;
-    Ok(Json(
-        control::pause::pause(context, monitor_id(&id)?).await?,
-    ))
+pub(in crate::http) async fn pause(request: ApiRequest, _: NoBody) -> ApiResult<Json<Monitor>> {
+    let context = request.context()?;
+    Ok(Json(control::pause::pause(context, request.id()?).await?))
 }
 
 /// Resume a monitor
@@ -83,23 +58,12 @@ pub(in crate::http) async fn pause(
     ),
     responses((status = 200, description = "The monitor", body = Monitor), MonitorErrors)
 )]
-pub(in crate::http) async fn resume(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-    NoBody: NoBody,
-) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let key = idempotency_key(&headers)?;
-    let answered = control::resume::resume(
-        context,
-        &app.custody()?.pace,
-        monitor_id(&id)?,
-        key.as_ref(),
-    )
-    .await?;
-    Ok(replayable_response(&answered).into_response())
+pub(in crate::http) async fn resume(request: ApiRequest, _: NoBody) -> ApiResult {
+    let context = request.context()?;
+    let key = request.idempotency_key()?;
+    let pace = request.pace()?;
+    let answered = control::resume::resume(context, pace, request.id()?, key.as_ref()).await?;
+    Ok(replayable_response(&answered))
 }
 
 /// Delete a monitor
@@ -109,12 +73,7 @@ pub(in crate::http) async fn resume(
     delete, path = "/v1/monitors/{id}", operation_id = "delete_monitor", tag = "Monitors", params(("id" = MonitorId, Path, description = "The monitor")),
     responses((status = 204, description = "Deleted"), ReadErrors)
 )]
-pub(in crate::http) async fn delete(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-) -> Result<StatusCode, ApiError> {
-    let context = request_context(&app, &caller)?;
-    control::delete::delete(context, monitor_id(&id)?).await?;
+pub(in crate::http) async fn delete(request: ApiRequest) -> ApiResult<StatusCode> {
+    control::delete::delete(request.context()?, request.id()?).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
-use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, PathItem};
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder};
 use utoipa::openapi::schema::{Schema, SchemaType, Type};
 use utoipa::openapi::{Content, OpenApi, RefOr};
+
+use super::operations;
 
 /// The examples of an operation.
 #[derive(Deserialize)]
@@ -32,18 +34,6 @@ pub(super) fn describe(openapi: &mut OpenApi) {
             }
         }
     }
-}
-
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
-    [
-        &mut item.get,
-        &mut item.post,
-        &mut item.put,
-        &mut item.patch,
-        &mut item.delete,
-    ]
-    .into_iter()
-    .flatten()
 }
 
 fn add(operation: &mut Operation, examples: &OperationExamples) {

@@ -7,211 +7,111 @@ use utoipa::openapi::schema::Type;
 use utoipa::openapi::{Object, OpenApi, Ref, RefOr};
 
 use super::error_responses::error_responses;
+use super::operations;
 use crate::contract::ErrorType;
 
-const REQUEST_ID: &str = "X-Request-Id";
-const RETRY_AFTER: &str = "Retry-After";
-const AUTHENTICATE: &str = "WWW-Authenticate";
-const ALIASED: &str = "X-Field-Aliased";
-const BILLED: &str = "X-Upstream-Requests";
-const AGE: &str = "Age";
-const LOCATION: &str = "Location";
-const LINK: &str = "Link";
 const REPLAYED: &str = "Idempotent-Replayed";
-const APPLIED: &str = "Preference-Applied";
 
-const TEXT: Type = Type::String;
-const COUNT: Type = Type::Integer;
+/// Declares the headers: name, type, meaning.
+macro_rules! shared_headers {
+    ($( $name:literal: $kind:ident => $meaning:literal; )+) => {
+        const HEADERS: &[(&str, Type, &str)] = &[$( ($name, Type::$kind, $meaning) ),+];
+    };
+}
 
-/// On searches. Other `x-search-*` headers of the marketplace are passed on unchanged.
-const SEARCH: [(&str, Type, &str); 3] = [
-    (
-        "X-Search-Status",
-        TEXT,
-        "Whether the search completed: `ok`, `empty`, `partial` or `degraded`; absent if the marketplace did not state it",
-    ),
-    (
-        "X-Search-Reason",
-        TEXT,
-        "Why it did not complete; may also come with `ok`",
-    ),
-    ("X-Search-Results", COUNT, "Number of results in the body"),
-];
-
-/// On every response of the marketplace. Other `x-plan-*` headers are passed on unchanged.
-const PLAN: [(&str, Type, &str); 6] = [
-    (
-        "X-Plan-Requests-Limit",
-        COUNT,
-        "Requests in the caller's plan",
-    ),
-    (
-        "X-Plan-Requests-Remaining",
-        COUNT,
-        "Requests left in the plan",
-    ),
-    (
-        "X-Plan-Requests-Reset",
-        COUNT,
-        "Seconds until the plan's count resets",
-    ),
-    (
-        "X-Plan-Limit",
-        COUNT,
-        "Requests per rate window, on plans that have one",
-    ),
-    (
-        "X-Plan-Remaining",
-        COUNT,
-        "Requests left in the rate window",
-    ),
-    ("X-Plan-Reset", COUNT, "Seconds until the next rate window"),
-];
-
-const OTHERS: [(&str, Type, &str); 10] = [
-    (
-        REQUEST_ID,
-        TEXT,
-        "The id of this request; include it in problem reports",
-    ),
-    (RETRY_AFTER, COUNT, "Seconds to wait before a retry"),
-    (
-        AUTHENTICATE,
-        TEXT,
-        "One way to send the key; the security schemes list all of them",
-    ),
-    (
-        ALIASED,
-        TEXT,
-        "Alias that was applied to the body: `max_stops -> max_departure_stops, max_return_stops`",
-    ),
-    (
-        BILLED,
-        COUNT,
-        "Requests that the marketplace bills for this response",
-    ),
-    (
-        AGE,
-        COUNT,
-        "Seconds since the search that found this answer, if it was made for an earlier request",
-    ),
-    (
-        LOCATION,
-        TEXT,
-        "The path of the new resource: `/v1/scans/{id}`",
-    ),
-    (
-        LINK,
-        TEXT,
-        "On every page but the last: the next page, as `</v1/scans?cursor=...>; rel=\"next\"`",
-    ),
-    (
-        REPLAYED,
-        Type::Boolean,
-        "`true`: the stored response to an earlier request with the same `Idempotency-Key` and body",
-    ),
-    (
-        APPLIED,
-        TEXT,
-        "The honoured part of `Prefer`: `respond-async, wait=20`",
-    ),
-];
+shared_headers! {
+    "X-Request-Id": String => "The id of this request; include it in problem reports";
+    "Retry-After": Integer => "Seconds to wait before a retry";
+    "WWW-Authenticate": String => "One way to send the key; the security schemes list all of them";
+    "X-Field-Aliased": String => "Alias that was applied to the body: `max_stops -> max_departure_stops, max_return_stops`";
+    "X-Upstream-Requests": Integer => "Requests that the marketplace bills for this response";
+    "Age": Integer => "Seconds since the search that found this answer, if it was made for an earlier request";
+    "Location": String => "The path of the new resource: `/v1/scans/{id}`";
+    "Link": String => "On every page but the last: the next page, as `</v1/scans?cursor=...>; rel=\"next\"`";
+    "Idempotent-Replayed": Boolean => "`true`: the stored response to an earlier request with the same `Idempotency-Key` and body";
+    "Preference-Applied": String => "The honoured part of `Prefer`: `respond-async, wait=20`";
+    // On searches. Other `x-search-*` headers of the marketplace are passed on unchanged.
+    "X-Search-Status": String => "Whether the search completed: `ok`, `empty`, `partial` or `degraded`; absent if the marketplace did not state it";
+    "X-Search-Reason": String => "Why it did not complete; may also come with `ok`";
+    "X-Search-Results": Integer => "Number of results in the body";
+    // On every response of the marketplace. Other `x-plan-*` headers are passed on unchanged.
+    "X-Plan-Requests-Limit": Integer => "Requests in the caller's plan";
+    "X-Plan-Requests-Remaining": Integer => "Requests left in the plan";
+    "X-Plan-Requests-Reset": Integer => "Seconds until the plan's count resets";
+    "X-Plan-Limit": Integer => "Requests per rate window, on plans that have one";
+    "X-Plan-Remaining": Integer => "Requests left in the rate window";
+    "X-Plan-Reset": Integer => "Seconds until the next rate window";
+}
 
 /// Adds the shared headers and responses to every operation.
 pub(super) fn describe(openapi: &mut OpenApi) {
-    let defined = SEARCH.into_iter().chain(PLAN).chain(OTHERS);
-    let headers = defined.map(|(name, kind, text)| (name.to_owned(), RefOr::T(header(kind, text))));
+    let headers = HEADERS
+        .iter()
+        .map(|(name, kind, meaning)| ((*name).to_owned(), RefOr::T(header(kind.clone(), meaning))));
     openapi
         .components
         .get_or_insert_default()
         .headers
         .extend(headers);
     for (path, item) in &mut openapi.paths.paths {
-        for operation in [
-            &mut item.get,
-            &mut item.post,
-            &mut item.put,
-            &mut item.patch,
-            &mut item.delete,
-        ]
-        .into_iter()
-        .flatten()
-        {
-            add_shared(path, operation);
-        }
+        operations(item).for_each(|operation| add_shared(path, operation));
     }
 }
 
-fn header(kind: Type, text: &str) -> Header {
+fn header(kind: Type, meaning: &str) -> Header {
     HeaderBuilder::new()
         .schema(Some(Object::with_type(kind)))
-        .description(Some(text))
+        .description(Some(meaning))
         .build()
 }
 
 fn add_shared(path: &str, operation: &mut Operation) {
     let repeatable = is_repeatable(operation);
     let searches = is_search(path);
+    let takes_prefer = searches && path != "/v1/hotels/resolve";
     let calls_upstream = searches || path == "/v1/verify";
     let answers = &mut operation.responses.responses;
     if path.starts_with("/v1/") && !calls_upstream {
-        let rate_limited = error_responses(&[(
-            ErrorType::TooManyRequests,
-            "The caller exceeds its request rate (`too_many_requests`)",
-        )]);
+        let exceeded = "The caller exceeds its request rate (`too_many_requests`)";
+        let rate_limited = error_responses(None, &[(ErrorType::TooManyRequests, exceeded)]);
         for (status, answer) in rate_limited {
             answers.entry(status).or_insert(answer);
         }
     }
     for (status, answer) in answers {
         let RefOr::T(answer) = answer else { continue };
+        let status = status.as_str();
         // A body that is too large is rejected before any call. A search that became a scan has
         // made no call before this response.
-        let from_upstream = calls_upstream && !matches!(status.as_str(), "202" | "413" | "422");
+        let from_upstream = calls_upstream && !matches!(status, "202" | "413" | "422");
         let deferred = searches && status == "202";
-        let succeeded = status.starts_with('2');
         let mentions = |header: &str| answer.description.contains(&format!("`{header}`"));
-        let named = [
-            (REQUEST_ID, true),
-            (RETRY_AFTER, matches!(status.as_str(), "429" | "503")),
-            (AUTHENTICATE, status == "401"),
-            (ALIASED, path == "/v1/flights/roundtrip" && status != "413"),
-            (BILLED, from_upstream),
-            (
-                AGE,
-                searches && path != "/v1/hotels/resolve" && status == "200",
-            ),
-            (LOCATION, deferred || mentions(LOCATION)),
-            (LINK, mentions(LINK)),
-            (REPLAYED, succeeded && repeatable),
-            (
-                APPLIED,
-                deferred || searches && from_upstream && path != "/v1/hotels/resolve",
-            ),
-        ];
-        let search = SEARCH
-            .iter()
-            .map(|(name, ..)| (*name, searches && from_upstream));
-        let plan = PLAN.iter().map(|(name, ..)| (*name, from_upstream));
-        for (name, _) in named
-            .into_iter()
-            .chain(search)
-            .chain(plan)
-            .filter(|(_, carried)| *carried)
-        {
-            answer.headers.insert(
-                name.to_owned(),
-                RefOr::Ref(Ref::new(format!("#/components/headers/{name}"))),
-            );
-        }
+        let has = |header: &str| match header {
+            "X-Request-Id" => true,
+            "Retry-After" => matches!(status, "429" | "503"),
+            "WWW-Authenticate" => status == "401",
+            "X-Field-Aliased" => path == "/v1/flights/roundtrip" && status != "413",
+            "Age" => takes_prefer && status == "200",
+            "Location" => deferred || mentions(header),
+            "Link" => mentions(header),
+            REPLAYED => repeatable && status.starts_with('2'),
+            "Preference-Applied" => deferred || takes_prefer && from_upstream,
+            _ if header.starts_with("X-Search-") => searches && from_upstream,
+            _ => from_upstream,
+        };
+        let named = HEADERS.iter().filter(|(name, ..)| has(name));
+        answer.headers.extend(named.map(|(name, ..)| {
+            let reference = Ref::new(format!("#/components/headers/{name}"));
+            ((*name).to_owned(), RefOr::Ref(reference))
+        }));
     }
 }
 
 /// Whether a repeated request may get the first response again.
 fn is_repeatable(operation: &Operation) -> bool {
     let takes_key = |parameter: &RefOr<Parameter>| matches!(parameter, RefOr::T(parameter) if parameter.name == "Idempotency-Key");
-    let error_responses = operation.description.as_deref().unwrap_or_default();
-    operation.parameters.iter().flatten().any(takes_key) || error_responses.contains(REPLAYED)
+    let description = operation.description.as_deref().unwrap_or_default();
+    operation.parameters.iter().flatten().any(takes_key) || description.contains(REPLAYED)
 }
 
 /// The six searches among the seven specified endpoints.

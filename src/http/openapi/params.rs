@@ -51,10 +51,8 @@ impl IntoResponses for SearchAccepted {
         let accepted = ResponseBuilder::new()
             .description("With `Prefer`: the search is a scan of one item; `Location` names it")
             .content("application/json", scan);
-        let mut responses = error_responses(&[(
-            ErrorType::IdempotencyMismatch,
-            "With `Prefer`: the `Idempotency-Key` was used with another body",
-        )]);
+        let reused = "With `Prefer`: the `Idempotency-Key` was used with another body";
+        let mut responses = error_responses(None, &[(ErrorType::IdempotencyMismatch, reused)]);
         responses.insert("202".to_owned(), accepted.build().into());
         responses
     }

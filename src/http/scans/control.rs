@@ -1,16 +1,12 @@
 //! Commands on a scan: retry, pause, resume, cancel, delete.
 
 use axum::Json;
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::StatusCode;
 
-use super::{accepted_response, idempotency_key, replayable_response, request_context, scan_id};
 use crate::contract::scans::{DeleteQuery, ResumeRequest, RetryAccepted, RetryRequest, Scan};
-use crate::http::AppState;
-use crate::http::auth::ApiKey;
-use crate::http::error::ApiError;
-use crate::http::extract::{JsonObject, NoBody, OptionalJsonObject, QueryPairs, SEARCH_BODY};
+use crate::http::api_request::{ApiRequest, accepted_response, replayable_response};
+use crate::http::error::ApiResult;
+use crate::http::extract::{JsonObject, NoBody, OptionalJsonObject, SEARCH_BODY};
 use crate::http::openapi::{DeleteErrors, IdempotencyHeader, StopErrors, SubmissionErrors};
 use crate::ids::ScanId;
 use crate::scans;
@@ -29,15 +25,12 @@ use crate::scans::control;
     responses((status = 202, description = "The retried items; `Location` names the scan", body = RetryAccepted), SubmissionErrors)
 )]
 pub(in crate::http) async fn retry(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-    headers: HeaderMap,
+    request: ApiRequest,
     JsonObject(body): JsonObject<SEARCH_BODY>,
-) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let key = idempotency_key(&headers)?;
-    let id = scan_id(&id)?;
+) -> ApiResult {
+    let context = request.context()?;
+    let key = request.idempotency_key()?;
+    let id = request.id()?;
     let answered = scans::retry::retry(context, id, &body, key.as_ref()).await?;
     Ok(accepted_response(id, &answered))
 }
@@ -50,14 +43,9 @@ pub(in crate::http) async fn retry(
     post, path = "/v1/scans/{id}/cancel", operation_id = "cancel_scan", tag = "Scans", params(("id" = ScanId, Path, description = "The scan")),
     responses((status = 200, description = "The scan", body = Scan), StopErrors)
 )]
-pub(in crate::http) async fn cancel(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-    NoBody: NoBody,
-) -> Result<Json<Scan>, ApiError> {
-    let context = request_context(&app, &caller)?;
-    Ok(Json(scans::cancel::cancel(context, scan_id(&id)?).await?))
+pub(in crate::http) async fn cancel(request: ApiRequest, _: NoBody) -> ApiResult<Json<Scan>> {
+    let context = request.context()?;
+    Ok(Json(scans::cancel::cancel(context, request.id()?).await?))
 }
 
 /// Pause a scan
@@ -68,14 +56,9 @@ pub(in crate::http) async fn cancel(
     post, path = "/v1/scans/{id}/pause", operation_id = "pause_scan", tag = "Scans", params(("id" = ScanId, Path, description = "The scan")),
     responses((status = 200, description = "The scan", body = Scan), StopErrors)
 )]
-pub(in crate::http) async fn pause(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-    NoBody: NoBody,
-) -> Result<Json<Scan>, ApiError> {
-    let context = request_context(&app, &caller)?;
-    Ok(Json(control::pause::pause(context, scan_id(&id)?).await?))
+pub(in crate::http) async fn pause(request: ApiRequest, _: NoBody) -> ApiResult<Json<Scan>> {
+    let context = request.context()?;
+    Ok(Json(control::pause::pause(context, request.id()?).await?))
 }
 
 /// Resume a scan
@@ -92,16 +75,13 @@ pub(in crate::http) async fn pause(
     responses((status = 200, description = "The scan", body = Scan), SubmissionErrors)
 )]
 pub(in crate::http) async fn resume(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-    headers: HeaderMap,
+    request: ApiRequest,
     OptionalJsonObject(body): OptionalJsonObject<SEARCH_BODY>,
-) -> Result<Response, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let key = idempotency_key(&headers)?;
-    let answered = control::resume::resume(context, scan_id(&id)?, &body, key.as_ref()).await?;
-    Ok(replayable_response(&answered).into_response())
+) -> ApiResult {
+    let context = request.context()?;
+    let key = request.idempotency_key()?;
+    let answered = control::resume::resume(context, request.id()?, &body, key.as_ref()).await?;
+    Ok(replayable_response(&answered))
 }
 
 /// Delete a scan
@@ -112,14 +92,9 @@ pub(in crate::http) async fn resume(
     delete, path = "/v1/scans/{id}", operation_id = "delete_scan", tag = "Scans", params(("id" = ScanId, Path, description = "The scan"), DeleteQuery),
     responses((status = 204, description = "Deleted"), DeleteErrors)
 )]
-pub(in crate::http) async fn delete(
-    State(app): State<AppState>,
-    caller: ApiKey,
-    Path(id): Path<String>,
-    pairs: QueryPairs,
-) -> Result<StatusCode, ApiError> {
-    let context = request_context(&app, &caller)?;
-    let query = DeleteQuery::from_query(pairs.iter())?;
-    control::delete::delete(context, scan_id(&id)?, query.history_or_default()).await?;
+pub(in crate::http) async fn delete(request: ApiRequest) -> ApiResult<StatusCode> {
+    let context = request.context()?;
+    let query = DeleteQuery::from_query(request.pairs.iter())?;
+    control::delete::delete(context, request.id()?, query.history_or_default()).await?;
     Ok(StatusCode::NO_CONTENT)
 }

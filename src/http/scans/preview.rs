@@ -1,12 +1,10 @@
 //! `POST /v1/scans/preview`: the items and cost of a scan before it is submitted.
 
 use axum::Json;
-use axum::extract::State;
 
 use crate::contract::scans::{ScanPreview, ScanRequest};
-use crate::http::AppState;
-use crate::http::auth::ApiKey;
-use crate::http::error::ApiError;
+use crate::http::api_request::ApiRequest;
+use crate::http::error::ApiResult;
 use crate::http::extract::SubmissionBody;
 use crate::http::openapi::PreviewErrors;
 use crate::scans;
@@ -19,12 +17,10 @@ use crate::scans;
     responses((status = 200, description = "The items and cost of the scan", body = ScanPreview), PreviewErrors)
 )]
 pub(in crate::http) async fn preview(
-    State(app): State<AppState>,
-    caller: ApiKey,
+    request: ApiRequest,
     SubmissionBody { body, .. }: SubmissionBody,
-) -> Result<Json<ScanPreview>, ApiError> {
-    let context = super::request_context(&app, &caller)?;
+) -> ApiResult<Json<ScanPreview>> {
     Ok(Json(
-        scans::preview::preview(context, &app.custody()?.pace, &body).await?,
+        scans::preview::preview(request.context()?, request.pace()?, &body).await?,
     ))
 }

@@ -30,9 +30,6 @@ type ItemPrice = (ItemId, Decimal, String, Timestamp);
 /// Marks the prices of a run that are implausible, if a rule is about prices. If there is no time,
 /// or the history cannot be decoded, the run notes it, and its rules see all prices: a missed alert
 /// would be worse than one about an error.
-///
-/// # Errors
-/// When the database fails.
 pub(super) async fn mark_implausible(
     conn: &mut PgConnection,
     slot: &UnevaluatedSlot,
@@ -70,9 +67,6 @@ pub(super) async fn mark_implausible(
 /// Reads the past of the prices that the rules evaluate, as it was before the run. Rules that do
 /// not ask cost nothing. If there is no time, or the history cannot be decoded, the run notes it:
 /// to try again for ever would block the slots after it.
-///
-/// # Errors
-/// When the database fails.
 pub(super) async fn look_up(
     conn: &mut PgConnection,
     slot: &UnevaluatedSlot,

@@ -43,9 +43,6 @@ pub async fn alerts(
 
 /// Adds the verdict from the caller's own history to alerts about a price that lack it
 /// (monitors.md, rule 79). The history is read from `history`, the primary database or its replica.
-///
-/// # Errors
-/// When the database fails.
 pub async fn judge(
     pool: &PgPool,
     history: &PgPool,
@@ -104,9 +101,6 @@ fn decode_cursor(cursor: &Cursor) -> Result<(Timestamp, AlertId), ValidationErro
 }
 
 /// One alert, a stored [`contract::monitors::Alert`](crate::contract::monitors::Alert).
-///
-/// # Errors
-/// When the database fails.
 pub async fn alert(pool: &PgPool, tenant: TenantId, id: AlertId) -> sqlx::Result<Option<Value>> {
     store::find_alert(pool, tenant, id).await
 }

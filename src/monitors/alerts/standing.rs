@@ -12,9 +12,6 @@ use crate::contract::monitors::{Rule, RuleScope, RuleStanding};
 use crate::ids::{MonitorId, TenantId};
 
 /// The standing of each of a monitor's rules, in order.
-///
-/// # Errors
-/// When the database fails.
 pub(in crate::monitors) async fn rule_standings(
     conn: &mut PgConnection,
     tenant: TenantId,

@@ -16,7 +16,6 @@ const CHECKED_SLOTS: usize = 60;
 const STEPS: [(usize, &str, u32, &str); 2] = [(0, "minute", 60, "hour"), (1, "hour", 24, "day")];
 
 /// The warnings of a valid schedule.
-#[must_use]
 pub fn warnings(cron: &str, zone: &str, now: Timestamp) -> Vec<String> {
     let fields: Vec<_> = cron.split_whitespace().collect();
     let mut warnings = Vec::new();
@@ -49,7 +48,6 @@ pub fn warnings(cron: &str, zone: &str, now: Timestamp) -> Vec<String> {
 
 /// The warning of a scan that watches for a price below an amount, unless a rule `price_below` fires
 /// on all that it finds.
-#[must_use]
 pub fn unreported_watch(scan: &Value, rules: Option<&Value>) -> Option<String> {
     let strategy = scan.get("strategy")?;
     let is_below = strategy.get("watch")? == WatchGoal::Below.as_str();

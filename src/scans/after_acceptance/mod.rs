@@ -51,7 +51,10 @@ pub async fn expand_due_scans(
         match expand(pool, scan, plan.as_ref(), now).await {
             Ok(()) => {}
             Err(error) if db::is_disconnected(&error) => return Err(error),
-            // A lane that another transaction has locked must not delay the other scans.
+            // Another process expands it, or records a call of its lane: it must not delay the others.
+            Err(error) if db::is_locked(&error) => {
+                tracing::debug!(scan = %scan.id, "another transaction has locked a scan to be expanded; the next pass looks again");
+            }
             Err(error) => {
                 tracing::warn!(scan = %scan.id, %error, "failed to expand a scan; retrying in the next pass");
             }

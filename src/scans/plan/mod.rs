@@ -52,7 +52,6 @@ const ELEMENT_BYTES: usize = 32;
 const LAST_ZONE: Offset = offset(-12);
 
 /// The earliest date that is still today in some time zone.
-#[must_use]
 pub fn earliest_today(now: Timestamp) -> Date {
     LAST_ZONE.to_datetime(now).date()
 }
@@ -74,7 +73,6 @@ pub struct ScanPlan {
 
 impl ScanPlan {
     /// The fewest and the most items that are searched; they differ with a question only.
-    #[must_use]
     pub fn searches(&self) -> RangeInclusive<usize> {
         let all = self.items.len();
         let Some(question) = &self.question else {
@@ -92,7 +90,6 @@ impl ScanPlan {
     }
 
     /// Whether no two items are the same search.
-    #[must_use]
     pub(super) fn has_distinct_items(&self) -> bool {
         let sweep = self.scan_request.sweep.as_ref();
         let samples = sweep.and_then(|sweep| sweep.samples);
@@ -101,7 +98,6 @@ impl ScanPlan {
 
     /// Whether an item waits for a decision when it is stored. The first items of a caller that is
     /// not accepted yet are searched one by one (docs/decisions/0029).
-    #[must_use]
     pub(super) fn is_deferred(&self, accepted: bool) -> bool {
         self.question.is_some() && accepted
     }
@@ -166,7 +162,6 @@ pub fn plan(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Validati
 
 /// How many items planning a body checks: those of its swept values and samples; 1 of a scan that is
 /// too large, which it refuses after the first. Takes far less time than planning.
-#[must_use]
 pub(crate) fn count_items(body: &Map<String, Value>, today: Date) -> usize {
     let endpoint = body
         .get("endpoint")

@@ -67,7 +67,6 @@ impl DateLines {
     }
 
     /// The line of a position.
-    #[must_use]
     pub fn line(self, position: usize) -> usize {
         let of_line = self.dates.saturating_mul(self.step).max(1);
         position / of_line * self.step + position % self.step.max(1)

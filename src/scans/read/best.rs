@@ -50,9 +50,6 @@ pub(super) async fn leave_out_implausible(
 
 /// Puts the lowest plausible price of each scan in the place of its lowest one. All are judged
 /// together, so that a product is read once for many runs of it.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn find_plausible(
     conn: &mut PgConnection,
     tenant: TenantId,

@@ -30,7 +30,6 @@ pub struct Changes {
 
 impl Changes {
     /// Whether it reaches the last event.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.up_to == self.last
     }
@@ -38,9 +37,6 @@ impl Changes {
 
 /// Reads a scan and its changes after an event; with `after: None` the scan alone. `None`: there is
 /// no such scan.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn changes(
     pool: &PgPool,
     tenant: TenantId,

@@ -38,9 +38,6 @@ const MAX_EXPANDED: i64 = 50;
 const ANSWER_BYTES: usize = 8 << 20;
 
 /// One scan.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn scan(pool: &PgPool, tenant: TenantId, id: ScanId) -> sqlx::Result<Option<Scan>> {
     let conn = &mut *pool.acquire().await?;
     let mut scan = scan_on(conn, tenant, id).await?;
@@ -120,9 +117,6 @@ pub async fn scans_where(
 
 /// Every scan of a caller that has not ended, newest first: at most as many as a caller may have at
 /// a time.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn live(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Vec<Scan>> {
     let rows = store::live_scans(pool, tenant).await?;
     Ok(rows.into_iter().map(Scan::from).collect())
@@ -279,9 +273,6 @@ fn cursor(sort: ItemSort, last: &rows::ItemRow) -> String {
 }
 
 /// One item of a scan.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn item(
     pool: &PgPool,
     tenant: TenantId,
@@ -301,9 +292,6 @@ pub async fn item(
 
 /// Every attempt of an item, oldest first; `None`: there is no such item. One page: an item has at
 /// most ten attempts for its submit and for each retry by its caller.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn attempts(
     pool: &PgPool,
     tenant: TenantId,

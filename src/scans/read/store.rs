@@ -129,9 +129,6 @@ pub(super) async fn items_form(
 }
 
 /// The endpoints and bodies of some items of any scans. Those of deleted ones are absent.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn searches(
     pool: &PgPool,
     tenant: TenantId,

@@ -32,9 +32,6 @@ pub struct FoundPrice {
 
 /// Sets the verdicts on the prices of a scan's items. The history is read from `history`, the
 /// primary database or its replica.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn judge_items(
     pool: &PgPool,
     history: &PgPool,
@@ -64,9 +61,6 @@ pub async fn judge_items(
 }
 
 /// The verdicts on prices of items of any scans; absent are those of items that were deleted.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn judge_prices(
     pool: &PgPool,
     history: &PgPool,

@@ -75,9 +75,6 @@ pub async fn insert_call(
 
 /// The youngest complete answer to an equal search of this caller that was sent as written, if one
 /// is at most `max_age` old.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn find_answer(
     pool: &PgPool,
     tenant: TenantId,

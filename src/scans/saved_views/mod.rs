@@ -29,9 +29,6 @@ pub struct SavedView {
 }
 
 /// The views of a caller by name.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn list(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Vec<SavedView>> {
     store::list(pool, tenant).await
 }
@@ -61,9 +58,6 @@ pub async fn save(context: RequestContext<'_>, view: &SavedView) -> Result<(), C
 }
 
 /// Deletes the caller's view of this name, if there is one.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn delete(pool: &PgPool, tenant: TenantId, name: &str) -> sqlx::Result<()> {
     store::delete(pool, tenant, name).await
 }

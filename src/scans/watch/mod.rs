@@ -119,7 +119,6 @@ pub struct ScanWatch {
 impl ScanWatch {
     /// Listens on a connection of its own and reconnects when it breaks. `stop` ends every wait and
     /// every stream.
-    #[must_use]
     pub fn start(
         pool: PgPool,
         options: PgConnectOptions,
@@ -160,7 +159,6 @@ impl ScanWatch {
     }
 
     /// How long a stream may be silent before it is sent a comment.
-    #[must_use]
     pub fn keep_alive_interval(&self) -> Duration {
         self.settings.keep_alive_interval
     }

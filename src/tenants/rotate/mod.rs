@@ -160,9 +160,6 @@ async fn rotation_state(
 
 /// The tenant that was rotated away from this key since a time, within [`REPLAY_WINDOW`]: what began
 /// with the key before is the tenant's.
-///
-/// # Errors
-/// When the database does not answer.
 pub(crate) async fn rotated_since(
     conn: &mut sqlx::PgConnection,
     fingerprints: &[Fingerprint],
@@ -173,9 +170,6 @@ pub(crate) async fn rotated_since(
 }
 
 /// The same for many fingerprints at once, each with the time of its rotation.
-///
-/// # Errors
-/// When the database does not answer.
 pub(crate) async fn all_rotated_since(
     pool: &PgPool,
     fingerprints: &[&Fingerprint],

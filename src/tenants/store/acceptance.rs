@@ -14,9 +14,6 @@ use crate::tenants::keyring::Keyring;
 use crate::tenants::relocate;
 
 /// Whether a marketplace has accepted the caller's key.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn is_accepted(database: impl PgExecutor<'_>, tenant: TenantId) -> sqlx::Result<bool> {
     let accepted = sqlx::query_scalar!(
         "select accepted_at is not null from tenants where tenant_id = $1",
@@ -31,9 +28,6 @@ pub async fn is_accepted(database: impl PgExecutor<'_>, tenant: TenantId) -> sql
 
 /// The tenant of a key that a marketplace has accepted, as by [`super::find_or_create`]. `None`: it
 /// is not accepted yet, and the caller must roll the transaction back.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn find_accepted(
     conn: &mut PgConnection,
     ring: &Keyring,
@@ -46,9 +40,6 @@ pub async fn find_accepted(
 
 /// Records that a marketplace accepted the keys of these callers; returns those that were not
 /// accepted before. It locks them in the order of their ids, so that two writers cannot deadlock.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn record_accepted(
     conn: &mut PgConnection,
     tenants: &[TenantId],
@@ -73,9 +64,6 @@ pub async fn record_accepted(
 }
 
 /// Records that a marketplace refused the keys of these callers, except those already accepted.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn record_refused(
     conn: &mut PgConnection,
     tenants: &[TenantId],
@@ -96,9 +84,6 @@ pub async fn record_refused(
 
 /// Records a submission of a caller that is not accepted yet. Locks the caller's row: call it after
 /// locking the lane (`scans::store::lock`).
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn record_order(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -115,9 +100,6 @@ pub async fn record_order(
 }
 
 /// Records that a marketplace accepted a key outside of any scan; creates its tenant if necessary.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn record_key_accepted(
     pool: &PgPool,
     ring: &Keyring,
@@ -129,9 +111,6 @@ pub async fn record_key_accepted(
 }
 
 /// As [`record_key_accepted`], for the fingerprints of a key; returns its tenant.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn record_fingerprints_accepted(
     pool: &PgPool,
     fingerprints: &[Fingerprint],

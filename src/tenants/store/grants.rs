@@ -42,9 +42,6 @@ pub enum RingCheckError {
 }
 
 /// Stores a sealed key.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn insert_grant(
     conn: &mut PgConnection,
     terms: &GrantTerms,
@@ -69,9 +66,6 @@ pub async fn insert_grant(
 }
 
 /// Replaces the sealed key of an existing grant, live or wiped.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn replace_grant(
     conn: &mut PgConnection,
     terms: &GrantTerms,
@@ -189,9 +183,6 @@ pub struct OpenedSecret {
 }
 
 /// Deletes grants that nothing refers to any more.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn remove_grants(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -210,9 +201,6 @@ pub async fn remove_grants(
 
 /// Wipes the key of an expired grant by overwriting its columns. It skips a grant that was sealed
 /// anew in the meantime.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn wipe_expired(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -233,9 +221,6 @@ pub async fn wipe_expired(
 
 /// A page of the grants sealed under another key than `primary`, in the order of their ids, after
 /// `after` or from the first.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn grants_under_other_keys(
     conn: &mut PgConnection,
     primary: &str,
@@ -309,9 +294,6 @@ impl StoredGrant {
 
 /// Replaces sealed keys by new ones; returns how many. It skips a row that was wiped or sealed
 /// again since it was read: each seal has its own random nonce.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn replace_sealed_keys(
     conn: &mut PgConnection,
     swaps: &[(StoredGrant, SealedKey)],
@@ -352,9 +334,6 @@ pub async fn replace_sealed_keys(
 }
 
 /// Wipes the key of a grant whose work has ended.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn wipe(
     conn: &mut PgConnection,
     tenant: TenantId,

@@ -23,9 +23,6 @@ use crate::ids::TenantId;
 use crate::search::CallerKey;
 
 /// Finds the tenant of a key and renews its fingerprint under the primary.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn find(
     conn: &mut PgConnection,
     ring: &Keyring,
@@ -38,9 +35,6 @@ pub async fn find(
 /// As [`find`]; also returns the connection. It uses an idle connection without testing it first,
 /// because the look-up shows whether it works; a broken one is replaced by the next. This saves a
 /// read request one of three round trips.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn find_with_connection(
     pool: &PgPool,
     ring: &Keyring,
@@ -67,9 +61,6 @@ pub async fn find_with_connection(
 
 /// As [`find`], for a transaction that seals the key: locks the tenant's fingerprints, so that a
 /// rotation waits until the transaction ends. Call it before locking any lane.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn find_and_lock(
     conn: &mut PgConnection,
     ring: &Keyring,
@@ -81,9 +72,6 @@ pub async fn find_and_lock(
 
 /// Locks a tenant's fingerprints where no request brought a key, so that a rotation waits. Call it
 /// before opening a grant in order to seal its key again.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn lock_tenant_shared(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<()> {
     sqlx::query!(
         "select from tenant_keys where tenant_id = $1 order by key_id for key share",
@@ -97,9 +85,6 @@ pub async fn lock_tenant_shared(conn: &mut PgConnection, tenant: TenantId) -> sq
 /// Finds the tenant of a key or creates it, and locks it as [`find_and_lock`] does. Call it inside
 /// a transaction. Concurrent first requests of one caller wait for each other and create one
 /// tenant, also in processes whose rings differ during a roll-out of a new primary.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn find_or_create(
     conn: &mut PgConnection,
     ring: &Keyring,
@@ -110,9 +95,6 @@ pub async fn find_or_create(
 }
 
 /// As [`find_and_lock`], where the key is not known any more.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn find_by_fingerprints(
     conn: &mut PgConnection,
     fingerprints: &[Fingerprint],
@@ -122,9 +104,6 @@ pub async fn find_by_fingerprints(
 }
 
 /// As [`find_or_create`], where the key is not known any more.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn find_or_create_by_fingerprints(
     conn: &mut PgConnection,
     fingerprints: &[Fingerprint],
@@ -150,9 +129,6 @@ pub async fn find_or_create_by_fingerprints(
 }
 
 /// The generation of the caller's sessions of the dashboard; `None` if the tenant is gone.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn session_generation(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -166,9 +142,6 @@ pub async fn session_generation(
 }
 
 /// Ends every session of the caller.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn end_sessions(database: impl PgExecutor<'_>, tenant: TenantId) -> sqlx::Result<()> {
     sqlx::query!(
         "update tenants set session_generation = session_generation + 1 where tenant_id = $1",
@@ -180,9 +153,6 @@ pub async fn end_sessions(database: impl PgExecutor<'_>, tenant: TenantId) -> sq
 }
 
 /// Finds the tenants of many fingerprints at once.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn find_all(
     pool: &PgPool,
     fingerprints: &[&Fingerprint],
@@ -353,9 +323,6 @@ pub(super) async fn insert_fingerprints(
 
 /// Counts the callers with fingerprints under an entry but not under `primary`: they have not
 /// called since it became the primary.
-///
-/// # Errors
-/// When the database does not answer.
 pub async fn count_callers_by_older_key(
     conn: &mut PgConnection,
     primary: &str,

@@ -40,7 +40,6 @@ pub struct BarChart<'a> {
 
 impl BarChart<'_> {
     /// The chart; nothing if it has no bar.
-    #[must_use]
     pub fn markup(&self) -> Markup {
         if self.bars.is_empty() {
             return html! {};

@@ -59,19 +59,16 @@ pub struct Point {
 
 impl Point {
     /// A point of a chart by date.
-    #[must_use]
     pub fn on(day: Date) -> Self {
         Self::at(day_number(day))
     }
 
     /// A point of a chart by days before departure.
-    #[must_use]
     pub fn before(days: i32) -> Self {
         Self::at(days)
     }
 
     /// A point of a chart by runs.
-    #[must_use]
     pub fn of_run(place: usize) -> Self {
         Self::at(i32::try_from(place).unwrap_or(i32::MAX))
     }
@@ -132,7 +129,6 @@ struct Plot<'a> {
 
 impl LineChart<'_> {
     /// The chart; nothing if no point has a value.
-    #[must_use]
     pub fn markup(&self) -> Markup {
         let Some(plot) = self.plot() else {
             return html! {};

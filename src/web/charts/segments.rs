@@ -17,7 +17,6 @@ pub struct Segment<'a> {
 
 /// The parts beside each other, with a legend. Nothing if the whole is 0. Parts that come to more
 /// than the whole are cut at its end.
-#[must_use]
 pub fn segments(what: &str, whole: u64, parts: &[Segment<'_>]) -> Markup {
     if whole == 0 {
         return html! {};

@@ -13,7 +13,6 @@ const MARGIN: f64 = 4.0;
 
 /// The values in their order, evenly spaced; `None` is a gap. Without any value it is a dash. A
 /// screen reader hears `what` with the range and the last value.
-#[must_use]
 pub fn sparkline(what: &str, values: &[Option<Decimal>], unit: Unit<'_>) -> Markup {
     let known: Vec<_> = values.iter().flatten().copied().collect();
     let (Some(low), Some(high), Some(last)) =

@@ -15,7 +15,6 @@ pub enum Unit<'a> {
 
 impl<'a> Unit<'a> {
     /// A number with its currency, as in a table.
-    #[must_use]
     pub fn label(self, number: Decimal) -> String {
         match self {
             Self::Money(currency) => parts::price(number, currency),

@@ -16,9 +16,12 @@ const WEEK: i64 = 7;
 impl ShownProduct<'_> {
     pub(super) fn over_time<P: PricePage>(&self, found: Vec<PriceBucket>) -> Markup {
         let date = self.date::<P>();
-        let points: Vec<_> = found
+        let found: Vec<_> = found
             .into_iter()
             .filter(|bucket| bucket.product == self.product)
+            .collect();
+        let points: Vec<_> = found
+            .iter()
             .map(|bucket| Point {
                 value: bucket.lowest,
                 reference: bucket.median.filter(|_| date.is_none()),
@@ -70,10 +73,32 @@ impl ShownProduct<'_> {
                         points,
                     }.markup())
                 } @else {
-                    (parts::empty_state(&html! { p { "Nothing was found in these " (self.choice.range) " days. Choose a longer range, or watch this to collect prices." } }))
+                    (parts::empty_state(&html! { p { "No plausible price was found in these " (self.choice.range) " days. Choose a longer range, or watch this to collect prices." } }))
                 }
+                @if let Some(words) = self.left_out(&found) { p class="sub" { (words) } }
             }
         }
+    }
+
+    /// The implausible prices, of which the lowest is shown.
+    fn left_out(&self, found: &[PriceBucket]) -> Option<Markup> {
+        let lowest = found
+            .iter()
+            .filter_map(|bucket| Some((bucket.implausible.1?, bucket.day)))
+            .min()?;
+        let others = found.iter().map(|bucket| bucket.implausible.0).sum::<u64>() - 1;
+        let (price, day) = lowest;
+        let of = if self.choice.range > MOST_DAILY {
+            "in the week of "
+        } else {
+            "on "
+        };
+        Some(html! {
+            s { (parts::price(price, &self.product.currency)) }
+            " is implausible: far off its own history. Found " (of) (day.strftime("%a %-d %b %Y"))
+            @if others > 0 { ", and " (parts::counted(others, "other")) }
+            "."
+        })
     }
 
     /// Why the newest point is below the price of the card above.
@@ -145,11 +170,15 @@ impl ShownProduct<'_> {
                 ..Point::before(lead.days)
             })
             .collect();
+        let implausible = own.map_or(0, |leads| leads.implausible);
         let title = format!("Price by days before {}", P::FIRST_WORD.to_lowercase());
         html! {
             section class="card" {
                 h2 { (title) }
-                p class="sub" { "The median of everything found so many days ahead in the last " (self.choice.range) " days. It compares different dates, so read it as a tendency." }
+                p class="sub" {
+                    "The median of everything found so many days ahead in the last " (self.choice.range) " days. It compares different dates, so read it as a tendency."
+                    @if implausible > 0 { " Left out: " (parts::counted(implausible, "implausible price")) "." }
+                }
                 @if points.len() > 1 {
                     (LineChart {
                         id: "lead-chart",

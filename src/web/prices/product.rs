@@ -149,6 +149,8 @@ pub(super) struct PriceBucket {
     pub(super) product: ProductName,
     pub(super) day: Date,
     pub(super) lowest: Option<Decimal>,
+    /// How many implausible prices are left out, and the lowest of them.
+    pub(super) implausible: (u64, Option<Decimal>),
     pub(super) median: Option<Decimal>,
     pub(super) band: Option<(Decimal, Decimal)>,
 }
@@ -181,6 +183,7 @@ impl PricePage for Flights {
         let bucket = |row: crate::contract::series::FlightBucket| PriceBucket {
             day: row.bucket,
             lowest: row.minimum,
+            implausible: (row.implausible, row.lowest_implausible),
             median: row.median,
             band: row.price_insights_low.zip(row.price_insights_high),
             product: ProductName {
@@ -210,6 +213,7 @@ impl PricePage for Hotels {
         let bucket = |row: crate::contract::series::HotelBucket| PriceBucket {
             day: row.bucket,
             lowest: row.minimum,
+            implausible: (row.implausible, row.lowest_implausible),
             median: row.median,
             band: None,
             product: ProductName {

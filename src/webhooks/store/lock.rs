@@ -34,9 +34,6 @@ pub enum LockFor {
 
 impl<'t> MonitorLock<'t> {
     /// Locks a monitor until the end of the transaction; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// When the database fails.
     pub async fn acquire(
         conn: &'t mut PgConnection,
         tenant: TenantId,
@@ -80,9 +77,6 @@ impl<'t> MonitorLock<'t> {
 
     /// Locks a monitor for a change without waiting; `None` if it does not exist or another
     /// transaction holds the lock.
-    ///
-    /// # Errors
-    /// When the database fails.
     pub async fn try_acquire(
         conn: &'t mut PgConnection,
         tenant: TenantId,
@@ -107,13 +101,11 @@ impl<'t> MonitorLock<'t> {
     }
 
     /// The tenant of the monitor.
-    #[must_use]
     pub fn tenant(&self) -> TenantId {
         self.tenant
     }
 
     /// The id of the monitor.
-    #[must_use]
     pub fn monitor(&self) -> MonitorId {
         self.monitor
     }

@@ -96,7 +96,6 @@ impl MonitorAlertsQuery {
     }
 
     /// The same query over all alerts, restricted to this monitor.
-    #[must_use]
     pub fn for_monitor(self, monitor: MonitorId) -> AlertsQuery {
         let Self {
             r#type,
@@ -161,7 +160,6 @@ pub struct Alert {
     pub cell: Map<String, Value>,
     /// The price, in major units; null if the alert is about a missing price.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub price: Option<Decimal>,
     /// The currency of its prices.
     pub currency: Option<String>,
@@ -177,7 +175,6 @@ pub struct Alert {
     /// `new_low`: the lowest of its days; `parity_gap_percent`: its percentage;
     /// `percentile_at_most`: its percentile; `stale`: its runs; null for the others.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub threshold: Option<Decimal>,
     /// The price from which the threshold follows: the lowest of the last runs or days; for a
     /// repeated `drop_percent`, the price at which it last fired.
@@ -190,7 +187,7 @@ pub struct Alert {
         serialize_with = "crate::money::price_if_any",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schema(value_type = Option<f64>, nullable = false)]
+    #[schema(nullable = false)]
     pub price_insights_low: Option<Decimal>,
     /// Flights: top of the provider's historical band.
     #[serde(
@@ -198,7 +195,7 @@ pub struct Alert {
         serialize_with = "crate::money::price_if_any",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schema(value_type = Option<f64>, nullable = false)]
+    #[schema(nullable = false)]
     pub price_insights_high: Option<Decimal>,
     /// Flights: the provider's verdict on the fare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -261,7 +258,6 @@ pub struct Alert {
 pub struct PriceMark {
     /// The price, in the currency of the surrounding object.
     #[serde(serialize_with = "crate::money::price")]
-    #[schema(value_type = f64)]
     pub price: Decimal,
     /// When it was found.
     pub at: Timestamp,
@@ -274,17 +270,14 @@ pub struct AlertBaseline {
     pub proxy_country: String,
     /// Its lowest price.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub price: Option<Decimal>,
     /// The item that has it.
     pub item_id: Option<ItemId>,
     /// The alert's price minus this price.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub difference: Option<Decimal>,
     /// The same in percent of this price.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub difference_percent: Option<Decimal>,
     /// Number of prices in the alert's market.
     pub samples: u32,

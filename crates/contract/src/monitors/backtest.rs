@@ -107,20 +107,16 @@ pub struct BacktestAlert {
     #[schema(value_type = CellValues)]
     pub cell: Map<String, Value>,
     /// Departure or check-in.
-    #[schema(value_type = String, format = Date)]
     pub first_date: Date,
     /// Return or check-out, if any.
-    #[schema(value_type = Option<String>, format = Date)]
     pub last_date: Option<Date>,
     /// The price, in major units.
     #[serde(serialize_with = "crate::money::price")]
-    #[schema(value_type = f64)]
     pub price: Decimal,
     /// Its currency.
     pub currency: String,
     /// The compared value, as in an alert.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub threshold: Option<Decimal>,
     /// The price from which the threshold follows; its time is the begin of its day, or of its run.
     pub reference: Option<PriceMark>,
@@ -136,7 +132,6 @@ pub struct BacktestAlert {
 
 impl BacktestAlert {
     /// The swept values of the search that are no dates: `CDG`, `de`.
-    #[must_use]
     pub fn other_values(&self) -> Vec<String> {
         let is_date = |name: &str| name.ends_with("_date") || name == "nights";
         let others = self.cell.iter().filter(|(name, _)| !is_date(name));

@@ -51,7 +51,6 @@ text_type! {
 
 impl WallTime {
     /// The time; midnight never stands for an unreadable one, because `read` accepts none.
-    #[must_use]
     pub fn time(&self) -> Time {
         parse(self.as_str()).unwrap_or_default()
     }
@@ -68,7 +67,6 @@ fn parse(text: &str) -> Option<Time> {
 
 impl QuietHours {
     /// Whether a time of the day is in them. They include their begin and not their end.
-    #[must_use]
     pub fn contain(&self, time: Time) -> bool {
         let (from, until) = (self.from.time(), self.until.time());
         if from < until {
@@ -81,7 +79,6 @@ impl QuietHours {
 
 impl NotifySettings {
     /// Rules across fields.
-    #[must_use]
     pub fn cross_field_errors(&self) -> ValidationErrors {
         let mut errors = ValidationErrors::default();
         if self.quiet_hours.is_none() && self.digest_at.is_none() {

@@ -48,7 +48,6 @@ request_body! {
 
 impl MonitorRequest {
     /// Its alert rules.
-    #[must_use]
     pub fn rules(&self) -> &[Rule] {
         self.alerts.as_ref().map_or(&[], BoundedList::as_slice)
     }

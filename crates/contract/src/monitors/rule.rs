@@ -35,7 +35,6 @@ macro_rules! bounded_number {
 
         impl $name {
             /// The number, for comparisons.
-            #[must_use]
             pub fn get(&self) -> Decimal {
                 let text = self.0.to_string();
                 // A number too small for `Decimal` counts as 0.
@@ -100,7 +99,6 @@ bounded_number! {
 
 impl RearmPercent {
     /// The documented default.
-    #[must_use]
     pub fn two() -> Self {
         Self(2.into())
     }
@@ -322,7 +320,6 @@ request_body! {
 
 impl ParityGapPercent {
     /// The given `rearm_percent`, else the documented default.
-    #[must_use]
     pub fn rearm_percent_or_default(&self) -> RearmPercent {
         let half = self.percent.get() / Decimal::TWO;
         let default = || {
@@ -390,7 +387,6 @@ macro_rules! alert_rules {
             pub(crate) const BODIES: &[&str] = &[$( stringify!($body) ),+];
 
             /// The fields of a rule of this type.
-            #[must_use]
             pub const fn fields(self) -> &'static [FieldSpec] {
                 match self {
                     $( Self::$name => $body::FIELDS, )+
@@ -400,7 +396,6 @@ macro_rules! alert_rules {
 
         impl Rule {
             /// Whether a price is searched once more before it fires (monitors.md, rule 85).
-            #[must_use]
             pub fn confirms(&self) -> bool {
                 let confirm = match self {
                     Self::PriceBelow(rule) => rule.confirm_or_default(),
@@ -419,7 +414,6 @@ macro_rules! alert_rules {
             }
 
             /// Its `type`.
-            #[must_use]
             pub const fn rule_type(&self) -> RuleType {
                 match self {
                     $( Self::$name(_) => RuleType::$name, )+

@@ -39,7 +39,6 @@ text_type! {
 
 impl CronText {
     /// The parsed fields; never `None` for a value made by `read`.
-    #[must_use]
     pub fn parsed(&self) -> Option<Cron> {
         parse(self.as_str())
     }

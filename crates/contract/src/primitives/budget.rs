@@ -13,7 +13,6 @@ pub struct BudgetPerNight(Number);
 
 impl BudgetPerNight {
     /// The amount, for comparison with prices.
-    #[must_use]
     pub fn get(&self) -> f64 {
         self.0.as_f64().unwrap_or(f64::INFINITY)
     }

@@ -49,7 +49,6 @@ const YEAR_0: Timestamp = Timestamp::constant(-62_167_219_200, 0);
 
 /// Whether a time is in the years 0 to 9999. Every time that a client sends must be, in a field or
 /// in a cursor.
-#[must_use]
 pub fn is_accepted_time(time: &Timestamp) -> bool {
     *time >= YEAR_0
 }

@@ -58,7 +58,6 @@ impl<T> NonEmpty<T> {
 
 impl<T, const MIN: usize, const MAX: usize> BoundedList<T, MIN, MAX> {
     /// The elements, in the caller's order.
-    #[must_use]
     pub fn as_slice(&self) -> &[T] {
         &self.0
     }

@@ -87,7 +87,6 @@ text_type! {
 
 impl Currency {
     /// The documented default (gateway.md, rules 23 and 27).
-    #[must_use]
     pub fn usd() -> Self {
         Self("USD".to_owned())
     }

@@ -18,7 +18,6 @@ text_type! {
 
 impl TimeZoneName {
     /// The default.
-    #[must_use]
     pub fn utc() -> Self {
         Self("UTC".to_owned())
     }

@@ -111,11 +111,9 @@ pub struct ComparedCell {
     pub after: Option<SeenPrice>,
     /// `after` minus `before`; null if the two cannot be compared.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub difference: Option<Decimal>,
     /// The same in percent of `before`, to two decimals.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub difference_percent: Option<Decimal>,
 }
 
@@ -124,7 +122,6 @@ pub struct ComparedCell {
 pub struct SeenPrice {
     /// In major units.
     #[serde(serialize_with = "crate::money::price")]
-    #[schema(value_type = f64)]
     pub price: Decimal,
     /// ISO currency code.
     pub currency: String,

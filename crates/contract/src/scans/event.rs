@@ -19,7 +19,6 @@ bounded_integer! {
 
 impl EventId {
     /// Reads the header `Last-Event-ID`.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         // `u64` also parses a plus sign, which no id has.
         text.bytes()

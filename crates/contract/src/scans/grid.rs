@@ -105,7 +105,6 @@ pub struct GridCell {
     pub reason: Option<String>,
     /// The lowest price, in major units.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub price: Option<Decimal>,
     /// Its currency. Prices of another currency in the same cell are ignored.
     pub currency: Option<String>,
@@ -118,7 +117,7 @@ pub struct GridCell {
         serialize_with = "crate::money::price_if_any",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schema(value_type = Option<f64>, nullable = false)]
+    #[schema(nullable = false)]
     pub price_insights_low: Option<Decimal>,
     /// Flights: top of the provider's historical band.
     #[serde(
@@ -126,7 +125,7 @@ pub struct GridCell {
         serialize_with = "crate::money::price_if_any",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schema(value_type = Option<f64>, nullable = false)]
+    #[schema(nullable = false)]
     pub price_insights_high: Option<Decimal>,
     /// Flights: the provider's verdict on the fare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,11 +157,9 @@ pub struct GridCell {
 pub struct Parity {
     /// The market's lowest price minus the baseline's; null if they cannot be compared.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub difference: Option<Decimal>,
     /// The same in percent of the baseline's, to two decimals.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub difference_percent: Option<Decimal>,
     /// Number of prices in the market.
     pub samples: u32,

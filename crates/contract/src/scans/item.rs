@@ -50,7 +50,6 @@ pub struct Item {
     pub results: Option<u32>,
     /// The lowest price, in major units.
     #[serde(serialize_with = "crate::money::price_if_any")]
-    #[schema(value_type = Option<f64>)]
     pub best_price: Option<Decimal>,
     /// Its currency.
     pub currency: Option<String>,
@@ -96,7 +95,6 @@ pub struct Item {
 pub struct ConfirmedPrice {
     /// The price, in major units.
     #[serde(serialize_with = "crate::money::price")]
-    #[schema(value_type = f64)]
     pub price: Decimal,
     /// Its currency.
     pub currency: String,

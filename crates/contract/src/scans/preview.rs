@@ -81,11 +81,9 @@ pub struct RequestRange {
 pub struct UsdRange {
     /// For the fewest requests.
     #[serde(serialize_with = "crate::money::price")]
-    #[schema(value_type = f64)]
     pub least: Decimal,
     /// For the most requests.
     #[serde(serialize_with = "crate::money::price")]
-    #[schema(value_type = f64)]
     pub most: Decimal,
 }
 

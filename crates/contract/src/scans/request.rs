@@ -129,7 +129,6 @@ pub struct ScanEndpoint(Endpoint);
 
 impl ScanEndpoint {
     /// The endpoint; never resolve, which has no prices.
-    #[must_use]
     pub const fn get(self) -> Endpoint {
         self.0
     }
@@ -241,7 +240,6 @@ bounded_integer! {
 
 impl MaxAgeSeconds {
     /// `None` for 0.
-    #[must_use]
     pub fn nonzero(self) -> Option<Self> {
         (self.0 > 0).then_some(self)
     }

@@ -139,7 +139,6 @@ pub struct AvoidedRequests {
 pub struct BestPrice {
     /// In major units.
     #[serde(serialize_with = "crate::money::price")]
-    #[schema(value_type = f64)]
     pub price: Decimal,
     /// ISO currency code.
     pub currency: String,
@@ -152,7 +151,6 @@ pub struct BestPrice {
 pub struct ImplausiblePrice {
     /// In major units.
     #[serde(serialize_with = "crate::money::price")]
-    #[schema(value_type = f64)]
     pub price: Decimal,
     /// ISO currency code.
     pub currency: String,

@@ -23,7 +23,6 @@ string_enum! {
 
 impl ScanStatus {
     /// Whether the scan has ended: only a request of the caller can continue it.
-    #[must_use]
     pub const fn is_ended(self) -> bool {
         matches!(self, Self::Completed | Self::Incomplete | Self::Cancelled)
     }

@@ -92,7 +92,6 @@ pub struct PriceLimit(Number);
 
 impl PriceLimit {
     /// The price; one that is too small for `Decimal` counts as 0.
-    #[must_use]
     pub fn get(&self) -> Decimal {
         let text = self.0.to_string();
         text.parse()
@@ -149,7 +148,6 @@ impl MaxRisk {
     pub const DEFAULT: Self = Self(0.05);
 
     /// The probability.
-    #[must_use]
     pub const fn get(self) -> f64 {
         self.0
     }
@@ -244,7 +242,6 @@ pub enum StrategyProgress {
 
 impl StrategyProgress {
     /// Items that will not be searched.
-    #[must_use]
     pub const fn not_searched(&self) -> u32 {
         match self {
             Self::Find(progress) => progress.unsearched,
@@ -253,7 +250,6 @@ impl StrategyProgress {
     }
 
     /// Whether its last decision is made, after which nothing more is searched.
-    #[must_use]
     pub const fn is_decided(&self) -> bool {
         match self {
             Self::Find(progress) => progress.ended_by.is_some(),
@@ -262,7 +258,6 @@ impl StrategyProgress {
     }
 
     /// The strategy as it was requested.
-    #[must_use]
     pub fn request(&self) -> Value {
         match self {
             Self::Find(progress) => {
@@ -332,7 +327,6 @@ pub struct FindProgress {
 
 impl FindProgress {
     /// What it says about the items that were not searched, as a sentence.
-    #[must_use]
     pub fn risk_in_words(&self) -> String {
         let what = match self.find {
             FindGoal::Cheapest => "another one was cheaper",
@@ -406,7 +400,6 @@ pub struct WatchProgress {
 
 impl WatchProgress {
     /// What it says about the items that were not searched, as a sentence.
-    #[must_use]
     pub fn risk_in_words(&self) -> String {
         match self.risk_of_miss {
             None => "How often such a run misses something was not counted.".to_owned(),
@@ -447,11 +440,9 @@ pub struct FoundBest {
     /// The item.
     pub item: ItemId,
     /// Its departure or check-in.
-    #[schema(value_type = String, format = Date)]
     pub date: Date,
     /// In major units.
     #[serde(serialize_with = "crate::money::price")]
-    #[schema(value_type = f64)]
     pub price: Decimal,
     /// ISO currency code.
     pub currency: String,
@@ -520,7 +511,6 @@ pub struct DecisionBest {
     pub position: u32,
     /// In major units.
     #[serde(serialize_with = "crate::money::price")]
-    #[schema(value_type = f64)]
     pub price: Decimal,
 }
 

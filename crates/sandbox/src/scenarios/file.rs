@@ -109,14 +109,12 @@ impl Scenario {
     }
 
     /// ISO 4217, upper-case.
-    #[must_use]
     pub fn currency(&self) -> &'static str {
         self.currency.code
     }
 
     /// The routes and the days, first to last, of recorded prices; `None` for a drawn family, which
     /// has prices for every route and day.
-    #[must_use]
     pub fn recorded(&self) -> Option<(Vec<FareRoute>, RangeInclusive<Date>)> {
         match &self.family {
             Family::Recorded(prices) => Some((prices.routes().cloned().collect(), prices.days())),
@@ -126,7 +124,6 @@ impl Scenario {
 
     /// The greatest relative error of a recorded price that was rounded to whole units; 0 for a
     /// drawn family.
-    #[must_use]
     pub fn rounding(&self) -> f64 {
         match &self.family {
             Family::Recorded(prices) => prices.rounding,

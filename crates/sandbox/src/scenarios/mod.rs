@@ -40,7 +40,6 @@ pub struct FareRoute {
 
 impl FareRoute {
     /// The route between two codes in any letter case.
-    #[must_use]
     pub fn new(origin: &str, destination: &str) -> Self {
         Self {
             origin: origin.trim().to_ascii_uppercase(),

@@ -31,7 +31,6 @@ pub struct ScenarioFare {
 impl ScenarioFare {
     /// The price that a search finds: an answer with the price 0 has no offer that anybody could
     /// buy, and the service stores none.
-    #[must_use]
     pub fn found(self) -> Option<i64> {
         (self.shown > 0).then_some(self.shown)
     }
@@ -39,7 +38,6 @@ impl ScenarioFare {
 
 impl PriceProcess {
     /// The prices of `scenario` under `seed`.
-    #[must_use]
     pub fn new(scenario: Arc<Scenario>, seed: u64) -> Self {
         Self {
             scenario,
@@ -48,13 +46,11 @@ impl PriceProcess {
     }
 
     /// The scenario.
-    #[must_use]
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
     /// The cheapest one-way fare at an instant (UTC); `None`: there is no offer.
-    #[must_use]
     pub fn oneway(&self, route: &FareRoute, departure: Date, at: DateTime) -> Option<ScenarioFare> {
         self.oneway_by_day(route, departure, at.date()..=at.date(), at.time())
             .pop()
@@ -62,7 +58,6 @@ impl PriceProcess {
     }
 
     /// [`Self::oneway`] at the same time of every day, in one walk.
-    #[must_use]
     pub fn oneway_by_day(
         &self,
         route: &FareRoute,
@@ -88,7 +83,6 @@ impl PriceProcess {
     }
 
     /// The cheapest round trip: both directions must have an offer.
-    #[must_use]
     pub fn roundtrip(
         &self,
         route: &FareRoute,
@@ -105,7 +99,6 @@ impl PriceProcess {
     }
 
     /// Whether the route flies on the weekday of the departure.
-    #[must_use]
     pub fn is_flown(&self, route: &FareRoute, departure: Date) -> bool {
         let flown = self.scenario.flown.as_ref();
         flown.is_none_or(|flown| flown.is_flown(self.route(route), departure))
