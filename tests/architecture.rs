@@ -9,9 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::syntax::{Syntax, product};
 
 /// Modules that every module may use: settings, system limits, metrics, cursors of lists.
-const LEAVES: &[&str] = &[
-    "config", "open_files", "metrics", "paging",
-];
+const LEAVES: &[&str] = &["config", "open_files", "metrics", "paging"];
 
 /// The modules that each module may use, besides [`LEAVES`]. A module that is not listed (`cli`,
 /// `worker` …) may use all.
@@ -27,6 +25,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("history", &["db", "search", "contract"]),
     ("commands", &["db", "tenants", "search", "contract"]),
     ("planner", &["contract"]),
+    ("client", &["contract"]),
     (
         "scans",
         &[
@@ -65,7 +64,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 ];
 
 /// Interfaces to the outside: only the top modules may use them.
-const INTERFACES: &[&str] = &["http", "web", "cli"];
+const INTERFACES: &[&str] = &["http", "web", "cli", "client"];
 
 /// The files of the product, with their paths from `src`. A crate of `crates` counts as a top-level
 /// module: `crates/contract/src/lib.rs` is `contract/lib.rs`.
@@ -75,7 +74,11 @@ pub fn sources() -> Vec<(PathBuf, String)> {
     read_sources(&root.join("src"), Path::new(""), &mut sources);
     for entry in std::fs::read_dir(root.join("crates")).unwrap() {
         let entry = entry.unwrap();
-        read_sources(&entry.path().join("src"), Path::new(&entry.file_name()), &mut sources);
+        read_sources(
+            &entry.path().join("src"),
+            Path::new(&entry.file_name()),
+            &mut sources,
+        );
     }
     sources
 }
@@ -181,7 +184,7 @@ const PROCESS_CLOCK: &[(&str, &str)] = &[
     ("sandbox/server.rs", "the clock of the sandbox marketplace"),
     ("cli/demo/mod.rs", "the day of its searches"),
     (
-        "cli/dates.rs",
+        "client/dates.rs",
         "the first of the dates that a command means",
     ),
     ("cli/keys/new.rs", "the name of a key"),

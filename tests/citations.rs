@@ -7,7 +7,15 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// Where rules are cited.
-const CITING: [&str; 7] = ["src", "crates", "tests", "migrations", "benches", "script", "docs"];
+const CITING: [&str; 7] = [
+    "src",
+    "crates",
+    "tests",
+    "migrations",
+    "benches",
+    "script",
+    "docs",
+];
 /// This file has examples of wrong citations.
 const SELF: &str = "tests/citations.rs";
 /// Names of documents that are not in the repository.

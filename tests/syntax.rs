@@ -9,7 +9,7 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, Item, UseTree};
 
 /// The crates of `crates`.
-const OUR_CRATES: [&str; 3] = ["contract", "planner", "sandbox"];
+const OUR_CRATES: [&str; 4] = ["client", "contract", "planner", "sandbox"];
 
 /// A module's path below the crate's root: `["history", "store"]`.
 pub type Module = Vec<String>;
@@ -89,7 +89,9 @@ impl Syntax {
         };
         self.paths = self.paths.into_iter().map(of_tree).collect();
         let reexports = self.reexports.into_iter();
-        self.reexports = reexports.map(|(name, path)| (name, of_tree(path))).collect();
+        self.reexports = reexports
+            .map(|(name, path)| (name, of_tree(path)))
+            .collect();
         self.path = path;
         self
     }

@@ -10,7 +10,9 @@ use clap::{Arg, ArgMatches, CommandFactory as _};
 use secrecy::ExposeSecret as _;
 use sqlx::postgres::PgConnectOptions;
 
-use super::{Cli, Failure, serve};
+use farescan_client::Failure;
+
+use super::{Cli, serve};
 use crate::config::{AdminConfig, DatabaseConfig, LogConfig};
 use crate::db;
 use crate::db::embedded::default_home;

@@ -3,10 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use super::Failure;
-use super::client::root_cause;
 use crate::config::AdminConfig;
 use crate::contract::ErrorBody;
+use farescan_client::Failure;
+use farescan_client::client::root_cause;
 
 /// Longer than `/readyz` waits for the database.
 const TIMEOUT: Duration = Duration::from_secs(4);

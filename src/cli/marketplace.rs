@@ -3,7 +3,9 @@
 use std::io::Write as _;
 
 use super::serve::use_sandbox_folder;
-use super::{Failure, serve};
+use farescan_client::Failure;
+
+use super::serve;
 use crate::config::{DatabaseConfig, UpstreamConfig};
 use crate::db::{self, Database};
 use crate::marketplace;

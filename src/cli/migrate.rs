@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Failure;
 use crate::config::DatabaseConfig;
 use crate::db::{Database, DbError};
+use farescan_client::Failure;
 
 /// Pause between two attempts.
 const RETRY: Duration = Duration::from_millis(500);

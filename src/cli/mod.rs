@@ -1,68 +1,24 @@
-//! The command line: one file per command. A command reads its settings, calls the module that does
-//! the work and prints the result.
+//! The command line of the whole program: the client's commands and those of operators, one file per
+//! command. A command reads its settings, calls the module that does the work and prints the result.
 
-mod age;
-mod alerts;
-mod amount;
-mod client;
-mod commands;
-mod compare;
-mod completions;
 mod config;
-mod control;
-mod dates;
-mod deliveries;
 mod demo;
-mod env_file;
-mod exit;
-mod export;
-mod for_terminal;
-mod format;
 mod healthcheck;
-mod hints;
-mod history;
-mod ids;
-mod interrupt;
 mod keys;
-mod layout;
-mod login;
-mod man;
 mod marketplace;
-mod memory;
 mod migrate;
-mod monitors;
 mod openapi;
-mod pages;
-mod partial_file;
-mod progress;
-mod question;
-mod quota;
-mod render;
-mod report;
-mod request;
-mod retry;
-mod rotate_key;
 mod sandbox;
-mod scan;
-mod scans;
-mod search;
 mod serve;
-mod settings;
-mod subject;
 mod tenants;
-mod terminal;
-mod usage;
-mod verify;
-mod watch;
-mod why;
 mod worker;
-mod wrap;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser, Subcommand};
+use farescan_client::interrupt::until_interrupted;
+use farescan_client::{ClientCommand, Failure, program};
 
 /// What does this trip cost on which date, in which market, and is that a good price?
 #[derive(Debug, Parser)]
@@ -84,7 +40,12 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     #[command(flatten)]
-    Client(commands::ClientCommand),
+    Client(ClientCommand),
+    /// Print the description of the API
+    #[command(
+        after_help = "Examples:\n  farescan openapi > openapi.json\n  farescan openapi | jq '.paths | keys'"
+    )]
+    Openapi,
     /// Run a demo on this machine: fares of a month, a hotel by market, a monitor with an alert
     #[command(after_help = "Examples:\n  farescan demo\n  farescan demo --exit")]
     Demo(demo::DemoArgs),
@@ -137,111 +98,41 @@ enum Command {
     Healthcheck(healthcheck::HealthcheckArgs),
 }
 
-/// A command's error: its message is printed for the user.
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-
 impl Cli {
-    /// Parses the command line. Wrong usage ends the process with 2; its error also names the
-    /// environment variable, because clap names only the flag, which the user may not have given.
+    /// Parses the command line. Wrong usage ends the process with 2.
     pub fn read() -> Self {
-        Self::try_parse().unwrap_or_else(|error| with_hint(with_variable_name(error)).exit())
+        program::parse()
     }
 
-    /// Runs the command. The exit code is 0, or 1 with the reason on standard error.
+    /// Runs the command. The exit code is 0, or that of the failure with the reason on standard error.
     pub async fn run(self) -> ExitCode {
-        match Box::pin(self.execute()).await {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => report::exit_code(&failure),
-        }
-    }
-
-    async fn execute(self) -> Result<(), Failure> {
-        if let Some(file) = &self.env_file {
-            return Err(env_file::start_again(file));
-        }
-        memory::protect()?;
-        match self.command {
-            Command::Demo(args) => demo::run(args).await,
-            Command::Serve(args) => serve::run(args).await,
-            Command::Worker(args) => worker::run(args).await,
-            Command::Sandbox(args) => sandbox::run(args).await,
-            Command::Migrate(args) => migrate::run(args).await,
-            Command::Marketplace(command) => marketplace::run(command).await,
-            Command::Keys(keys) => keys::run(keys).await,
-            Command::Tenants(tenants) => tenants::run(tenants).await,
-            Command::Config(config) => config::run(&config),
-            Command::Healthcheck(args) => healthcheck::run(args).await,
-            Command::Client(command) => interrupt::until_interrupted(command.run()).await,
-        }
+        program::run(self.env_file, self.command.run()).await
     }
 }
 
-/// Adds the command that a word means which is none.
-fn with_hint(mut error: clap::Error) -> clap::Error {
-    let is_about_words = matches!(
-        error.kind(),
-        ErrorKind::InvalidSubcommand | ErrorKind::ArgumentConflict | ErrorKind::UnknownArgument
-    );
-    if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
-        // No value of these commands looks like an option.
-        tips.retain(|tip| !tip.to_string().contains("as a value, use '-- "));
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+impl Command {
+    async fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Demo(args) => demo::run(args).await,
+            Self::Serve(args) => serve::run(args).await,
+            Self::Worker(args) => worker::run(args).await,
+            Self::Sandbox(args) => sandbox::run(args).await,
+            Self::Migrate(args) => migrate::run(args).await,
+            Self::Marketplace(command) => marketplace::run(command).await,
+            Self::Keys(keys) => keys::run(keys).await,
+            Self::Tenants(tenants) => tenants::run(tenants).await,
+            Self::Config(config) => config::run(&config),
+            Self::Healthcheck(args) => healthcheck::run(args).await,
+            Self::Openapi => openapi::run(),
+            Self::Client(command) => until_interrupted(command.run(Cli::command())).await,
+        }
     }
-    let args: Vec<String> = std::env::args_os()
-        .skip(1)
-        .filter_map(|word| word.into_string().ok())
-        .collect();
-    if let Some(command) = hints::hint(&args).filter(|_| is_about_words) {
-        let hint = format!("try `{command}`");
-        error.insert(
-            ContextKind::Suggested,
-            ContextValue::StyledStrs(vec![hint.into()]),
-        );
-    }
-    error
-}
-
-/// Adds the environment variable of the setting that the error is about.
-fn with_variable_name(mut error: clap::Error) -> clap::Error {
-    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
-        return error;
-    };
-    let flag = flag
-        .split_whitespace()
-        .next()
-        .unwrap_or_default()
-        .to_owned();
-    let variable = Cli::command()
-        .get_subcommands()
-        .find_map(|command| variable_of(command, &flag));
-    if let Some(variable) = variable {
-        let hint = format!("the environment variable {variable} also sets `{flag}`");
-        error.insert(
-            ContextKind::Suggested,
-            ContextValue::StyledStrs(vec![hint.into()]),
-        );
-    }
-    error
-}
-
-/// The environment variable of a flag of this command or its subcommands.
-fn variable_of(command: &clap::Command, flag: &str) -> Option<String> {
-    let here = command.get_arguments().find(|arg| {
-        flag.strip_prefix("--")
-            .is_some_and(|flag| arg.get_long() == Some(flag))
-    });
-    let variable = here
-        .and_then(|arg| arg.get_env())
-        .map(|variable| variable.to_string_lossy().into_owned());
-    variable.or_else(|| {
-        command
-            .get_subcommands()
-            .find_map(|command| variable_of(command, flag))
-    })
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::error::ErrorKind;
+
     use super::*;
 
     /// The words of an example up to a pipe, a redirection or another command.

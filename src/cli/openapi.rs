@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 
-use super::Failure;
 use crate::http::openapi_description;
+use farescan_client::Failure;
 
 /// Prints it. No service is needed.
 pub fn run() -> Result<(), Failure> {

@@ -8,12 +8,12 @@ use jiff::civil::Date;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::Failure;
 use super::serve::{ExitSignal, stop_on_signal};
 use crate::config::LogConfig;
 use crate::logging;
 use crate::sandbox::scenarios::Scenario;
 use crate::sandbox::{self, SandboxClock, SandboxOptions};
+use farescan_client::Failure;
 
 /// Settings of `sandbox`.
 #[derive(Debug, clap::Args)]

@@ -10,7 +10,6 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::Failure;
 use crate::config::{
     AdminConfig, DatabaseConfig, HttpConfig, LogConfig, MasterKeyConfig, PaceConfig,
     RateLimitConfig, UpstreamConfig, WebhookConfig, WorkerConfig,
@@ -20,6 +19,7 @@ use crate::db::embedded::default_home;
 use crate::logging;
 use crate::sandbox::{self, DEMO_KEY, DayShift, SandboxOptions};
 use crate::service::{Service, Settings};
+use farescan_client::Failure;
 
 /// Settings of `serve`.
 #[derive(Debug, clap::Args)]

@@ -2,7 +2,6 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::Failure;
 use super::serve::{ExitSignal, stop_on_signal};
 use crate::config::{
     AdminConfig, DatabaseConfig, LogConfig, MasterKeyConfig, PaceConfig, RateLimitConfig,
@@ -11,6 +10,7 @@ use crate::config::{
 use crate::db::clock::Clock;
 use crate::logging;
 use crate::service::{Service, Settings};
+use farescan_client::Failure;
 
 /// Settings of `worker`.
 #[derive(Debug, clap::Args)]

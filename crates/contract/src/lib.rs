@@ -52,11 +52,11 @@ pub mod visible_text;
 pub mod webhooks;
 
 // What `string_enum!` names where other crates use it.
-#[doc(hidden)]
-pub use {serde, serde_json, utoipa};
 #[cfg(feature = "sqlx")]
 #[doc(hidden)]
 pub use sqlx;
+#[doc(hidden)]
+pub use {serde, serde_json, utoipa};
 
 pub use alias::FieldAlias;
 pub use endpoint::{Api, Endpoint};

@@ -160,7 +160,8 @@ macro_rules! decode_string_enum {
             fn decode(
                 value: $crate::sqlx::postgres::PgValueRef<'r>,
             ) -> Result<Self, $crate::sqlx::error::BoxDynError> {
-                let word = <&str as $crate::sqlx::Decode<'r, $crate::sqlx::Postgres>>::decode(value)?;
+                let word =
+                    <&str as $crate::sqlx::Decode<'r, $crate::sqlx::Postgres>>::decode(value)?;
                 Ok(word.parse::<Self>()?)
             }
         }

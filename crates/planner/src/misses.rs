@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::age::age_in_days;
-use farescan_contract::string_enum::string_enum;
 use crate::SearchView;
+use farescan_contract::string_enum::string_enum;
 
 /// Fewer questions than this say nothing.
 pub const MIN_QUESTIONS: u32 = 30;

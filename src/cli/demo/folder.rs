@@ -4,7 +4,7 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::cli::Failure;
+use farescan_client::Failure;
 
 /// Concurrent demos in one data folder.
 const MAX_DEMOS: u32 = 9;

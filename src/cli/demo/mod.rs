@@ -15,11 +15,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::walkthrough::{Walkthrough, WalkthroughScans};
-use super::Failure;
-use super::client::ApiClient;
-use super::exit::EndedBySignal;
 use super::serve::{ExitSignal, data_subfolder, sandbox_upstream, start_sandbox, stop_on_signal};
-use super::terminal::Screen;
 use crate::config::{
     AdminConfig, DatabaseConfig, HttpConfig, LogConfig, MasterKeyConfig, PaceConfig,
     RateLimitConfig, WebhookConfig, WorkerConfig,
@@ -30,6 +26,10 @@ use crate::db::embedded::EmbeddedError;
 use crate::logging;
 use crate::sandbox::{DEMO_KEY, DayShift, SandboxOptions};
 use crate::service::{Service, ServiceError, Settings, bind_api};
+use farescan_client::Failure;
+use farescan_client::client::ApiClient;
+use farescan_client::exit::EndedBySignal;
+use farescan_client::terminal::Screen;
 
 /// An unlimited plan with searches on a 13th degraded on the first call.
 const KEY: &str = DEMO_KEY;

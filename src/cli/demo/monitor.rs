@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::walkthrough::{Walkthrough, WatchedPrice};
-use crate::cli::Failure;
-use crate::cli::format::{count, price_or};
-use crate::cli::pages::rows;
-use crate::cli::progress::{View, follow, line_of_text};
-use crate::cli::render::{Column, ListTable, sparkline};
 use crate::contract::Scan;
 use crate::contract::monitors::{Alert, Monitor, MonitorPage, SlotPage};
 use crate::contract::scans::BestPrice;
 use crate::ids::MonitorId;
+use farescan_client::Failure;
+use farescan_client::format::{count, price_or};
+use farescan_client::pages::rows;
+use farescan_client::progress::{View, follow, line_of_text};
+use farescan_client::render::{Column, ListTable, sparkline};
 
 /// Its name distinguishes it from monitors of the demo's user.
 const NAME: &str = "Demo: around the cheapest date";

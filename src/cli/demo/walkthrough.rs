@@ -9,14 +9,14 @@ use jiff::civil::Date;
 use jiff::{Span, ToSpan};
 use serde_json::{Value, json};
 
-use crate::cli::Failure;
-use crate::cli::client::ApiClient;
-use crate::cli::progress::{View, follow, summary};
-use crate::cli::render::{Calendar, CalendarDay, CellValue, MarketRow, MarketTable, legend};
-use crate::cli::terminal::Screen;
 use crate::contract::{Item, ItemPage, RetryAccepted, Scan, ScanStatus};
 use crate::ids::{AlertId, MonitorId, ScanId};
 use crate::sandbox::DayShift;
+use farescan_client::Failure;
+use farescan_client::client::ApiClient;
+use farescan_client::progress::{View, follow, summary};
+use farescan_client::render::{Calendar, CalendarDay, CellValue, MarketRow, MarketTable, legend};
+use farescan_client::terminal::Screen;
 
 /// The markets of the hotel scan, the baseline first.
 const MARKETS: [&str; 5] = ["us", "de", "gb", "jp", "br"];

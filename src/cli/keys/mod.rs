@@ -3,7 +3,7 @@
 mod new;
 mod rewrap;
 
-use super::Failure;
+use farescan_client::Failure;
 
 /// The subcommands.
 #[derive(Debug, clap::Subcommand)]

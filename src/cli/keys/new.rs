@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use crate::cli::Failure;
 use crate::tenants::Keyring;
+use farescan_client::Failure;
 
 /// Settings of `keys new`.
 #[derive(Debug, clap::Args)]

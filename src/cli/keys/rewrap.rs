@@ -2,11 +2,11 @@
 
 use std::io::Write as _;
 
-use crate::cli::Failure;
 use crate::config::{DatabaseConfig, MasterKeyConfig};
 use crate::db::{self, Database};
 use crate::service::keyring;
 use crate::tenants::rewrap::{RewrapSummary, rewrap};
+use farescan_client::Failure;
 
 /// Settings of `keys rewrap`.
 #[derive(Debug, clap::Args)]

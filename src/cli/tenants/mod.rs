@@ -4,7 +4,7 @@
 mod relocate;
 mod restore;
 
-use super::Failure;
+use farescan_client::Failure;
 
 /// The subcommands.
 #[derive(Debug, clap::Subcommand)]

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use crate::cli::Failure;
 use crate::config::{DatabaseConfig, MasterKeyConfig};
 use crate::db::{self, Database};
 use crate::ids::TenantId;
 use crate::marketplace;
 use crate::service::keyring;
 use crate::tenants::relocate::{Relocated, relocate};
+use farescan_client::Failure;
 
 /// Settings of `tenants move`.
 #[derive(Debug, clap::Args)]

@@ -4,7 +4,6 @@ use std::io::{Read as _, Write as _};
 
 use zeroize::Zeroizing;
 
-use crate::cli::Failure;
 use crate::config::{DatabaseConfig, MasterKeyConfig};
 use crate::contract::{MAX_KEY_BYTES, parse_key};
 use crate::db::clock::DatabaseTime;
@@ -13,6 +12,7 @@ use crate::search::CallerKey;
 use crate::service::keyring;
 use crate::tenants::rotate::Rotation;
 use crate::tenants::rotate::restore::restore;
+use farescan_client::Failure;
 
 /// Settings of `tenants restore`.
 #[derive(Debug, clap::Args)]

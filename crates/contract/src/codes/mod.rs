@@ -24,11 +24,7 @@ const MIN_SIMILARITY: f64 = 0.8;
 
 /// The error of a field of a search whose country or currency does not exist. `None` also for a
 /// value of the wrong form, which has an error of its own.
-pub fn unknown_code(
-    field: &str,
-    path: impl AsRef<str>,
-    value: &Value,
-) -> Option<ValidationError> {
+pub fn unknown_code(field: &str, path: impl AsRef<str>, value: &Value) -> Option<ValidationError> {
     let text = value.as_str()?;
     let expected = match field {
         "proxy_country" if CountryCode::read(value).is_ok() => country(text).err()?,

@@ -3,6 +3,7 @@
 use super::rule::{Rule, RuleScope, RuleType};
 use super::slot::SlotKind;
 use crate::history_verdict::HistoryVerdict;
+use crate::ids::{AlertId, DeliveryId, ItemId, MonitorId, ScanId};
 use crate::primitives::{Cursor, PageLimit};
 use crate::query_string::query_string;
 use crate::request_body::request_body;
@@ -11,7 +12,6 @@ use crate::status::{SearchStatus, Verdict};
 use crate::time_range::time_range_errors;
 use crate::usage::PlanForecast;
 use crate::validation::ValidationErrors;
-use crate::ids::{AlertId, DeliveryId, ItemId, MonitorId, ScanId};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};

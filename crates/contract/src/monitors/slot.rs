@@ -1,7 +1,7 @@
 //! The slots of a monitor.
 
-use crate::string_enum::string_enum;
 use crate::ids::{ItemId, ScanId};
+use crate::string_enum::string_enum;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

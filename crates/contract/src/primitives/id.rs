@@ -1,8 +1,8 @@
 //! Ids in queries.
 
 use crate::field::{FieldValue, invalid_value};
-use crate::validation::ValidationErrors;
 use crate::ids::MonitorId;
+use crate::validation::ValidationErrors;
 use serde_json::Value;
 use std::borrow::Cow;
 use utoipa::openapi::RefOr;

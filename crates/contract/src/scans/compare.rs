@@ -2,8 +2,8 @@
 
 use super::search_fields::CellValues;
 use crate::endpoint::Endpoint;
-use crate::string_enum::string_enum;
 use crate::ids::{ItemId, ScanId};
+use crate::string_enum::string_enum;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -4,12 +4,12 @@
 use super::state::ItemState;
 use crate::SearchReason;
 use crate::endpoint::Endpoint;
+use crate::ids::{ItemId, ScanId};
 use crate::primitives::{CountryCode, text_type};
 use crate::query_string::query_string;
 use crate::request_body::request_body;
 use crate::status::{SearchStatus, Verdict};
 use crate::string_enum::string_enum;
-use crate::ids::{ItemId, ScanId};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

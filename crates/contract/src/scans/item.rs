@@ -3,9 +3,9 @@
 use super::search_fields::SearchFields;
 use super::state::ItemState;
 use crate::history_verdict::HistoryVerdict;
+use crate::ids::{AttemptId, ItemId, ScanId};
 use crate::status::SearchStatus;
 use crate::{RawJson, SearchReason};
-use crate::ids::{AttemptId, ItemId, ScanId};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};

@@ -2,11 +2,11 @@
 
 use super::request::{ReasonWord, ScanEndpoint, Tag};
 use super::state::{Expand, ItemSort, ItemState, ScanStatus};
+use crate::ids::MonitorId;
 use crate::primitives::{Cursor, ListFormat, PageLimit, bounded_integer};
 use crate::query_string::query_string;
 use crate::request_body::request_body;
 use crate::status::SearchStatus;
-use crate::ids::MonitorId;
 
 request_body! {
     /// The query of `GET /v1/scans`.

@@ -13,10 +13,10 @@ use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
 
 use crate::body_schema::impl_to_schema;
 use crate::field::{Components, FieldKind, FieldSpec, FieldValue, invalid_value};
+use crate::ids::ItemId;
 use crate::request_body::request_body;
 use crate::string_enum::string_enum;
 use crate::validation::ValidationErrors;
-use crate::ids::ItemId;
 
 /// The strategy of a scan: a question, or a watch.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,9 +2,7 @@
 
 use super::minimal;
 use crate::scans::ScanRequest;
-use crate::{
-    Endpoint, FieldAlias, MAX_DEPTH, Request, ValidationErrors, offers, read_object,
-};
+use crate::{Endpoint, FieldAlias, MAX_DEPTH, Request, ValidationErrors, offers, read_object};
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 use serde_json::{Map, Value, json};

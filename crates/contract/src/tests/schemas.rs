@@ -3,9 +3,7 @@
 use crate::account_settings::AccountSettingsUpdate;
 use crate::flights::{OnewayRequest, RoundtripRequest};
 use crate::history::{FlightHistoryQuery, HotelHistoryQuery};
-use crate::hotels::{
-    HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, ResolveRequest,
-};
+use crate::hotels::{HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, ResolveRequest};
 use crate::key_rotation::RotateKeyRequest;
 use crate::monitors::{
     AlertQuery, AlertsQuery, Available, BackInStock, DropPercent, MonitorAlertsQuery, MonitorPatch,

@@ -1,8 +1,6 @@
 //! String enums: endpoints, states, error types.
 
-use crate::monitors::{
-    MonitorPause, MonitorStatus, RuleScope, RuleType, SlotKind, SlotOutcome,
-};
+use crate::monitors::{MonitorPause, MonitorStatus, RuleScope, RuleType, SlotKind, SlotOutcome};
 use crate::plans::PlanName;
 use crate::primitives::SortType;
 use crate::quota::PaceSource;

@@ -3,9 +3,7 @@
 use jiff::civil::DateTime;
 
 use super::rank::Rank;
-use crate::wire::flights::{
-    Insight, OnewayRow, Roundtrip, RoundtripRow, RowStops, StopRow, Terms,
-};
+use crate::wire::flights::{Insight, OnewayRow, Roundtrip, RoundtripRow, RowStops, StopRow, Terms};
 use crate::world::money::SandboxCurrency;
 use crate::world::timetable::Leg;
 

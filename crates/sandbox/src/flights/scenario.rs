@@ -10,9 +10,7 @@ use super::itineraries::{admits, admits_price};
 use super::rows::{clock, duration};
 use crate::draws::Draw;
 use crate::scenarios::{FareRoute, PriceProcess, ScenarioFare};
-use crate::wire::flights::{
-    LegRules, Oneway, OnewayRow, Roundtrip, RoundtripRow, RowStops, Terms,
-};
+use crate::wire::flights::{LegRules, Oneway, OnewayRow, Roundtrip, RoundtripRow, RowStops, Terms};
 use crate::world::airlines::{AIRLINES, Airline};
 use crate::world::airports::SandboxAirport;
 use crate::world::money::SandboxCurrency;

@@ -40,12 +40,7 @@ pub(crate) struct RoomOffer {
 
 /// All offers of a hotel for a stay in its market today, cheapest first; none if the hotel is sold
 /// out, the dates are not on sale, or children want to stay in a hotel for adults.
-pub(crate) fn offers(
-    world: Draw,
-    property: &Property,
-    stay: &Stay,
-    today: Date,
-) -> Vec<RoomOffer> {
+pub(crate) fn offers(world: Draw, property: &Property, stay: &Stay, today: Date) -> Vec<RoomOffer> {
     let nights = days_between(stay.checkin_date, stay.checkout_date);
     let children = stay.children.unwrap_or(0);
     let on_sale = (0..=HORIZON_DAYS).contains(&days_between(today, stay.checkin_date))
@@ -90,11 +85,7 @@ pub(crate) fn offers(
 }
 
 /// Whether an offer satisfies all of `filters`. Several star filters are alternatives.
-pub(crate) fn admits(
-    filters: &[String],
-    property: &Property,
-    offer: &RoomOffer,
-) -> bool {
+pub(crate) fn admits(filters: &[String], property: &Property, offer: &RoomOffer) -> bool {
     let scored = |least: f64| property.review.is_some_and(|(score, _)| score >= least);
     let stars = |filter: &str| match filter {
         "stars_3" => Some(3),
@@ -163,11 +154,7 @@ fn event_block(night: Date) -> i64 {
 
 /// A market's price factor: a few percent from 1, and for about one hotel in eight a gap of 10 to
 /// 20 %. Without a market the factor is 1.
-pub(crate) fn market_factor(
-    world: Draw,
-    property: &Property,
-    market: Option<&str>,
-) -> f64 {
+pub(crate) fn market_factor(world: Draw, property: &Property, market: Option<&str>) -> f64 {
     let Some(market) = market else { return 1.0 };
     let market = market.to_ascii_lowercase();
     let general = world.of("market").of(&market).between(-0.025, 0.025);

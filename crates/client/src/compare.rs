@@ -1,0 +1,135 @@
+//! `farescan compare`: which cells of a scan became cheaper or dearer in another.
+
+use std::io::Write as _;
+
+use serde_json::Value;
+
+use super::Failure;
+use super::client::ClientArgs;
+use super::format::{price, price_or};
+use super::ids;
+use super::render::{Column, ListTable, Text, Tone};
+use farescan_contract::scans::{Change, ComparedCell, Comparison, SeenPrice};
+
+/// Settings of `compare`.
+#[derive(Debug, clap::Args)]
+pub struct CompareArgs {
+    /// The earlier scan: its id or the beginning of it
+    #[arg(value_name = "BEFORE")]
+    before: String,
+    /// The later scan: its id, the beginning of it, or `@last`
+    #[arg(value_name = "AFTER", default_value = "@last")]
+    after: String,
+    /// Also the cells without a change
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// Prints the changed cells.
+pub async fn run(args: CompareArgs) -> Result<(), Failure> {
+    let session = args.client.open()?;
+    let before = ids::scan(&session.client, &args.before).await?;
+    let after = ids::scan(&session.client, &args.after).await?;
+    let answer = session
+        .client
+        .ask(&format!("/v1/scans/{before}/compare/{after}"))
+        .await?;
+    let mut out = anstream::stdout();
+    if session.json {
+        writeln!(out, "{}", answer.text.trim_end())?;
+        return Ok(());
+    }
+    let comparison: Comparison = answer.read()?;
+    let is_shown = |cell: &&ComparedCell| {
+        args.all || !matches!(cell.change, Change::Unchanged | Change::NoPrice)
+    };
+    let cells: Vec<_> = comparison.cells.iter().filter(is_shown).collect();
+    if !cells.is_empty() {
+        writeln!(out, "{}", table(&cells).render(session.screen))?;
+    }
+    let counts = comparison.counts;
+    let parts = [
+        (counts.cheaper, Change::Cheaper),
+        (counts.dearer, Change::Dearer),
+        (counts.unchanged, Change::Unchanged),
+        (counts.new, Change::New),
+        (counts.gone, Change::Gone),
+        (counts.not_comparable, Change::NotComparable),
+        (counts.unknown, Change::Unknown),
+        (counts.no_price, Change::NoPrice),
+    ];
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let words: Vec<_> = parts
+        .map(|(count, change)| format!("{count} {}", words(*change)))
+        .collect();
+    writeln!(out, "{}", words.join(", "))?;
+    Ok(())
+}
+
+fn words(change: Change) -> &'static str {
+    match change {
+        Change::Cheaper => "cheaper",
+        Change::Dearer => "dearer",
+        Change::Unchanged => "unchanged",
+        Change::New => "new",
+        Change::Gone => "gone",
+        Change::NotComparable => "of another currency",
+        Change::Unknown => "unknown",
+        Change::NoPrice => "without a price",
+    }
+}
+
+fn table(cells: &[&ComparedCell]) -> ListTable {
+    let mut table = ListTable::new([
+        Column::text("Search"),
+        Column::number("Before"),
+        Column::number("After"),
+        Column::number("Difference"),
+        Column::number("%"),
+        Column::text("Change").rank(1),
+    ]);
+    for cell in cells {
+        let tone = match cell.change {
+            Change::Cheaper | Change::New => Tone::Good,
+            Change::Dearer | Change::Gone => Tone::Bad,
+            Change::NotComparable | Change::Unknown => Tone::Warning,
+            Change::Unchanged | Change::NoPrice => Tone::Plain,
+        };
+        let values = cell.cell.values().map(|value| match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        });
+        let signed = |text: String| {
+            if text.starts_with('-') || text.is_empty() {
+                text
+            } else {
+                format!("+{text}")
+            }
+        };
+        table.row([
+            values.collect::<Vec<_>>().join(", ").into(),
+            seen(cell.before.as_ref()).into(),
+            seen(cell.after.as_ref()).into(),
+            Text::new(signed(price_or(cell.difference, "")), tone),
+            Text::new(signed(price_or(cell.difference_percent, "")), tone),
+            Text::new(words(cell.change), tone),
+        ]);
+    }
+    table
+}
+
+fn seen(seen: Option<&SeenPrice>) -> String {
+    seen.map_or_else(
+        || "–".to_owned(),
+        |seen| {
+            let mark = if seen.implausible {
+                ", implausible"
+            } else {
+                ""
+            };
+            format!("{} {}{mark}", price(seen.price), seen.currency)
+        },
+    )
+}

@@ -1,0 +1,416 @@
+//! Dates on the command line: `2027-02-04`, a month `2027-02`, a range `2027-02-01..2027-02-14`,
+//! days from now `+7d`, and lists of them. They become values or a range of the contract.
+
+use std::str::FromStr;
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp};
+use serde_json::{Map, Value, json};
+
+use farescan_contract::FieldValue as _;
+use farescan_contract::scans::{Nights, Weekday};
+
+const EXPECTED: &str = "a date 2027-02-04, a month 2027-02, a range 2027-02-01..2027-02-14, or a list of them with commas";
+/// A scan has at most this many items, so a list has at most this many dates.
+const MAX_DATES: usize = 10_000;
+
+/// The dates of an argument.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dates(Vec<DatePart>);
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum DatePart {
+    Day(Date),
+    Range(Date, Date),
+    /// Days after the slot of a monitor.
+    Relative(u16),
+    RelativeRange(u16, u16),
+}
+
+/// Which days of the ranges.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct DateArgs {
+    /// Only these days of the week: `thu,fri`, `mon-fri`, `weekend`
+    #[arg(long, value_name = "DAYS")]
+    pub weekdays: Option<Weekdays>,
+    /// Every n-th day of a range
+    #[arg(long, value_name = "DAYS")]
+    pub step: Option<u16>,
+}
+
+/// The value of a request field, or its sweep.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FieldOrSweep {
+    Field(Value),
+    Sweep(Value),
+}
+
+impl FromStr for Dates {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Option<Vec<_>> = text
+            .split(',')
+            .map(|part| parse_part(part.trim()))
+            .collect();
+        parts
+            .map(Self)
+            .ok_or_else(|| format!("expected {EXPECTED}"))
+    }
+}
+
+fn parse_part(text: &str) -> Option<DatePart> {
+    match text.split_once("..") {
+        None if text.starts_with('+') => relative(text).map(DatePart::Relative),
+        None => day(text)
+            .map(DatePart::Day)
+            .or_else(|| month(text).map(|(first, last)| DatePart::Range(first, last))),
+        Some((from, to)) if from.starts_with('+') => {
+            Some(DatePart::RelativeRange(relative(from)?, relative(to)?))
+        }
+        Some((from, to)) => {
+            let first = day(from).or_else(|| Some(month(from)?.0))?;
+            let last = day(to).or_else(|| Some(month(to)?.1))?;
+            (first <= last).then_some(DatePart::Range(first, last))
+        }
+    }
+}
+
+fn day(text: &str) -> Option<Date> {
+    Date::read(&text.into()).ok()
+}
+
+/// The days of a month; of the current month those to come.
+fn month(text: &str) -> Option<(Date, Date)> {
+    let first = day(&format!("{text}-01"))?;
+    let (last, today) = (first.last_of_month(), today());
+    let begins = if (first..=last).contains(&today) {
+        today
+    } else {
+        first
+    };
+    Some((begins, last))
+}
+
+fn relative(text: &str) -> Option<u16> {
+    text.strip_prefix('+')?.strip_suffix('d')?.parse().ok()
+}
+
+/// The day in UTC, as the service counts.
+pub fn today() -> Date {
+    Timestamp::now().to_zoned(TimeZone::UTC).date()
+}
+
+impl Dates {
+    /// One date, for a single search.
+    pub fn single(&self) -> Option<Date> {
+        match self.0.as_slice() {
+            [DatePart::Day(date)] => Some(*date),
+            _ => None,
+        }
+    }
+
+    /// The first and the last date; `None` with relative ones.
+    pub fn bounds(&self) -> Option<(Date, Date)> {
+        let mut ends = Vec::new();
+        for part in &self.0 {
+            match part {
+                DatePart::Day(date) => ends.push(*date),
+                DatePart::Range(first, last) => ends.extend([*first, *last]),
+                DatePart::Relative(_) | DatePart::RelativeRange(..) => return None,
+            }
+        }
+        Some((*ends.iter().min()?, *ends.iter().max()?))
+    }
+
+    /// The request field or the sweep that searches these dates.
+    ///
+    /// # Errors
+    /// The filter leaves no date, or does not apply.
+    pub fn field_or_sweep(&self, filter: &DateArgs) -> Result<FieldOrSweep, String> {
+        let is_filtered = filter.weekdays.is_some() || filter.step.is_some();
+        match self.0.as_slice() {
+            [DatePart::Day(date)] if !is_filtered => Ok(FieldOrSweep::Field(date.to_value())),
+            [DatePart::Relative(days)] if !is_filtered => {
+                Ok(FieldOrSweep::Field(format!("+{days}d").into()))
+            }
+            [DatePart::Range(first, last)] => Ok(FieldOrSweep::Sweep(
+                filter.range(&first.to_string(), &last.to_string()),
+            )),
+            [DatePart::RelativeRange(first, last)] => Ok(FieldOrSweep::Sweep(
+                filter.range(&format!("+{first}d"), &format!("+{last}d")),
+            )),
+            parts => {
+                let mut days = Vec::new();
+                for part in parts {
+                    days.extend(filter.days(*part)?);
+                    if days.len() > MAX_DATES {
+                        return Err(format!("more than {MAX_DATES} dates"));
+                    }
+                }
+                days.sort_unstable();
+                days.dedup();
+                match days.as_slice() {
+                    [] => Err("no date is left with --weekdays and --step".to_owned()),
+                    days => Ok(FieldOrSweep::Sweep(
+                        days.iter()
+                            .map(|day| Value::from(day.to_string()))
+                            .collect(),
+                    )),
+                }
+            }
+        }
+    }
+}
+
+impl DateArgs {
+    fn range(&self, from: &str, to: &str) -> Value {
+        let mut range = Map::from_iter([
+            ("from".to_owned(), json!(from)),
+            ("to".to_owned(), json!(to)),
+        ]);
+        if let Some(step) = self.step {
+            range.insert("step_days".to_owned(), step.into());
+        }
+        if let Some(weekdays) = &self.weekdays {
+            let words = weekdays.0.iter().map(|day| Value::from(day.as_str()));
+            range.insert("weekdays".to_owned(), words.collect());
+        }
+        Value::Object(range)
+    }
+
+    fn days(&self, part: DatePart) -> Result<Vec<Date>, String> {
+        let step = Span::new().days(i64::from(self.step.unwrap_or(1).max(1)));
+        let (first, last) = match part {
+            DatePart::Day(date) => (date, date),
+            DatePart::Range(first, last) => (first, last),
+            DatePart::Relative(_) | DatePart::RelativeRange(..) => {
+                return Err(
+                    "days from now (`+7d`) are one date or one range, not a list".to_owned(),
+                );
+            }
+        };
+        let days = first.series(step).take_while(|day| *day <= last);
+        Ok(days
+            .filter(|day| {
+                self.weekdays.as_ref().is_none_or(|weekdays| {
+                    weekdays
+                        .0
+                        .iter()
+                        .any(|weekday| jiff::civil::Weekday::from(*weekday) == day.weekday())
+                })
+            })
+            .take(MAX_DATES + 1)
+            .collect())
+    }
+}
+
+/// Days of the week as words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Weekdays(Vec<Weekday>);
+
+impl FromStr for Weekdays {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut days = Vec::new();
+        for word in text.split(',').map(|word| word.trim().to_ascii_lowercase()) {
+            match (word.as_str(), word.split_once('-')) {
+                ("weekend", _) => days.extend([Weekday::Saturday, Weekday::Sunday]),
+                ("workdays", _) => days.extend(&Weekday::ALL[..5]),
+                (_, Some((from, to))) => days.extend(weekday_range(weekday(from)?, weekday(to)?)),
+                (word, None) => days.push(weekday(word)?),
+            }
+        }
+        days.sort_unstable();
+        days.dedup();
+        Ok(Self(days))
+    }
+}
+
+fn weekday_range(from: Weekday, to: Weekday) -> Vec<Weekday> {
+    let all = Weekday::ALL.iter().cycle().skip(from as usize);
+    let count = (to as usize + 7 - from as usize) % 7 + 1;
+    all.take(count).copied().collect()
+}
+
+/// A word that begins with the three letters of the contract: `thu`, `Thursday`, `thursdays`.
+fn weekday(word: &str) -> Result<Weekday, String> {
+    let names = [
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+    ];
+    let stem = word
+        .strip_suffix('s')
+        .filter(|_| word.len() > 5)
+        .unwrap_or(word);
+    let found = Weekday::ALL
+        .iter()
+        .zip(names)
+        .find(|(_, name)| stem.len() >= 3 && name.starts_with(stem));
+    found.map(|(day, _)| *day).ok_or_else(|| {
+        "expected days of the week such as `thu,fri`, `mon-fri` or `weekend`".to_owned()
+    })
+}
+
+/// Lengths of stay: `7`, `7,10..14`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NightsList(pub Vec<u16>);
+
+impl FromStr for NightsList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = || {
+            format!(
+                "expected nights from 1 to {}, such as 7 or 7,10..14",
+                Nights::MAX
+            )
+        };
+        let nights = |text: &str| {
+            let number = text
+                .trim()
+                .parse()
+                .ok()
+                .filter(|nights| (1..=Nights::MAX).contains(nights));
+            number.ok_or_else(expected)
+        };
+        let mut list = Vec::new();
+        for part in text.split(',') {
+            match part.split_once("..") {
+                None => list.push(nights(part)?),
+                Some((from, to)) => {
+                    let (from, to) = (nights(from)?, nights(to)?);
+                    if from > to {
+                        return Err(expected());
+                    }
+                    list.extend(from..=to);
+                }
+            }
+        }
+        list.sort_unstable();
+        list.dedup();
+        Ok(Self(list))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sweep(
+        text: &str,
+        weekdays: Option<&str>,
+        step: Option<u16>,
+    ) -> Result<FieldOrSweep, String> {
+        let filter = DateArgs {
+            weekdays: weekdays.map(|days| days.parse().unwrap()),
+            step,
+        };
+        text.parse::<Dates>()?.field_or_sweep(&filter)
+    }
+
+    #[test]
+    fn a_date_is_a_field_and_more_dates_are_a_sweep() {
+        for (text, weekdays, step, expected) in [
+            (
+                "2027-02-04",
+                None,
+                None,
+                FieldOrSweep::Field(json!("2027-02-04")),
+            ),
+            ("+7d", None, None, FieldOrSweep::Field(json!("+7d"))),
+            (
+                "2027-02",
+                Some("thu,fri"),
+                None,
+                FieldOrSweep::Sweep(
+                    json!({"from": "2027-02-01", "to": "2027-02-28", "weekdays": ["thu", "fri"]}),
+                ),
+            ),
+            (
+                "2027-02..2027-03",
+                None,
+                Some(3),
+                FieldOrSweep::Sweep(
+                    json!({"from": "2027-02-01", "to": "2027-03-31", "step_days": 3}),
+                ),
+            ),
+            (
+                "+7d..+13d",
+                Some("weekend"),
+                None,
+                FieldOrSweep::Sweep(
+                    json!({"from": "+7d", "to": "+13d", "weekdays": ["sat", "sun"]}),
+                ),
+            ),
+            (
+                "2027-02-04,2027-02-01..2027-02-02",
+                None,
+                None,
+                FieldOrSweep::Sweep(json!(["2027-02-01", "2027-02-02", "2027-02-04"])),
+            ),
+            (
+                "2027-02-01..2027-02-07,2027-02-12",
+                Some("Fridays"),
+                None,
+                FieldOrSweep::Sweep(json!(["2027-02-05", "2027-02-12"])),
+            ),
+        ] {
+            assert_eq!(sweep(text, weekdays, step), Ok(expected), "{text}");
+        }
+        for text in [
+            "",
+            "soon",
+            "2027-13",
+            "2027-02-30",
+            "2027-02-02..2027-02-01",
+            "+7",
+            "2027",
+        ] {
+            assert!(sweep(text, None, None).is_err(), "{text}");
+        }
+        assert!(sweep("2027-02-01,2027-02-02", Some("sun"), None).is_err());
+    }
+
+    #[test]
+    fn weekdays_are_words_and_ranges() {
+        let days = |text: &str| {
+            let days: Result<Weekdays, _> = text.parse();
+            days.map(|days| {
+                days.0
+                    .iter()
+                    .map(|day| day.as_str())
+                    .collect::<Vec<_>>()
+                    .join(",")
+            })
+        };
+        for (text, expected) in [
+            ("thu,fri", "thu,fri"),
+            ("Thursday", "thu"),
+            ("mon-fri", "mon,tue,wed,thu,fri"),
+            ("fri-mon", "mon,fri,sat,sun"),
+            ("workdays", "mon,tue,wed,thu,fri"),
+            ("weekend", "sat,sun"),
+        ] {
+            assert_eq!(days(text).as_deref(), Ok(expected), "{text}");
+        }
+        assert!(days("th").is_err() && days("noday").is_err() && days("").is_err());
+    }
+
+    #[test]
+    fn nights_are_lists_and_ranges() {
+        let nights = |text: &str| text.parse::<NightsList>().map(|list| list.0);
+        assert_eq!(nights("7"), Ok(vec![7]));
+        assert_eq!(nights("10..12,7"), Ok(vec![7, 10, 11, 12]));
+        for text in ["", "0", "7..3", "x", "400"] {
+            assert!(nights(text).is_err(), "{text}");
+        }
+    }
+}

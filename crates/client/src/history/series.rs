@@ -1,0 +1,298 @@
+//! Prices over time: a sparkline, and a row for each day or week.
+
+use std::io::Write as _;
+
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+
+use super::SeriesArgs;
+use crate::Failure;
+use crate::dates::Dates;
+use crate::format::{counted, price_or};
+use crate::pages::{Query, print_nothing};
+use crate::render::{CellValue, Column, ListTable, Text, Tone, sparkline};
+use farescan_contract::history_verdict::HistoryVerdict;
+use farescan_contract::series::{FlightSeries, HotelSeries};
+
+/// One row, of a flight or a hotel.
+struct SeriesRow {
+    /// What distinguishes the products.
+    product: String,
+    bucket: Date,
+    minimum: Option<Decimal>,
+    median: Option<Decimal>,
+    maximum: Option<Decimal>,
+    /// How many implausible prices are left out, and the lowest of them.
+    implausible: (u64, Option<Decimal>),
+    band: Option<(Decimal, Decimal)>,
+    searches: u64,
+    degraded: u64,
+    /// On the lowest price, if it was asked for.
+    verdict: Option<HistoryVerdict>,
+}
+
+/// `history series`.
+pub(super) async fn run(args: SeriesArgs) -> Result<(), Failure> {
+    let session = args.client.open()?;
+    let dates = args.depart.as_ref().or(args.checkin.as_ref());
+    let what = if args.hotel.is_some() {
+        "checkin"
+    } else {
+        "departure"
+    };
+    let one = dates.and_then(Dates::single);
+    let range = dates.filter(|_| one.is_none()).and_then(Dates::bounds);
+    let path = if args.hotel.is_some() {
+        "/v1/history/hotels/series"
+    } else {
+        "/v1/history/flights/series"
+    };
+    let path = Query::new(path)
+        .with(
+            "from_airport",
+            args.from.as_ref().map(|code| code.to_ascii_uppercase()),
+        )
+        .with(
+            "to_airport",
+            args.to.as_ref().map(|code| code.to_ascii_uppercase()),
+        )
+        .with("hotel_name", args.hotel.as_ref())
+        .with(&format!("{what}_date"), one)
+        .with(&format!("{what}_from"), range.map(|(first, _)| first))
+        .with(&format!("{what}_to"), range.map(|(_, last)| last))
+        .with("proxy_country", args.market.as_ref())
+        .with("currency", args.currency.as_ref())
+        .with("bucket", Some(args.bucket))
+        .with("history_verdict", args.verdict.then_some(true))
+        .path();
+    let answer = session.client.ask(&path).await?;
+    let mut out = anstream::stdout();
+    if session.json {
+        writeln!(out, "{}", answer.text.trim_end())?;
+        return Ok(());
+    }
+    let rows = if args.hotel.is_some() {
+        hotel_rows(answer.read()?)
+    } else {
+        flight_rows(answer.read()?)
+    };
+    if rows.is_empty() {
+        return print_nothing(&session.client, "Nothing is known about it yet.\n  next: `farescan scan` searches it once, `farescan monitors create` again and again").await;
+    }
+    let mut from = 0;
+    while from < rows.len() {
+        let same = |row: &&SeriesRow| row.product == rows[from].product;
+        let count = rows[from..].iter().take_while(same).count();
+        let product = &rows[from..from + count];
+        writeln!(out, "{}", rows[from].product)?;
+        writeln!(
+            out,
+            "{}\n{}",
+            line(product),
+            table(product, one).render(session.screen)
+        )?;
+        if let Some(left_out) = left_out(product) {
+            writeln!(out, "{left_out}")?;
+        }
+        if let Some(verdict) = last_verdict(product) {
+            writeln!(out, "{verdict}")?;
+        }
+        from += count;
+    }
+    Ok(())
+}
+
+/// The sparkline of the lowest prices, with the lowest and the last.
+fn line(rows: &[SeriesRow]) -> String {
+    let prices: Vec<_> = rows.iter().map(|row| row.minimum).collect();
+    let lowest = rows
+        .iter()
+        .filter_map(|row| Some((row.minimum?, row.bucket)))
+        .min_by_key(|(price, _)| *price);
+    let last = rows
+        .iter()
+        .rev()
+        .find_map(|row| Some((row.minimum?, row.bucket)));
+    let text = |name: &str, found: Option<(Decimal, Date)>| {
+        found
+            .map(|(price, day)| format!("  {name} {} on {day}", price.normalize()))
+            .unwrap_or_default()
+    };
+    format!(
+        "{}{}{}",
+        sparkline(&prices),
+        text("lowest", lowest),
+        text("last", last)
+    )
+}
+
+/// What the brackets mean.
+fn left_out(rows: &[SeriesRow]) -> Option<String> {
+    let count: u64 = rows.iter().map(|row| row.implausible.0).sum();
+    (count > 0).then(|| {
+        let prices = counted(count, "price");
+        format!("Left out as implausible, the lowest of a row in brackets above: {prices}")
+    })
+}
+
+/// The newest verdict in words.
+fn last_verdict(rows: &[SeriesRow]) -> Option<String> {
+    let (row, verdict) = rows
+        .iter()
+        .rev()
+        .find_map(|row| Some((row, row.verdict.as_ref()?)))?;
+    let fell = verdict.became_cheaper.map(|fell| {
+        format!(
+            "; {} of {} such prices became 10 % cheaper within 14 days ({}–{} %)",
+            fell.count, fell.n, fell.percent_from, fell.percent_to
+        )
+    });
+    Some(format!(
+        "The lowest price of {}: {}{}",
+        row.bucket,
+        verdict.sentence,
+        fell.unwrap_or_default()
+    ))
+}
+
+fn table(rows: &[SeriesRow], date: Option<Date>) -> ListTable {
+    let mut columns = vec![Column::text("Searched")];
+    if date.is_some() {
+        columns.push(Column::number("Days before").rank(1));
+    }
+    columns.extend([
+        Column::number("Lowest"),
+        Column::number("Median").rank(2),
+        Column::number("Highest").rank(3),
+        Column::text("Usual range").rank(4),
+        Column::number("Searches").rank(5),
+        Column::number("Degraded").rank(6),
+    ]);
+    let has_implausible = rows.iter().any(|row| row.implausible.0 > 0);
+    if has_implausible {
+        columns.push(Column::number("Left out"));
+    }
+    let is_judged = rows.iter().any(|row| row.verdict.is_some());
+    if is_judged {
+        columns.push(Column::text("Verdict"));
+    }
+    let mut table = ListTable::new(columns);
+    let lowest = rows.iter().filter_map(|row| row.minimum).min();
+    for row in rows {
+        let mut cells = vec![Text::from(row.bucket.to_string())];
+        if let Some(date) = date {
+            let days = row
+                .bucket
+                .until(date)
+                .map(|span| span.get_days().to_string());
+            cells.push(days.unwrap_or_default().into());
+        }
+        let is_lowest = row.minimum.is_some() && row.minimum == lowest;
+        let mark = if is_lowest { "*" } else { "" };
+        let tone = if is_lowest { Tone::Best } else { Tone::Plain };
+        let band = row
+            .band
+            .map(|(low, high)| format!("{}–{}", low.normalize(), high.normalize()));
+        cells.extend([
+            Text::new(format!("{mark}{}", price_or(row.minimum, "–")), tone),
+            price_or(row.median, "").into(),
+            price_or(row.maximum, "").into(),
+            band.unwrap_or_default().into(),
+            row.searches.to_string().into(),
+            Text::new(
+                row.degraded.to_string(),
+                if row.degraded > 0 {
+                    Tone::Warning
+                } else {
+                    Tone::Plain
+                },
+            ),
+        ]);
+        if has_implausible {
+            let lowest = row.implausible.1.map(CellValue::Implausible);
+            cells.push(lowest.map_or_else(|| "".into(), CellValue::exact_text));
+        }
+        if is_judged {
+            cells.push(
+                row.verdict
+                    .as_ref()
+                    .map(short_verdict)
+                    .unwrap_or_default()
+                    .into(),
+            );
+        }
+        table.row(cells);
+    }
+    table
+}
+
+/// `low (18.3)`.
+fn short_verdict(verdict: &HistoryVerdict) -> String {
+    match verdict.percentile {
+        Some(percentile) => format!("{} ({percentile})", verdict.class),
+        None => verdict.class.to_string(),
+    }
+}
+
+fn flight_rows(series: FlightSeries) -> Vec<SeriesRow> {
+    let row = |bucket: farescan_contract::series::FlightBucket| SeriesRow {
+        product: format!(
+            "{} to {}, {}, in {} {}",
+            bucket.from_airport,
+            bucket.to_airport,
+            bucket.endpoint,
+            bucket.currency,
+            fields(&bucket.product)
+        ),
+        bucket: bucket.bucket,
+        minimum: bucket.minimum,
+        median: bucket.median,
+        maximum: bucket.maximum,
+        implausible: (bucket.implausible, bucket.lowest_implausible),
+        band: bucket.price_insights_low.zip(bucket.price_insights_high),
+        searches: bucket.observations,
+        degraded: bucket.degraded,
+        verdict: bucket.history_verdict,
+    };
+    series.data.into_iter().map(row).collect()
+}
+
+fn hotel_rows(series: HotelSeries) -> Vec<SeriesRow> {
+    let row = |bucket: farescan_contract::series::HotelBucket| {
+        let market = bucket
+            .proxy_country
+            .map(|country| format!(", market {}", country.to_uppercase()));
+        SeriesRow {
+            product: format!(
+                "{}, {}{}, in {} {}",
+                bucket.place,
+                bucket.endpoint,
+                market.unwrap_or_default(),
+                bucket.currency,
+                fields(&bucket.product)
+            ),
+            bucket: bucket.bucket,
+            minimum: bucket.minimum,
+            median: bucket.median,
+            maximum: bucket.maximum,
+            implausible: (bucket.implausible, bucket.lowest_implausible),
+            band: None,
+            searches: bucket.observations,
+            degraded: bucket.degraded,
+            verdict: bucket.history_verdict,
+        }
+    };
+    series.data.into_iter().map(row).collect()
+}
+
+fn fields(product: &serde_json::Map<String, serde_json::Value>) -> String {
+    let fields = product.iter().filter(|(_, value)| !value.is_null());
+    let fields: Vec<_> = fields
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    if fields.is_empty() {
+        String::new()
+    } else {
+        format!("({})", fields.join(", "))
+    }
+}

@@ -1,0 +1,230 @@
+//! Ids on the command line: whole, by a unique beginning, or `@last`.
+
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+use super::Failure;
+use super::client::{ApiClient, ClientError};
+use super::exit::CommandEnd;
+use super::pages::{Query, check_key_is_known};
+use farescan_contract::ids::{AlertId, DeliveryId, MonitorId, ScanId};
+
+/// The newest one.
+const LAST: &str = "@last";
+/// The shortest beginning that is looked for, in hexadecimal digits.
+const MIN_DIGITS: usize = 4;
+/// The digits of an id that lists show at least: the millisecond of its creation.
+const SHOWN_DIGITS: usize = 12;
+/// The candidates that an error names.
+const MAX_CANDIDATES: usize = 5;
+
+/// A list in which an id is looked for.
+struct Kind {
+    noun: &'static str,
+    prefix: &'static str,
+    /// Also the list's path in the API, and the command that prints it.
+    plural: &'static str,
+    /// How the first one comes to be.
+    first_step: &'static str,
+}
+
+const SCANS: Kind = Kind {
+    noun: "scan",
+    prefix: "scn",
+    plural: "scans",
+    first_step: "`farescan scan oneway TLV LHR 2027-02` shows the cost of one",
+};
+const MONITORS: Kind = Kind {
+    noun: "monitor",
+    prefix: "mon",
+    plural: "monitors",
+    first_step: "`farescan monitors create oneway TLV LHR 2027-02` shows the cost of one",
+};
+const ALERTS: Kind = Kind {
+    noun: "alert",
+    prefix: "alr",
+    plural: "alerts",
+    first_step: "`farescan monitors show` has the rules and their state",
+};
+const DELIVERIES: Kind = Kind {
+    noun: "delivery",
+    prefix: "dlv",
+    plural: "deliveries",
+    first_step: "`farescan monitors webhook test MONITOR` sends one",
+};
+
+/// The id of a scan.
+pub async fn scan(client: &ApiClient, text: &str) -> Result<ScanId, Failure> {
+    resolve(client, &SCANS, text).await
+}
+
+/// The id of a monitor.
+pub async fn monitor(client: &ApiClient, text: &str) -> Result<MonitorId, Failure> {
+    resolve(client, &MONITORS, text).await
+}
+
+/// The id of an alert.
+pub async fn alert(client: &ApiClient, text: &str) -> Result<AlertId, Failure> {
+    resolve(client, &ALERTS, text).await
+}
+
+/// The id of a delivery.
+pub async fn delivery(client: &ApiClient, text: &str) -> Result<DeliveryId, Failure> {
+    resolve(client, &DELIVERIES, text).await
+}
+
+#[derive(Deserialize)]
+struct IdPage {
+    data: Vec<IdRow>,
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct IdRow {
+    id: String,
+}
+
+async fn resolve<T: FromStr>(client: &ApiClient, kind: &Kind, text: &str) -> Result<T, Failure> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    let found = if text == LAST {
+        let page = page(client, kind, 1, None).await?;
+        page.data.into_iter().map(|row| row.id).collect()
+    } else {
+        with_beginning(client, kind, &beginning(kind, text)?).await?
+    };
+    if found.is_empty() {
+        check_key_is_known(client).await?;
+    }
+    let (noun, plural) = (kind.noun, kind.plural);
+    match found.as_slice() {
+        [id] => id
+            .parse()
+            .map_err(|_| format!("{id} is no id of a {noun}").into()),
+        [] if text == LAST => {
+            Err(format!("there is no {noun} yet\n  next: {}", kind.first_step).into())
+        }
+        [] => Err(
+            format!("no {noun} begins with {text}\n  next: `farescan {plural}` lists them").into(),
+        ),
+        several => Err(CommandEnd::usage(format!(
+            "{} {plural} begin with {text}: {}; use more digits",
+            several.len(),
+            several
+                .iter()
+                .take(MAX_CANDIDATES)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ")
+        ))
+        .into()),
+    }
+}
+
+/// The beginning of an id with its prefix.
+fn beginning(kind: &Kind, text: &str) -> Result<String, Failure> {
+    let digits = text
+        .strip_prefix(kind.prefix)
+        .and_then(|rest| rest.strip_prefix('_'))
+        .unwrap_or(text);
+    let is_valid = (MIN_DIGITS..=32).contains(&digits.len())
+        && digits
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if is_valid {
+        Ok(format!("{}_{digits}", kind.prefix))
+    } else {
+        Err(CommandEnd::usage(format!(
+            "found {text:?}; expected the id of a {noun}, its first digits (at least {MIN_DIGITS}), or {LAST}\n  next: `farescan {plural}` lists them",
+            noun = kind.noun,
+            plural = kind.plural
+        ))
+        .into())
+    }
+}
+
+/// The ids with this beginning. Lists are newest first and ids grow with time, so the search ends
+/// at the first smaller one.
+async fn with_beginning(
+    client: &ApiClient,
+    kind: &Kind,
+    beginning: &str,
+) -> Result<Vec<String>, ClientError> {
+    let mut found = Vec::new();
+    let mut cursor = None;
+    loop {
+        let page = page(client, kind, 500, cursor).await?;
+        let is_past = page
+            .data
+            .last()
+            .is_some_and(|row| row.id.as_str() < beginning);
+        let ids = page.data.into_iter().map(|row| row.id);
+        found.extend(ids.filter(|id| id.starts_with(beginning)));
+        match page.next_cursor {
+            Some(next) if !is_past => cursor = Some(next),
+            _ => return Ok(found),
+        }
+    }
+}
+
+async fn page(
+    client: &ApiClient,
+    kind: &Kind,
+    limit: u16,
+    cursor: Option<String>,
+) -> Result<IdPage, ClientError> {
+    let path = Query::new(format!("/v1/{}", kind.plural))
+        .with("limit", Some(limit))
+        .with("cursor", cursor)
+        .path();
+    client.get(&path).await
+}
+
+/// The ids shortened so that each stays unique among them.
+pub fn shortened<T: ToString>(ids: impl Iterator<Item = T>) -> Vec<String> {
+    let ids: Vec<String> = ids.map(|id| id.to_string()).collect();
+    let is_unique = |length: usize| {
+        let mut cut: Vec<_> = ids.iter().map(|id| cut(id, length)).collect();
+        cut.sort_unstable();
+        cut.windows(2).all(|pair| pair[0] != pair[1])
+    };
+    let length = (SHOWN_DIGITS..32)
+        .find(|length| is_unique(*length))
+        .unwrap_or(32);
+    ids.iter().map(|id| cut(id, length).to_owned()).collect()
+}
+
+/// The prefix of an id, its underscore, and so many digits.
+fn cut(id: &str, digits: usize) -> &str {
+    let end = id.find('_').map_or(id.len(), |at| at + 1 + digits);
+    id.get(..end).unwrap_or(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shortened_ids_stay_unique() {
+        let ids = [
+            "scn_01a203c0e34277d8a336dcd2cb234bba",
+            "scn_01a203c0e34277d9a336dcd2cb234bbb",
+            "scn_01a203c0ffff77d9a336dcd2cb234bbb",
+        ];
+        assert_eq!(
+            shortened(ids.into_iter()),
+            [
+                "scn_01a203c0e34277d8",
+                "scn_01a203c0e34277d9",
+                "scn_01a203c0ffff77d9"
+            ]
+        );
+        assert_eq!(
+            shortened(ids[1..].iter()),
+            ["scn_01a203c0e342", "scn_01a203c0ffff"]
+        );
+        assert_eq!(shortened([ids[0], ids[0]].into_iter()), [ids[0], ids[0]]);
+    }
+}

@@ -1,0 +1,290 @@
+//! `farescan monitors create`: the cost of a month, the question, the monitor.
+
+use std::path::PathBuf;
+
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value, json};
+
+use super::show::{forecast_line, print_changed};
+use super::watch::WatchOptions;
+use crate::Failure;
+use crate::client::ClientArgs;
+use crate::exit::CommandEnd;
+use crate::format::{time, zone};
+use crate::question::Confirmation;
+use crate::request::{HotelArgs, OnewayArgs, RoundtripArgs};
+use crate::scan::{cost, read_body};
+use crate::subject::subject_of;
+use crate::wrap::note;
+use farescan_contract::FieldValue as _;
+use farescan_contract::monitors::{LookbackDays, MonitorPreview, Rule, RuleType};
+
+/// A monitor by the kind of its scan, or the body of a file.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  farescan monitors create oneway TLV LHR --depart +7d..+13d --name \"a week in advance\" --cron \"0 6 * * *\" --alert price_below=150 --alert new_low\n  farescan monitors create oneway TLV LHR --depart +30d..+119d --watch cheapest --max-requests 18 --alert price_below=150\n  farescan monitors create monitor.json --yes"
+)]
+pub(super) struct CreateArgs {
+    #[command(subcommand)]
+    kind: Option<CreateKind>,
+    /// File with the body of `POST /v1/monitors`; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    command: CreateCommand,
+}
+
+/// The consent to create it, and the service.
+#[derive(Debug, clap::Args)]
+struct CreateCommand {
+    #[command(flatten)]
+    confirmation: Confirmation,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// The scan of each run. Its dates may be days from the run: `+7d..+13d`.
+#[derive(Debug, clap::Subcommand)]
+enum CreateKind {
+    /// Watch one-way fares
+    #[command(
+        after_help = "Examples:\n  farescan monitors create oneway TLV LHR 2027-02 --alert price_below=150\n  farescan monitors create oneway TLV LHR --depart +7d..+13d --name \"a week ahead\" --cron \"30 7 * * mon-fri\" --max-requests-per-month 500 --yes"
+    )]
+    Oneway(Box<MonitorArgs<OnewayArgs, CreateCommand>>),
+    /// Watch round-trip fares
+    #[command(
+        after_help = "Examples:\n  farescan monitors create roundtrip TLV LHR --depart 2027-02-04 --nights 7 --name trip --cron \"0 6 * * *\" --alert drop_percent=10\n  farescan monitors create roundtrip TLV LHR --depart +30d --nights 7,14 --name trips --cron \"0 6 * * 1\" --alert verdict"
+    )]
+    Roundtrip(Box<MonitorArgs<RoundtripArgs, CreateCommand>>),
+    /// Watch the rates of a hotel
+    #[command(
+        after_help = "Examples:\n  farescan monitors create hotel \"Hotel Arts\" --checkin 2027-02-04 --nights 3 --name Arts --cron \"0 6 * * *\" --alert available\n  farescan monitors create hotel \"Hotel Arts\" --checkin +30d --nights 3 --markets us,de --samples 2 --name parity --cron \"0 6 * * *\" --alert parity_gap_percent=5,baseline=us"
+    )]
+    Hotel(Box<MonitorArgs<HotelArgs, CreateCommand>>),
+}
+
+/// The searches of each run, the monitor, and what else the command takes.
+#[derive(Debug, clap::Args)]
+pub(super) struct MonitorArgs<S: clap::Args, C: clap::Args> {
+    #[command(flatten)]
+    pub(super) searches: S,
+    #[command(flatten)]
+    pub(super) monitor: MonitorOptions,
+    #[command(flatten)]
+    pub(super) command: C,
+}
+
+/// When it runs, and when it alerts.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Monitor")]
+pub(super) struct MonitorOptions {
+    /// Name of the monitor [default: its route or hotel]
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// When it runs: minute, hour, day of the month, month, day of the week
+    #[arg(long, value_name = "FIELDS", default_value = "0 6 * * *")]
+    cron: String,
+    /// IANA time zone of --cron [default: this machine's]
+    #[arg(long, value_name = "ZONE")]
+    timezone: Option<String>,
+    /// Rule, such as `price_below=150`, `drop_percent=10,runs=7`, `new_low` (of 30 days) or
+    /// `new_low=90`, `percentile_at_most=20`, `back_in_stock`, `verdict`, `available`, `sold_out`,
+    /// `stale=3`, `plan_ends_before_reset`; may be repeated
+    #[arg(long = "alert", value_name = "RULE", value_parser = rule)]
+    alerts: Vec<Value>,
+    /// https address that gets the alerts
+    #[arg(long, value_name = "URL")]
+    webhook_url: Option<String>,
+    /// Most billed requests of a calendar month
+    #[arg(long, value_name = "NUMBER")]
+    max_requests_per_month: Option<u32>,
+    #[command(flatten)]
+    watch: WatchOptions,
+}
+
+/// `TYPE[=MAIN][,FIELD=VALUE]…` as a rule of the API.
+pub(super) fn rule(text: &str) -> Result<Value, String> {
+    let mut parts = text.split(',');
+    let first = parts.next().unwrap_or_default();
+    let (word, main) = first
+        .split_once('=')
+        .map_or((first, None), |(word, main)| (word, Some(main)));
+    let rule_type: RuleType = word.parse().map_err(|error| format!("{error}"))?;
+    let mut body = Map::from_iter([("type".to_owned(), json!(word))]);
+    let main_field = match rule_type {
+        RuleType::PriceBelow => Some("amount"),
+        RuleType::DropPercent | RuleType::ParityGapPercent => Some("percent"),
+        RuleType::Stale => Some("runs"),
+        RuleType::NewLow => Some("days"),
+        RuleType::PercentileAtMost => Some("percentile"),
+        RuleType::Verdict
+        | RuleType::Available
+        | RuleType::SoldOut
+        | RuleType::BackInStock
+        | RuleType::PlanEndsBeforeReset => None,
+    };
+    let scalar = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+    match (main_field, main) {
+        (Some(field), Some(main)) => _ = body.insert(field.to_owned(), scalar(main)),
+        (None, Some(_)) => {
+            return Err(format!(
+                "`{word}` has no value; expected {word}, or {word},scope=cell"
+            ));
+        }
+        (_, None) => {}
+    }
+    for part in parts {
+        let (name, value) = part
+            .split_once('=')
+            .ok_or_else(|| format!("found {part:?}; expected FIELD=VALUE"))?;
+        body.insert(name.to_owned(), scalar(value));
+    }
+    if rule_type == RuleType::NewLow {
+        let days = || LookbackDays::THIRTY.to_value();
+        body.entry("days").or_insert_with(days);
+    }
+    let body = Value::Object(body);
+    Rule::read(&body).map_err(|errors| errors.to_string())?;
+    Ok(body)
+}
+
+/// Previews, asks, creates.
+pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
+    let (body, command) = match (args.kind, args.file) {
+        (Some(CreateKind::Oneway(create)), _) => {
+            let scan = create.searches.fields()?.into_scan();
+            (create.monitor.body(scan), create.command)
+        }
+        (Some(CreateKind::Roundtrip(create)), _) => {
+            let scan = create.searches.fields()?.into_scan();
+            (create.monitor.body(scan), create.command)
+        }
+        (Some(CreateKind::Hotel(create)), _) => {
+            let scan = create.searches.fields()?.into_scan();
+            (create.monitor.body(scan), create.command)
+        }
+        (None, Some(file)) => (read_body(&file)?, args.command),
+        (None, None) => return Err(CommandEnd::usage("a kind of scan or a file is missing").into()),
+    };
+    let CreateCommand {
+        confirmation,
+        client,
+    } = command;
+    let session = client.open()?;
+    let preview: MonitorPreview = session.client.post("/v1/monitors/preview", &body).await?;
+    if !confirmation.yes || session.screen.interactive {
+        note!("{}", forecast_line(&preview.forecast));
+        note!("{}", cost::plans(&preview.forecast.plans).trim_end());
+        let slots: Vec<_> = preview
+            .next_slots
+            .iter()
+            .take(3)
+            .map(|slot| time(*slot))
+            .collect();
+        note!("First runs: {} ({})", slots.join(", "), zone());
+    }
+    for warning in &preview.schedule_warnings {
+        note!("Note: {warning}");
+    }
+    let month = cost::request_range(preview.forecast.requests_per_month);
+    let mut question = format!("Create it, for {month} a month?");
+    let rules = body.get("alerts").and_then(Value::as_array);
+    if rules.is_none_or(|rules| rules.is_empty()) {
+        note!(
+            "Note: it has no rule, so it never alerts: it only collects prices. Add one with --alert, such as `--alert new_low`."
+        );
+        question = format!("Create it without a rule, for {month} a month?");
+    }
+    confirmation.ask(session.screen, &question).await?;
+    let once = uuid::Uuid::now_v7().to_string();
+    let answer = session
+        .client
+        .send(
+            reqwest::Method::POST,
+            "/v1/monitors",
+            Some(&body),
+            Some(&once),
+        )
+        .await?;
+    print_changed(&session, &answer)
+}
+
+impl MonitorOptions {
+    /// The body of the API.
+    pub(super) fn body(self, mut scan: Map<String, Value>) -> Map<String, Value> {
+        let mut alerts = self.alerts;
+        self.watch.set(&mut scan, &mut alerts);
+        let system = || TimeZone::system().iana_name().unwrap_or("UTC").to_owned();
+        let timezone = self.timezone.unwrap_or_else(system);
+        let name = self.name.unwrap_or_else(|| subject_of(&scan));
+        let mut body = Map::from_iter([
+            ("name".to_owned(), json!(name)),
+            (
+                "schedule".to_owned(),
+                json!({"cron": self.cron, "timezone": timezone}),
+            ),
+            ("scan".to_owned(), Value::Object(scan)),
+        ]);
+        if !alerts.is_empty() {
+            body.insert("alerts".to_owned(), Value::Array(alerts));
+        }
+        if let Some(url) = self.webhook_url {
+            body.insert("webhook_url".to_owned(), url.into());
+        }
+        if let Some(max) = self.max_requests_per_month {
+            body.insert("max_requests_per_month".to_owned(), max.into());
+        }
+        body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_a_word_with_its_values() {
+        for (text, body) in [
+            ("new_low", json!({"type": "new_low", "days": 30})),
+            ("new_low=90", json!({"type": "new_low", "days": 90})),
+            (
+                "price_below=150",
+                json!({"type": "price_below", "amount": 150}),
+            ),
+            (
+                "drop_percent=10,runs=3",
+                json!({"type": "drop_percent", "percent": 10, "runs": 3}),
+            ),
+            (
+                "parity_gap_percent=5,baseline=us",
+                json!({"type": "parity_gap_percent", "percent": 5, "baseline": "us"}),
+            ),
+            (
+                "percentile_at_most=20,scope=cell",
+                json!({"type": "percentile_at_most", "percentile": 20, "scope": "cell"}),
+            ),
+            ("new_low,days=7", json!({"type": "new_low", "days": 7})),
+            ("back_in_stock", json!({"type": "back_in_stock"})),
+            (
+                "sold_out,scope=cell",
+                json!({"type": "sold_out", "scope": "cell"}),
+            ),
+        ] {
+            assert_eq!(rule(text), Ok(body), "{text}");
+        }
+        for (text, says) in [
+            ("cheap", "price_below"),
+            ("price_below", "amount"),
+            ("price_below=-1", "above 0"),
+            ("verdict=3", "no value"),
+            ("new_low=366", "from 1 to 365"),
+            ("stale=3,x", "FIELD=VALUE"),
+            ("percentile_at_most=91", "from 0 to 90"),
+        ] {
+            let error = rule(text).unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+}

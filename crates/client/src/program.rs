@@ -1,0 +1,127 @@
+//! What each program of farescan does before and after its command: it parses the arguments, reads
+//! `--env-file`, protects its memory, and prints how the command failed.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
+
+use super::interrupt::until_interrupted;
+use super::{ClientCommand, Failure, env_file, hints, memory, report};
+
+/// What does this trip cost on which date, in which market, and is that a good price?
+#[derive(Debug, Parser)]
+#[command(
+    name = "farescan",
+    version,
+    about,
+    max_term_width = 110,
+    after_help = "Examples:\n  farescan login\n  farescan scan oneway TLV LHR --depart 2027-02\n\nExit codes:\n    0  done\n    1  failed\n    2  invalid arguments; nothing was sent\n    3  a search or scan is incomplete\n    4  refused before anything was spent: a budget, a quota, or your answer\n  130  Ctrl-C"
+)]
+pub struct ClientProgram {
+    /// File with settings, such as .env, for every command; variables that are set already win
+    #[arg(long, value_name = "FILE")]
+    env_file: Option<PathBuf>,
+    #[command(subcommand)]
+    command: ClientCommand,
+}
+
+impl ClientProgram {
+    /// Parses the command line and runs its command.
+    pub async fn run() -> ExitCode {
+        let program = parse::<Self>();
+        let command = until_interrupted(program.command.run(Self::command()));
+        run(program.env_file, command).await
+    }
+}
+
+/// Parses the command line. Wrong usage ends the process with 2; its error also names the
+/// environment variable, because clap names only the flag, which the user may not have given.
+pub fn parse<P: Parser>() -> P {
+    P::try_parse()
+        .unwrap_or_else(|error| with_hint(with_variable_name(error, &P::command())).exit())
+}
+
+/// Runs a command. The exit code is 0, or that of the failure with the reason on standard error.
+pub async fn run(
+    env_file: Option<PathBuf>,
+    command: impl Future<Output = Result<(), Failure>>,
+) -> ExitCode {
+    let prepared = match env_file {
+        Some(file) => Err(env_file::start_again(&file)),
+        None => memory::protect(),
+    };
+    let ended = match prepared {
+        Ok(()) => Box::pin(command).await,
+        Err(failure) => Err(failure),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => report::exit_code(&failure),
+    }
+}
+
+/// Adds the command that a word means which is none.
+fn with_hint(mut error: clap::Error) -> clap::Error {
+    let is_about_words = matches!(
+        error.kind(),
+        ErrorKind::InvalidSubcommand | ErrorKind::ArgumentConflict | ErrorKind::UnknownArgument
+    );
+    if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
+        // No value of these commands looks like an option.
+        tips.retain(|tip| !tip.to_string().contains("as a value, use '-- "));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+    let args: Vec<String> = std::env::args_os()
+        .skip(1)
+        .filter_map(|word| word.into_string().ok())
+        .collect();
+    if let Some(command) = hints::hint(&args).filter(|_| is_about_words) {
+        let hint = format!("try `{command}`");
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![hint.into()]),
+        );
+    }
+    error
+}
+
+/// Adds the environment variable of the setting that the error is about.
+fn with_variable_name(mut error: clap::Error, program: &clap::Command) -> clap::Error {
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let flag = flag
+        .split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    let variable = program
+        .get_subcommands()
+        .find_map(|command| variable_of(command, &flag));
+    if let Some(variable) = variable {
+        let hint = format!("the environment variable {variable} also sets `{flag}`");
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![hint.into()]),
+        );
+    }
+    error
+}
+
+/// The environment variable of a flag of this command or its subcommands.
+fn variable_of(command: &clap::Command, flag: &str) -> Option<String> {
+    let here = command.get_arguments().find(|arg| {
+        flag.strip_prefix("--")
+            .is_some_and(|flag| arg.get_long() == Some(flag))
+    });
+    let variable = here
+        .and_then(|arg| arg.get_env())
+        .map(|variable| variable.to_string_lossy().into_owned());
+    variable.or_else(|| {
+        command
+            .get_subcommands()
+            .find_map(|command| variable_of(command, flag))
+    })
+}

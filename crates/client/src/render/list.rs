@@ -1,0 +1,141 @@
+//! Tables of rows: scans, fares, hotels. They fit the terminal's width: less important columns are
+//! left out, then the longest texts are cut.
+
+use comfy_table::{CellAlignment, ContentArrangement, Row, Table, TableStyle};
+use comfy_table::{ContentLineStyle, LineStyle};
+
+use super::set_styling;
+use super::tone::Text;
+use crate::terminal::Screen;
+use crate::wrap::wrap;
+
+/// The blanks beside each column.
+const PADDING: usize = 2;
+
+/// One column.
+#[derive(Debug, Clone)]
+pub struct Column {
+    title: String,
+    alignment: CellAlignment,
+    /// 0: always shown; else the highest rank is left out first.
+    rank: u8,
+}
+
+impl Column {
+    /// A column of texts.
+    pub fn text(title: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            alignment: CellAlignment::Left,
+            rank: 0,
+        }
+    }
+
+    /// A column of numbers.
+    pub fn number(title: impl Into<String>) -> Self {
+        Self {
+            alignment: CellAlignment::Right,
+            ..Self::text(title)
+        }
+    }
+
+    /// May be left out where the terminal is narrow, the highest rank first.
+    #[must_use]
+    pub fn rank(self, rank: u8) -> Self {
+        Self { rank, ..self }
+    }
+}
+
+/// Columns and rows.
+#[derive(Debug, Clone)]
+pub struct ListTable {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Text>>,
+    note: Option<String>,
+}
+
+impl ListTable {
+    pub fn new(columns: impl Into<Vec<Column>>) -> Self {
+        Self {
+            columns: columns.into(),
+            rows: Vec::new(),
+            note: None,
+        }
+    }
+
+    /// Adds a sentence below the rows.
+    #[must_use]
+    pub fn note(self, note: Option<String>) -> Self {
+        Self { note, ..self }
+    }
+
+    /// Adds a row with a text for each column.
+    pub fn row(&mut self, row: impl Into<Vec<Text>>) {
+        self.rows.push(row.into());
+    }
+
+    /// The table as text, at most as wide as the screen.
+    pub fn render(&self, screen: Screen) -> String {
+        let shown = self.shown_columns(usize::from(screen.width));
+        let mut table = Table::new();
+        table.load_style(STYLE).set_width(screen.width);
+        set_styling(&mut table, screen.colour);
+        let titles = shown.iter().map(|&column| {
+            let column = &self.columns[column];
+            Text::from(column.title.as_str()).cell(column.alignment)
+        });
+        table.set_header(titles.collect::<Vec<_>>());
+        if self.width(&shown) > usize::from(screen.width) {
+            table
+                .set_content_arrangement(ContentArrangement::Dynamic)
+                .set_truncation_indicator("…");
+        }
+        for row in &self.rows {
+            let cells = shown
+                .iter()
+                .map(|&column| row[column].cell(self.columns[column].alignment));
+            let mut row = Row::from(cells.collect::<Vec<_>>());
+            row.max_height(1);
+            table.add_row(row);
+        }
+        let text = table.trim_fmt();
+        match &self.note {
+            Some(note) => format!("{text}\n{}", wrap(note, usize::from(screen.width))),
+            None => text,
+        }
+    }
+
+    /// The columns that fit, and always those of rank 0.
+    fn shown_columns(&self, width: usize) -> Vec<usize> {
+        let has_text = |column: &usize| self.rows.iter().any(|row| !row[*column].text.is_empty());
+        let mut shown: Vec<usize> = (0..self.columns.len())
+            .filter(|column| self.columns[*column].rank == 0 || has_text(column))
+            .collect();
+        while self.width(&shown) > width {
+            let last = shown
+                .iter()
+                .copied()
+                .filter(|column| self.columns[*column].rank > 0)
+                .max_by_key(|column| self.columns[*column].rank);
+            let Some(last) = last else { break };
+            shown.retain(|column| *column != last);
+        }
+        shown
+    }
+
+    fn width(&self, columns: &[usize]) -> usize {
+        let widest = |column: usize| {
+            let texts = self.rows.iter().map(|row| row[column].text.chars().count());
+            texts
+                .chain([self.columns[column].title.chars().count()])
+                .max()
+                .unwrap_or_default()
+        };
+        columns.iter().map(|&column| widest(column) + PADDING).sum()
+    }
+}
+
+/// A line beneath the titles and nothing else.
+const STYLE: TableStyle = TableStyle::new()
+    .header_lines(ContentLineStyle::none())
+    .header_separator(LineStyle::none().fill('─'));

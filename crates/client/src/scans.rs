@@ -1,0 +1,213 @@
+//! `farescan scans`: the stored scans, and one of them.
+
+use std::io::Write as _;
+
+use super::Failure;
+use super::client::{ClientArgs, ServiceSession};
+use super::format::{count, price, time, time_or, zone};
+use super::ids;
+use super::layout::Layout;
+use super::pages::{Query, page_limit, print_lines, print_nothing, rows};
+use super::progress::summary;
+use super::render::{Column, ListTable, Text, Tone};
+use super::scan::results::{avoided, next_step};
+use super::subject::subject;
+use crate::wrap::note;
+use farescan_contract::scans::ScanEndpoint;
+use farescan_contract::{FieldValue as _, Scan, ScanStatus};
+
+/// Settings of `scans`.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct ScansArgs {
+    #[command(subcommand)]
+    command: Option<ScansCommand>,
+    #[command(flatten)]
+    list: ScanListArgs,
+}
+
+/// The subcommands.
+#[derive(Debug, clap::Subcommand)]
+enum ScansCommand {
+    /// Show one scan with its results
+    #[command(
+        after_help = "Examples:\n  farescan scans show @last\n  farescan scans show scn_01a203c0e342 --json | jq .items"
+    )]
+    Show(ScanShowArgs),
+}
+
+/// Which scans.
+#[derive(Debug, clap::Args)]
+struct ScanListArgs {
+    /// Only scans in this status: `queued`, `running`, `paused`, `completed`, `incomplete` or
+    /// `cancelled`
+    #[arg(long, value_name = "STATUS")]
+    status: Option<ScanStatus>,
+    /// Only scans of this endpoint, such as `flights/oneway`
+    #[arg(long, value_name = "ENDPOINT", value_parser = endpoint)]
+    endpoint: Option<ScanEndpoint>,
+    /// Only scans with this tag
+    #[arg(long, value_name = "TEXT")]
+    tag: Option<String>,
+    /// Only scans of this monitor
+    #[arg(long, value_name = "MONITOR")]
+    monitor: Option<String>,
+    /// The most rows
+    #[arg(long, short = 'n', value_name = "NUMBER", default_value_t = 20)]
+    limit: usize,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// One scan.
+#[derive(Debug, clap::Args)]
+struct ScanShowArgs {
+    /// Scan: its id, the beginning of it, or `@last`
+    #[arg(value_name = "SCAN", default_value = "@last")]
+    scan: String,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+fn endpoint(text: &str) -> Result<ScanEndpoint, String> {
+    ScanEndpoint::read(&text.into()).map_err(|_| format!("expected {}", ScanEndpoint::expected()))
+}
+
+/// Lists scans, or shows one.
+pub async fn run(args: ScansArgs) -> Result<(), Failure> {
+    match args.command {
+        Some(ScansCommand::Show(show)) => show_one(show).await,
+        None => list(args.list).await,
+    }
+}
+
+async fn list(args: ScanListArgs) -> Result<(), Failure> {
+    let session = args.client.open()?;
+    let monitor = match &args.monitor {
+        Some(monitor) => Some(ids::monitor(&session.client, monitor).await?),
+        None => None,
+    };
+    let path = Query::new("/v1/scans")
+        .with("status", args.status)
+        .with("endpoint", args.endpoint.map(|endpoint| endpoint.get()))
+        .with("tag", args.tag)
+        .with("monitor_id", monitor)
+        .with("limit", Some(page_limit(Some(args.limit))))
+        .path();
+    if session.json {
+        return print_lines(&session, &path).await;
+    }
+    let scans: Vec<Scan> = rows(&session.client, &path, Some(args.limit)).await?;
+    let mut out = anstream::stdout();
+    if scans.is_empty() {
+        return print_nothing(&session.client, "No scans. `farescan scan oneway TLV LHR --depart 2027-02` shows the cost of the first one.").await;
+    }
+    writeln!(out, "{}", table(&scans).render(session.screen))?;
+    note!("Times in {}.", zone());
+    Ok(())
+}
+
+/// A row for each scan.
+fn table(scans: &[Scan]) -> ListTable {
+    let mut table = ListTable::new([
+        Column::text("Scan"),
+        Column::text("Status"),
+        Column::text("Searches").rank(1),
+        Column::number("Best"),
+        Column::text("What"),
+        Column::text("Label").rank(3),
+        Column::text("Created").rank(2),
+        Column::number("Spent").rank(4),
+    ]);
+    for (scan, id) in scans
+        .iter()
+        .zip(ids::shortened(scans.iter().map(|scan| scan.id)))
+    {
+        let best = scan.best.as_ref();
+        table.row([
+            id.into(),
+            status(scan),
+            format!("{}: {}", count(scan.items.total), summary(scan)).into(),
+            best.map(|best| format!("{} {}", price(best.price), best.currency))
+                .unwrap_or_default()
+                .into(),
+            subject(scan).into(),
+            scan.label.clone().unwrap_or_default().into(),
+            time(scan.created_at).into(),
+            count(scan.requests.spent).into(),
+        ]);
+    }
+    table
+}
+
+fn status(scan: &Scan) -> Text {
+    let tone = match scan.status {
+        ScanStatus::Completed => Tone::Good,
+        ScanStatus::Incomplete | ScanStatus::Paused => Tone::Warning,
+        ScanStatus::Cancelled => Tone::Quiet,
+        ScanStatus::Queued | ScanStatus::Running => Tone::Plain,
+    };
+    match scan.status_reason {
+        Some(reason) => Text::new(format!("{} ({reason})", scan.status), tone),
+        None => Text::new(scan.status.to_string(), tone),
+    }
+}
+
+async fn show_one(args: ScanShowArgs) -> Result<(), Failure> {
+    let session = args.client.open()?;
+    let id = ids::scan(&session.client, &args.scan).await?;
+    let answer = session.client.ask(&format!("/v1/scans/{id}")).await?;
+    if session.json {
+        writeln!(anstream::stdout(), "{}", answer.text.trim_end())?;
+        return Ok(());
+    }
+    print(&session, &answer.read()?).await
+}
+
+async fn print(session: &ServiceSession, scan: &Scan) -> Result<(), Failure> {
+    let mut out = anstream::stdout();
+    let label = scan
+        .label
+        .as_deref()
+        .map(|label| format!("  {label}"))
+        .unwrap_or_default();
+    writeln!(
+        out,
+        "{}{label}\n{}: {}",
+        scan.id,
+        scan.endpoint,
+        subject(scan)
+    )?;
+    let reason = scan
+        .status_reason
+        .map(|reason| format!(" ({reason})"))
+        .unwrap_or_default();
+    writeln!(out, "{}{reason}: {}", scan.status, summary(scan))?;
+    let requests = scan.requests;
+    let limit = requests
+        .max
+        .map(|max| format!(" of at most {}", count(max)))
+        .unwrap_or_default();
+    writeln!(
+        out,
+        "{} requests spent{limit}{}; {} planned",
+        count(requests.spent),
+        avoided(scan),
+        count(requests.planned)
+    )?;
+    writeln!(
+        out,
+        "created {}, ended {} ({})\n",
+        time(scan.created_at),
+        time_or(scan.finished_at, "–"),
+        zone()
+    )?;
+    let text = Layout::of(scan)
+        .render(&session.client, scan, session.screen)
+        .await?;
+    writeln!(out, "{text}")?;
+    if let Some(next) = next_step(scan) {
+        note!("{next}");
+    }
+    Ok(())
+}

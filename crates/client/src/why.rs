@@ -1,0 +1,287 @@
+//! `farescan why`: the story of one search: when it was claimed, sent, answered and stored, what it
+//! cost, and why it has no price.
+
+use std::io::Write;
+
+use jiff::civil::Date;
+
+use super::Failure;
+use super::client::{ClientArgs, ServiceSession};
+use super::exit::CommandEnd;
+use super::format::{clock, counted, duration, price, time, zone};
+use super::ids;
+use super::layout::cell_text;
+use super::pages::{Query, rows};
+use super::render::{CellValue, Column, ListTable, Text};
+use crate::wrap::note;
+use farescan_contract::ids::ItemId;
+use farescan_contract::scans::ItemState;
+use farescan_contract::{Attempt, AttemptPage, Item, Scan, SearchStatus};
+
+/// Settings of `why`.
+#[derive(Debug, clap::Args)]
+pub struct WhyArgs {
+    /// Item: its id; or a scan: its id, the beginning of it, or `@last`; a date is one of `@last`
+    #[arg(value_name = "ITEM", default_value = "@last")]
+    item: String,
+    /// With a scan, values of the search: `2027-02-04 CDG` [default: every search without a
+    /// complete answer]
+    #[arg(value_name = "VALUE")]
+    values: Vec<String>,
+    /// Say how the price compares with your own past prices
+    #[arg(long)]
+    verdict: bool,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// Prints the story of an item, or lists the items that it may mean.
+pub async fn run(mut args: WhyArgs) -> Result<(), Failure> {
+    if args.item.parse::<Date>().is_ok() {
+        let date = std::mem::replace(&mut args.item, "@last".to_owned());
+        args.values.insert(0, date);
+    }
+    let session = args.client.open()?;
+    if let Ok(id) = args.item.parse::<ItemId>() {
+        return one(&session, id, args.verdict).await;
+    }
+    if args.item.starts_with("itm_") {
+        return Err(CommandEnd::usage(format!(
+            "found {:?}; expected a whole item id, or a scan and values of the search, such as `@last 2027-02-04`",
+            args.item
+        ))
+        .into());
+    }
+    let id = ids::scan(&session.client, &args.item).await?;
+    let scan: Scan = session.client.get(&format!("/v1/scans/{id}")).await?;
+    let items: Vec<Item> = rows(
+        &session.client,
+        &format!("/v1/scans/{id}/items?limit=500"),
+        None,
+    )
+    .await?;
+    let found: Vec<&Item> = items
+        .iter()
+        .filter(|item| is_meant(item, &args.values))
+        .collect();
+    match found.as_slice() {
+        [] if args.values.is_empty() => {
+            note!("Every search of {id} has a complete answer.");
+            Ok(())
+        }
+        [] => Err(format!("no search of {id} has {}", args.values.join(" and ")).into()),
+        [found] if args.verdict => one(&session, found.id, true).await,
+        [found] => story(&session, found).await,
+        several => list(&session, &scan, several),
+    }
+}
+
+/// The story of an item that is read anew.
+async fn one(session: &ServiceSession, id: ItemId, is_judged: bool) -> Result<(), Failure> {
+    let path = Query::new(format!("/v1/items/{id}"))
+        .with("history_verdict", is_judged.then_some(true))
+        .path();
+    let answer = session.client.ask(&path).await?;
+    story(session, &answer.read()?).await
+}
+
+/// Whether an item has all of the values, or without values, no complete answer.
+fn is_meant(item: &Item, values: &[String]) -> bool {
+    if values.is_empty() {
+        return item.state == ItemState::Failed
+            || matches!(
+                item.search_status,
+                Some(SearchStatus::Degraded | SearchStatus::Partial)
+            );
+    }
+    values.iter().all(|value| {
+        item.search.values().any(|field| match field.as_str() {
+            Some(text) => text.eq_ignore_ascii_case(value),
+            None => {
+                serde_json::from_str::<serde_json::Value>(value).is_ok_and(|value| value == *field)
+            }
+        })
+    })
+}
+
+fn list(session: &ServiceSession, scan: &Scan, items: &[&Item]) -> Result<(), Failure> {
+    let mut out = anstream::stdout();
+    if session.json {
+        for item in items {
+            writeln!(out, "{}", serde_json::to_string(item)?)?;
+        }
+        return Ok(());
+    }
+    let mut table = ListTable::new([
+        Column::text("Search"),
+        Column::number("Price").rank(1),
+        Column::text("Status"),
+        Column::text("Reason"),
+        Column::text("Item"),
+    ]);
+    for item in items {
+        let value = CellValue::of(item.best_price, item.state, item.search_status);
+        table.row([
+            Text::from(cell_text(scan, &item.search)),
+            value.exact_text(),
+            status(item).into(),
+            reason(item).into(),
+            item.id.to_string().into(),
+        ]);
+    }
+    writeln!(out, "{}", table.render(session.screen))?;
+    note!("`farescan why ITEM` tells the story of one of them.");
+    Ok(())
+}
+
+fn status(item: &Item) -> String {
+    item.search_status
+        .map_or_else(|| item.state.to_string(), |status| status.to_string())
+}
+
+/// Why an item has no complete answer, or what its search is to confirm.
+fn reason(item: &Item) -> String {
+    let confirms = item.confirming.as_ref();
+    let confirms =
+        confirms.map(|first| format!("confirms {} {}", price(first.price), first.currency));
+    item.reason.clone().or(confirms).unwrap_or_default()
+}
+
+async fn story(session: &ServiceSession, item: &Item) -> Result<(), Failure> {
+    let answer = session
+        .client
+        .ask(&format!("/v1/items/{}/attempts", item.id))
+        .await?;
+    let mut out = anstream::stdout();
+    if session.json {
+        writeln!(out, "{}", serde_json::to_string(item)?)?;
+        let attempts: serde_json::Value = answer.read()?;
+        for attempt in attempts["data"].as_array().into_iter().flatten() {
+            writeln!(out, "{attempt}")?;
+        }
+        return Ok(());
+    }
+    let attempts: AttemptPage = answer.read()?;
+    writeln!(out, "{} of {}", item.id, item.scan_id)?;
+    for (field, value) in &item.search {
+        writeln!(
+            out,
+            "  {field}: {}",
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned)
+        )?;
+    }
+    writeln!(out, "\n{}", verdict(item))?;
+    if let Some(verdict) = &item.history_verdict {
+        writeln!(out, "By your past prices: {}.", verdict.in_words())?;
+    }
+    if let Some((source, age)) = item.reused_item.zip(item.age_seconds) {
+        let age = duration(age);
+        writeln!(out, "It took the answer of {source}, which was {age} old.")?;
+    }
+    for attempt in &attempts.data {
+        print_attempt(&mut out, attempt)?;
+    }
+    if attempts.data.is_empty() {
+        writeln!(out, "\nNothing was sent for it, so it cost nothing.")?;
+    }
+    note!("Times in {}.", zone());
+    Ok(())
+}
+
+/// What the item says about prices, in a sentence.
+fn verdict(item: &Item) -> String {
+    let reason = item
+        .reason
+        .as_deref()
+        .map(|reason| format!(" ({reason})"))
+        .unwrap_or_default();
+    let spent = counted(item.requests_spent, "request");
+    let found = item.best_price.map(|best| {
+        format!(
+            "{} {}",
+            price(best),
+            item.currency.as_deref().unwrap_or_default()
+        )
+    });
+    if let Some(first) = &item.confirming {
+        let state = match item.state {
+            ItemState::Running => "It is being searched once more now",
+            _ => "It waits for its confirmation, one more search",
+        };
+        return format!(
+            "{state}: before its rule fires, {} {} of {} is to be found again. {spent} spent.",
+            price(first.price),
+            first.currency,
+            time(first.at)
+        );
+    }
+    match (item.state, item.search_status, found) {
+        (ItemState::Pending, ..) => format!("It waits for its search. {spent} spent."),
+        (ItemState::Running, ..) => format!("It is being searched now. {spent} spent."),
+        (ItemState::Cancelled, ..) => {
+            format!("Its scan was cancelled before its search. {spent} spent.")
+        }
+        (ItemState::Skipped, ..) => {
+            "The scan's question was answered without it, so it was not searched.".to_owned()
+        }
+        (ItemState::Failed, ..) => format!(
+            "The marketplace refused the search{reason}: {}. {spent} spent.",
+            item.error.as_deref().unwrap_or("no message")
+        ),
+        (ItemState::Done, Some(SearchStatus::Degraded), _) => format!(
+            "The search did not complete{reason}, so nothing is known about its price.\n{spent} spent.\nnext: `farescan retry {}` shows its cost",
+            item.scan_id
+        ),
+        (ItemState::Done, Some(SearchStatus::Empty), _) => {
+            format!("The search completed, and nothing is on offer{reason}. {spent} spent.")
+        }
+        (ItemState::Done, Some(SearchStatus::Partial), found) => format!(
+            "A part of the search failed{reason}. Best of what there is: {}. {spent} spent.",
+            found.unwrap_or_else(|| "no price".to_owned())
+        ),
+        (ItemState::Done, _, Some(found)) => format!("Lowest price: {found}. {spent} spent."),
+        (ItemState::Done, _, None) => format!("No price{reason}. {spent} spent."),
+    }
+}
+
+fn print_attempt(out: &mut impl Write, attempt: &Attempt) -> Result<(), Failure> {
+    writeln!(out, "\nAttempt {}  {}", attempt.number, attempt.id)?;
+    writeln!(out, "  recorded and sent  {}", clock(attempt.started_at))?;
+    match attempt.ended_at {
+        Some(ended) => {
+            let latency = attempt
+                .latency_ms
+                .map(|ms| format!(" after {ms} ms"))
+                .unwrap_or_default();
+            writeln!(out, "  answered, stored   {}{latency}", clock(ended))?;
+        }
+        None => writeln!(out, "  not answered yet")?,
+    }
+    let http = attempt.http_status.map_or_else(
+        || "no HTTP answer".to_owned(),
+        |status| format!("HTTP {status}"),
+    );
+    let status = attempt
+        .search_status
+        .map(|status| format!(", search {status}"))
+        .unwrap_or_default();
+    let reason = attempt
+        .reason
+        .as_deref()
+        .map(|reason| format!(" ({reason})"))
+        .unwrap_or_default();
+    writeln!(
+        out,
+        "  {http}{status}{reason}; {} billed",
+        counted(attempt.requests_spent, "request")
+    )?;
+    for (name, value) in &attempt.search_headers {
+        writeln!(out, "  {name}: {value}")?;
+    }
+    if let Some(error) = &attempt.error {
+        writeln!(out, "  error: {error}")?;
+    }
+    Ok(())
+}
