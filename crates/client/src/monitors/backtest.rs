@@ -14,12 +14,12 @@ use crate::Failure;
 use crate::client::ClientArgs;
 use crate::exit::CommandEnd;
 use crate::format::{count, counted, price, time, zone};
+use crate::ids;
 use crate::pages::Query;
 use crate::render::{Column, ListTable};
 use crate::request::{HotelArgs, OnewayArgs, RoundtripArgs};
 use crate::scan::{cost, read_body};
 use crate::wrap::note;
-use farescan_contract::ids;
 use farescan_contract::monitors::{Backtest, BacktestAlert, Monitor, MonitorPreview};
 
 /// A monitor by the kind of its scan, the body of a file, or a stored monitor.

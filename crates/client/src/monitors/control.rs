@@ -9,11 +9,11 @@ use super::show::forecast_line;
 use crate::Failure;
 use crate::client::{ClientArgs, ServiceSession};
 use crate::format::time_or;
+use crate::ids;
 use crate::question::Confirmation;
 use crate::scan::cost;
 use crate::wrap::note;
 use farescan_contract::Scan;
-use farescan_contract::ids;
 use farescan_contract::ids::MonitorId;
 use farescan_contract::monitors::Monitor;
 

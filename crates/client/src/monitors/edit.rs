@@ -12,9 +12,9 @@ use crate::Failure;
 use crate::amount;
 use crate::client::{ClientArgs, ClientError, ServiceSession};
 use crate::exit::CommandEnd;
+use crate::ids;
 use crate::question::Confirmation;
 use crate::scan::read_body;
-use farescan_contract::ids;
 use farescan_contract::monitors::{Monitor, MonitorPreview};
 
 /// A monitor and what changes.

@@ -344,7 +344,7 @@ async fn the_front_page_lists_keys_and_magic_values() {
         page.header("content-type"),
         Some("text/plain; charset=utf-8")
     );
-    let documented = include_str!("../mod.rs");
+    let documented = include_str!("../lib.rs");
     let keys = [
         "basic",
         "pro",
