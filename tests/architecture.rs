@@ -8,8 +8,16 @@ use std::path::{Path, PathBuf};
 
 use crate::syntax::{Syntax, product};
 
-/// Modules that every module may use: settings, system limits, metrics, cursors of lists.
-const LEAVES: &[&str] = &["config", "open_files", "metrics", "paging"];
+/// Modules that every module may use: settings, system limits, metrics, cursors of lists, and two of
+/// the contract by their short names.
+const LEAVES: &[&str] = &[
+    "config",
+    "ids",
+    "open_files",
+    "metrics",
+    "paging",
+    "visible_text",
+];
 
 /// The modules that each module may use, besides [`LEAVES`]. A module that is not listed (`cli`,
 /// `worker` …) may use all.
