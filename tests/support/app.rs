@@ -216,18 +216,26 @@ async fn serve(router: axum::Router) -> (String, JoinHandle<()>) {
     )
 }
 
+/// How often a GET is sent whose connection ends without a response.
+const GET_ATTEMPTS: usize = 10;
+
 /// Sends a request; a GET again if its connection ends without a response, as clients do. On a
-/// machine loaded to 20, the service may see nothing of a connection for so long that it closes it.
+/// machine loaded to 20, the service may see nothing of a connection for so long that it closes it,
+/// and of a pool of connections it closes many.
 async fn send(request: reqwest::RequestBuilder) -> reqwest::Response {
-    let again = request.try_clone();
-    let is_get = |again: &reqwest::RequestBuilder| {
-        let request = again.try_clone().and_then(|again| again.build().ok());
+    let is_get = |request: &reqwest::RequestBuilder| {
+        let request = request.try_clone().and_then(|request| request.build().ok());
         request.is_some_and(|request| request.method() == reqwest::Method::GET)
     };
-    match (request.send().await, again.filter(is_get)) {
-        (Err(error), Some(again)) if error.is_request() => again.send().await.unwrap(),
-        (response, _) => response.unwrap(),
+    if is_get(&request) {
+        for _ in 1..GET_ATTEMPTS {
+            match request.try_clone().unwrap().send().await {
+                Err(error) if error.is_request() => {}
+                response => return response.unwrap(),
+            }
+        }
     }
+    request.send().await.unwrap()
 }
 
 /// A complete response.

@@ -32,7 +32,7 @@ impl ClientProgram {
     pub async fn run() -> ExitCode {
         let program = parse::<Self>();
         let command = until_interrupted(program.command.run(Self::command()));
-        run(program.env_file, command).await
+        Box::pin(run(program.env_file, command)).await
     }
 }
 

@@ -52,6 +52,7 @@ impl CellValue {
     }
 
     /// The same, as an implausible price if it is one.
+    #[must_use]
     pub fn marked(self, is_implausible: bool) -> Self {
         match self {
             Self::Price(price) if is_implausible => Self::Implausible(price),
