@@ -106,7 +106,7 @@ impl Cli {
 
     /// Runs the command. The exit code is 0, or that of the failure with the reason on standard error.
     pub async fn run(self) -> ExitCode {
-        program::run(self.env_file, self.command.run()).await
+        Box::pin(program::run(self.env_file, self.command.run())).await
     }
 }
 
@@ -124,7 +124,7 @@ impl Command {
             Self::Config(config) => config::run(&config),
             Self::Healthcheck(args) => healthcheck::run(args).await,
             Self::Openapi => openapi::run(),
-            Self::Client(command) => until_interrupted(command.run(Cli::command())).await,
+            Self::Client(command) => Box::pin(until_interrupted(command.run(Cli::command()))).await,
         }
     }
 }
