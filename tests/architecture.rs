@@ -33,7 +33,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("history", &["db", "search", "contract"]),
     ("commands", &["db", "tenants", "search", "contract"]),
     ("planner", &["contract"]),
-    ("client", &["contract"]),
+    ("client", &["contract", "sheets"]),
+    ("sheets", &["contract"]),
     (
         "scans",
         &[

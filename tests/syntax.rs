@@ -9,7 +9,7 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, Item, UseTree};
 
 /// The crates of `crates`.
-const OUR_CRATES: [&str; 4] = ["client", "contract", "planner", "sandbox"];
+const OUR_CRATES: [&str; 5] = ["client", "contract", "planner", "sandbox", "sheets"];
 
 /// A module's path below the crate's root: `["history", "store"]`.
 pub type Module = Vec<String>;

@@ -4,6 +4,9 @@ use axum::Router;
 use axum::extract::Path;
 use axum::response::Response;
 use axum::routing::get;
+use farescan_sheets::numbers;
+use farescan_sheets::rule;
+use farescan_sheets::trip;
 use maud::{Markup, html};
 use rust_decimal::{Decimal, RoundingStrategy};
 use serde_json::Value;
@@ -91,7 +94,7 @@ fn type_filter(filter: &AlertsQuery) -> Markup {
         nav class="tabs" aria-label="Type of rule" {
             a href=(base) aria-current=[filter.r#type.is_none().then_some("true")] { "All" }
             @for rule in RuleType::ALL {
-                a href=(parts::with_query(&base, "type", rule.as_str())) aria-current=[(filter.r#type == Some(*rule)).then_some("true")] { (rule_text::type_name(*rule)) }
+                a href=(parts::with_query(&base, "type", rule.as_str())) aria-current=[(filter.r#type == Some(*rule)).then_some("true")] { (rule::type_name(*rule)) }
             }
         }
     }
@@ -167,22 +170,22 @@ pub(super) fn line(stored: &Value) -> Markup {
 /// The rule as a sentence; one of another version by its type alone.
 fn sentence(alert: &Alert) -> String {
     Rule::read(&alert.rule).map_or_else(
-        |_| parts::words(&alert.rule_type),
-        |rule| rule_text::sentence(&rule, alert.currency.as_deref()),
+        |_| trip::words(&alert.rule_type),
+        |rule| rule::sentence(&rule, alert.currency.as_deref()),
     )
 }
 
 fn price(alert: &Alert) -> String {
     alert.price.map_or_else(
         || "no price".to_owned(),
-        |price| rule_text::amount(price, alert.currency.as_deref()),
+        |price| numbers::amount_in(price, alert.currency.as_deref()),
     )
 }
 
 fn before(alert: &Alert) -> String {
     alert.before.as_ref().map_or_else(
         || "–".to_owned(),
-        |before| rule_text::amount(before.price, alert.currency.as_deref()),
+        |before| numbers::amount_in(before.price, alert.currency.as_deref()),
     )
 }
 
@@ -196,7 +199,7 @@ fn cell_words(alert: &Alert) -> String {
     let words: Vec<_> = alert
         .cell
         .iter()
-        .map(|(name, of)| format!("{} {}", parts::words(name), value(of)))
+        .map(|(name, of)| format!("{} {}", trip::words(name), value(of)))
         .collect();
     words.join(", ")
 }
@@ -258,7 +261,7 @@ fn stats(alert: &Alert) -> Markup {
     let change = alert
         .price
         .zip(alert.before.as_ref())
-        .and_then(|(price, before)| parts::percent_of(price, before.price));
+        .and_then(|(price, before)| numbers::percent_of(price, before.price));
     html! {
         div class="stats" {
             div class="stat" {
@@ -270,7 +273,7 @@ fn stats(alert: &Alert) -> Markup {
                 div class="label" { "Before" }
                 @match &alert.before {
                     Some(mark) => {
-                        div class="value" { (rule_text::amount(mark.price, currency)) }
+                        div class="value" { (numbers::amount_in(mark.price, currency)) }
                         div class="note" { (parts::time(mark.at)) }
                     }
                     None => { div class="value" { "–" } div class="note" { "the first price" } }
@@ -284,7 +287,7 @@ fn stats(alert: &Alert) -> Markup {
                 div class="label" { "Compared with" }
                 div class="value" { (threshold(alert)) }
                 @if let Some(reference) = &alert.reference {
-                    div class="note" { "from " (rule_text::amount(reference.price, currency)) ", " (parts::time(reference.at)) }
+                    div class="note" { "from " (numbers::amount_in(reference.price, currency)) ", " (parts::time(reference.at)) }
                 }
             }
         }
@@ -311,8 +314,10 @@ fn threshold(alert: &Alert) -> String {
     match alert.rule_type.parse() {
         Ok(RuleType::ParityGapPercent) => format!("{} %", threshold.normalize()),
         Ok(RuleType::PercentileAtMost) => format!("percentile {}", threshold.normalize()),
-        Ok(RuleType::Stale) => parts::counted(u64::try_from(threshold).unwrap_or_default(), "run"),
-        _ => rule_text::amount(threshold, alert.currency.as_deref()),
+        Ok(RuleType::Stale) => {
+            numbers::counted(u64::try_from(threshold).unwrap_or_default(), "run")
+        }
+        _ => numbers::amount_in(threshold, alert.currency.as_deref()),
     }
 }
 
@@ -330,7 +335,7 @@ fn evidence(alert: &Alert) -> Markup {
                 dt { "Slot" } dd { (parts::time(alert.slot)) " " span class="muted" { "(" (alert.slot_kind) ")" } }
                 @if let Some(room) = &alert.room { dt { "Room" } dd { (room) } }
                 @if let Some((low, high)) = alert.price_insights_low.zip(alert.price_insights_high) {
-                    dt { "Provider's usual range" } dd { (rule_text::amount(low, None)) " to " (rule_text::amount(high, currency)) }
+                    dt { "Provider's usual range" } dd { (numbers::amount_in(low, None)) " to " (numbers::amount_in(high, currency)) }
                 }
                 @if let Some(verdict) = alert.verdict { dt { "Provider's verdict" } dd { (verdict) } }
                 @if let Some(verdict) = &alert.history_verdict { dt { "By your past prices" } dd { (parts::history_verdict(verdict)) } }
@@ -342,8 +347,8 @@ fn evidence(alert: &Alert) -> Markup {
                     dt { "Baseline market" }
                     dd {
                         (baseline.proxy_country.to_uppercase())
-                        @if let Some(price) = baseline.price { ": " (rule_text::amount(price, currency)) }
-                        @if let Some(percent) = alert.price.zip(baseline.price).filter(|_| baseline.difference.is_some()).and_then(|(price, base)| parts::percent_of(price, base)) { ", difference " (signed(percent)) " %" }
+                        @if let Some(price) = baseline.price { ": " (numbers::amount_in(price, currency)) }
+                        @if let Some(percent) = alert.price.zip(baseline.price).filter(|_| baseline.difference.is_some()).and_then(|(price, base)| numbers::percent_of(price, base)) { ", difference " (signed(percent)) " %" }
                         " " (parity(baseline.verdict))
                         div class="sub" { (baseline.samples) " prices against " (baseline.baseline_samples) }
                     }

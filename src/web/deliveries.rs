@@ -4,6 +4,7 @@ use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::{get, post};
+use farescan_sheets::numbers;
 use maud::{Markup, html};
 
 use super::failure::PageFailure;
@@ -270,7 +271,7 @@ fn try_row(one: &DeliveryTry) -> Markup {
         tr {
             td class="num" { (one.number) }
             td class="nowrap" { (parts::time(one.started_at)) }
-            td class="num" { @match one.latency_ms { Some(ms) => { (parts::count(ms.into())) " ms" } None => { "–" } } }
+            td class="num" { @match one.latency_ms { Some(ms) => { (numbers::count(ms)) " ms" } None => { "–" } } }
             td {
                 @match (one.error, one.ended_at) {
                     (Some(error), _) => { (parts::chip(BadgeTone::Bad, "failed")) " " (error_words(error)) }

@@ -6,14 +6,16 @@ use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use farescan_sheets::numbers::{self, counted};
+use farescan_sheets::trip::{self, search_title};
 use maud::{Markup, html};
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::failure::PageFailure;
 use super::layout::{NavItem, page};
-use super::parts::{self, VERDICT_TIMEOUT, counted};
-use super::scans::{self as scan_pages, search_title};
+use super::parts::{self, VERDICT_TIMEOUT};
+use super::scans as scan_pages;
 use super::session::Session;
 use crate::contract::scans::{Attempt, Expand, Item, ItemState, Scan};
 use crate::contract::{Api, Endpoint, KnownReason, Offer, RawJson, SearchStatus, offers};
@@ -78,7 +80,7 @@ async fn show(session: Session, Path(id): Path<String>) -> Result<Response, Page
         div class="head" {
             div {
                 p class="sub" {
-                    a href=(scan_pages::path(scan.id)) { (scan_pages::title(scan.endpoint, &scan.request, &scan.sweep)) }
+                    a href=(scan_pages::path(scan.id)) { (trip::title(scan.endpoint, &scan.request, &scan.sweep)) }
                     " · search " (item.position + 1) @if scan.strategy.is_none() { " of " (scan.items.total) }
                 }
                 h1 { (title) " " (scan_pages::item_state(&item)) }
@@ -100,7 +102,7 @@ fn result_notice(item: &Item) -> Markup {
         return html! {
             div class="notice" {
                 p {
-                    "A rule waits for the confirmation of " b { (parts::price(first.price, &first.currency)) } ", found first "
+                    "A rule waits for the confirmation of " b { (numbers::price(first.price, &first.currency)) } ", found first "
                     (parts::time(first.at)) ". It fires if this search finds such a price once more."
                 }
             }
@@ -131,7 +133,7 @@ fn result_notice(item: &Item) -> Markup {
         div class={ "notice " (tone) } {
             p {
                 (text)
-                @if let Some(reason) = &item.reason { " Reason: " b { (parts::words(reason)) } "." }
+                @if let Some(reason) = &item.reason { " Reason: " b { (trip::words(reason)) } "." }
                 @if let Some(explained) = explained { " " (explained) }
             }
             @if let Some(error) = &item.error { p class="sub" { "The marketplace's message: " (error) } }
@@ -173,16 +175,16 @@ fn figures(item: &Item) -> Markup {
             div class="stat" {
                 dt { "Cheapest" }
                 @match (item.best_price, &item.currency) {
-                    (Some(price), Some(currency)) => { dd class="value" { (parts::amount(price)) " " small { (currency) } } }
+                    (Some(price), Some(currency)) => { dd class="value" { (numbers::amount(price)) " " small { (currency) } } }
                     _ => { dd class="value muted" { "–" } }
                 }
-                @if let Some(results) = item.results { dd class="note" { (counted(results.into(), "offer")) } }
+                @if let Some(results) = item.results { dd class="note" { (counted(results, "offer")) } }
                 @if let Some(verdict) = &item.history_verdict { dd class="note" { (parts::history_verdict(verdict)) } }
             }
             div class="stat" {
                 dt { "Cost" }
-                dd class="value" { (counted(item.requests_spent.into(), "request")) }
-                dd class="note" { "in " (counted(item.attempts.into(), "attempt")) }
+                dd class="value" { (counted(item.requests_spent, "request")) }
+                dd class="note" { "in " (counted(item.attempts, "attempt")) }
             }
             div class="stat" {
                 dt { "Answer took" }
@@ -242,9 +244,9 @@ fn attempt_entry(attempt: &Attempt) -> Markup {
                         (Some(ended), None) => { ", ended " (parts::time(ended)) }
                         (None, _) => { ", in flight" }
                     }
-                    ", " (counted(attempt.requests_spent.into(), "request"))
+                    ", " (counted(attempt.requests_spent, "request"))
                     @if let Some(status) = attempt.http_status { ", HTTP " (status) }
-                    @if let Some(reason) = &attempt.reason { ", " (parts::words(reason)) }
+                    @if let Some(reason) = &attempt.reason { ", " (trip::words(reason)) }
                 }
                 @if let Some(error) = &attempt.error { p class="sub" { (error) } }
                 @if !attempt.search_headers.is_empty() {
@@ -329,7 +331,7 @@ fn usual_prices(cheapest: &Offer, currency: &str) -> Markup {
                     Some(verdict) => { "The marketplace calls the price of this search " (verdict.as_str()) }
                     None => { "The marketplace gives no verdict on the price of this search" }
                 }
-                @if let Some((low, high)) = band { ": usual is " (parts::amount(low)) " to " (parts::price(high, currency)) }
+                @if let Some((low, high)) = band { ": usual is " (numbers::amount(low)) " to " (numbers::price(high, currency)) }
                 "."
             }
         }
@@ -356,7 +358,7 @@ fn offer_rows(endpoint: Endpoint, offers: &[(Offer, Value)], currency: &str) -> 
                 tbody {
                     @for (offer, row) in offers.iter().take(MAX_OFFERS) {
                         tr {
-                            td class="num" { b { (parts::price(offer.price, offer.currency.as_deref().unwrap_or(currency))) } }
+                            td class="num" { b { (numbers::price(offer.price, offer.currency.as_deref().unwrap_or(currency))) } }
                             @if is_flight { (flight_cells(offer, row)) } @else {
                                 td { (offer.hotel.as_deref().unwrap_or_default()) }
                                 td { (offer.carrier_or_room.as_deref().unwrap_or_default()) }

@@ -17,6 +17,8 @@ mod words;
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
+use farescan_sheets::numbers;
+use farescan_sheets::trip;
 use maud::{Markup, html};
 
 use super::charts::{Unit, sparkline};
@@ -131,7 +133,7 @@ fn table(
                     tr {
                         td {
                             a class="clip" href=(links::monitor(monitor.id)) title=(monitor.name) { (monitor.name) }
-                            div class="sub" { (words::scan(&monitor.scan)) }
+                            div class="sub" { (trip::monitor_scan(&monitor.scan)) }
                         }
                         td { (price_line(&monitor.name, runs)) }
                         td class="num" { (last_price(runs)) }
@@ -148,8 +150,8 @@ fn table(
                             }
                         }
                         td class="num" {
-                            (parts::count(monitor.requests.this_month))
-                            @if let Some(most) = monitor.requests.max_per_month { span class="muted" { " of " (parts::count(most.into())) } }
+                            (numbers::count(monitor.requests.this_month))
+                            @if let Some(most) = monitor.requests.max_per_month { span class="muted" { " of " (numbers::count(most)) } }
                         }
                         td { (state(monitor)) }
                     }
@@ -189,14 +191,14 @@ pub(super) fn last_price(runs: &[RunPrice]) -> Markup {
     else {
         return html! { "–" };
     };
-    html! { (parts::price(*price, currency)) (implausible_note(run)) }
+    html! { (numbers::price(*price, currency)) (implausible_note(run)) }
 }
 
 /// How many prices of a run are implausible.
 pub(super) fn implausible_note(run: &RunPrice) -> Markup {
     html! {
         @if run.implausible > 0 {
-            div class="sub" { (parts::count(run.implausible.into())) " implausible" }
+            div class="sub" { (numbers::count(run.implausible)) " implausible" }
         }
     }
 }

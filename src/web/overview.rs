@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
+use farescan_sheets::numbers::{self, count, counted};
+use farescan_sheets::trip::words;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
@@ -15,7 +17,7 @@ use self::decisions::{Decisions, continues_by_itself};
 use super::failure::PageFailure;
 use super::layout::{NavItem, page};
 use super::links;
-use super::parts::{self, BadgeTone, chip, count, counted, words};
+use super::parts::{self, BadgeTone, chip};
 use super::session::Session;
 use super::usage::bill;
 use super::{alerts as alert_pages, monitors as monitor_pages, scans as scan_pages};
@@ -338,7 +340,7 @@ fn lane(name: &str, lane: &LaneQuota) -> Markup {
                 _ => { p class="muted" { "The marketplace has not reported this plan yet." } }
             }
             p class="sub" {
-                (parts::rate(lane.searches_per_minute)) " searches a minute, " (lane.in_flight) " in flight"
+                (numbers::rate(lane.searches_per_minute)) " searches a minute, " (lane.in_flight) " in flight"
                 @if lane.bounds.keep_in_reserve > 0 { ", " (count(lane.bounds.keep_in_reserve)) " kept in reserve" }
             }
         }

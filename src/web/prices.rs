@@ -17,6 +17,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
+use farescan_sheets::numbers;
 use maud::{Markup, html};
 
 use self::subject::PriceSubject;
@@ -208,7 +209,7 @@ fn list(title: &str, empty: &str, choices: &[Choice]) -> Markup {
                                 tr {
                                     td { a href=(choice.subject.path()) { (choice.subject.title()) } }
                                     td class="muted" { (choice.what.join(", ")) }
-                                    td class="num" { (parts::count(choice.products.into())) }
+                                    td class="num" { (numbers::count(choice.products)) }
                                 }
                             }
                         }

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
+use farescan_sheets::trip;
 use jiff::Timestamp;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::failure::PageFailure;
 use super::links;
-use super::scans as scan_pages;
 use super::session::Session;
 use crate::contract::Endpoint;
 use crate::contract::monitors::{Alert, Monitor};
@@ -71,7 +71,7 @@ impl ReportedMonitors {
     /// The route or hotel and the dates that a monitor looks at.
     pub(super) fn trip(&self, id: MonitorId) -> Option<String> {
         let scan: Map<String, Value> = self.monitors.get(&id)?.scan.read().ok()?;
-        scan_pages::trip(&scan, &Map::new())
+        trip::trip(&scan, &Map::new())
     }
 
     /// The route or hotel and the dates of an alert's search. An alert without one, such as of a
@@ -84,14 +84,14 @@ impl ReportedMonitors {
                 ("request".to_owned(), Value::from(body.clone())),
             ];
             let scan: Map<String, Value> = scan.into_iter().collect();
-            return scan_pages::trip(&scan, &alert.cell);
+            return trip::trip(&scan, &alert.cell);
         }
         let monitor = self.monitors.get(&alert.monitor_id)?;
         if monitor.updated_at > alert.slot {
             return None;
         }
         let scan: Map<String, Value> = monitor.scan.read().ok()?;
-        scan_pages::trip(&of_run(monitor, scan, alert.slot), &alert.cell)
+        trip::trip(&of_run(monitor, scan, alert.slot), &alert.cell)
     }
 }
 

@@ -12,6 +12,8 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
+use farescan_sheets::numbers;
+use farescan_sheets::trip;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
@@ -107,7 +109,7 @@ fn lane_card(api: Api, lane: &LaneQuota, now: Timestamp) -> Markup {
             }
             dl class="kv" {
                 dt { "Pace of scans" } dd { (pace_words(lane)) }
-                dt { "In flight" } dd { (lane.in_flight) " of at most " (parts::count(lane.max_in_flight.into())) }
+                dt { "In flight" } dd { (lane.in_flight) " of at most " (numbers::count(lane.max_in_flight)) }
                 dt { "Reserve" } dd { (reserve_words(lane)) }
                 @if let Some(seen) = lane.plan_seen_at { dt { "Last reported" } dd { (parts::time(seen)) } }
                 @if let Some(paused) = &lane.paused {
@@ -124,7 +126,7 @@ fn plan_bar(lane: &LaneQuota, limit: u64, left: u64, now: Timestamp) -> Markup {
     let used = limit.saturating_sub(left);
     let is_old = lane.plan_resets_at.is_some_and(|resets| resets <= now);
     html! {
-        p { b class="big" { (parts::count(left)) } " of " (parts::count(limit)) " requests left" }
+        p { b class="big" { (numbers::count(left)) } " of " (numbers::count(limit)) " requests left" }
         @if parts::is_visible_share(used.saturating_add(reserve), limit) {
             (segments("Plan", limit, &[
                 Segment { name: "used", class: "used", count: used },
@@ -132,7 +134,7 @@ fn plan_bar(lane: &LaneQuota, limit: u64, left: u64, now: Timestamp) -> Markup {
                 Segment { name: "left for scans", class: "rest", count: left - reserve },
             ]))
         } @else {
-            p class="hint" { (parts::count(used)) " used" @if reserve > 0 { ", " (parts::count(reserve)) " kept in reserve" } "." }
+            p class="hint" { (numbers::count(used)) " used" @if reserve > 0 { ", " (numbers::count(reserve)) " kept in reserve" } "." }
         }
         @if let Some(resets) = lane.plan_resets_at {
             @if is_old {
@@ -153,14 +155,14 @@ fn pace_words(lane: &LaneQuota) -> String {
     };
     format!(
         "{} searches a minute, {source}",
-        parts::rate(lane.searches_per_minute)
+        numbers::rate(lane.searches_per_minute)
     )
 }
 
 fn reserve_words(lane: &LaneQuota) -> String {
     match lane.bounds.keep_in_reserve {
         0 => "none: scans may use the whole plan".to_owned(),
-        kept => format!("{} requests stay for your own calls", parts::count(kept)),
+        kept => format!("{} requests stay for your own calls", numbers::count(kept)),
     }
 }
 
@@ -170,7 +172,7 @@ fn pause_words(reason: PauseReason) -> String {
         PauseReason::RateLimited => "rate window full".to_owned(),
         PauseReason::QuotaExhausted => "plan used up".to_owned(),
         PauseReason::ReserveReached => "reserve reached".to_owned(),
-        other => parts::words(other.as_str()),
+        other => trip::words(other.as_str()),
     }
 }
 

@@ -202,7 +202,7 @@ async fn a_monitor_watches_as_it_was_told() {
     let good = ["--below", "150.5", "--max-requests", "5", "--yes"];
     let created = out(&test, &[&WATCH[..], &good].concat());
     assert!(
-        created.contains("watch     below 150.5, at most 5 requests a run"),
+        created.contains("watches for a price below 150.50 with at most 5 requests a run"),
         "{created}"
     );
     let stored =
@@ -264,7 +264,7 @@ async fn a_monitor_watches_as_it_was_told() {
     .await;
     let shown = out(&test, &["monitors", "show"]);
     for part in [
-        "watch     cheapest, at most 5 requests a run",
+        "watches the cheapest with at most 5 requests a run",
         "last run  How often such a run misses something was not counted",
         "5 searched, 0 reused, 15 not searched in this run",
     ] {

@@ -49,7 +49,7 @@ async fn known_fares_are_a_calendar_with_their_age() {
     assert_ne!(client.out(&args), shown);
     let series = client.out(&["history", "series", "TLV", "LHR", "--depart", "2030-02-07"]);
     assert!(
-        series.contains("TLV to LHR, flights/oneway, in USD") && series.contains('▁'),
+        series.contains("TLV → LHR, flights/oneway, in USD") && series.contains('▁'),
         "{series}"
     );
     assert!(

@@ -277,7 +277,7 @@ async fn a_webhook_gets_a_new_secret_after_the_question() {
         ],
     );
     assert!(
-        without.contains("TLV–LHR") && without.contains("0 6 * * *"),
+        without.contains("TLV → LHR") && without.contains("0 6 * * *"),
         "{without}"
     );
     let none = cli(&test, &["monitors", "webhook", "test", "@last"]);

@@ -146,7 +146,10 @@ async fn alerts_and_deliveries_have_their_evidence() {
     );
     test.patch(&id, &json!({"notify": {"digest_at": "08:00"}}))
         .await;
-    assert!(out(&test, &["monitors", "show", &id]).contains("notify    {\"digest_at\":\"08:00\"}"));
+    assert!(
+        out(&test, &["monitors", "show", &id])
+            .contains("notify    Alerts are sent once a day, at 08:00")
+    );
     let deliveries = out(&test, &["deliveries"]);
     assert!(deliveries.contains("pending"), "{deliveries}");
     let delivery = out(&test, &["deliveries", "show"]);

@@ -100,8 +100,8 @@ async fn max_stops_sets_the_leg_limits_not_given() {
     assert_eq!(app.upstream.calls().last().unwrap().body, native);
 }
 
-/// Each kind of validation error (gateway.md, rules 6 to 9) once over HTTP; `contract::tests` has
-/// the tables of all rules.
+/// Each kind of validation error (gateway.md, rules 6 to 9) once over HTTP; `crates/contract/src/tests`
+/// has the tables of all rules.
 #[tokio::test]
 async fn an_invalid_request_costs_nothing() {
     let app = TestApp::start().await;

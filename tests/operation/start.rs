@@ -91,7 +91,7 @@ fn two_concurrent_demos_both_finish() {
             "nothing is offered that is gone: {out}"
         );
         assert!(
-            out.contains("POST /v1/scans  flights/oneway, TLV to LHR, ")
+            out.contains("POST /v1/scans  flights/oneway, TLV → LHR, ")
                 && !out.contains("\"endpoint\""),
             "a body takes one line: {out}"
         );

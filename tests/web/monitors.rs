@@ -55,7 +55,7 @@ async fn a_monitor_is_stored_after_its_cost_was_shown() {
     let cost = browser.send(&filled(&new, &[])).await.expect(200).text();
     // Three dates, one request each, or two with the retry of a server error.
     assert!(cost.contains("3 to 6 requests"), "{cost}");
-    assert!(cost.contains("TLV → LHR, one way, +7d to +9d"), "{cost}");
+    assert!(cost.contains("TLV → LHR, one way, +7d – +9d"), "{cost}");
     assert!(monitors(&service).await.is_empty(), "nothing is stored yet");
 
     let create = form(&cost, "/monitors");
@@ -183,7 +183,7 @@ async fn a_watch_is_a_choice_of_the_form() {
     let watch = [&watch[..], &[("max_requests", "5")]].concat();
     let cost = browser.send(&filled(&new, &watch)).await.expect(200).text();
     for part in [
-        "watches for a price below 150.5 with at most 5 requests a run",
+        "watches for a price below 150.50 with at most 5 requests a run",
         "5 requests",
     ] {
         assert!(cost.contains(part), "{part}\n{cost}");

@@ -91,7 +91,8 @@ async fn the_chart_leaves_out_an_implausible_price_and_shows_it_struck_out() {
         assert!(page.contains(expected), "{expected}\n{page}");
     }
     let page = browser.page(&format!("{path}&date={}", days[1])).await;
-    assert!(!page.contains("<s>"), "of another date\n{page}");
+    assert!(!page.contains("USD</s>"), "of another date\n{page}");
+    assert!(page.contains("<s>60</s>"), "in the calendar\n{page}");
 }
 
 #[tokio::test]

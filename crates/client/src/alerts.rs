@@ -1,12 +1,17 @@
 //! `farescan alerts`: rules that fired, and the data on which one fired.
 
+use farescan_contract::FieldValue as _;
+use farescan_contract::monitors::Rule;
+use farescan_sheets::numbers::amount;
+use farescan_sheets::rule::sentence;
+use farescan_sheets::trip::plain;
 use std::io::Write as _;
 
 use serde_json::Value;
 
 use super::Failure;
 use super::client::ClientArgs;
-use super::format::{price, price_or, time, zone};
+use super::format::{price_or, time, zone};
 use super::ids;
 use super::pages::{Query, page_limit, print_lines, print_nothing, rows};
 use super::render::{Column, ListTable, Text};
@@ -135,10 +140,13 @@ fn cell(alert: &Alert) -> String {
     values.collect::<Vec<_>>().join(", ")
 }
 
-fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+/// The rule as a sentence; one of a newer service as the API has it.
+fn rule_words(alert: &Alert) -> Result<String, Failure> {
+    let currency = alert.currency.as_deref();
+    match Rule::read(&alert.rule) {
+        Ok(rule) => Ok(sentence(&rule, currency)),
+        Err(_) => Ok(serde_json::to_string(&alert.rule)?),
+    }
 }
 
 async fn show_one(args: AlertShowArgs) -> Result<(), Failure> {
@@ -160,7 +168,7 @@ async fn show_one(args: AlertShowArgs) -> Result<(), Failure> {
         alert.rule_type,
         time(alert.fired_at)
     )?;
-    writeln!(out, "rule      {}", serde_json::to_string(&alert.rule)?)?;
+    writeln!(out, "rule      {}", rule_words(&alert)?)?;
     if let Some(verdict) = &alert.history_verdict {
         writeln!(out, "past      {}, {}", verdict.class, verdict.sentence)?;
     }
@@ -169,7 +177,7 @@ async fn show_one(args: AlertShowArgs) -> Result<(), Failure> {
             out,
             "confirmed {}; found first at {} on {}",
             time(at),
-            price(first.price),
+            amount(first.price),
             time(first.at)
         )?;
     }

@@ -1,12 +1,13 @@
 //! `farescan compare`: which cells of a scan became cheaper or dearer in another.
 
+use farescan_sheets::numbers::{amount, percent_of, signed_amount, signed_percent};
+use rust_decimal::Decimal;
 use std::io::Write as _;
 
 use serde_json::Value;
 
 use super::Failure;
 use super::client::ClientArgs;
-use super::format::{price, price_or};
 use super::ids;
 use super::render::{Column, ListTable, Text, Tone};
 use farescan_contract::scans::{Change, ComparedCell, Comparison, SeenPrice};
@@ -101,23 +102,26 @@ fn table(cells: &[&ComparedCell]) -> ListTable {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         });
-        let signed = |text: String| {
-            if text.starts_with('-') || text.is_empty() {
-                text
-            } else {
-                format!("+{text}")
-            }
-        };
+        let percent = seen_price(cell.after.as_ref())
+            .zip(seen_price(cell.before.as_ref()))
+            .filter(|_| cell.difference_percent.is_some())
+            .and_then(|(after, before)| percent_of(after, before));
+        let difference = cell.difference.map(signed_amount).unwrap_or_default();
+        let percent = percent.map(signed_percent).unwrap_or_default();
         table.row([
             values.collect::<Vec<_>>().join(", ").into(),
             seen(cell.before.as_ref()).into(),
             seen(cell.after.as_ref()).into(),
-            Text::new(signed(price_or(cell.difference, "")), tone),
-            Text::new(signed(price_or(cell.difference_percent, "")), tone),
+            Text::new(difference, tone),
+            Text::new(percent, tone),
             Text::new(words(cell.change), tone),
         ]);
     }
     table
+}
+
+fn seen_price(seen: Option<&SeenPrice>) -> Option<Decimal> {
+    Some(seen?.price)
 }
 
 fn seen(seen: Option<&SeenPrice>) -> String {
@@ -129,7 +133,7 @@ fn seen(seen: Option<&SeenPrice>) -> String {
             } else {
                 ""
             };
-            format!("{} {}{mark}", price(seen.price), seen.currency)
+            format!("{} {}{mark}", amount(seen.price), seen.currency)
         },
     )
 }

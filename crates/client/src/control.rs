@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::io::Write as _;
 
+use farescan_sheets::numbers::counted;
 use reqwest::Method;
 use serde_json::json;
 
 use super::Failure;
 use super::client::{ClientArgs, ServiceSession};
 use super::exit::CommandEnd;
-use super::format::counted;
 use super::ids;
 use super::pages::{page_limit, print_nothing, rows};
 use super::progress::summary;

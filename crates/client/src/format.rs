@@ -1,5 +1,6 @@
 //! Numbers, times and prices as text.
 
+use farescan_sheets::numbers::amount;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
@@ -7,47 +8,9 @@ use rust_decimal::Decimal;
 /// An age from which a price counts as old.
 pub const DAY_SECONDS: u64 = 86_400;
 
-/// A number with separators: `2,412`.
-pub fn count(number: impl Into<u64>) -> String {
-    let digits = number.into().to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `1 request`, `16 requests`.
-pub fn counted(number: impl Into<u64>, noun: &str) -> String {
-    let number = number.into();
-    let end = match (number, noun.ends_with("ch")) {
-        (1, _) => "",
-        (_, true) => "es",
-        (_, false) => "s",
-    };
-    format!("{} {noun}{end}", count(number))
-}
-
-/// `16`, or `16 to 32`.
-pub fn range(least: u64, most: u64) -> String {
-    if least == most {
-        count(least)
-    } else {
-        format!("{} to {}", count(least), count(most))
-    }
-}
-
-/// A price without needless zeros: `173`, `199.5`.
-pub fn price(price: Decimal) -> String {
-    price.normalize().to_string()
-}
-
 /// A price that may be absent.
 pub fn price_or(value: Option<Decimal>, absent: &str) -> String {
-    value.map_or_else(|| absent.to_owned(), price)
+    value.map_or_else(|| absent.to_owned(), amount)
 }
 
 /// A duration in its largest unit: `45 s`, `12 min`, `3 h`, `9 d`.
@@ -96,21 +59,6 @@ pub fn zone() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_have_separators_and_nouns_their_plural() {
-        assert_eq!(
-            [0_u64, 999, 1_000, 1_234_567].map(count),
-            ["0", "999", "1,000", "1,234,567"]
-        );
-        assert_eq!(counted(1_u64, "search"), "1 search");
-        assert_eq!(counted(2_000_u64, "search"), "2,000 searches");
-        assert_eq!(counted(0_u64, "request"), "0 requests");
-        assert_eq!(
-            (range(3, 3), range(3, 6_000)),
-            ("3".into(), "3 to 6,000".into())
-        );
-    }
 
     #[test]
     fn durations_have_one_unit() {

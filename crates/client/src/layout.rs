@@ -1,15 +1,17 @@
 //! Which table suits a scan, and the table: a calendar, dates against nights or markets, markets, or a
 //! list.
 
+use farescan_sheets::cell::CellValue;
+use farescan_sheets::fifths::most_frequent;
+use farescan_sheets::trip;
 use serde_json::{Map, Value};
 
 use crate::client::{ApiClient, ClientError};
 use crate::pages::{Query, page_limit, rows};
 use crate::render::{
-    Calendar, CalendarDay, CellValue, Column, ListTable, MarketRow, MarketTable, Matrix,
-    MatrixAxis, Text, legend,
+    Calendar, CalendarDay, Column, ListTable, MarketRow, MarketTable, Matrix, MatrixAxis, Text,
+    exact_text, legend,
 };
-use crate::subject::subject;
 use crate::terminal::Screen;
 use farescan_contract::scans::{Grid, GridAxis, GridCell};
 use farescan_contract::{Endpoint, Item, Scan};
@@ -105,10 +107,11 @@ impl Layout {
                     words(rows),
                     words(columns)
                 );
+                let matrix = matrix(&grid);
                 Ok(format!(
                     "{title}\n{}\n{}",
-                    matrix(&grid).render(screen),
-                    legend(screen.colour)
+                    matrix.render(screen),
+                    legend(matrix.values(), screen.colour)
                 ))
             }
             Self::Markets {
@@ -154,7 +157,7 @@ pub fn cell_text(scan: &Scan, search: &Map<String, Value>) -> String {
     values.collect::<Vec<_>>().join(", ")
 }
 
-/// The search of a scan that sweeps nothing: `TLV–LHR, 2027-02-04`.
+/// The search of a scan that sweeps nothing: `TLV → LHR, 2027-02-04`.
 fn whole_text(scan: &Scan, search: &Map<String, Value>) -> String {
     let dates = [
         "departure_date",
@@ -165,7 +168,7 @@ fn whole_text(scan: &Scan, search: &Map<String, Value>) -> String {
     let dates = dates
         .into_iter()
         .filter_map(|name| search.get(name)?.as_str());
-    let mut parts = vec![subject(scan)];
+    let mut parts = vec![trip::title(scan.endpoint, &scan.request, &scan.sweep)];
     parts.extend(dates.map(str::to_owned));
     parts.join(", ")
 }
@@ -201,41 +204,21 @@ fn words(field: &str) -> &str {
     }
 }
 
-/// `TLV to LHR, cheapest one-way fare in USD`.
+/// `TLV → LHR: cheapest one-way fare in USD`.
 fn title(scan: &Scan, grid: &Grid) -> String {
-    let given = |name: &str| scan.request.get(name).and_then(Value::as_str);
-    let currency = grid.cells.iter().find_map(|cell| cell.currency.as_deref());
-    let swept = |name: &str| match scan.sweep.get(name) {
-        Some(Value::Array(values)) => values
-            .iter()
-            .filter_map(Value::as_str)
-            .collect::<Vec<_>>()
-            .join("/"),
-        _ => String::new(),
-    };
-    let place = |name: &str| given(name).map_or_else(|| swept(name), str::to_owned);
+    let currencies = grid
+        .cells
+        .iter()
+        .filter_map(|cell| cell.currency.as_deref());
+    let given = || scan.request.get("currency").and_then(Value::as_str);
+    let currency = most_frequent(currencies).or_else(given).unwrap_or("USD");
     let what = match scan.endpoint {
         Endpoint::FlightsOneway => "cheapest one-way fare",
         Endpoint::FlightsRoundtrip => "cheapest round trip",
         _ => "lowest price of the stay",
     };
-    let subject = match scan.endpoint {
-        Endpoint::FlightsOneway | Endpoint::FlightsRoundtrip => {
-            format!("{} to {}", place("from_airport"), place("to_airport"))
-        }
-        _ => ["hotel_name", "destination", "hotel_booking_id"]
-            .into_iter()
-            .map(place)
-            .find(|text| !text.is_empty())
-            .unwrap_or_default(),
-    };
-    let currency = currency.or_else(|| given("currency")).unwrap_or("USD");
+    let subject = trip::title(scan.endpoint, &scan.request, &scan.sweep);
     format!("{subject}: {what} in {currency}")
-}
-
-/// The value of a cell.
-pub fn cell_value(cell: &GridCell) -> CellValue {
-    CellValue::of(cell.price, cell.state, cell.search_status).marked(cell.implausible)
 }
 
 fn calendar_text(scan: &Scan, grid: &Grid, screen: Screen) -> String {
@@ -249,7 +232,7 @@ fn calendar_text(scan: &Scan, grid: &Grid, screen: Screen) -> String {
         "{}\n{}\n{}",
         title(scan, grid),
         calendar.render(screen),
-        legend(screen.colour)
+        legend(calendar.values(), screen.colour)
     )
 }
 
@@ -260,8 +243,8 @@ fn day(date: jiff::civil::Date, cells: &[&GridCell]) -> CalendarDay {
         .filter_map(|cell| Some((cell.price?, *cell)))
         .min_by_key(|(price, cell)| (cell.implausible, *price));
     let value = match cheapest {
-        Some((_, cell)) => cell_value(cell),
-        None => CellValue::without_price(cells.iter().map(|cell| cell_value(cell))),
+        Some((_, cell)) => CellValue::of_scan(cell),
+        None => CellValue::without_price(cells.iter().map(|cell| CellValue::of_scan(cell))),
     };
     let note = cheapest.and_then(|(_, cell)| cell.column.as_ref()?.as_str().map(str::to_owned));
     CalendarDay {
@@ -281,7 +264,7 @@ fn matrix(grid: &Grid) -> Matrix {
     Matrix::new(
         rows,
         column_axis(grid.columns.as_ref()),
-        cells.filter_map(|cell| Some((&cell.row, cell.column.as_ref()?, cell_value(cell)))),
+        cells.filter_map(|cell| Some((&cell.row, cell.column.as_ref()?, CellValue::of_scan(cell)))),
     )
 }
 
@@ -331,7 +314,7 @@ fn markets(grid: &Grid) -> MarketTable {
             .iter()
             .map(|cell| MarketRow {
                 country: cell.row.as_str().unwrap_or("–").to_owned(),
-                value: cell_value(cell),
+                value: CellValue::of_scan(cell),
                 room: cell.room.clone(),
                 parity: cell.parity.as_ref().map(|parity| parity.verdict),
             })
@@ -361,7 +344,7 @@ fn list(scan: &Scan, items: &[Item], screen: Screen) -> String {
         };
         table.row([
             Text::from(cell),
-            value.exact_text(),
+            exact_text(value),
             item.search_status
                 .map_or_else(|| item.state.to_string(), |status| status.to_string())
                 .into(),

@@ -43,7 +43,6 @@ mod scan;
 mod scans;
 mod search;
 mod settings;
-mod subject;
 pub mod terminal;
 mod usage;
 mod verify;

@@ -4,11 +4,12 @@
 
 use std::time::Duration;
 
+use farescan_sheets::numbers::{amount, counted};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::Instant;
 
 use super::client::{ApiClient, ClientError, ScanChanges, ServiceSession};
-use super::format::{counted, duration, price};
+use super::format::duration;
 use super::layout::Layout;
 use super::terminal::Screen;
 use super::wrap::for_stderr;
@@ -208,7 +209,7 @@ fn line(scan: &Scan) -> String {
     );
     let mut parts = vec![summary(scan)];
     if let Some(best) = &scan.best {
-        parts.push(format!("best {} {}", price(best.price), best.currency));
+        parts.push(format!("best {} {}", amount(best.price), best.currency));
     }
     match (scan.status, scan.status_reason) {
         (ScanStatus::Paused, Some(reason)) => parts.push(format!("waits: {reason}")),

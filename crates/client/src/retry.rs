@@ -3,12 +3,12 @@
 
 use std::io::Write as _;
 
+use farescan_sheets::numbers::{count, counted};
 use serde_json::json;
 
 use super::Failure;
 use super::client::{ClientArgs, ServiceSession};
 use super::exit::{CommandEnd, ExitStatus};
-use super::format::{count, counted, range};
 use super::ids;
 use super::pages::{Query, page_limit, rows};
 use super::question::Confirmation;
@@ -18,6 +18,7 @@ use crate::wrap::note;
 use farescan_contract::quota::Quota;
 use farescan_contract::scans::RetryStatus;
 use farescan_contract::{Api, RetryAccepted, Scan};
+use farescan_sheets::numbers::range;
 
 /// Settings of `retry`.
 #[derive(Debug, clap::Args)]

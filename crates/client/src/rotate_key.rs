@@ -2,12 +2,12 @@
 
 use std::io::Write as _;
 
+use farescan_sheets::numbers::counted;
 use serde_json::json;
 
 use super::Failure;
 use super::client::profiles::Profiles;
 use super::client::{ClientArgs, checked_key};
-use super::format::counted;
 use super::login::read_key;
 use super::question::Confirmation;
 use crate::wrap::note;

@@ -4,17 +4,18 @@ use std::io::Write as _;
 
 use super::Failure;
 use super::client::{ClientArgs, ServiceSession};
-use super::format::{count, price, time, time_or, zone};
+use super::format::{time, time_or, zone};
 use super::ids;
 use super::layout::Layout;
 use super::pages::{Query, page_limit, print_lines, print_nothing, rows};
 use super::progress::summary;
 use super::render::{Column, ListTable, Text, Tone};
 use super::scan::results::{avoided, next_step};
-use super::subject::subject;
 use crate::wrap::note;
 use farescan_contract::scans::ScanEndpoint;
 use farescan_contract::{FieldValue as _, Scan, ScanStatus};
+use farescan_sheets::numbers::{amount, count};
+use farescan_sheets::trip::title;
 
 /// Settings of `scans`.
 #[derive(Debug, clap::Args)]
@@ -128,10 +129,10 @@ fn table(scans: &[Scan]) -> ListTable {
             id.into(),
             status(scan),
             format!("{}: {}", count(scan.items.total), summary(scan)).into(),
-            best.map(|best| format!("{} {}", price(best.price), best.currency))
+            best.map(|best| format!("{} {}", amount(best.price), best.currency))
                 .unwrap_or_default()
                 .into(),
-            subject(scan).into(),
+            title(scan.endpoint, &scan.request, &scan.sweep).into(),
             scan.label.clone().unwrap_or_default().into(),
             time(scan.created_at).into(),
             count(scan.requests.spent).into(),
@@ -176,7 +177,7 @@ async fn print(session: &ServiceSession, scan: &Scan) -> Result<(), Failure> {
         "{}{label}\n{}: {}",
         scan.id,
         scan.endpoint,
-        subject(scan)
+        title(scan.endpoint, &scan.request, &scan.sweep)
     )?;
     let reason = scan
         .status_reason

@@ -2,12 +2,12 @@
 
 use std::io::Write as _;
 
+use farescan_sheets::numbers::count;
 use jiff::civil::Date;
 
 use super::Failure;
 use super::client::ClientArgs;
 use super::dates::today;
-use super::format::count;
 use super::pages::{Query, check_key_is_known, collect, print_lines};
 use super::render::{Column, ListTable, Text, Tone};
 use crate::wrap::note;

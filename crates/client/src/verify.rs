@@ -5,10 +5,10 @@ use std::io::Write as _;
 use super::Failure;
 use super::client::ClientArgs;
 use super::exit::{CommandEnd, ExitStatus};
-use super::format::count;
 use super::render::{Column, ListTable, Text, Tone};
 use farescan_contract::Api;
 use farescan_contract::verify::{VerifyReason, VerifyResponse, VerifyScope};
+use farescan_sheets::numbers::count;
 
 /// Settings of `verify`.
 #[derive(Debug, clap::Args)]

@@ -3,16 +3,18 @@
 
 use std::io::Write;
 
+use farescan_sheets::cell::CellValue;
+use farescan_sheets::numbers::{amount, counted};
 use jiff::civil::Date;
 
 use super::Failure;
 use super::client::{ClientArgs, ServiceSession};
 use super::exit::CommandEnd;
-use super::format::{clock, counted, duration, price, time, zone};
+use super::format::{clock, duration, time, zone};
 use super::ids;
 use super::layout::cell_text;
 use super::pages::{Query, rows};
-use super::render::{CellValue, Column, ListTable, Text};
+use super::render::{Column, ListTable, Text, exact_text};
 use crate::wrap::note;
 use farescan_contract::ids::ItemId;
 use farescan_contract::scans::ItemState;
@@ -123,7 +125,7 @@ fn list(session: &ServiceSession, scan: &Scan, items: &[&Item]) -> Result<(), Fa
         let value = CellValue::of(item.best_price, item.state, item.search_status);
         table.row([
             Text::from(cell_text(scan, &item.search)),
-            value.exact_text(),
+            exact_text(value),
             status(item).into(),
             reason(item).into(),
             item.id.to_string().into(),
@@ -143,7 +145,7 @@ fn status(item: &Item) -> String {
 fn reason(item: &Item) -> String {
     let confirms = item.confirming.as_ref();
     let confirms =
-        confirms.map(|first| format!("confirms {} {}", price(first.price), first.currency));
+        confirms.map(|first| format!("confirms {} {}", amount(first.price), first.currency));
     item.reason.clone().or(confirms).unwrap_or_default()
 }
 
@@ -201,7 +203,7 @@ fn verdict(item: &Item) -> String {
     let found = item.best_price.map(|best| {
         format!(
             "{} {}",
-            price(best),
+            amount(best),
             item.currency.as_deref().unwrap_or_default()
         )
     });
@@ -212,7 +214,7 @@ fn verdict(item: &Item) -> String {
         };
         return format!(
             "{state}: before its rule fires, {} {} of {} is to be found again. {spent} spent.",
-            price(first.price),
+            amount(first.price),
             first.currency,
             time(first.at)
         );

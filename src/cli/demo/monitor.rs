@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::time::Duration;
 
+use farescan_sheets::numbers::count;
 use jiff::ToSpan as _;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
@@ -16,7 +17,7 @@ use crate::contract::monitors::{Alert, Monitor, MonitorPage, SlotPage};
 use crate::contract::scans::BestPrice;
 use crate::ids::MonitorId;
 use farescan_client::Failure;
-use farescan_client::format::{count, price_or};
+use farescan_client::format::price_or;
 use farescan_client::pages::rows;
 use farescan_client::progress::{View, follow, line_of_text};
 use farescan_client::render::{Column, ListTable, sparkline};

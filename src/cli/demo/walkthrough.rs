@@ -5,6 +5,7 @@
 
 use std::io::Write;
 
+use farescan_sheets::cell::CellValue;
 use jiff::civil::Date;
 use jiff::{Span, ToSpan};
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use crate::sandbox::DayShift;
 use farescan_client::Failure;
 use farescan_client::client::ApiClient;
 use farescan_client::progress::{View, follow, summary};
-use farescan_client::render::{Calendar, CalendarDay, CellValue, MarketRow, MarketTable, legend};
+use farescan_client::render::{Calendar, CalendarDay, MarketRow, MarketTable, legend};
 use farescan_client::terminal::Screen;
 
 /// The markets of the hotel scan, the baseline first.
@@ -85,7 +86,7 @@ impl<W: Write> Walkthrough<'_, W> {
             self.out,
             "1. A month of fares, Tel Aviv to London: one request, 31 searches\n"
         )?;
-        let dates = format!("flights/oneway, TLV to LHR, {first} to {last}");
+        let dates = format!("flights/oneway, TLV → LHR, {first} to {last}");
         let scan = self.run(&dates, &body).await?;
         self.calendar(&scan).await?;
         Ok(scan.id)
@@ -192,7 +193,11 @@ impl<W: Write> Walkthrough<'_, W> {
             "   Cheapest one-way fare in USD\n{}",
             calendar.render(self.screen)
         )?;
-        writeln!(self.out, "{}", legend(self.screen.colour))?;
+        writeln!(
+            self.out,
+            "{}",
+            legend(calendar.values(), self.screen.colour)
+        )?;
         Ok(())
     }
 

@@ -12,9 +12,8 @@ mod segments;
 mod sparkline;
 mod unit;
 
+use farescan_sheets::numbers;
 use maud::{Markup, html};
-
-use crate::web::parts;
 
 pub use bars::{Bar, BarChart};
 pub use line::{ChartAxis, LineChart, LineNames, Point};
@@ -95,7 +94,7 @@ fn value_lines(scale: &scale::ValueScale, unit: Unit<'_>) -> Markup {
         @for tick in scale.ticks() {
             @let height = percent(1.0 - scale.share(tick));
             line class="chart-grid" x1="0" x2="100%" y1=(height) y2=(height) {}
-            text class="chart-label chart-label-y" x="-8" y=(height) dy="0.32em" { (parts::amount(tick)) }
+            text class="chart-label chart-label-y" x="-8" y=(height) dy="0.32em" { (numbers::amount(tick)) }
         }
     }
 }

@@ -1,8 +1,7 @@
 //! What a number of a chart counts, and how it is written.
 
+use farescan_sheets::numbers;
 use rust_decimal::Decimal;
-
-use crate::web::parts;
 
 /// What a chart shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,8 +16,8 @@ impl<'a> Unit<'a> {
     /// A number with its currency, as in a table.
     pub fn label(self, number: Decimal) -> String {
         match self {
-            Self::Money(currency) => parts::price(number, currency),
-            Self::Count => parts::amount(number),
+            Self::Money(currency) => numbers::price(number, currency),
+            Self::Count => numbers::amount(number),
         }
     }
 

@@ -6,6 +6,9 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
+use farescan_sheets::numbers;
+use farescan_sheets::rule::{sentence, type_name};
+use farescan_sheets::trip;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -14,7 +17,7 @@ use serde_json::{Map, Value};
 
 use super::new_form::{BACKTEST, error_notice};
 use super::one::own;
-use super::{forecast, words};
+use super::words;
 use crate::contract::monitors::{Backtest, BacktestAlert, BacktestCeiling, BacktestQuery};
 use crate::http::AppState;
 use crate::http::error::ApiError;
@@ -24,7 +27,6 @@ use crate::web::form::FormFields;
 use crate::web::layout::{NavItem, page_with_status};
 use crate::web::links;
 use crate::web::parts;
-use crate::web::rule_text::{sentence, type_name};
 use crate::web::session::Session;
 
 /// The field with the days.
@@ -130,7 +132,7 @@ impl Replay {
             }
             @if !is_whole(found) {
                 p class="hint" {
-                    "These are the first " (parts::count(shown)) " of " (parts::count(found.fired.into()))
+                    "These are the first " (numbers::count(shown)) " of " (numbers::count(found.fired))
                     ". A stricter rule would report less often."
                 }
             }
@@ -193,7 +195,7 @@ async fn show(
             div {
                 p class="sub" { a href=(path) { (monitor.name) } }
                 h1 { "Its rules on the past" }
-                p class="sub" { (words::scan(&monitor.scan)) }
+                p class="sub" { (trip::monitor_scan(&monitor.scan)) }
             }
             div class="actions" { a class="button" href={ (path) "/edit" } { "Change the rules" } }
         }
@@ -214,21 +216,21 @@ fn stats(found: &Backtest) -> Markup {
         div class="stats flat" {
             div class="stat" {
                 div class="label" { "Alerts" }
-                div class="value" { (parts::count(found.fired.into())) }
+                div class="value" { (numbers::count(found.fired)) }
             }
             div class="stat" {
                 div class="label" { "Days with prices" }
-                div class="value" { (parts::count(found.days_with_prices.into())) " " small { "of " (parts::count(found.days.into())) } }
-                div class="note" { (parts::count(found.searches_with_prices.into())) " of " (parts::count(found.searches.into())) " searches have one" }
+                div class="value" { (numbers::count(found.days_with_prices)) " " small { "of " (numbers::count(found.days)) } }
+                div class="note" { (numbers::count(found.searches_with_prices)) " of " (numbers::count(found.searches)) " searches have one" }
             }
             div class="stat" {
                 div class="label" { "Runs" }
-                div class="value" { (parts::count(found.runs.into())) @if found.runs < found.slots { " " small { "of " (parts::counted(found.slots.into(), "slot")) } } }
+                div class="value" { (numbers::count(found.runs)) @if found.runs < found.slots { " " small { "of " (numbers::counted(found.slots, "slot")) } } }
                 div class="note" { (day(found.since).strftime("%-d %b %Y")) " to " (day(found.until).strftime("%-d %b %Y")) }
             }
             div class="stat" {
                 div class="label" { "They would have cost" }
-                div class="value" { (forecast::requests(found.requests)) }
+                div class="value" { (numbers::requests(found.requests.least, found.requests.most)) }
                 div class="note" { "this replay: none" }
             }
         }
@@ -294,7 +296,7 @@ fn row(alert: &BacktestAlert, zone: &str) -> Markup {
                 @if let Some(last) = alert.last_date { " – " (last.strftime("%a %-d %b %Y")) }
                 @if !others.is_empty() { div class="sub" { (others.join(", ")) } }
             }
-            td class="num" { b { (parts::price(alert.price, &alert.currency)) } }
+            td class="num" { b { (numbers::price(alert.price, &alert.currency)) } }
             td { (compared_with(alert)) }
         }
     }
@@ -308,16 +310,16 @@ fn compared_with(alert: &BacktestAlert) -> Markup {
     if let Some(at) = alert.was_empty_at {
         return html! { span class="muted" { "nothing on offer on " (day(at).strftime("%-d %b %Y")) } };
     }
-    let price = |price| parts::price(price, &alert.currency);
+    let price = |price| numbers::price(price, &alert.currency);
     let from = alert.reference.as_ref();
     let base = from.map(|mark| mark.price).or(alert.threshold);
-    let change = base.and_then(|base| parts::percent_of(alert.price, base));
+    let change = base.and_then(|base| numbers::percent_of(alert.price, base));
     html! {
         @if let Some(mark) = from {
             (price(mark.price)) " " span class="muted" { "of " (day(mark.at).strftime("%-d %b %Y")) }
             @if let Some(threshold) = alert.threshold.filter(|threshold| *threshold != mark.price) { ", at most " (price(threshold)) }
         } @else if let Some(threshold) = alert.threshold { (price(threshold)) }
-        @if let Some(change) = change { " " span class="muted" { "(" (parts::signed_percent(change)) ")" } }
+        @if let Some(change) = change { " " span class="muted" { "(" (numbers::signed_percent(change)) ")" } }
     }
 }
 
@@ -328,7 +330,7 @@ fn without_run(why: &str, months: &[BacktestCeiling]) -> Markup {
                 (why)
                 ul {
                     @for month in months {
-                        li { b { (parts::counted(month.slots.into(), "slot")) " from " (day(month.slot).strftime("%-d %b %Y")) } ": " (month.reason) "." }
+                        li { b { (numbers::counted(month.slots, "slot")) " from " (day(month.slot).strftime("%-d %b %Y")) } ": " (month.reason) "." }
                     }
                 }
             }

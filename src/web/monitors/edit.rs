@@ -6,6 +6,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::{get, post};
+use farescan_sheets::numbers;
 use jiff::Timestamp;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
@@ -230,7 +231,12 @@ fn hidden_fields(fields: &FormFields) -> Markup {
 
 /// What a month costs, now and then.
 fn cost_words(monitor: &Monitor, previewed: Option<&MonitorPreview>) -> String {
-    let month = |forecast: &MonitorForecast| forecast::requests(forecast.requests_per_month);
+    let month = |forecast: &MonitorForecast| {
+        numbers::requests(
+            forecast.requests_per_month.least,
+            forecast.requests_per_month.most,
+        )
+    };
     let (now, then) = (
         monitor.forecast.as_ref().map(month),
         previewed.map(|previewed| month(&previewed.forecast)),

@@ -1,23 +1,11 @@
 //! What a month of a monitor costs.
 
+use farescan_sheets::numbers;
 use maud::{Markup, html};
 
 use crate::contract::monitors::MonitorForecast;
 use crate::contract::scans::{PlanCost, PlanFit, RequestRange};
 use crate::web::parts::{self, BadgeTone};
-
-/// `30 requests`, or `30 to 60 requests` with retries.
-pub(super) fn requests(range: RequestRange) -> String {
-    if range.least == range.most {
-        parts::counted(range.least, "request")
-    } else {
-        format!(
-            "{} to {}",
-            parts::count(range.least),
-            parts::counted(range.most, "request")
-        )
-    }
-}
 
 /// The forecast with its limit and the price on each plan.
 pub(super) fn card(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {
@@ -26,14 +14,14 @@ pub(super) fn card(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {
             h2 { "Cost of a month" }
             p class="sub" { "The month that begins with the next slot." }
             dl class="kv" {
-                dt { "Runs" } dd { (parts::count(forecast.slots.into())) }
-                dt { "Each run" } dd { (requests(forecast.requests_per_run)) }
-                dt { "The month" } dd { b { (requests(forecast.requests_per_month)) } }
+                dt { "Runs" } dd { (numbers::count(forecast.slots)) }
+                dt { "Each run" } dd { (numbers::requests(forecast.requests_per_run.least, forecast.requests_per_run.most)) }
+                dt { "The month" } dd { b { (numbers::requests(forecast.requests_per_month.least, forecast.requests_per_month.most)) } }
                 dt { "Your limit" }
                 dd {
                     @match limit {
                         Some(limit) => {
-                            (parts::count(limit.into())) " requests a month. A slot whose run does not fit is skipped."
+                            (numbers::count(limit)) " requests a month. A slot whose run does not fit is skipped."
                         }
                         None => { span class="warn-text" { "none" } }
                     }
@@ -56,7 +44,7 @@ fn limit_warning(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {
     html! {
         @if limit.is_some_and(|limit| u64::from(limit) < all.most) {
             p class="notice warn" {
-                "All runs of the month may need " b { (requests(all)) } ". With your limit the last ones of a month are skipped."
+                "All runs of the month may need " b { (numbers::requests(all.least, all.most)) } ". With your limit the last ones of a month are skipped."
             }
         }
     }
@@ -81,11 +69,11 @@ fn plans(plans: &[PlanCost]) -> Markup {
                             td { (plan.plan) @if plan.current { " " (parts::chip(BadgeTone::Info, "yours")) } }
                             td { (fit(plan.fit)) }
                             td class="num" { (plan.usd_per_month) }
-                            td class="num" { (parts::count(plan.requests_left)) }
+                            td class="num" { (numbers::count(plan.requests_left)) }
                             td {
                                 @match &plan.overage_usd {
                                     Some(usd) if plan.overage_requests.most > 0 => {
-                                        (parts::count(plan.overage_requests.most)) " for at most " (parts::price(usd.most, "USD"))
+                                        (numbers::count(plan.overage_requests.most)) " for at most " (numbers::price(usd.most, "USD"))
                                     }
                                     _ => { "–" }
                                 }

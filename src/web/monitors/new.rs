@@ -4,6 +4,9 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::{get, post};
+use farescan_sheets::numbers;
+use farescan_sheets::rule::sentence;
+use farescan_sheets::trip;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -20,7 +23,6 @@ use crate::web::form::{FormFields, SessionForm, token_field};
 use crate::web::layout::{NavItem, page_with_status};
 use crate::web::links;
 use crate::web::once::{once_field, once_field_for, once_key, once_of};
-use crate::web::rule_text::sentence;
 use crate::web::scans as scan_pages;
 use crate::web::session::Session;
 use crate::web::suggestions::Suggestions;
@@ -38,7 +40,7 @@ async fn show(session: Session, query: FormFields) -> Result<Response, PageFailu
         return Ok(form_page(&session, StatusCode::OK, &query, None).await);
     };
     let scan = scan_pages::read_own(&session, id).await?;
-    let name = scan_pages::title(scan.endpoint, &scan.request, &scan.sweep);
+    let name = trip::title(scan.endpoint, &scan.request, &scan.sweep);
     let fields = edit_fields::of_scan(name, &scan_pages::searches_of(&scan), once_of(&query));
     let body = new_form::body(&fields).unwrap_or_default();
     match previewed(&session, &body).await {
@@ -138,7 +140,10 @@ fn cost_page(
     let scan = serde_json::value::to_raw_value(&body.get("scan")).map(RawJson::from);
     let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
     let forecast = &previewed.forecast;
-    let month = forecast::requests(forecast.requests_per_month);
+    let month = numbers::requests(
+        forecast.requests_per_month.least,
+        forecast.requests_per_month.most,
+    );
     let alerts = alerts(body);
     let request = serde_json::to_string(body).unwrap_or_default();
     let pretty = serde_json::to_string_pretty(body).unwrap_or_default();
@@ -147,7 +152,7 @@ fn cost_page(
             div {
                 p class="sub" { a href=(PATH) { "Monitors" } " · step 2 of 2" }
                 h1 { (text("name")) }
-                @if let Ok(scan) = &scan { p class="sub" { (words::scan(scan)) } }
+                @if let Ok(scan) = &scan { p class="sub" { (trip::monitor_scan(scan)) } }
             }
         }
         @for warning in &previewed.schedule_warnings {

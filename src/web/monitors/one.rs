@@ -5,6 +5,8 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
+use farescan_sheets::numbers;
+use farescan_sheets::trip;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
@@ -197,7 +199,7 @@ fn head(session: &Session, monitor: &Monitor) -> Markup {
             div {
                 p class="sub" { a href=(links::MONITORS) { "Monitors" } }
                 h1 { (monitor.name) " " (state(monitor)) }
-                p class="sub" { (words::scan(&monitor.scan)) }
+                p class="sub" { (trip::monitor_scan(&monitor.scan)) }
             }
             div class="actions" { (actions(session, monitor)) }
         }
@@ -206,10 +208,12 @@ fn head(session: &Session, monitor: &Monitor) -> Markup {
 
 fn actions(session: &Session, monitor: &Monitor) -> Markup {
     let path = links::monitor(monitor.id);
-    let run = monitor
-        .forecast
-        .as_ref()
-        .map(|forecast| forecast::requests(forecast.requests_per_run));
+    let run = monitor.forecast.as_ref().map(|forecast| {
+        numbers::requests(
+            forecast.requests_per_run.least,
+            forecast.requests_per_run.most,
+        )
+    });
     let cost = run
         .clone()
         .unwrap_or_else(|| "an unknown number of requests".to_owned());
@@ -219,7 +223,7 @@ fn actions(session: &Session, monitor: &Monitor) -> Markup {
         question: html! {
             p { "One run costs " b { (cost) } ", billed to your plan. The schedule stays as it is." }
             @if let Some(most) = monitor.requests.max_per_month {
-                p { (parts::count(monitor.requests.this_month)) " of " (parts::count(most.into())) " requests of this month are used." }
+                p { (numbers::count(monitor.requests.this_month)) " of " (numbers::count(most)) " requests of this month are used." }
             }
         },
         confirm: &format!("Run now for {cost}"),
@@ -228,7 +232,12 @@ fn actions(session: &Session, monitor: &Monitor) -> Markup {
     };
     let month = monitor.forecast.as_ref().map_or_else(
         || "what its runs need".to_owned(),
-        |forecast| forecast::requests(forecast.requests_per_month),
+        |forecast| {
+            numbers::requests(
+                forecast.requests_per_month.least,
+                forecast.requests_per_month.most,
+            )
+        },
     );
     html! {
         @if run.is_some() { (run_now.render(session)) }
@@ -276,14 +285,14 @@ fn stats(monitor: &Monitor, runs: &[RunPrice], watch: Option<&WatchProgress>) ->
                 div class="label" { "Last lowest price" }
                 @match last {
                     Some((run, (price, currency))) => {
-                        div class="value" { (parts::amount(*price)) " " small { (currency) } }
+                        div class="value" { (numbers::amount(*price)) " " small { (currency) } }
                         div class="note" { a href=(parts::scan_path(run.scan)) { (parts::time(run.slot)) } (implausible_note(run)) }
                     }
                     None => { div class="value" { "–" } div class="note" { "no run with a price yet" } }
                 }
             }
             div class="stat" {
-                div class="label" { "Last " (parts::counted(recent.len() as u64, "run")) }
+                div class="label" { "Last " (numbers::counted(recent.len() as u64, "run")) }
                 (price_line(&monitor.name, recent))
             }
             @if let Some(watch) = watch { (watch_stat(watch)) }
@@ -298,16 +307,16 @@ fn stats(monitor: &Monitor, runs: &[RunPrice], watch: Option<&WatchProgress>) ->
                 div class="label" { "Requests this month" }
                 @match requests.max_per_month {
                     Some(most) => {
-                        div class="value" { (parts::count(requests.this_month)) " " small { "of " (parts::count(most.into())) } }
+                        div class="value" { (numbers::count(requests.this_month)) " " small { "of " (numbers::count(most)) } }
                         progress max=(most) value=(requests.this_month.min(most.into())) aria-label="Requests of this month against the limit" {}
                     }
                     None => {
-                        div class="value" { (parts::count(requests.this_month)) }
+                        div class="value" { (numbers::count(requests.this_month)) }
                         div class="note" { "no limit set" }
                     }
                 }
                 @if let Some(forecast) = &monitor.forecast {
-                    div class="note" { "forecast of a month: " (forecast::requests(forecast.requests_per_month)) }
+                    div class="note" { "forecast of a month: " (numbers::requests(forecast.requests_per_month.least, forecast.requests_per_month.most)) }
                 }
             }
         }

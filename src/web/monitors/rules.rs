@@ -1,5 +1,7 @@
 //! The alert rules of a monitor, with what each remembers.
 
+use farescan_sheets::rule::sentence;
+use farescan_sheets::trip::plain;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -7,7 +9,7 @@ use crate::contract::FieldValue as _;
 use crate::contract::monitors::{Monitor, Rule, RuleScope, RuleStanding};
 use crate::web::links;
 use crate::web::parts::{self, BadgeTone};
-use crate::web::rule_text::{mark, plain, sentence};
+use crate::web::rule_text::mark;
 
 /// The rules with their state.
 pub(super) fn card(monitor: &Monitor) -> Markup {

@@ -1,5 +1,6 @@
 //! The slots of a monitor: what became of each, and the next ones.
 
+use farescan_sheets::numbers;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
@@ -102,13 +103,13 @@ fn row(monitor: &Monitor, slot: &MonitorSlot) -> Markup {
                 @if let Some(reason) = &slot.reason { (reason) }
                 @if let Some(judged) = slot.judged {
                     @if judged.not_comparable > 0 {
-                        " " span class="muted" { (parts::counted(judged.not_comparable.into(), "rule")) " could not compare" }
+                        " " span class="muted" { (numbers::counted(judged.not_comparable, "rule")) " could not compare" }
                     }
                     @if judged.implausible > 0 {
-                        " " span class="muted" { (parts::counted(judged.implausible.into(), "implausible price")) " left out" }
+                        " " span class="muted" { (numbers::counted(judged.implausible, "implausible price")) " left out" }
                     }
                     @if judged.unconfirmed > 0 {
-                        " " span class="muted" { (parts::counted(judged.unconfirmed.into(), "alert")) " unconfirmed" }
+                        " " span class="muted" { (numbers::counted(judged.unconfirmed, "alert")) " unconfirmed" }
                     }
                 }
                 @if let Some(confirmation) = &slot.confirmation { (confirmed(slot, confirmation)) }
@@ -120,7 +121,7 @@ fn row(monitor: &Monitor, slot: &MonitorSlot) -> Markup {
 /// The prices that are searched once more, or were, with their searches.
 fn confirmed(slot: &MonitorSlot, confirmation: &SlotConfirmation) -> Markup {
     let count = confirmation.items.len();
-    let prices = parts::counted(u64::try_from(count).unwrap_or(u64::MAX), "price");
+    let prices = numbers::counted(u64::try_from(count).unwrap_or(u64::MAX), "price");
     html! {
         div class="sub" {
             @if slot.judged.is_none() { "Waits for the confirmation of " } @else { "Confirmation: one more search of " }

@@ -3,6 +3,8 @@
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, HeaderValue};
 use axum::response::Response;
+use farescan_sheets::numbers;
+use farescan_sheets::schedule;
 use maud::{Markup, html};
 
 use super::words;
@@ -53,8 +55,8 @@ pub(super) fn card(session: &Session, monitor: &Monitor, recent: &[Delivery]) ->
                         dd { @match webhook.delivered_at { Some(at) => { (parts::time(at)) } None => { "never" } } }
                     }
                     @if let Some(notify) = &monitor.notify {
-                        p class="sub" { (words::notify(notify, &monitor.schedule.timezone))
-                            @if let Some(held) = &monitor.held { " " (parts::count(held.fired)) " held until " (words::zoned(held.notify_at, &monitor.schedule.timezone)) "." }
+                        p class="sub" { (schedule::notify(notify, &monitor.schedule.timezone))
+                            @if let Some(held) = &monitor.held { " " (numbers::count(held.fired)) " held until " (words::zoned(held.notify_at, &monitor.schedule.timezone)) "." }
                             @else if let Some(next) = monitor.next_digest_at { " The next digest is at " (words::zoned(next, &monitor.schedule.timezone)) "." }
                         }
                     }

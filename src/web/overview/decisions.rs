@@ -1,12 +1,14 @@
 //! What needs a decision: each with its reason, what it costs, and the button that mends it.
 
+use farescan_sheets::numbers::{count, counted};
+use farescan_sheets::trip;
 use maud::{Markup, html};
 
 use crate::contract::monitors::{Monitor, MonitorPause, SlotOutcome};
 use crate::contract::scans::{PauseReason, Scan};
 use crate::contract::webhooks::Delivery;
 use crate::web::links;
-use crate::web::parts::{self, BadgeTone, ConfirmationPage, chip, count, counted};
+use crate::web::parts::{self, BadgeTone, ConfirmationPage, chip};
 use crate::web::session::Session;
 use crate::web::{deliveries as delivery_pages, scans as scan_pages};
 
@@ -122,7 +124,7 @@ fn line(what: &Markup, buttons: &Markup) -> Markup {
 }
 
 fn scan_link(scan: &Scan) -> Markup {
-    let title = scan_pages::title(scan.endpoint, &scan.request, &scan.sweep);
+    let title = trip::title(scan.endpoint, &scan.request, &scan.sweep);
     html! { a href=(scan_pages::path(scan.id)) { (scan.label.as_deref().unwrap_or(&title)) } }
 }
 
@@ -135,7 +137,7 @@ fn paused(session: &Session, scan: &Scan) -> Markup {
             (scan_link(scan)) " " (chip(BadgeTone::Warn, "paused"))
             div class="sub" {
                 @if let Some(reason) = reason { (scan_pages::pause_words(reason)) " " }
-                (count(scan.items.pending.into())) " searches are left."
+                (count(scan.items.pending)) " searches are left."
             }
         },
         &html! {
@@ -153,9 +155,9 @@ fn incomplete(session: &Session, scan: &Scan) -> Markup {
         &html! {
             (scan_link(scan)) " " (chip(BadgeTone::Warn, "incomplete"))
             div class="sub" {
-                (count(undone.into())) " of " (count(scan.items.total.into())) " searches did not complete"
+                (count(undone)) " of " (count(scan.items.total)) " searches did not complete"
                 @if again > 0 {
-                    "; asking again costs " (count(again.into())) " to " (counted((2 * again).into(), "request"))
+                    "; asking again costs " (count(again)) " to " (counted(2 * again, "request"))
                 }
                 ". " (parts::time(scan.created_at))
             }

@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use jiff::ToSpan as _;
+use farescan_sheets::calendar::{Month, WEEKDAYS};
+use farescan_sheets::cell::CellValue;
+use farescan_sheets::fifths::PriceFifths;
+use farescan_sheets::numbers;
 use jiff::civil::Date;
 use maud::{Markup, html};
 use rust_decimal::Decimal;
@@ -11,9 +14,7 @@ use crate::contract::SearchStatus;
 use crate::contract::history_grid::HistoryCell;
 use crate::contract::history_verdict::{HistoryVerdict, PriceClass};
 use crate::ids::ItemId;
-use crate::web::parts;
-
-const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+use crate::web::parts::cell_text;
 
 /// The dates of a product, each with a link.
 pub(super) struct PriceCalendar<'a> {
@@ -31,58 +32,45 @@ pub(super) struct PriceCalendar<'a> {
 impl PriceCalendar<'_> {
     /// A table for each month that has a searched date.
     pub(super) fn markup(&self) -> Markup {
-        let searched = |date: &Date| {
-            self.cells
-                .iter()
-                .any(|(day, cell)| day == date && cell.looked_at.is_some())
-        };
-        let mut months: Vec<Date> = self
+        let searched = self
             .cells
             .iter()
-            .map(|(date, _)| *date)
-            .filter(searched)
-            .map(Date::first_of_month)
-            .collect();
-        months.dedup();
+            .filter(|(_, cell)| cell.looked_at.is_some());
+        let months = Month::of_dates(searched.map(|(date, _)| *date));
+        let fifths = self.fifths();
+        let is_implausible = |cell| matches!(self.value(cell), CellValue::Implausible(_));
+        let has_implausible = self.cells.iter().any(|(_, cell)| is_implausible(cell));
         html! {
             div class="price-months" {
-                @for month in months {
-                    (self.month(month))
+                @for month in &months {
+                    (self.month(month, &fifths))
                 }
             }
             ul class="chart-legend" {
                 li { "Cheap " span class="price-key q1" {} span class="price-key q2" {} span class="price-key q3" {} span class="price-key q4" {} span class="price-key q5" {} " dear, by fifths of the dates shown" }
                 li { span class="price-key empty-cell" {} "nothing on sale" }
-                li { span class="price-key degraded-cell" {} "last search incomplete" }
+                li { span class="price-key degraded-cell" {} "? last search incomplete" }
+                @if has_implausible { li { s { "60" } " implausible" } }
                 li { "Outlined: cheapest. Below each price: its age." }
             }
         }
     }
 
-    fn month(&self, month: Date) -> Markup {
-        let blanks = usize::try_from(month.weekday().to_monday_zero_offset()).unwrap_or_default();
-        let days = month
-            .series(1.day())
-            .take_while(|date| date.month() == month.month());
-        let mut weeks: Vec<Option<Date>> = std::iter::repeat_n(None, blanks)
-            .chain(days.map(Some))
-            .collect();
-        weeks.resize(weeks.len().next_multiple_of(WEEKDAYS.len()), None);
-        let title = month.strftime("%B %Y").to_string();
+    fn month(&self, month: &Month, fifths: &PriceFifths) -> Markup {
         html! {
             table class="price-month" {
-                caption { (title) }
-                thead { tr { @for day in WEEKDAYS { th scope="col" { (day) } } } }
+                caption { (month.title) }
+                thead { tr { @for (short, long) in WEEKDAYS { th scope="col" abbr=(long) { (short) } } } }
                 tbody {
-                    @for week in weeks.chunks(WEEKDAYS.len()) {
-                        tr { @for day in week { (self.day(*day)) } }
+                    @for week in &month.weeks {
+                        tr { @for day in week { (self.day(*day, fifths)) } }
                     }
                 }
             }
         }
     }
 
-    fn day(&self, day: Option<Date>) -> Markup {
+    fn day(&self, day: Option<Date>, fifths: &PriceFifths) -> Markup {
         let Some(date) = day else {
             return html! { td class="blank" {} };
         };
@@ -90,62 +78,59 @@ impl PriceCalendar<'_> {
         let Some((_, cell)) = cell.filter(|(_, cell)| cell.looked_at.is_some()) else {
             return html! { td class="unsearched" { span class="day" { (date.day()) } } };
         };
-        let class = self.class(date, cell);
+        let class = self.class(date, cell, fifths);
         html! {
             td class=(class) {
                 a href=((self.link)(date)) title=(self.sentence(date, cell)) aria-current=[(self.chosen == Some(date)).then_some("date")] {
                     span class="day" { (date.day()) }
-                    @if let Some(price) = cell.price {
-                        span class="price" { (parts::amount(price.round())) }
-                        @if let Some(age) = cell.age_seconds { span class="age" { (short_age(age)) } }
-                    } @else {
-                        span class="price" { "–" }
-                    }
+                    span class="price" { (cell_text(self.value(cell))) }
+                    @if let (CellValue::Price(_) | CellValue::Implausible(_), Some(age)) = (self.value(cell), cell.age_seconds) { span class="age" { (short_age(age)) } }
                 }
             }
         }
     }
 
-    fn class(&self, date: Date, cell: &HistoryCell) -> String {
+    fn class(&self, date: Date, cell: &HistoryCell, fifths: &PriceFifths) -> String {
         let mut classes = Vec::new();
-        match cell.price {
-            Some(price) => classes.push(["q1", "q2", "q3", "q4", "q5"][self.fifth(price)]),
-            None if cell.search_status == Some(SearchStatus::Empty) => classes.push("empty-cell"),
-            None => classes.push("degraded-cell"),
+        match self.value(cell) {
+            CellValue::Price(price) => classes.push(format!("q{}", fifths.fifth(price))),
+            CellValue::Implausible(_) => classes.push("implausible".to_owned()),
+            CellValue::Empty => classes.push("empty-cell".to_owned()),
+            _ => classes.push("degraded-cell".to_owned()),
         }
         if cell.price.is_some() && cell.search_status == Some(SearchStatus::Degraded) {
-            classes.push("stale-cell");
+            classes.push("stale-cell".to_owned());
         }
-        if self.cheapest().is_some_and(|(best, _)| best == date) {
-            classes.push("cheapest");
+        let is_lowest = self.value(cell).price() == fifths.lowest() && fifths.count() > 0;
+        if is_lowest && self.cheapest().is_some_and(|(best, _)| best == date) {
+            classes.push("cheapest".to_owned());
         }
         if self.chosen == Some(date) {
-            classes.push("chosen");
+            classes.push("chosen".to_owned());
         }
         classes.join(" ")
     }
 
-    /// 0 for the cheapest fifth of the prices, 4 for the dearest.
-    fn fifth(&self, price: Decimal) -> usize {
-        let prices = self.cells.iter().filter_map(|(_, cell)| cell.price);
-        let (below, all) = prices.fold((0, 0), |(below, all), other| {
-            (below + usize::from(other < price), all + 1)
-        });
-        (below * 5 / all.max(1)).min(4)
+    /// The last known price of a date, marked by its verdict too.
+    fn value(&self, cell: &HistoryCell) -> CellValue {
+        let verdict = cell.item_id.and_then(|item| self.verdicts.get(&item));
+        let is_implausible =
+            verdict.is_some_and(|verdict| verdict.class == PriceClass::Implausible);
+        CellValue::of_history(cell).marked(is_implausible)
     }
 
-    /// Whether the price of a cell is known as an error.
-    fn is_implausible(&self, cell: &HistoryCell) -> bool {
-        let verdict = cell.item_id.and_then(|item| self.verdicts.get(&item));
-        verdict.is_some_and(|verdict| verdict.class == PriceClass::Implausible)
+    fn fifths(&self) -> PriceFifths {
+        let prices = self.cells.iter();
+        prices
+            .filter_map(|(_, cell)| self.value(cell).price())
+            .collect()
     }
 
     /// The lowest plausible price and its earliest date.
     pub(super) fn cheapest(&self) -> Option<(Date, Decimal)> {
         self.cells
             .iter()
-            .filter(|(_, cell)| !self.is_implausible(cell))
-            .filter_map(|(date, cell)| Some((*date, cell.price?)))
+            .filter_map(|(date, cell)| Some((*date, self.value(cell).price()?)))
             .min_by_key(|(_, price)| *price)
     }
 
@@ -154,8 +139,8 @@ impl PriceCalendar<'_> {
         let price = match (cell.price, cell.age_seconds) {
             (Some(price), Some(age)) => format!(
                 "{}, found {} ago",
-                parts::price(price, self.currency),
-                parts::duration(age)
+                numbers::price(price, self.currency),
+                numbers::duration(age)
             ),
             _ => "no price".to_owned(),
         };
@@ -164,10 +149,9 @@ impl PriceCalendar<'_> {
             Some(SearchStatus::Degraded) => "; the last search did not complete",
             _ => "",
         };
-        let mark = if self.is_implausible(cell) {
-            "; implausible"
-        } else {
-            ""
+        let mark = match self.value(cell) {
+            CellValue::Implausible(_) => "; implausible: far off its own history",
+            _ => "",
         };
         format!("{day}: {price}{last}{mark}")
     }
@@ -253,7 +237,8 @@ mod tests {
         };
         assert_eq!(calendar.cheapest(), Some((date(2027, 1, 1), 300.into())));
         let page = calendar.markup().into_string();
-        let expected = "Sat 2 Jan 2027: 100 USD, found 1 min ago; implausible";
+        let expected =
+            "Sat 2 Jan 2027: 100 USD, found 1 min ago; implausible: far off its own history";
         assert!(page.contains(expected), "{page}");
     }
 

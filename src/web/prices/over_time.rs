@@ -1,5 +1,6 @@
 //! The charts of one product: its price over time, and by days before departure.
 
+use farescan_sheets::numbers;
 use jiff::ToSpan as _;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
@@ -94,9 +95,9 @@ impl ShownProduct<'_> {
             "on "
         };
         Some(html! {
-            s { (parts::price(price, &self.product.currency)) }
+            s { (numbers::price(price, &self.product.currency)) }
             " is implausible: far off its own history. Found " (of) (day.strftime("%a %-d %b %Y"))
-            @if others > 0 { ", and " (parts::counted(others, "other")) }
+            @if others > 0 { ", and " (numbers::counted(others, "other")) }
             "."
         })
     }
@@ -120,7 +121,7 @@ impl ShownProduct<'_> {
         };
         html! {
             @if let Some(price) = price.filter(|_| is_lower) {
-                p class="sub" { "The price above, " (parts::price(price, &self.product.currency)) ", is of the last search; a point is the lowest of all searches of its " (unit) "." }
+                p class="sub" { "The price above, " (numbers::price(price, &self.product.currency)) ", is of the last search; a point is the lowest of all searches of its " (unit) "." }
             }
         }
     }
@@ -147,11 +148,11 @@ impl ShownProduct<'_> {
         let days = on(0) - before.at;
         Some(html! {
             @if !is_one_date { "Lowest of the dates searched. " }
-            "A week ago" @if i64::from(days) > WEEK { " (" (days) " days)" } ": " b { (parts::price(old, currency)) }
+            "A week ago" @if i64::from(days) > WEEK { " (" (days) " days)" } ": " b { (numbers::price(old, currency)) }
             @if let Some(new) = newest {
-                "; newest: " b { (parts::price(new, currency)) }
+                "; newest: " b { (numbers::price(new, currency)) }
                 // Prices of different dates do not compare.
-                @if let Some(percent) = parts::percent_of(new, old).filter(|_| is_one_date) { " (" (parts::signed_percent(percent)) ")" }
+                @if let Some(percent) = numbers::percent_of(new, old).filter(|_| is_one_date) { " (" (numbers::signed_percent(percent)) ")" }
             }
             "."
         })
@@ -177,7 +178,7 @@ impl ShownProduct<'_> {
                 h2 { (title) }
                 p class="sub" {
                     "The median of everything found so many days ahead in the last " (self.choice.range) " days. It compares different dates, so read it as a tendency."
-                    @if implausible > 0 { " Left out: " (parts::counted(implausible, "implausible price")) "." }
+                    @if implausible > 0 { " Left out: " (numbers::counted(implausible, "implausible price")) "." }
                 }
                 @if points.len() > 1 {
                     (LineChart {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use farescan_sheets::trip::plain;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -135,12 +136,6 @@ fn passengers(kinds: &[Value]) -> String {
 
 fn counted(count: u64, one: &str, more: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { more })
-}
-
-fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// The prices of one day or week of search.

@@ -1,6 +1,7 @@
 //! The page of one route, hotel or place.
 
 use axum::response::Response;
+use farescan_sheets::numbers;
 use jiff::ToSpan as _;
 use jiff::civil::Date;
 use maud::{Markup, html};
@@ -87,7 +88,7 @@ impl ShownProduct<'_> {
                 div {
                     p class="sub" { a href=(super::PATH) { "Prices" } }
                     h1 { (self.choice.subject.title()) }
-                    p class="sub" { (self.product.label()) @if let Some(nights) = self.nights { ", " (parts::counted(nights.unsigned_abs(), "night")) } }
+                    p class="sub" { (self.product.label()) @if let Some(nights) = self.nights { ", " (numbers::counted(nights.unsigned_abs(), "night")) } }
                 }
                 div class="actions" {
                     a class="button primary" href=(self.watch_link()) { "Watch this" }
@@ -108,7 +109,7 @@ impl ShownProduct<'_> {
             @if self.lengths.len() > 1 {
                 nav class="tabs" aria-label="Nights" {
                     @for nights in &self.lengths {
-                        a href=(self.link(&[("nights", nights.to_string())])) aria-current=[(Some(*nights) == self.nights).then_some("true")] { (parts::counted(nights.unsigned_abs(), "night")) }
+                        a href=(self.link(&[("nights", nights.to_string())])) aria-current=[(Some(*nights) == self.nights).then_some("true")] { (numbers::counted(nights.unsigned_abs(), "night")) }
                     }
                 }
             }

@@ -1,6 +1,7 @@
 //! The figures above the calendar: the cheapest or chosen date, its verdict, how much is known and
 //! how old it is.
 
+use farescan_sheets::numbers;
 use maud::{Markup, html};
 use rust_decimal::Decimal;
 
@@ -35,8 +36,8 @@ impl ShownProduct<'_> {
                     div class="label" { (label) }
                     @match cell.and_then(|(date, cell)| Some((date, cell, cell.price?))) {
                         Some((date, cell, price)) => {
-                            div class="value" { (parts::amount(price)) " " small { (currency) } }
-                            div class="note" { (date.strftime("%a %-d %b %Y")) @if let Some(age) = cell.age_seconds { ", found " (parts::duration(age)) " ago" } }
+                            div class="value" { (numbers::amount(price)) " " small { (currency) } }
+                            div class="note" { (date.strftime("%a %-d %b %Y")) @if let Some(age) = cell.age_seconds { ", found " (numbers::duration(age)) " ago" } }
                             @if let Some(verdict) = self.verdict_on(cell) { div class="note" { (parts::history_verdict(verdict)) } }
                         }
                         None => { div class="value" { "–" } div class="note" { "no price known" } }
@@ -79,7 +80,7 @@ fn verdict(cell: Option<&HistoryCell>, currency: &str) -> Markup {
         div class=(tone) { (word) }
         div class="note" {
             @match band {
-                Some((low, high)) => { (parts::price(price, currency)) " is " (against(price, low, high)) " the provider's usual " (parts::amount(low)) " to " (parts::price(high, currency)) "." }
+                Some((low, high)) => { (numbers::price(price, currency)) " is " (against(price, low, high)) " the provider's usual " (numbers::amount(low)) " to " (numbers::price(high, currency)) "." }
                 None => "the provider gave no usual range"
             }
         }

@@ -1,5 +1,7 @@
 //! The last known prices as a table, with the room or carrier and the item that found each.
 
+use farescan_sheets::numbers;
+use farescan_sheets::trip;
 use jiff::civil::Date;
 use maud::{Markup, html};
 
@@ -62,7 +64,7 @@ fn row(shown: &ShownProduct<'_>, date: Date, cell: &HistoryCell, has_return: boo
             td class="num" {
                 @match cell.price {
                     Some(price) => {
-                        @let price = parts::price(price, &shown.product.currency);
+                        @let price = numbers::price(price, &shown.product.currency);
                         @match cell.item_id {
                             Some(item) => a href=(parts::item_path(item)) { (price) },
                             None => (price),
@@ -73,11 +75,11 @@ fn row(shown: &ShownProduct<'_>, date: Date, cell: &HistoryCell, has_return: boo
             }
             td { @if let Some(verdict) = shown.verdict_on(cell) { (parts::price_class(verdict.class)) } }
             td { (cell.seller.as_deref().unwrap_or_default()) }
-            td class="num" { @if let Some((low, high)) = band { (parts::amount(low)) "–" (parts::amount(high)) } }
-            td class="nowrap" { @if let Some(age) = cell.age_seconds { (parts::duration(age)) " ago" } }
+            td class="num" { @if let Some((low, high)) = band { (numbers::amount(low)) "–" (numbers::amount(high)) } }
+            td class="nowrap" { @if let Some(age) = cell.age_seconds { (numbers::duration(age)) " ago" } }
             td {
                 @if let Some(status) = cell.search_status { (parts::search_status(status)) }
-                @if let Some(reason) = &cell.reason { " " span class="muted" { (parts::words(reason)) } }
+                @if let Some(reason) = &cell.reason { " " span class="muted" { (trip::words(reason)) } }
             }
         }
     }

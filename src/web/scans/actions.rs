@@ -5,6 +5,7 @@ use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::post;
+use farescan_sheets::numbers::{count, counted, requests};
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
@@ -18,7 +19,7 @@ use crate::scans::control;
 use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm, token_field};
 use crate::web::once::{once_field, once_key, once_pair};
-use crate::web::parts::{ConfirmationPage, count, counted};
+use crate::web::parts::ConfirmationPage;
 use crate::web::session::Session;
 
 pub(super) fn routes() -> Router<AppState> {
@@ -72,19 +73,19 @@ pub(in crate::web) fn resume_button(session: &Session, scan: &Scan) -> Markup {
         label: "Resume",
         question: html! {
             p {
-                "The scan continues with " (searches(left)) " to make, each one request of your plan, two after a server error."
+                "The scan continues with " (counted(left, "search")) " to make, each one request of your plan, two after a server error."
                 @if let Some(max) = scan.requests.max.filter(|_| !needs_budget) {
-                    " Its limit is " (counted(max.into(), "request")) " in all."
+                    " Its limit is " (counted(max, "request")) " in all."
                 }
             }
         },
-        confirm: &format!("Resume {}", searches(left)),
+        confirm: &format!("Resume {}", counted(left, "search")),
         is_destructive: false,
         fields: html! {
             (once_field())
             @if needs_budget {
                 div class="field" {
-                    label for={ "limit-" (scan.id) } { "New limit of requests (" (count(scan.requests.spent.into())) " are spent)" }
+                    label for={ "limit-" (scan.id) } { "New limit of requests (" (count(scan.requests.spent)) " are spent)" }
                     input id={ "limit-" (scan.id) } name="max_requests" type="number" required
                         min=(scan.requests.spent.saturating_add(1)) value=(suggested);
                 }
@@ -101,13 +102,13 @@ fn cancel_button(session: &Session, scan: &Scan, path: &str) -> Markup {
         label: "Cancel",
         question: html! {
             p {
-                (searches(left)) " will not be made. This costs nothing and cannot be undone. "
+                (counted(left, "search")) " will not be made. This costs nothing and cannot be undone. "
                 @if scan.items.running > 0 {
-                    (searches(scan.items.running)) " in flight end and are billed."
+                    (counted(scan.items.running, "search")) " in flight end and are billed."
                 }
             }
         },
-        confirm: &format!("Cancel {}", searches(left)),
+        confirm: &format!("Cancel {}", counted(left, "search")),
         is_destructive: true,
         fields: html! {},
     }
@@ -172,7 +173,7 @@ fn retry_button(
     let most = items.saturating_mul(2);
     ConfirmationPage {
         action: &format!("{}/retry", super::path(scan.id)),
-        label: &format!("{label}: {}", searches(items)),
+        label: &format!("{label}: {}", counted(items, "search")),
         question: html! {
             (reason)
             p {
@@ -197,25 +198,6 @@ fn retry_button(
         },
     }
     .render(session)
-}
-
-/// `1 search`, `3 searches`.
-pub(super) fn searches(number: u32) -> String {
-    let ending = if number == 1 { "" } else { "es" };
-    format!("{} search{ending}", count(number.into()))
-}
-
-/// `3 to 6 requests`.
-pub(super) fn requests(least: u32, most: u32) -> String {
-    if least == most {
-        counted(least.into(), "request")
-    } else {
-        format!(
-            "{} to {}",
-            count(least.into()),
-            counted(most.into(), "request")
-        )
-    }
 }
 
 async fn pause(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {

@@ -3,24 +3,16 @@
 
 use std::collections::HashMap;
 
+use farescan_sheets::calendar::{Month, WEEKDAYS};
+use farescan_sheets::cell::CellValue;
+use farescan_sheets::trip::{value_text, words};
 use jiff::civil::Date;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::cell::{CellContent, PriceScale, cell_words};
-use super::describe::value_text;
+use super::cell::{PriceScale, cell_words, mark_class};
 use crate::contract::scans::{Grid, GridCell};
-use crate::web::parts::words;
-
-const WEEKDAYS: [(&str, &str); 7] = [
-    ("Mon", "Monday"),
-    ("Tue", "Tuesday"),
-    ("Wed", "Wednesday"),
-    ("Thu", "Thursday"),
-    ("Fri", "Friday"),
-    ("Sat", "Saturday"),
-    ("Sun", "Sunday"),
-];
+use crate::web::parts::cell_text;
 
 /// One calendar, or one for each column.
 pub(super) fn render(grid: &Grid) -> Markup {
@@ -59,33 +51,23 @@ fn months(grid: &Grid, column: Option<&Value>, scale: &PriceScale) -> Markup {
         .filter(|cell| cell.column.as_ref() == column)
         .filter_map(|cell| Some((cell.row.as_str()?.parse().ok()?, cell)))
         .collect();
-    let mut months: Vec<Date> = cells.keys().map(|date| date.first_of_month()).collect();
-    months.sort_unstable();
-    months.dedup();
     html! {
         div class="months" {
-            @for month in months {
-                (month_table(month, &|date| Some(day(date, cells.get(&date)?, scale))))
+            @for month in Month::of_dates(cells.keys().copied()) {
+                (month_table(&month, &|date| Some(day(date, cells.get(&date)?, scale))))
             }
         }
     }
 }
 
 /// The table of a month; `cell` makes the `td` of a date, or nothing for one that was not asked.
-pub(super) fn month_table(month: Date, cell: &dyn Fn(Date) -> Option<Markup>) -> Markup {
-    let blanks = usize::try_from(month.weekday().to_monday_zero_offset()).unwrap_or_default();
-    let days = month
-        .series(jiff::Span::new().days(1))
-        .take_while(|date| date.month() == month.month())
-        .map(Some);
-    let mut dates: Vec<Option<Date>> = std::iter::repeat_n(None, blanks).chain(days).collect();
-    dates.resize(dates.len().next_multiple_of(WEEKDAYS.len()), None);
+pub(super) fn month_table(month: &Month, cell: &dyn Fn(Date) -> Option<Markup>) -> Markup {
     html! {
         table class="cal" {
-            caption { (month.strftime("%B %Y")) }
+            caption { (month.title) }
             thead { tr { @for (short, long) in WEEKDAYS { th scope="col" abbr=(long) { (short) } } } }
             tbody {
-                @for week in dates.chunks(WEEKDAYS.len()) {
+                @for week in &month.weeks {
                     tr {
                         @for date in week {
                             @match date {
@@ -111,18 +93,9 @@ fn day(date: Date, cell: &GridCell, scale: &PriceScale) -> Markup {
         td class=(class(cell, scale)) {
             a href={ "/items/" (cell.item_id) } title=(spoken) {
                 i { (date.day()) }
-                b { (cell_text(cell)) }
+                b { (cell_text(CellValue::of_scan(cell))) }
             }
         }
-    }
-}
-
-/// The text of a cell; an implausible price is struck out.
-pub(super) fn cell_text(cell: &GridCell) -> Markup {
-    let content = CellContent::of(cell);
-    match content {
-        CellContent::Implausible(_) => html! { s { (content.text()) } },
-        _ => html! { (content.text()) },
     }
 }
 
@@ -130,7 +103,7 @@ pub(super) fn cell_text(cell: &GridCell) -> Markup {
 pub(super) fn class(cell: &GridCell, scale: &PriceScale) -> String {
     let mut class = match scale.fifth(cell) {
         Some(fifth) => format!("q{fifth}"),
-        None => CellContent::of(cell).class().to_owned(),
+        None => mark_class(CellValue::of_scan(cell)).to_owned(),
     };
     if scale.cheapest == Some(cell.item_id) {
         class.push_str(" best");
@@ -160,17 +133,9 @@ pub(super) fn legend() -> Markup {
 
 /// The marks of cells without a price.
 pub(super) fn mark_legend() -> Markup {
-    const MARKS: [(CellContent, &str); 6] = [
-        (CellContent::Empty, "nothing offered"),
-        (CellContent::Incomplete, "did not complete"),
-        (CellContent::Failed, "failed: refused"),
-        (CellContent::Running, "being searched"),
-        (CellContent::Waiting, "not searched yet"),
-        (CellContent::NotSearched, "left out"),
-    ];
     html! {
-        @for (mark, meaning) in MARKS {
-            li { span class={ "swatch " (mark.class()) } { (mark.text()) } " " (meaning) }
+        @for mark in CellValue::MARKS {
+            li { span class={ "swatch " (mark_class(mark)) } { (mark.text()) } " " (mark.words(None)) }
         }
     }
 }

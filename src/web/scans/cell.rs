@@ -1,104 +1,39 @@
-//! One cell of a calendar or matrix: its price and colour, or its mark for why there is none.
+//! One cell of a calendar or matrix of a scan: its class, its text and its words.
 
-use rust_decimal::Decimal;
+use farescan_sheets::cell::CellValue;
+use farescan_sheets::fifths::{PriceFifths, most_frequent};
+use farescan_sheets::trip::words;
 
 use crate::contract::SearchStatus;
-use crate::contract::scans::{GridCell, ItemState};
+use crate::contract::scans::GridCell;
 use crate::ids::ItemId;
-use crate::web::parts::{amount, words};
 
-/// What a cell shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CellContent {
-    /// The lowest price, in major units.
-    Price(Decimal),
-    /// A price far off its own history.
-    Implausible(Decimal),
-    /// Searched completely: nothing is on offer.
-    Empty,
-    /// The search did not complete: whether there is a price is unknown.
-    Incomplete,
-    /// The marketplace refused the search.
-    Failed,
-    /// Being searched.
-    Running,
-    /// Not searched yet.
-    Waiting,
-    /// Will not be searched: cancelled, or left out by the strategy.
-    NotSearched,
-}
-
-impl CellContent {
-    pub(super) fn of(cell: &GridCell) -> Self {
-        match (cell.price, cell.state, cell.search_status) {
-            (Some(price), ..) if cell.implausible => Self::Implausible(price),
-            (Some(price), ..) => Self::Price(price),
-            (None, ItemState::Pending, _) => Self::Waiting,
-            (None, ItemState::Running, _) => Self::Running,
-            (None, ItemState::Failed, _) => Self::Failed,
-            (None, ItemState::Cancelled | ItemState::Skipped, _) => Self::NotSearched,
-            (None, ItemState::Done, Some(SearchStatus::Ok | SearchStatus::Empty)) => Self::Empty,
-            (None, ItemState::Done, _) => Self::Incomplete,
-        }
-    }
-
-    /// The class of a cell without a price.
-    pub(super) const fn class(self) -> &'static str {
-        match self {
-            Self::Price(_) => "",
-            Self::Implausible(_) => "implausible",
-            Self::Empty => "none",
-            Self::Incomplete => "degraded",
-            Self::Failed => "failed",
-            Self::Running => "busy",
-            Self::Waiting => "wait",
-            Self::NotSearched => "out",
-        }
-    }
-
-    /// The text of the cell.
-    pub(super) fn text(self) -> String {
-        match self {
-            Self::Price(price) | Self::Implausible(price) => amount(price.round()),
-            Self::Empty => "–".to_owned(),
-            Self::Incomplete => "?".to_owned(),
-            Self::Failed => "!".to_owned(),
-            Self::Running => "…".to_owned(),
-            Self::Waiting => "·".to_owned(),
-            Self::NotSearched => "×".to_owned(),
-        }
+/// The class of a cell without a plausible price.
+pub(super) const fn mark_class(value: CellValue) -> &'static str {
+    match value {
+        CellValue::Price(_) => "",
+        CellValue::Implausible(_) => "implausible",
+        CellValue::Empty => "none",
+        CellValue::Incomplete => "degraded",
+        CellValue::Failed => "failed",
+        CellValue::Running => "busy",
+        CellValue::Waiting => "wait",
+        CellValue::NotSearched => "out",
     }
 }
 
 /// The mark and the price of a cell in words.
 pub(super) fn cell_words(cell: &GridCell) -> String {
-    let because = || {
-        let reason = cell.reason.as_deref().map(words);
-        reason.map_or_else(String::new, |reason| format!(": {reason}"))
-    };
-    match CellContent::of(cell) {
-        CellContent::Price(price) => {
-            let currency = cell.currency.as_deref().unwrap_or_default();
-            let partial = if cell.search_status == Some(SearchStatus::Partial) {
-                ", part of the search failed"
-            } else {
-                ""
-            };
-            format!("{} {currency}{partial}", amount(price))
+    let value = CellValue::of_scan(cell);
+    let spoken = value.words(cell.currency.as_deref());
+    match (value, cell.reason.as_deref()) {
+        (CellValue::Price(_), _) if cell.search_status == Some(SearchStatus::Partial) => {
+            format!("{spoken}, part of the search failed")
         }
-        CellContent::Implausible(price) => {
-            let currency = cell.currency.as_deref().unwrap_or_default();
-            format!(
-                "{} {currency}, implausible: far off its own history",
-                amount(price)
-            )
+        (CellValue::Empty | CellValue::Incomplete | CellValue::Failed, Some(reason)) => {
+            format!("{spoken}: {}", words(reason))
         }
-        CellContent::Empty => format!("nothing offered{}", because()),
-        CellContent::Incomplete => format!("did not complete{}", because()),
-        CellContent::Failed => format!("refused{}", because()),
-        CellContent::Running => "being searched".to_owned(),
-        CellContent::Waiting => "not searched yet".to_owned(),
-        CellContent::NotSearched => "not searched".to_owned(),
+        _ => spoken,
     }
 }
 
@@ -106,8 +41,7 @@ pub(super) fn cell_words(cell: &GridCell) -> String {
 #[derive(Debug, Default)]
 pub(super) struct PriceScale {
     pub(super) currency: String,
-    /// Ascending.
-    prices: Vec<Decimal>,
+    pub(super) prices: PriceFifths,
     /// The first cell with the lowest price.
     pub(super) cheapest: Option<ItemId>,
 }
@@ -115,59 +49,36 @@ pub(super) struct PriceScale {
 impl PriceScale {
     pub(super) fn of<'a>(cells: impl Iterator<Item = &'a GridCell> + Clone) -> Self {
         let cells = cells.filter(|cell| !cell.implausible);
-        let mut counts = Vec::<(&str, usize)>::new();
-        for currency in cells.clone().filter_map(|cell| cell.currency.as_deref()) {
-            match counts.iter_mut().find(|(known, _)| *known == currency) {
-                Some((_, count)) => *count += 1,
-                None => counts.push((currency, 1)),
-            }
-        }
-        // The first of equal counts.
-        let Some((currency, _)) = counts.into_iter().rev().max_by_key(|(_, count)| *count) else {
+        let currencies = cells.clone().filter_map(|cell| cell.currency.as_deref());
+        let Some(currency) = most_frequent(currencies) else {
             return Self::default();
         };
         let priced = cells
             .filter(|cell| cell.currency.as_deref() == Some(currency))
             .filter_map(|cell| Some((cell.price?, cell.item_id)));
         let cheapest = priced.clone().min_by_key(|(price, _)| *price);
-        let mut prices: Vec<_> = priced.map(|(price, _)| price).collect();
-        prices.sort_unstable();
         Self {
             currency: currency.to_owned(),
-            prices,
+            prices: priced.map(|(price, _)| price).collect(),
             cheapest: cheapest.map(|(_, item)| item),
         }
     }
 
-    /// The fifth of the prices that this one is in: 1 for the cheapest, 5 for the dearest. `None`
-    /// for a cell without a plausible price or in another currency.
+    /// The fifth of the prices that a cell is in. `None` for a cell without a plausible price or in
+    /// another currency.
     pub(super) fn fifth(&self, cell: &GridCell) -> Option<usize> {
-        let price = cell.price.filter(|_| !cell.implausible)?;
-        if cell.currency.as_deref() != Some(self.currency.as_str()) {
-            return None;
-        }
-        let cheaper = self.prices.partition_point(|other| *other < price);
-        Some(1 + cheaper * 5 / self.prices.len().max(1))
-    }
-
-    pub(super) fn lowest(&self) -> Option<Decimal> {
-        self.prices.first().copied()
-    }
-
-    /// The middle price.
-    pub(super) fn median(&self) -> Option<Decimal> {
-        self.prices.get(self.prices.len() / 2).copied()
-    }
-
-    /// How many cells have a price in this currency.
-    pub(super) fn count(&self) -> usize {
-        self.prices.len()
+        let price = CellValue::of_scan(cell).price()?;
+        let is_of_scale = cell.currency.as_deref() == Some(self.currency.as_str());
+        is_of_scale.then(|| self.prices.fifth(price))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use rust_decimal::Decimal;
+
     use super::*;
+    use crate::contract::scans::ItemState;
 
     fn cell(price: Option<i64>, currency: &str) -> GridCell {
         GridCell {
@@ -214,29 +125,13 @@ mod tests {
         let scale = PriceScale::of(cells.iter());
         assert_eq!(scale.currency, "USD");
         assert_eq!(scale.fifth(&cells[0]), None);
-        assert_eq!(scale.lowest(), Some(Decimal::from(200)));
+        assert_eq!(scale.prices.lowest(), Some(Decimal::from(200)));
     }
 
     #[test]
-    fn each_state_without_a_price_has_its_own_mark() {
-        let with = |state, search_status| {
-            CellContent::of(&GridCell {
-                state,
-                search_status,
-                ..cell(None, "")
-            })
-        };
-        let marks = [
-            with(ItemState::Done, Some(SearchStatus::Empty)),
-            with(ItemState::Done, Some(SearchStatus::Degraded)),
-            with(ItemState::Failed, None),
-            with(ItemState::Running, None),
-            with(ItemState::Pending, None),
-            with(ItemState::Skipped, None),
-        ];
+    fn each_mark_has_its_own_class() {
         let classes: std::collections::BTreeSet<_> =
-            marks.iter().map(|mark| mark.class()).collect();
-        let texts: std::collections::BTreeSet<_> = marks.iter().map(|mark| mark.text()).collect();
-        assert_eq!([classes.len(), texts.len()], [marks.len(); 2]);
+            CellValue::MARKS.into_iter().map(mark_class).collect();
+        assert_eq!(classes.len(), CellValue::MARKS.len());
     }
 }

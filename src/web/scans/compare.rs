@@ -5,12 +5,13 @@ use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
+use farescan_sheets::numbers::{self, percent_of, signed_percent};
+use farescan_sheets::trip::{facts, title};
 use maud::{Markup, html};
 use rust_decimal::Decimal;
 use serde_json::Value;
 
 use super::compare_grid::{self, cell_name, change_words, exact_percent};
-use super::describe::{facts, title};
 use super::own_scan;
 use crate::contract::scans::{
     Change, ChangeCounts, ComparedCell, Comparison, Scan, ScansQuery, SeenPrice,
@@ -23,7 +24,7 @@ use crate::scans::read::ScanConditions;
 use crate::web::failure::PageFailure;
 use crate::web::form::FormFields;
 use crate::web::layout::{NavItem, page};
-use crate::web::parts::{self, BadgeTone, percent_of, signed_percent};
+use crate::web::parts::{self, BadgeTone};
 use crate::web::session::Session;
 
 /// Rows of the table; the command and the API have all.
@@ -154,7 +155,7 @@ fn candidate_row(scan: &Scan, other: &Scan) -> Markup {
             td { (parts::scan_status(other.status)) @if is_same(scan, other) { " " (parts::chip(BadgeTone::Info, "same searches")) } }
             td class="num" {
                 @match &other.best {
-                    Some(best) => { (parts::price(best.price, &best.currency)) }
+                    Some(best) => { (numbers::price(best.price, &best.currency)) }
                     None => { span class="muted" { "–" } }
                 }
             }
@@ -251,7 +252,7 @@ fn summary(comparison: &Comparison) -> Markup {
                 dt { "Cheapest" }
                 @match lowest(comparison) {
                     Some((old, new, currency)) => {
-                        dd class="value" { (parts::amount(old)) " → " (parts::amount(new)) " " small { (currency) } }
+                        dd class="value" { (numbers::amount(old)) " → " (numbers::amount(new)) " " small { (currency) } }
                         dd class="note" {
                             @if let Some(percent) = percent_of(new, old) { (signed_percent(percent)) ", " }
                             "of what has a price in both"
@@ -263,7 +264,7 @@ fn summary(comparison: &Comparison) -> Markup {
             div class="stat" {
                 dt { "Cheaper" }
                 dd class="value good-text" { (counts.cheaper) }
-                dd class="note" { "of " (parts::count(comparison.cells.len() as u64)) " searches" }
+                dd class="note" { "of " (numbers::count(comparison.cells.len() as u64)) " searches" }
             }
             div class="stat" {
                 dt { "Dearer" }
@@ -320,7 +321,7 @@ fn changes(comparison: &Comparison, chosen: Option<&str>) -> Markup {
                     @let count = count_of(&comparison.counts, *change);
                     @if count > 0 {
                         a href=(link(change.as_str())) aria-current=[(chosen == Some(change.as_str())).then_some("true")] {
-                            (change_words(*change)) " " span class="muted" { (parts::count(count.into())) }
+                            (change_words(*change)) " " span class="muted" { (numbers::count(count)) }
                         }
                     }
                 }
@@ -342,7 +343,7 @@ fn changes(comparison: &Comparison, chosen: Option<&str>) -> Markup {
                     }
                 }
                 @if cells.len() > MAX_ROWS {
-                    p class="hint" { "The first " (MAX_ROWS) " of " (parts::count(cells.len() as u64)) ". The command below has all." }
+                    p class="hint" { "The first " (MAX_ROWS) " of " (numbers::count(cells.len() as u64)) ". The command below has all." }
                 }
             }
         }
@@ -360,7 +361,7 @@ fn row(cell: &ComparedCell) -> Markup {
         html! {
             @match side {
                 Some(seen) => {
-                    a href=(parts::item_path(seen.item_id)) { (parts::price(seen.price, &seen.currency)) }
+                    a href=(parts::item_path(seen.item_id)) { (numbers::price(seen.price, &seen.currency)) }
                     @if seen.implausible { " " span class="muted" { "implausible" } }
                 }
                 None => { span class="muted" { "–" } }
@@ -374,7 +375,7 @@ fn row(cell: &ComparedCell) -> Markup {
             td class="num" { (seen(cell.after.as_ref())) }
             td class="num" {
                 @if let Some(difference) = cell.difference {
-                    @if difference.is_sign_positive() { "+" } (parts::amount(difference))
+                    @if difference.is_sign_positive() { "+" } (numbers::amount(difference))
                     @if let Some(percent) = exact_percent(cell) { span class="muted" { " (" (signed_percent(percent)) ")" } }
                 }
             }

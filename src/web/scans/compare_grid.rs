@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use farescan_sheets::calendar::Month;
+use farescan_sheets::numbers::{self, amount, percent_of, signed_percent};
 use jiff::civil::Date;
 use maud::{Markup, html};
 use rust_decimal::Decimal;
@@ -10,7 +12,7 @@ use serde_json::Value;
 use super::calendar::month_table;
 use super::matrix::{axis_name, axis_value, change_scale, percent_class};
 use crate::contract::scans::{Change, ComparedCell, Comparison, SeenPrice};
-use crate::web::parts::{self, amount, percent_of, signed_percent};
+use crate::web::parts;
 
 /// More cells than this are only in the table.
 const MAX_CELLS: usize = 2_500;
@@ -44,9 +46,7 @@ fn calendar(cells: &[ComparedCell], field: &str) -> Markup {
         .iter()
         .filter_map(|cell| Some((cell.cell.get(field)?.as_str()?.parse().ok()?, cell)))
         .collect();
-    let mut months: Vec<Date> = by_date.keys().map(|date| date.first_of_month()).collect();
-    months.sort_unstable();
-    months.dedup();
+    let months = Month::of_dates(by_date.keys().copied());
     let day = |date: Date| {
         let cell = by_date.get(&date)?;
         let shown = ShownChange::of(cell);
@@ -60,7 +60,7 @@ fn calendar(cells: &[ComparedCell], field: &str) -> Markup {
         })
     };
     html! {
-        div class="months changes" { @for month in months { (month_table(month, &day)) } }
+        div class="months changes" { @for month in &months { (month_table(month, &day)) } }
     }
 }
 
@@ -150,7 +150,7 @@ fn sentence(cell: &ComparedCell) -> String {
     let price = |side: Option<&SeenPrice>| {
         side.map_or_else(
             || "no price".to_owned(),
-            |seen| parts::price(seen.price, &seen.currency),
+            |seen| numbers::price(seen.price, &seen.currency),
         )
     };
     format!(

@@ -1,9 +1,10 @@
 //! The searches of a scan: a page of them with filters, and the links to all of them as files.
 
+use farescan_sheets::numbers;
+use farescan_sheets::trip::{self, place};
 use maud::{Markup, html};
 
 use super::ALREADY_STARTED;
-use super::describe::place;
 use crate::contract::scans::{Item, ItemPage, ItemState, ItemsQuery, Scan, StrategyProgress};
 use crate::ids::TenantId;
 use crate::scans;
@@ -115,7 +116,7 @@ fn filter_links(scan: &Scan, path: &str, filters: &FormFields) -> Markup {
                     @let sorted = if sort == "price" { parts::with_query(path, "sort", "price") } else { path.to_owned() };
                     @let target = field.map_or(sorted.clone(), |(field, value)| parts::with_query(&sorted, field, value));
                     a href={ (target) "#items" } aria-current=[(field == active).then_some("true")] {
-                        (name) " " span class="muted" { (parts::count(count.into())) }
+                        (name) " " span class="muted" { (numbers::count(count)) }
                     }
                 }
             }
@@ -134,18 +135,18 @@ fn row(scan: &Scan, item: &Item) -> Markup {
             td { a href={ "/items/" (item.id) } { (what(scan, item)) } }
             td {
                 (state(item))
-                @if let Some(reason) = &item.reason { " " span class="muted" { (parts::words(reason)) } }
-                @if let Some(first) = &item.confirming { " " span class="muted" { "confirms " (parts::price(first.price, &first.currency)) } }
+                @if let Some(reason) = &item.reason { " " span class="muted" { (trip::words(reason)) } }
+                @if let Some(first) = &item.confirming { " " span class="muted" { "confirms " (numbers::price(first.price, &first.currency)) } }
             }
             td class="num" {
                 @match (item.best_price, &item.currency) {
-                    (Some(price), Some(currency)) => { (parts::price(price, currency)) }
+                    (Some(price), Some(currency)) => { (numbers::price(price, currency)) }
                     _ => { span class="muted" { "–" } }
                 }
             }
-            td class="num" { (item.results.map_or_else(String::new, |results| parts::count(results.into()))) }
+            td class="num" { (item.results.map_or_else(String::new, numbers::count)) }
             td class="num" {
-                (parts::count(item.requests_spent.into()))
+                (numbers::count(item.requests_spent))
                 @if item.reused_from.is_some() { " " span class="muted" { "reused" } }
             }
             td class="nowrap" { @if let Some(at) = item.observed_at { (parts::time(at)) } }

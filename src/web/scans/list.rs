@@ -3,9 +3,10 @@
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
+use farescan_sheets::numbers;
+use farescan_sheets::trip::{self, facts, title};
 use maud::{Markup, html};
 
-use super::describe::{facts, title};
 use super::filters::ListFilters;
 use super::{PATH, views};
 use crate::contract::scans::{Scan, ScanPage};
@@ -105,25 +106,25 @@ fn row(scan: &Scan) -> Markup {
             }
             td {
                 (parts::scan_status(scan.status))
-                @if let Some(reason) = scan.status_reason { div class="sub" { (parts::words(reason.as_str())) } }
+                @if let Some(reason) = scan.status_reason { div class="sub" { (trip::words(reason.as_str())) } }
             }
             td class="progress-cell" {
                 progress max="1" value=(scan.progress) aria-label="Progress" {}
                 div class="sub nowrap" {
-                    (parts::count(ended.into())) " of " (parts::count(scan.items.total.into()))
+                    (numbers::count(ended)) " of " (numbers::count(scan.items.total))
                     @let incomplete = scan.items.partial + scan.items.degraded + scan.items.failed;
                     @if incomplete > 0 { " · " span class="warn-text" { (incomplete) " incomplete" } }
                 }
             }
             td class="num" {
                 @match &scan.best {
-                    Some(best) => { (parts::price(best.price, &best.currency)) }
+                    Some(best) => { (numbers::price(best.price, &best.currency)) }
                     None => { span class="muted" { "–" } }
                 }
             }
             td class="num" {
-                (parts::count(scan.requests.spent.into()))
-                @if let Some(max) = scan.requests.max { span class="muted" { " / " (parts::count(max.into())) } }
+                (numbers::count(scan.requests.spent))
+                @if let Some(max) = scan.requests.max { span class="muted" { " / " (numbers::count(max)) } }
             }
             td class="nowrap" { (parts::time(scan.created_at)) }
         }

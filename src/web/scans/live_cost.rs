@@ -4,11 +4,10 @@
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use farescan_sheets::numbers::{count, counted, duration, range};
 use serde::Serialize;
 
-use super::actions::searches;
 use super::new_form::{self, endpoint_of, label};
-use super::preview::range;
 use crate::contract::FieldError;
 use crate::contract::scans::ScanPreview;
 use crate::http::AppState;
@@ -16,7 +15,6 @@ use crate::http::error::ApiError;
 use crate::scans;
 use crate::web::failure::PageFailure;
 use crate::web::form::FormFields;
-use crate::web::parts::{count, duration};
 use crate::web::session::Session;
 
 pub(super) const PATH: &str = "/scans/new/cost";
@@ -64,8 +62,8 @@ fn sentence(preview: &ScanPreview) -> String {
         });
     format!(
         "{}: {} requests, about {}{left}",
-        searches(preview.items),
-        range(preview.requests),
+        counted(preview.items, "search"),
+        range(preview.requests.least, preview.requests.most),
         duration(preview.seconds)
     )
 }

@@ -2,14 +2,17 @@
 
 use std::collections::HashMap;
 
+use farescan_sheets::cell::CellValue;
+use farescan_sheets::numbers::{amount, percent_of, signed_percent};
+use farescan_sheets::trip::{self, words};
 use maud::{Markup, html};
 use rust_decimal::Decimal;
 use serde_json::Value;
 
-use super::calendar::{cell_text, class, legend, mark_legend};
-use super::cell::{CellContent, PriceScale, cell_words};
+use super::calendar::{class, legend, mark_legend};
+use super::cell::{PriceScale, cell_words, mark_class};
 use crate::contract::scans::{Grid, GridCell, Parity, ParityVerdict};
-use crate::web::parts::{amount, percent_of, signed_percent, words};
+use crate::web::parts::cell_text;
 
 /// From these percentages on a difference has its first, second and third colour.
 const STEPS: [i64; 3] = [2, 6, 12];
@@ -107,7 +110,7 @@ pub(super) fn axis_name(field: &str) -> String {
 
 /// `Fri 4 Dec 2026` for a date, `DE` for a market, `7 nights`.
 pub(super) fn axis_value(field: &str, value: &Value) -> String {
-    let text = super::describe::value_text(value);
+    let text = trip::value_text(value);
     let date = value
         .as_str()
         .and_then(|text| text.parse::<jiff::civil::Date>().ok());
@@ -122,15 +125,15 @@ pub(super) fn axis_value(field: &str, value: &Value) -> String {
 fn price_cell(cell: &GridCell, scale: &PriceScale) -> Markup {
     html! {
         td class=(class(cell, scale)) {
-            a href={ "/items/" (cell.item_id) } title=(cell_words(cell)) { (cell_text(cell)) }
+            a href={ "/items/" (cell.item_id) } title=(cell_words(cell)) { (cell_text(CellValue::of_scan(cell))) }
         }
     }
 }
 
 fn market_cell(cell: &GridCell) -> Markup {
-    let content = CellContent::of(cell);
+    let content = mark_class(CellValue::of_scan(cell));
     let (class, note) = match (&cell.parity, cell.price) {
-        _ if cell.implausible => (content.class(), String::new()),
+        _ if cell.implausible => (content, String::new()),
         (None, Some(_)) => ("even", "base".to_owned()),
         (Some(parity), Some(price)) => {
             let percent = exact_percent(parity, price);
@@ -139,7 +142,7 @@ fn market_cell(cell: &GridCell) -> Markup {
                 difference_text(parity, percent),
             )
         }
-        (_, None) => (content.class(), String::new()),
+        (_, None) => (content, String::new()),
     };
     let mut title = cell_words(cell);
     if let Some(parity) = &cell.parity {
@@ -151,7 +154,7 @@ fn market_cell(cell: &GridCell) -> Markup {
     html! {
         td class=(class) {
             a href={ "/items/" (cell.item_id) } title=(title) {
-                (cell_text(cell))
+                (cell_text(CellValue::of_scan(cell)))
                 @if !note.is_empty() { small { (note) } }
             }
         }
@@ -235,13 +238,13 @@ fn parity_legend() -> Markup {
 
 /// `12 % under 240, the median of the 30 prices below`, or nothing if there is no difference.
 pub(super) fn against_median(scale: &PriceScale) -> Option<String> {
-    let (lowest, median) = (scale.lowest()?, scale.median()?);
+    let (lowest, median) = (scale.prices.lowest()?, scale.prices.median()?);
     let percent = median
         .checked_sub(lowest)?
         .checked_mul(Decimal::ONE_HUNDRED)?
         .checked_div(median)?;
-    (scale.count() > 2 && percent >= Decimal::ONE).then(|| {
-        let (percent, median, count) = (percent.round(), amount(median), scale.count());
+    (scale.prices.count() > 2 && percent >= Decimal::ONE).then(|| {
+        let (percent, median, count) = (percent.round(), amount(median), scale.prices.count());
         format!("{percent} % under {median}, the median of the {count} prices below")
     })
 }

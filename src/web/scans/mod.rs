@@ -5,7 +5,6 @@ mod calendar;
 mod cell;
 mod compare;
 mod compare_grid;
-mod describe;
 mod filters;
 mod grid;
 mod items;
@@ -30,7 +29,6 @@ use crate::ids::{ScanId, TenantId};
 use crate::scans;
 
 pub(super) use self::actions::{resume_button, retry_buttons};
-pub(super) use self::describe::{search_title, title, trip};
 pub(super) use self::items::state as item_state;
 pub(super) use self::list::table;
 pub(super) use self::same_as::searches_of;

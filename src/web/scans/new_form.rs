@@ -4,13 +4,13 @@
 //! commas, is swept. A date field is two fields, `<name>.from` and `<name>.to`. Nothing is checked
 //! here: the preview checks the body as the API does.
 
+use farescan_sheets::trip::words;
 use serde_json::{Map, Value, json};
 
 use crate::contract::scans::{Scan, StrategyProgress};
 use crate::contract::{Endpoint, FieldKind, FieldSpec};
 use crate::web::form::{FormFields, number};
 use crate::web::once;
-use crate::web::parts::words;
 
 /// Fields of the form that are no fields of a search.
 pub(super) const NIGHTS: &str = "nights";

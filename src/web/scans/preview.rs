@@ -1,20 +1,20 @@
 //! The second step of a new scan: what it would search, how long it takes and what it costs, and
 //! the button that submits exactly that.
 
+use farescan_sheets::numbers::{self, count, counted, duration, range};
+use farescan_sheets::trip::{facts, search_title, title};
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-use super::actions::searches;
-use super::describe::{facts, search_title, title};
 use super::new_form::path_without_key;
 use super::same_as;
 use crate::commands::IdempotencyKey;
-use crate::contract::scans::{PlanCost, PlanFit, RequestRange, Scan, ScanPreview, WarningKind};
+use crate::contract::scans::{PlanCost, PlanFit, Scan, ScanPreview, WarningKind};
 use crate::http::error::ApiError;
 use crate::scans;
 use crate::web::form::{FormFields, token_field};
 use crate::web::once::{once_field_with, once_text_for};
-use crate::web::parts::{self, BadgeTone, chip, count, counted, duration};
+use crate::web::parts::{self, BadgeTone, chip};
 use crate::web::session::Session;
 
 /// The field with the previewed body.
@@ -117,21 +117,21 @@ fn render(
             dl class="stats" {
                 div class="stat" {
                     dt { "Searches" }
-                    dd class="value" { (count(preview.items.into())) }
+                    dd class="value" { (count(preview.items)) }
                     dd class="note" { "from " (search_title(preview.endpoint, &preview.first)) }
                 }
                 div class="stat" {
                     dt { "Requests of your plan" }
-                    dd class="value" { (range(preview.requests)) }
+                    dd class="value" { (range(preview.requests.least, preview.requests.most)) }
                     dd class="note" {
                         "the most only after server errors and retries"
-                        @if let Some(reused) = preview.reused { "; " (counted(reused.into(), "answer")) " reused" }
+                        @if let Some(reused) = preview.reused { "; " (counted(reused, "answer")) " reused" }
                     }
                 }
                 div class="stat" {
                     dt { "Duration" }
                     dd class="value" { "about " (duration(preview.seconds)) }
-                    dd class="note" { (parts::rate(preview.searches_per_minute)) " searches a minute" }
+                    dd class="note" { (numbers::rate(preview.searches_per_minute)) " searches a minute" }
                 }
                 div class="stat" {
                     dt { "Left of your plan" }
@@ -185,19 +185,10 @@ fn submit_form(session: &Session, once: &Markup, body: &str, preview: &ScanPrevi
             (once)
             input type="hidden" name=(BODY_FIELD) value=(body);
             button class="primary" type="submit" disabled[is_refused] data-off[is_refused] {
-                "Submit " (searches(preview.items)) " for " (range(preview.requests)) " requests"
+                "Submit " (counted(preview.items, "search")) " for " (range(preview.requests.least, preview.requests.most)) " requests"
             }
             @if session.app().is_sandbox() { span class="hint" { "Sandbox: nothing is billed." } }
         }
-    }
-}
-
-/// `31 to 62`, with what both ends mean named beside it.
-pub(super) fn range(requests: RequestRange) -> String {
-    if requests.least == requests.most {
-        count(requests.least)
-    } else {
-        format!("{} to {}", count(requests.least), count(requests.most))
     }
 }
 
@@ -222,11 +213,11 @@ fn plan_table(plans: &[PlanCost]) -> Markup {
                             td { (fit(plan.fit)) }
                             td class="num" { (plan.usd_per_month) }
                             td class="num" { (count(plan.requests_left)) }
-                            td class="num" { (range(plan.overage_requests)) }
+                            td class="num" { (range(plan.overage_requests.least, plan.overage_requests.most)) }
                             td class="num" {
                                 @match &plan.overage_usd {
-                                    Some(usd) if usd.least == usd.most => { (parts::amount(usd.least)) }
-                                    Some(usd) => { (parts::amount(usd.least)) " to " (parts::amount(usd.most)) }
+                                    Some(usd) if usd.least == usd.most => { (numbers::amount(usd.least)) }
+                                    Some(usd) => { (numbers::amount(usd.least)) " to " (numbers::amount(usd.most)) }
                                     None => { span class="muted" { "stops" } }
                                 }
                             }

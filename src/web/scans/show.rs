@@ -4,11 +4,12 @@ use axum::Router;
 use axum::extract::Path;
 use axum::response::Response;
 use axum::routing::get;
+use farescan_sheets::numbers;
+use farescan_sheets::trip::{self, facts, place, title};
 use maud::{Markup, html};
 use tokio::time::timeout;
 
 use super::cell::PriceScale;
-use super::describe::{facts, place, title};
 use super::grid::{self, ScanGrid};
 use super::matrix::against_median;
 use super::{ALREADY_STARTED, actions, items, new, own_scan, same_as};
@@ -129,13 +130,13 @@ fn state_notice(session: &Session, scan: &Scan) -> Markup {
     html! {
         @if let Some(reason) = scan.status_reason {
             div class="notice warn" {
-                b { "Paused: " (parts::words(reason.as_str())) ". " }
+                b { "Paused: " (trip::words(reason.as_str())) ". " }
                 (pause_words(reason))
             }
         } @else if scan.status == ScanStatus::Incomplete && undone > 0 {
             div class="notice warn notice-action" {
                 p {
-                    b { (parts::count(undone.into())) " of " (parts::count(scan.items.total.into())) " searches did not complete. " }
+                    b { (numbers::count(undone)) " of " (numbers::count(scan.items.total)) " searches did not complete. " }
                     "They say nothing about prices: whether there is a cheaper one is unknown. Nothing is asked again unless you decide so."
                 }
                 div class="actions" { (actions::retry_buttons(session, scan)) }
@@ -194,9 +195,9 @@ fn left_out(scan: &Scan) -> Option<Markup> {
     let lowest = scan.implausible.first()?;
     let others = scan.implausible.len() - 1;
     Some(html! {
-        a href={ "/items/" (lowest.item) } { s { (parts::amount(lowest.price)) } }
-        " is implausible: usually " (parts::amount(lowest.usual.price))
-        @if others > 0 { ", and " (parts::counted(others.try_into().unwrap_or(u64::MAX), "other")) }
+        a href={ "/items/" (lowest.item) } { s { (numbers::amount(lowest.price)) } }
+        " is implausible: usually " (numbers::amount(lowest.usual.price))
+        @if others > 0 { ", and " (numbers::counted(others.try_into().unwrap_or(u64::MAX), "other")) }
     })
 }
 
@@ -216,7 +217,7 @@ fn figures(
                 @match &scan.best {
                     Some(best) => {
                         dd class="value" {
-                            a href={ "/items/" (best.item) } { (parts::amount(best.price)) } " " small { (best.currency) }
+                            a href={ "/items/" (best.item) } { (numbers::amount(best.price)) } " " small { (best.currency) }
                         }
                         dd class="note" {
                             @if let Some(place) = place.filter(|place| !place.is_empty()) { b { (place) } ", " }
@@ -231,22 +232,22 @@ fn figures(
             }
             div class="stat" {
                 dt { "Searches with a price" }
-                dd class="value" { (parts::count(priced.into())) " " small { "/ " (parts::count(scan.items.total.into())) } }
+                dd class="value" { (numbers::count(priced)) " " small { "/ " (numbers::count(scan.items.total)) } }
                 dd class="note" { (outcome_note(scan)) }
             }
             div class="stat" {
                 dt { "Requests spent" }
                 dd class="value" {
-                    (parts::count(scan.requests.spent.into()))
-                    @if let Some(max) = scan.requests.max { " " small { "/ " (parts::count(max.into())) } }
+                    (numbers::count(scan.requests.spent))
+                    @if let Some(max) = scan.requests.max { " " small { "/ " (numbers::count(max)) } }
                 }
                 dd class="note" {
                     @match scan.requests.max {
-                        Some(max) => { "limit " (parts::count(max.into())) ", " (parts::count(scan.requests.planned.into())) " planned" }
-                        None => { (parts::count(scan.requests.planned.into())) " planned, no limit set" }
+                        Some(max) => { "limit " (numbers::count(max)) ", " (numbers::count(scan.requests.planned)) " planned" }
+                        None => { (numbers::count(scan.requests.planned)) " planned, no limit set" }
                     }
                     @if let Some(avoided) = scan.requests.avoided {
-                        ", " (parts::counted((avoided.reused + avoided.joined).into(), "answer")) " reused"
+                        ", " (numbers::counted(avoided.reused + avoided.joined, "answer")) " reused"
                     }
                 }
             }
@@ -267,7 +268,7 @@ fn outcome_note(scan: &Scan) -> String {
     ]
     .into_iter()
     .filter(|(count, _)| *count > 0)
-    .map(|(count, name)| format!("{} {name}", parts::count(count.into())))
+    .map(|(count, name)| format!("{} {name}", numbers::count(count)))
     .collect();
     if parts.is_empty() {
         "all completed".to_owned()
@@ -280,9 +281,9 @@ fn time_figure(scan: &Scan) -> Markup {
     let (label, value) = match (scan.started_at, scan.finished_at, scan.eta_seconds) {
         (Some(started), Some(finished), _) => {
             let seconds = finished.duration_since(started).as_secs();
-            ("Took", parts::duration(seconds.unsigned_abs()))
+            ("Took", numbers::duration(seconds.unsigned_abs()))
         }
-        (_, None, Some(eta)) => ("Time left", format!("about {}", parts::duration(eta))),
+        (_, None, Some(eta)) => ("Time left", format!("about {}", numbers::duration(eta))),
         (..) => ("Time left", "unknown".to_owned()),
     };
     html! {
@@ -310,24 +311,24 @@ fn strategy_progress(strategy: &StrategyProgress) -> Markup {
                     None => { "Finds the cheapest. " }
                 }
                 @if let Some(best) = &find.best {
-                    "Best: " (best.price) " " (best.currency) ", " (best.date) ". "
+                    "Best: " (numbers::price(best.price, &best.currency)) ", " (best.date) ". "
                 }
                 (find.risk_in_words()) " "
-                (parts::count(find.searched.into())) " searched, " (parts::count(find.reused.into())) " reused, "
-                (parts::count(find.unsearched.into())) " not searched, in "
-                (parts::counted(find.decisions.into(), "decision")) "."
+                (numbers::count(find.searched)) " searched, " (numbers::count(find.reused)) " reused, "
+                (numbers::count(find.unsearched)) " not searched, in "
+                (numbers::counted(find.decisions, "decision")) "."
             }
         },
         StrategyProgress::Watch(watch) => html! {
             p class="hint" {
                 "Watches " (watch.watch) @if let Some(below) = &watch.below { " " (below.get()) } ". "
                 @if let Some(best) = &watch.best {
-                    "Best of this run: " (best.price) " " (best.currency) ", " (best.date) ". "
+                    "Best of this run: " (numbers::price(best.price, &best.currency)) ", " (best.date) ". "
                 }
                 (watch.risk_in_words()) " "
-                (parts::count(watch.searched.into())) " searched, " (parts::count(watch.reused.into())) " reused, "
-                (parts::count(watch.unsearched.into())) " not searched in this run, in "
-                (parts::counted(watch.decisions.into(), "decision")) "."
+                (numbers::count(watch.searched)) " searched, " (numbers::count(watch.reused)) " reused, "
+                (numbers::count(watch.unsearched)) " not searched in this run, in "
+                (numbers::counted(watch.decisions, "decision")) "."
             }
         },
     }
@@ -341,8 +342,8 @@ fn progress(scan: &Scan) -> Markup {
             div class="card progress" {
                 progress max="1" value=(scan.progress) aria-label="Share of the searches that have ended" {}
                 p {
-                    (parts::count(ended.into())) " of " (parts::count(scan.items.total.into())) " searches"
-                    @if scan.items.running > 0 { ", " (parts::count(scan.items.running.into())) " in flight" }
+                    (numbers::count(ended)) " of " (numbers::count(scan.items.total)) " searches"
+                    @if scan.items.running > 0 { ", " (numbers::count(scan.items.running)) " in flight" }
                     @if let Some(custody) = scan.key_custody {
                         span class="muted" { " · your key is stored, sealed, until the end, at most until " (parts::time(custody.until)) }
                     }

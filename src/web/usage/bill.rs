@@ -1,6 +1,7 @@
 //! The bill: what was asked and what it cost, by day as bars, by endpoint, scan or monitor as a table,
 //! and when the plans end.
 
+use farescan_sheets::numbers;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
@@ -112,7 +113,7 @@ fn totals(api: Api, total: &UsageTotal) -> Markup {
     let counts = total.counts;
     let found = counts.search_status;
     let stat = |label: &str, value: u64| {
-        html! { div class="stat" { div class="label" { (label) } div class="value" { (parts::count(value)) } } }
+        html! { div class="stat" { div class="label" { (label) } div class="value" { (numbers::count(value)) } } }
     };
     html! {
         h3 { (super::api_name(api)) }
@@ -200,10 +201,10 @@ fn row_markup(usage: &Usage, row: &UsageRow) -> Markup {
         tr {
             td { (key(usage.group, row.key.as_deref())) }
             td { (row.api) }
-            td class="num" { (parts::count(counts.asked)) }
-            td class="num" { b { (parts::count(counts.billed)) } }
+            td class="num" { (numbers::count(counts.asked)) }
+            td class="num" { b { (numbers::count(counts.billed)) } }
             @for number in [counts.reused, counts.not_needed, counts.attempts, found.ok, found.empty, found.partial, found.degraded, found.none] {
-                td class="num" { (parts::count(number)) }
+                td class="num" { (numbers::count(number)) }
             }
         }
     }

@@ -5,6 +5,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::post;
+use farescan_sheets::numbers;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -79,7 +80,7 @@ pub(super) fn form(session: &Session, api: Api, lane: &LaneQuota) -> Markup {
 }
 
 fn plan_words(plan: &MarketplacePlan) -> String {
-    let requests = crate::web::parts::count(plan.requests_per_month);
+    let requests = numbers::count(plan.requests_per_month);
     let rate = plan
         .requests_per_minute
         .map_or_else(String::new, |rate| format!(", {rate} a minute"));

@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::post;
 use axum::{Extension, Router};
+use farescan_sheets::numbers::{count, counted};
 use maud::{Markup, html};
 
 use super::pause_run::{PauseOrResume, PauseReport, PauseRuns};
@@ -15,7 +16,7 @@ use crate::contract::scans::PauseReason;
 use crate::http::AppState;
 use crate::web::failure::PageFailure;
 use crate::web::form::{FormFields, SessionForm};
-use crate::web::parts::{ConfirmationPage, count, counted};
+use crate::web::parts::ConfirmationPage;
 use crate::web::session::Session;
 use crate::{monitors, scans};
 

@@ -2,7 +2,8 @@
 
 use std::io::Write as _;
 
-use serde_json::Value;
+use farescan_sheets::cell::CellValue;
+use farescan_sheets::trip::plain;
 
 use super::{FlightHistory, HotelHistory, bounds};
 use crate::Failure;
@@ -10,11 +11,10 @@ use crate::client::ServiceSession;
 use crate::format::{DAY_SECONDS, short_age};
 use crate::layout::{axis_text, column_axis};
 use crate::pages::{Query, print_nothing};
-use crate::render::{Calendar, CalendarDay, CellValue, Matrix, MatrixAxis, MatrixCell, legend};
+use crate::render::{Calendar, CalendarDay, Matrix, MatrixAxis, MatrixCell, legend};
 use crate::wrap::note;
+use farescan_contract::Endpoint;
 use farescan_contract::history_grid::{HistoryCell, HistoryGrid, HistoryGrids};
-use farescan_contract::scans::ItemState;
-use farescan_contract::{Endpoint, SearchStatus};
 
 /// `history oneway`.
 pub(super) async fn oneway(args: FlightHistory) -> Result<(), Failure> {
@@ -106,16 +106,21 @@ async fn print(
         );
         return print_nothing(&session.client, &meaning).await;
     }
+    let mut values = Vec::new();
     for grid in shown {
         writeln!(out, "{}", title(grid))?;
         let table = if grid.columns.is_some() {
-            matrix(grid).render(session.screen)
+            let matrix = matrix(grid);
+            values.extend(matrix.values());
+            matrix.render(session.screen)
         } else {
-            calendar(grid).render(session.screen)
+            let calendar = calendar(grid);
+            values.extend(calendar.values());
+            calendar.render(session.screen)
         };
         writeln!(out, "{table}")?;
     }
-    writeln!(out, "{}", legend(session.screen.colour))?;
+    writeln!(out, "{}", legend(values, session.screen.colour))?;
     note!(
         "With each price its age: m minutes, h hours, d days; a price with d is a day old or more. Nothing was spent."
     );
@@ -125,12 +130,12 @@ async fn print(
     Ok(())
 }
 
-/// `TLV to LHR, flights/oneway, in USD (passengers [1])`.
+/// `TLV → LHR, flights/oneway, in USD (passengers [1])`.
 fn title(grid: &HistoryGrid) -> String {
     let from = grid
         .from_airport
         .as_ref()
-        .map(|from| format!("{from} to "))
+        .map(|from| format!("{from} → "))
         .unwrap_or_default();
     let market = grid
         .proxy_country
@@ -152,12 +157,6 @@ fn title(grid: &HistoryGrid) -> String {
     )
 }
 
-fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
-}
-
 /// The searched dates with the age of each price.
 fn calendar(grid: &HistoryGrid) -> Calendar {
     let searched = grid.cells.iter().filter(|cell| cell.looked_at.is_some());
@@ -165,7 +164,7 @@ fn calendar(grid: &HistoryGrid) -> Calendar {
         .filter_map(|cell| {
             Some(CalendarDay {
                 date: cell.row.as_str()?.parse().ok()?,
-                value: value(cell),
+                value: CellValue::of_history(cell),
                 note: Some(cell.age_seconds.map(short_age).unwrap_or_default()),
                 is_old: is_old(cell),
             })
@@ -185,7 +184,7 @@ fn matrix(grid: &HistoryGrid) -> Matrix {
         column_axis(grid.columns.as_ref()),
         cells.filter_map(|cell| {
             let shown = MatrixCell {
-                value: value(cell),
+                value: CellValue::of_history(cell),
                 note: cell.age_seconds.map(short_age).unwrap_or_default(),
                 is_old: is_old(cell),
             };
@@ -196,13 +195,4 @@ fn matrix(grid: &HistoryGrid) -> Matrix {
 
 fn is_old(cell: &HistoryCell) -> bool {
     cell.age_seconds.is_some_and(|age| age >= DAY_SECONDS)
-}
-
-/// The last known price; without one, what the last search found.
-fn value(cell: &HistoryCell) -> CellValue {
-    // An empty last search is news: the old price is gone.
-    let price = cell
-        .price
-        .filter(|_| cell.search_status != Some(SearchStatus::Empty));
-    CellValue::of(price, ItemState::Done, cell.search_status).marked(cell.implausible)
 }

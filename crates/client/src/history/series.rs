@@ -2,15 +2,18 @@
 
 use std::io::Write as _;
 
+use farescan_sheets::cell::CellValue;
+use farescan_sheets::numbers::amount;
+use farescan_sheets::numbers::counted;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
 use super::SeriesArgs;
 use crate::Failure;
 use crate::dates::Dates;
-use crate::format::{counted, price_or};
+use crate::format::price_or;
 use crate::pages::{Query, print_nothing};
-use crate::render::{CellValue, Column, ListTable, Text, Tone, sparkline};
+use crate::render::{Column, ListTable, Text, Tone, exact_text, sparkline};
 use farescan_contract::history_verdict::HistoryVerdict;
 use farescan_contract::series::{FlightSeries, HotelSeries};
 
@@ -115,7 +118,7 @@ fn line(rows: &[SeriesRow]) -> String {
         .find_map(|row| Some((row.minimum?, row.bucket)));
     let text = |name: &str, found: Option<(Decimal, Date)>| {
         found
-            .map(|(price, day)| format!("  {name} {} on {day}", price.normalize()))
+            .map(|(price, day)| format!("  {name} {} on {day}", amount(price)))
             .unwrap_or_default()
     };
     format!(
@@ -192,7 +195,7 @@ fn table(rows: &[SeriesRow], date: Option<Date>) -> ListTable {
         let tone = if is_lowest { Tone::Best } else { Tone::Plain };
         let band = row
             .band
-            .map(|(low, high)| format!("{}–{}", low.normalize(), high.normalize()));
+            .map(|(low, high)| format!("{}–{}", amount(low), amount(high)));
         cells.extend([
             Text::new(format!("{mark}{}", price_or(row.minimum, "–")), tone),
             price_or(row.median, "").into(),
@@ -210,7 +213,7 @@ fn table(rows: &[SeriesRow], date: Option<Date>) -> ListTable {
         ]);
         if has_implausible {
             let lowest = row.implausible.1.map(CellValue::Implausible);
-            cells.push(lowest.map_or_else(|| "".into(), CellValue::exact_text));
+            cells.push(lowest.map_or_else(|| "".into(), exact_text));
         }
         if is_judged {
             cells.push(
@@ -237,7 +240,7 @@ fn short_verdict(verdict: &HistoryVerdict) -> String {
 fn flight_rows(series: FlightSeries) -> Vec<SeriesRow> {
     let row = |bucket: farescan_contract::series::FlightBucket| SeriesRow {
         product: format!(
-            "{} to {}, {}, in {} {}",
+            "{} → {}, {}, in {} {}",
             bucket.from_airport,
             bucket.to_airport,
             bucket.endpoint,

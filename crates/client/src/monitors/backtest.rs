@@ -4,6 +4,7 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use farescan_sheets::numbers::{self, amount, count, counted};
 use jiff::tz::TimeZone;
 use reqwest::Method;
 use serde_json::{Map, Value};
@@ -13,7 +14,7 @@ use super::show::forecast_line;
 use crate::Failure;
 use crate::client::ClientArgs;
 use crate::exit::CommandEnd;
-use crate::format::{count, counted, price, time, zone};
+use crate::format::{time, zone};
 use crate::ids;
 use crate::pages::Query;
 use crate::render::{Column, ListTable};
@@ -144,7 +145,7 @@ fn describe(backtest: &Backtest, body: &Map<String, Value>) -> String {
         ),
         format!(
             "Requests  the runs would have cost {}; this costs none",
-            cost::request_range(backtest.requests)
+            numbers::requests(backtest.requests.least, backtest.requests.most)
         ),
         format!("Alerts    {}", outcome(backtest, body)),
     ];
@@ -224,7 +225,7 @@ fn table(alerts: &[BacktestAlert]) -> ListTable {
             alert.rule_type.to_string().into(),
             dates.into(),
             alert.other_values().join(", ").into(),
-            format!("{} {}", price(alert.price), alert.currency).into(),
+            format!("{} {}", amount(alert.price), alert.currency).into(),
             compared_with(alert).into(),
         ]);
     }
@@ -243,15 +244,15 @@ fn compared_with(alert: &BacktestAlert) -> String {
     let reference = alert.reference.as_ref().map(|mark| {
         (
             mark.price,
-            format!("{} on {}", price(mark.price), day(mark.at)),
+            format!("{} on {}", amount(mark.price), day(mark.at)),
         )
     });
     match (alert.threshold, reference) {
         (Some(threshold), Some((from, text))) if threshold != from => {
-            format!("{}, from {text}", price(threshold))
+            format!("{}, from {text}", amount(threshold))
         }
         (_, Some((_, text))) => text,
-        (Some(threshold), None) => price(threshold),
+        (Some(threshold), None) => amount(threshold),
         (None, None) => String::new(),
     }
 }

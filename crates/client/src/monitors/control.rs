@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use farescan_sheets::numbers;
 use reqwest::Method;
 
 use super::list::status;
@@ -11,7 +12,6 @@ use crate::client::{ClientArgs, ServiceSession};
 use crate::format::time_or;
 use crate::ids;
 use crate::question::Confirmation;
-use crate::scan::cost;
 use crate::wrap::note;
 use farescan_contract::Scan;
 use farescan_contract::ids::MonitorId;
@@ -63,7 +63,10 @@ pub(super) async fn run_now(args: CommandArgs) -> Result<(), Failure> {
         .forecast
         .as_ref()
         .map_or("some requests".to_owned(), |forecast| {
-            cost::request_range(forecast.requests_per_run)
+            numbers::requests(
+                forecast.requests_per_run.least,
+                forecast.requests_per_run.most,
+            )
         });
     let question = format!("Run {:?} now, for {cost}?", monitor.name);
     args.confirmation.ask(session.screen, &question).await?;

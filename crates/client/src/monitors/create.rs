@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use farescan_sheets::numbers;
+use farescan_sheets::trip::body_title;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 
@@ -14,7 +16,6 @@ use crate::format::{time, zone};
 use crate::question::Confirmation;
 use crate::request::{HotelArgs, OnewayArgs, RoundtripArgs};
 use crate::scan::{cost, read_body};
-use crate::subject::subject_of;
 use crate::wrap::note;
 use farescan_contract::FieldValue as _;
 use farescan_contract::monitors::{LookbackDays, MonitorPreview, Rule, RuleType};
@@ -188,7 +189,10 @@ pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
     for warning in &preview.schedule_warnings {
         note!("Note: {warning}");
     }
-    let month = cost::request_range(preview.forecast.requests_per_month);
+    let month = numbers::requests(
+        preview.forecast.requests_per_month.least,
+        preview.forecast.requests_per_month.most,
+    );
     let mut question = format!("Create it, for {month} a month?");
     let rules = body.get("alerts").and_then(Value::as_array);
     if rules.is_none_or(|rules| rules.is_empty()) {
@@ -218,7 +222,9 @@ impl MonitorOptions {
         self.watch.set(&mut scan, &mut alerts);
         let system = || TimeZone::system().iana_name().unwrap_or("UTC").to_owned();
         let timezone = self.timezone.unwrap_or_else(system);
-        let name = self.name.unwrap_or_else(|| subject_of(&scan));
+        let name = self
+            .name
+            .unwrap_or_else(|| body_title(&scan).unwrap_or_default());
         let mut body = Map::from_iter([
             ("name".to_owned(), json!(name)),
             (

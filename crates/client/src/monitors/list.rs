@@ -4,12 +4,13 @@ use std::io::Write as _;
 
 use crate::Failure;
 use crate::client::ClientArgs;
-use crate::format::{count, time_or, zone};
+use crate::format::{time_or, zone};
 use crate::ids;
 use crate::pages::{Query, page_limit, print_lines, print_nothing, rows};
 use crate::render::{Column, ListTable, Text, Tone};
 use crate::wrap::note;
 use farescan_contract::monitors::{Monitor, MonitorStatus, SlotOutcome};
+use farescan_sheets::numbers::count;
 
 /// Which monitors.
 #[derive(Debug, clap::Args)]

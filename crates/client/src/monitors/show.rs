@@ -6,14 +6,21 @@ use super::list::status;
 use super::watch;
 use crate::Failure;
 use crate::client::{ClientArgs, ServiceResponse, ServiceSession};
-use crate::format::{counted, price, time, time_or, zone};
+use crate::format::{time, time_or, zone};
 use crate::ids;
 use crate::render::{Column, ListTable, Text, Tone};
-use crate::scan::{cost, results};
+use crate::scan::results;
 use crate::wrap::note;
-use farescan_contract::monitors::{Monitor, MonitorForecast, MonitorSlot, SlotOutcome, SlotPage};
+use farescan_contract::FieldValue as _;
+use farescan_contract::monitors::{
+    Monitor, MonitorForecast, MonitorSlot, Rule, RuleScope, RuleStanding, SlotOutcome, SlotPage,
+};
 use farescan_contract::scans::StrategyProgress;
 use farescan_contract::{ErrorType, Scan};
+use farescan_sheets::numbers::{self, amount, counted};
+use farescan_sheets::rule;
+use farescan_sheets::schedule;
+use farescan_sheets::trip;
 
 /// The shown slots.
 const SLOTS: u16 = 10;
@@ -39,7 +46,7 @@ pub(super) async fn run(args: MonitorShowArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let monitor: Monitor = answer.read()?;
-    write!(out, "{}", describe(&monitor)?)?;
+    write!(out, "{}", describe(&monitor))?;
     let slots: SlotPage = session
         .client
         .get(&format!("/v1/monitors/{id}/slots?limit={SLOTS}"))
@@ -61,7 +68,7 @@ async fn last_watch(
     slots: &[MonitorSlot],
 ) -> Result<Option<String>, Failure> {
     let newest = slots.iter().find_map(|slot| slot.scan_id);
-    let Some(scan) = newest.filter(|_| watch::words(monitor).is_some()) else {
+    let Some(scan) = newest.filter(|_| watch::is_watch(monitor)) else {
         return Ok(None);
     };
     match session
@@ -89,7 +96,7 @@ pub(super) fn print_changed(
         return Ok(());
     }
     let monitor: Monitor = answer.read()?;
-    write!(out, "{}", describe(&monitor)?)?;
+    write!(out, "{}", describe(&monitor))?;
     if let Some(secret) = &monitor.webhook_secret {
         writeln!(out, "secret    {}", secret.0.as_str())?;
         note!("The secret signs the deliveries to the webhook. It is shown this once: keep it.");
@@ -98,8 +105,7 @@ pub(super) fn print_changed(
 }
 
 /// The monitor in lines.
-fn describe(monitor: &Monitor) -> Result<String, Failure> {
-    let scan: serde_json::Value = monitor.scan.read()?;
+fn describe(monitor: &Monitor) -> String {
     let mut lines = vec![
         format!("{}  {}", monitor.id, monitor.name),
         format!(
@@ -111,20 +117,19 @@ fn describe(monitor: &Monitor) -> Result<String, Failure> {
             "schedule  {} in {}",
             monitor.schedule.cron, monitor.schedule.timezone
         ),
-        format!("scan      {scan}"),
+        format!("scan      {}", trip::whole_scan(&monitor.scan)),
     ];
-    lines.extend(watch::words(monitor).map(|words| format!("watch     {words}")));
     lines.extend(
         monitor
             .schedule_warnings
             .iter()
             .map(|warning| format!("note      {warning}")),
     );
-    for (place, rule) in monitor.alerts.iter().enumerate() {
+    for (position, alert) in monitor.alerts.iter().enumerate() {
         let standing = monitor
             .rule_standings
             .as_ref()
-            .and_then(|standings| standings.get(place));
+            .and_then(|standings| standings.get(position));
         let state = match standing.and_then(|standing| standing.armed) {
             Some(true) => ", can fire",
             Some(false) => ", has fired and waits for a recovery",
@@ -134,13 +139,13 @@ fn describe(monitor: &Monitor) -> Result<String, Failure> {
             let fired = standing.last_fired.as_ref()?;
             Some(format!(
                 ", last at {} on {}",
-                price(fired.price),
+                amount(fired.price),
                 time(fired.at)
             ))
         });
         lines.push(format!(
             "alert     {}{state}{}",
-            serde_json::to_string(rule)?,
+            rule_words(alert, standing),
             fired.unwrap_or_default()
         ));
     }
@@ -163,7 +168,7 @@ fn describe(monitor: &Monitor) -> Result<String, Failure> {
         });
         lines.push(format!(
             "notify    {}{}",
-            serde_json::to_string(notify)?,
+            schedule::notify(notify, &monitor.schedule.timezone),
             held.unwrap_or_default()
         ));
     }
@@ -179,7 +184,21 @@ fn describe(monitor: &Monitor) -> Result<String, Failure> {
     if let Some(forecast) = &monitor.forecast {
         lines.push(format!("forecast  {}", forecast_line(forecast)));
     }
-    Ok(lines.join("\n") + "\n")
+    lines.join("\n") + "\n"
+}
+
+/// A rule, what it is applied to, and the margin after which it can fire again.
+fn rule_words(alert: &Rule, standing: Option<&RuleStanding>) -> String {
+    let currency = standing.and_then(|standing| standing.currency.as_deref());
+    let fields = alert.to_value();
+    let scope = standing
+        .filter(|standing| standing.scope == RuleScope::Cell)
+        .map(|_| ", each date or market alone".to_owned());
+    let margin = fields
+        .get("rearm_percent")
+        .map(|margin| format!(", margin {} %", trip::plain(margin)));
+    let words = std::iter::once(rule::sentence(alert, currency));
+    words.chain(scope).chain(margin).collect()
 }
 
 /// `30 runs of 31 to 62 requests: 930 to 1,860 requests a month`.
@@ -187,8 +206,14 @@ pub(super) fn forecast_line(forecast: &MonitorForecast) -> String {
     format!(
         "{} of {}: {} a month",
         counted(forecast.slots, "run"),
-        cost::request_range(forecast.requests_per_run),
-        cost::request_range(forecast.requests_per_month)
+        numbers::requests(
+            forecast.requests_per_run.least,
+            forecast.requests_per_run.most
+        ),
+        numbers::requests(
+            forecast.requests_per_month.least,
+            forecast.requests_per_month.most
+        )
     )
 }
 

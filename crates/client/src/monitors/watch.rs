@@ -126,13 +126,11 @@ impl WatchChange<'_> {
     }
 }
 
-/// `cheapest, at most 18 requests a run`; `None` without a watch.
-pub(super) fn words(monitor: &Monitor) -> Option<String> {
-    let scan: Map<String, Value> = monitor.scan.read().ok()?;
-    let strategy = scan.get("strategy")?;
-    let question = strategy.get("watch")?.as_str()?.replace('_', " ");
-    let below = strategy.get("below").filter(|below| !below.is_null());
-    let below = below.map(|below| format!(" {below}")).unwrap_or_default();
-    let most = scan.get("max_requests")?;
-    Some(format!("{question}{below}, at most {most} requests a run"))
+/// Whether the runs of a monitor watch.
+pub(super) fn is_watch(monitor: &Monitor) -> bool {
+    let scan = monitor.scan.read::<Map<String, Value>>();
+    scan.is_ok_and(|scan| {
+        scan.get("strategy")
+            .is_some_and(|strategy| strategy.get("watch").is_some_and(Value::is_string))
+    })
 }

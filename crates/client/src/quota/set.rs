@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::str::FromStr;
 
+use farescan_sheets::numbers::count;
 use reqwest::Method;
 use serde_json::{Map, Value};
 
@@ -10,7 +11,6 @@ use super::show::table;
 use crate::Failure;
 use crate::client::ClientArgs;
 use crate::exit::CommandEnd;
-use crate::format::count;
 use crate::question::Confirmation;
 use farescan_contract::Api;
 use farescan_contract::plans::PlanName;

@@ -2,11 +2,12 @@
 
 use std::io::Write as _;
 
+use farescan_sheets::numbers::count;
 use rust_decimal::prelude::ToPrimitive as _;
 
 use crate::Failure;
 use crate::client::ClientArgs;
-use crate::format::{count, time, time_or, zone};
+use crate::format::{time, time_or, zone};
 use crate::render::{Column, ListTable, Text, Tone};
 use crate::wrap::note;
 use farescan_contract::quota::{LaneQuota, OwnBounds, Quota};

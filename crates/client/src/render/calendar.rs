@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, ColumnConstraint, Table, Width};
+use farescan_sheets::calendar::{Month, WEEKDAYS};
+use farescan_sheets::cell::CellValue;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use super::{CellValue, PriceFifths, Tone, set_styling};
+use super::{Tone, cell_text, price_tone, set_styling, tone};
 use crate::terminal::Screen;
 
-const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 /// Includes a blank on both sides.
 const DAY_WIDTH: u16 = 8;
 /// The same on a terminal below [`FULL_WIDTH`].
@@ -66,17 +67,17 @@ impl Calendar {
 
     /// A title and a table for each month with a date, in order.
     pub(super) fn months(&self, colour: bool, day_width: u16) -> Vec<(String, Table)> {
-        let mut months: Vec<Date> = self.days.keys().map(|date| date.first_of_month()).collect();
-        months.dedup();
-        months
-            .into_iter()
-            .map(|month| {
-                (
-                    month.strftime("%B %Y").to_string(),
-                    self.month(month, colour, day_width),
-                )
-            })
-            .collect()
+        let months = Month::of_dates(self.days.keys().copied());
+        let table = |month: Month| {
+            let table = self.month(&month, colour, day_width);
+            (month.title, table)
+        };
+        months.into_iter().map(table).collect()
+    }
+
+    /// What the dates show.
+    pub fn values(&self) -> impl Iterator<Item = CellValue> {
+        self.days.values().map(|day| day.value)
     }
 
     /// The cheapest price and its earliest date.
@@ -87,20 +88,17 @@ impl Calendar {
             .min_by_key(|(_, price)| *price)
     }
 
-    fn month(&self, month: Date, colour: bool, day_width: u16) -> Table {
+    fn month(&self, month: &Month, colour: bool, day_width: u16) -> Table {
         let mut table = Table::new();
-        table.load_style(UTF8_FULL_CONDENSED).set_header(WEEKDAYS);
+        let weekdays = WEEKDAYS.map(|(short, _)| short);
+        table.load_style(UTF8_FULL_CONDENSED).set_header(weekdays);
         set_styling(&mut table, colour);
-        let blanks = usize::try_from(month.weekday().to_monday_zero_offset()).unwrap_or_default();
-        let days = month
-            .series(jiff::Span::new().days(1))
-            .take_while(|date| date.month() == month.month());
-        let mut cells: Vec<Cell> = std::iter::repeat_n(Cell::new(""), blanks)
-            .chain(days.map(|date| self.cell(date, usize::from(day_width) - 2)))
-            .collect();
-        cells.resize(cells.len().next_multiple_of(WEEKDAYS.len()), Cell::new(""));
-        for week in cells.chunks(WEEKDAYS.len()) {
-            table.add_row(week.to_vec());
+        let width = usize::from(day_width) - 2;
+        for week in &month.weeks {
+            table.add_row(week.map(|date| match date {
+                Some(date) => self.cell(date, width),
+                None => Cell::new(""),
+            }));
         }
         for column in table.column_iter_mut() {
             column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(day_width)));
@@ -114,7 +112,7 @@ impl Calendar {
         };
         let cheapest = self.cheapest().is_some_and(|(best, _)| best == date);
         let mark = if cheapest { "*" } else { "" };
-        let shown = format!("{mark}{}", day.value.text());
+        let shown = format!("{mark}{}", cell_text(day.value));
         let mut text = format!("{}\n{shown:>width$}", date.day());
         if self.days.values().any(|day| day.note.is_some()) {
             let note = day.note.as_deref().unwrap_or_default();
@@ -124,14 +122,14 @@ impl Calendar {
             CellValue::Price(_) if cheapest => Tone::Best,
             CellValue::Price(_) if day.is_old => Tone::Quiet,
             CellValue::Price(price) => self.tone(price),
-            other => other.tone(),
+            other => tone(other),
         };
         tone.apply(Cell::new(text))
     }
 
     fn tone(&self, price: Decimal) -> Tone {
         let prices = self.days.values().filter_map(|day| day.value.price());
-        prices.collect::<PriceFifths>().tone(price)
+        price_tone(&prices.collect(), price)
     }
 }
 

@@ -2,14 +2,15 @@
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, Table};
+use farescan_sheets::cell::CellValue;
+use farescan_sheets::numbers::{percent_of, signed_percent};
 use rust_decimal::Decimal;
-use rust_decimal::prelude::ToPrimitive;
 
-use super::{CellValue, Tone, set_styling};
+use super::{Tone, cell_text, set_styling, tone};
 use farescan_contract::scans::ParityVerdict;
 
 /// Differences below this percentage have no colour.
-const WORTH_A_COLOUR_PERCENT: f64 = 3.0;
+const WORTH_A_COLOUR_PERCENT: Decimal = Decimal::from_parts(3, 0, 0, false, 0);
 
 /// One market and its price.
 #[derive(Debug, Clone)]
@@ -54,13 +55,11 @@ impl MarketTable {
         for (row, market) in self.markets.iter().enumerate() {
             let difference = baseline
                 .filter(|_| row > 0)
-                .and_then(|baseline| percent(baseline.value.price()?, market.value.price()?));
+                .and_then(|baseline| percent_of(market.value.price()?, baseline.value.price()?));
             let mut cells = vec![
                 Cell::new(market.country.to_uppercase()),
-                market
-                    .value
-                    .tone()
-                    .apply(Cell::new(market.value.text()).set_alignment(CellAlignment::Right)),
+                tone(market.value)
+                    .apply(Cell::new(cell_text(market.value)).set_alignment(CellAlignment::Right)),
                 difference_cell(row == 0, difference),
                 Cell::new(market.room.as_deref().unwrap_or("")),
             ];
@@ -73,19 +72,10 @@ impl MarketTable {
     }
 }
 
-/// Difference of `price` to `baseline` in percent; `None` for a baseline of zero.
-fn percent(baseline: Decimal, price: Decimal) -> Option<f64> {
-    price
-        .checked_sub(baseline)?
-        .checked_mul(Decimal::ONE_HUNDRED)?
-        .checked_div(baseline)?
-        .to_f64()
-}
-
-fn difference_cell(is_baseline: bool, difference: Option<f64>) -> Cell {
+fn difference_cell(is_baseline: bool, difference: Option<Decimal>) -> Cell {
     let cell = match (is_baseline, difference) {
         (true, _) => Cell::new("base"),
-        (false, Some(percent)) => Cell::new(format!("{percent:+.1} %")),
+        (false, Some(percent)) => Cell::new(signed_percent(percent)),
         (false, None) => Cell::new(""),
     };
     let cell = cell.set_alignment(CellAlignment::Right);

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, Table};
+use farescan_sheets::cell::CellValue;
+use farescan_sheets::fifths::PriceFifths;
 use serde_json::Value;
 
-use super::{CellValue, PriceFifths, Text, Tone, set_styling};
+use super::{Text, Tone, cell_text, price_tone, set_styling, tone};
 use crate::terminal::Screen;
 
 /// The blanks and the line of a column.
@@ -79,6 +81,11 @@ impl Matrix {
         }
     }
 
+    /// What the cells show.
+    pub fn values(&self) -> impl Iterator<Item = CellValue> {
+        self.cells.iter().flatten().flatten().map(|cell| cell.value)
+    }
+
     /// The table; several below each other if the columns do not fit. Rows without a cell are left
     /// out.
     pub fn render(&self, screen: Screen) -> String {
@@ -108,7 +115,7 @@ impl Matrix {
     fn texts(&self) -> Vec<Vec<Text>> {
         let shown = || self.cells.iter().flatten().flatten();
         let fifths: PriceFifths = shown().filter_map(|cell| cell.value.price()).collect();
-        let best = fifths.0.first().copied();
+        let best = fifths.lowest();
         let width = shown()
             .map(|cell| cell.note.len())
             .max()
@@ -122,10 +129,10 @@ impl Matrix {
             let tone = match cell.value {
                 _ if is_best => Tone::Best,
                 _ if cell.is_old => Tone::Quiet,
-                CellValue::Price(price) => fifths.tone(price),
-                value => value.tone(),
+                CellValue::Price(price) => price_tone(&fifths, price),
+                value => tone(value),
             };
-            let mut text = format!("{mark}{}", cell.value.text());
+            let mut text = format!("{mark}{}", cell_text(cell.value));
             if width > 0 {
                 text = format!("{text} {:>width$}", cell.note);
             }

@@ -10,8 +10,8 @@ fn price(units: i64) -> CellValue {
 
 fn february() -> Calendar {
     let value = |day: i8| match day {
-        13 => CellValue::Unknown,
-        14 => CellValue::Nothing,
+        13 => CellValue::Incomplete,
+        14 => CellValue::Empty,
         27.. => CellValue::Waiting,
         day => price(200 + (i64::from(day) * 7 % 23) * 5),
     };
@@ -33,22 +33,6 @@ fn a_month_reads_like_a_calendar() {
 }
 
 #[test]
-fn a_range_over_the_year_has_a_table_for_each_month() {
-    let days = [date(2026, 12, 31), date(2027, 1, 1)].map(|date| CalendarDay {
-        date,
-        value: price(100),
-        note: None,
-        is_old: false,
-    });
-    let titles: Vec<_> = Calendar::from_iter(days)
-        .months(false, 8)
-        .into_iter()
-        .map(|(title, _)| title)
-        .collect();
-    assert_eq!(titles, ["December 2026", "January 2027"]);
-}
-
-#[test]
 fn an_implausible_price_is_in_brackets_and_never_the_cheapest() {
     let days = [(4, price(60).marked(true)), (5, price(200).marked(false))];
     let calendar = Calendar::from_iter(days.map(|(day, value)| CalendarDay {
@@ -63,7 +47,6 @@ fn an_implausible_price_is_in_brackets_and_never_the_cheapest() {
     );
     let month = calendar.months(false, 8)[0].1.to_string();
     assert!(month.contains("(60)"), "{month}");
-    assert_eq!(CellValue::Unknown.marked(true), CellValue::Unknown);
 }
 
 #[test]
@@ -84,7 +67,7 @@ fn the_cheapest_is_the_earliest_of_equal_prices() {
     );
     let absent = Calendar::from_iter([CalendarDay {
         date: date(2027, 2, 1),
-        value: CellValue::Unknown,
+        value: CellValue::Incomplete,
         note: None,
         is_old: false,
     }]);
@@ -92,15 +75,20 @@ fn the_cheapest_is_the_earliest_of_equal_prices() {
 }
 
 #[test]
-fn the_legend_fits_80_columns() {
-    for colour in [false, true] {
-        assert!(
-            legend(colour).lines().all(|line| line.chars().count() < 80),
-            "{}",
-            legend(colour)
-        );
+fn a_legend_has_the_marks_that_are_shown_and_fits_80_columns() {
+    assert_eq!(
+        legend(february().values(), false),
+        "   * cheapest   – nothing offered   ? did not complete   · not searched yet"
+    );
+    let all = CellValue::MARKS
+        .into_iter()
+        .chain([price(1), price(60).marked(true)]);
+    let all = legend(all, true);
+    assert!(all.lines().all(|line| line.chars().count() < 80), "{all}");
+    for word in ["refused", "× not searched", "(60) implausible", "green"] {
+        assert!(all.contains(word), "{all}");
     }
-    assert!(legend(true).contains("green") && !legend(false).contains("green"));
+    assert_eq!(legend([], false), "");
 }
 
 #[test]
@@ -129,8 +117,8 @@ fn markets_stand_beside_their_baseline() {
             market("us", price(800), Some("Double Room")),
             market("de", price(752), Some("Double Room")),
             market("jp", price(884), Some("Deluxe Double")),
-            market("in", CellValue::Unknown, None),
-            market("br", CellValue::Nothing, None),
+            market("in", CellValue::Incomplete, None),
+            market("br", CellValue::Empty, None),
         ],
     };
     insta::assert_snapshot!(markets.table(false));

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::format::{count, counted, duration, price, range};
+use crate::format::duration;
 use farescan_contract::scans::{PlanCost, PlanFit, RequestRange, ScanPreview, WarningKind};
+use farescan_sheets::numbers::{self, amount, count, counted, range};
 
 /// Why a scan is not submitted.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,7 +52,7 @@ fn whole(pace: f64) -> String {
 
 /// `16 requests`, `16 to 32 requests`.
 pub fn requests(preview: &ScanPreview) -> String {
-    request_range(preview.requests)
+    numbers::requests(preview.requests.least, preview.requests.most)
 }
 
 /// `5 to 10 requests, 11 answers reused`.
@@ -64,15 +65,6 @@ fn requests_and_reuse(preview: &ScanPreview) -> String {
         _ = write!(text, ", {} reused", counted(reused, "answer"));
     }
     text
-}
-
-/// A range of requests.
-pub fn request_range(requests: RequestRange) -> String {
-    if requests.least == requests.most {
-        counted(requests.most, "request")
-    } else {
-        format!("{} requests", range(requests.least, requests.most))
-    }
 }
 
 /// One line about each of the marketplace's plans.
@@ -89,13 +81,13 @@ fn plan(cost: &PlanCost) -> String {
     let fit = match (cost.fit, &cost.overage_usd) {
         (PlanFit::Included, _) => "included".to_owned(),
         (PlanFit::Overage, Some(usd)) if usd.least == usd.most => {
-            format!("{} USD beyond the quota", price(usd.most))
+            format!("{} USD beyond the quota", amount(usd.most))
         }
         (PlanFit::Overage, Some(usd)) => {
             format!(
                 "{} to {} USD beyond the quota",
-                price(usd.least),
-                price(usd.most)
+                amount(usd.least),
+                amount(usd.most)
             )
         }
         (PlanFit::Overage, None) => "beyond the quota".to_owned(),
@@ -121,7 +113,7 @@ pub fn refusal(preview: &ScanPreview) -> Option<CostRefusal> {
     (preview.requests.least > left).then(|| {
         CostRefusal::OverQuota(format!(
             "the scan needs {} and the plan has {} left",
-            request_range(preview.requests),
+            numbers::requests(preview.requests.least, preview.requests.most),
             count(left)
         ))
     })

@@ -6,7 +6,6 @@ use crate::Failure;
 use crate::client::ServiceSession;
 use crate::exit::{CommandEnd, ExitStatus};
 use crate::export;
-use crate::format::{count, counted, price};
 use crate::layout::{Layout, cell_text};
 use crate::progress::summary;
 use crate::wrap::for_stdout;
@@ -16,6 +15,7 @@ use farescan_contract::scans::{
     FindGoal, FindProgress, PauseReason, StrategyProgress, WatchProgress,
 };
 use farescan_contract::{Item, Scan, ScanStatus, offers};
+use farescan_sheets::numbers::{amount, count, counted};
 
 /// The form of the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,9 +162,9 @@ fn left_out(scan: &Scan) -> Option<String> {
     };
     Some(format!(
         "Left out as implausible, in brackets above: {} {}, usually {}{others}\n  next: `farescan why {}`",
-        price(lowest.price),
+        amount(lowest.price),
         lowest.currency,
-        price(lowest.usual.price),
+        amount(lowest.usual.price),
         lowest.item,
     ))
 }
@@ -191,7 +191,7 @@ async fn cheapest(session: &ServiceSession, scan: &Scan) -> Result<Option<String
         .flatten()
         .find(|offer| offer.price == best.price);
     let mut parts = vec![
-        format!("{} {}", price(best.price), best.currency),
+        format!("{} {}", amount(best.price), best.currency),
         cell_text(scan, &item.search),
     ];
     parts.extend(

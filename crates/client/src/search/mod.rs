@@ -5,6 +5,7 @@ mod hotels;
 
 use std::io::Write as _;
 
+use farescan_sheets::numbers::{count, counted};
 use serde::de::DeserializeOwned;
 
 use super::Failure;
@@ -12,7 +13,6 @@ use super::age::roughly;
 use super::client::{ClientArgs, ServiceResponse};
 use super::dates::Dates;
 use super::exit::{CommandEnd, ExitStatus};
-use super::format::{count, counted};
 use super::render::{ListTable, Text, Tone};
 use super::request::{FlightOptions, HotelOptions, ScanFields};
 use crate::wrap::note;

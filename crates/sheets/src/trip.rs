@@ -1,10 +1,10 @@
-//! A scan or a search in words: a title and the facts beside it.
+//! A scan, a search or a monitor's scan in words: a title and the facts beside it.
 
+use farescan_contract::{Api, Endpoint, RawJson};
 use jiff::civil::Date;
 use serde_json::{Map, Value};
 
-use crate::contract::{Api, Endpoint};
-use crate::web::parts::words;
+use crate::numbers::amount;
 
 /// The fields that a title shows.
 const TITLE_FIELDS: [&str; 5] = [
@@ -24,7 +24,7 @@ const DATE_FIELDS: [&str; 4] = [
 ];
 
 /// The title of a scan: `TLV → LHR, CDG`.
-pub(in crate::web) fn title(
+pub fn title(
     endpoint: Endpoint,
     request: &Map<String, Value>,
     sweep: &Map<String, Value>,
@@ -46,8 +46,16 @@ pub(in crate::web) fn title(
     }
 }
 
+/// The title of a scan by its body.
+pub fn body_title(scan: &Map<String, Value>) -> Option<String> {
+    let endpoint = Endpoint::parse(scan.get("endpoint")?.as_str()?)?;
+    let none = Map::new();
+    let part = |name: &str| scan.get(name).and_then(Value::as_object).unwrap_or(&none);
+    Some(title(endpoint, part("request"), part("sweep")))
+}
+
 /// The title of one search, with its dates: `TLV → LHR, 4 Feb 2027`.
-pub(in crate::web) fn search_title(endpoint: Endpoint, search: &Map<String, Value>) -> String {
+pub fn search_title(endpoint: Endpoint, search: &Map<String, Value>) -> String {
     let dates = DATE_FIELDS.iter().filter_map(|name| search.get(*name));
     let dates: Vec<_> = dates.map(value_text).collect();
     let title = title(endpoint, search, &Map::new());
@@ -60,7 +68,7 @@ pub(in crate::web) fn search_title(endpoint: Endpoint, search: &Map<String, Valu
 
 /// What one search of a scan is about, by its swept fields: `TLV → LHR`, `4 Feb 2027`. Of a stay or
 /// round trip always both dates. Empty if nothing is swept.
-pub(super) fn place(
+pub fn place(
     endpoint: Endpoint,
     search: &Map<String, Value>,
     swept: &Map<String, Value>,
@@ -84,7 +92,7 @@ pub(super) fn place(
 
 /// A search of a stored scan: its title, its dates, and what else `cell` says of it. The cell has
 /// the values of the swept fields.
-pub(in crate::web) fn trip(scan: &Map<String, Value>, cell: &Map<String, Value>) -> Option<String> {
+pub fn trip(scan: &Map<String, Value>, cell: &Map<String, Value>) -> Option<String> {
     let endpoint = Endpoint::parse(scan.get("endpoint")?.as_str()?)?;
     let part = |name: &str| scan.get(name).and_then(Value::as_object);
     let fields = [part("request"), part("sweep"), Some(cell)];
@@ -105,7 +113,7 @@ pub(in crate::web) fn trip(scan: &Map<String, Value>, cell: &Map<String, Value>)
 }
 
 /// The product, then each field that the title does not show.
-pub(super) fn facts(
+pub fn facts(
     endpoint: Endpoint,
     request: &Map<String, Value>,
     sweep: &Map<String, Value>,
@@ -118,17 +126,122 @@ pub(super) fn facts(
         Endpoint::HotelsRooms => "Rooms of a hotel",
         Endpoint::HotelsResolve => "Name of a hotel",
     };
-    let others = sweep
-        .iter()
-        .chain(request)
-        .filter(|(name, value)| !TITLE_FIELDS.contains(&name.as_str()) && !value.is_null());
     std::iter::once(product.to_owned())
-        .chain(others.map(|(name, value)| field_text(name, value)))
+        .chain(fields(request, sweep))
         .collect()
 }
 
+/// Each field that the title does not show.
+fn fields<'a>(
+    request: &'a Map<String, Value>,
+    sweep: &'a Map<String, Value>,
+) -> impl Iterator<Item = String> + 'a {
+    sweep
+        .iter()
+        .chain(request)
+        .filter(|(name, value)| !TITLE_FIELDS.contains(&name.as_str()) && !value.is_null())
+        .map(|(name, value)| field_text(name, value))
+}
+
+/// The scan of a monitor: `TLV → LHR, one way, +7d – +36d`. Empty for a body that is none.
+pub fn monitor_scan(scan: &RawJson) -> String {
+    let scan = scan.read::<Map<String, Value>>();
+    scan.ok()
+        .and_then(|scan| scan_and_dates(&scan))
+        .unwrap_or_default()
+}
+
+fn scan_and_dates(scan: &Map<String, Value>) -> Option<String> {
+    let endpoint = Endpoint::parse(scan.get("endpoint")?.as_str()?)?;
+    let none = Map::new();
+    let part = |name: &str| scan.get(name).and_then(Value::as_object).unwrap_or(&none);
+    let field = |name: &str| {
+        let value = part("sweep")
+            .get(name)
+            .or_else(|| part("request").get(name));
+        value.filter(|value| !value.is_null())
+    };
+    let kind = kind(endpoint).map(str::to_owned);
+    let fields = ["departure_date", "checkin_date", "nights", "proxy_country"];
+    let fields = fields
+        .into_iter()
+        .filter_map(|name| Some(field_text(name, field(name)?)));
+    let words = body_title(scan)
+        .into_iter()
+        .chain(kind)
+        .chain(fields)
+        .chain(watch(scan));
+    Some(words.collect::<Vec<_>>().join(", "))
+}
+
+/// The kind of a journey; a title of a hotel search says it already.
+fn kind(endpoint: Endpoint) -> Option<&'static str> {
+    match endpoint {
+        Endpoint::FlightsOneway => Some("one way"),
+        Endpoint::FlightsRoundtrip => Some("round trip"),
+        _ => None,
+    }
+}
+
+/// The scan of a monitor with all of its fields. Empty for a body that is none.
+pub fn whole_scan(scan: &RawJson) -> String {
+    let Ok(scan) = scan.read::<Map<String, Value>>() else {
+        return String::new();
+    };
+    let part = |name: &str| scan.get(name).and_then(Value::as_object);
+    let endpoint = scan.get("endpoint").and_then(Value::as_str);
+    let Some(endpoint) = endpoint.and_then(Endpoint::parse) else {
+        return String::new();
+    };
+    let none = Map::new();
+    let [request, sweep] = ["request", "sweep"].map(|name| part(name).unwrap_or(&none));
+    let watch = watch(&scan);
+    let is_other = |name: &str| match name {
+        "endpoint" | "request" | "sweep" => false,
+        "strategy" | "max_requests" => watch.is_none(),
+        _ => true,
+    };
+    let others = scan
+        .iter()
+        .filter(|(name, value)| is_other(name) && !value.is_null())
+        .map(|(name, value)| field_text(name, value));
+    let words = std::iter::once(title(endpoint, request, sweep))
+        .chain(kind(endpoint).map(str::to_owned))
+        .chain(fields(request, sweep))
+        .chain(watch.clone())
+        .chain(others);
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// What a run that watches looks at: `watches the cheapest with at most 18 requests`.
+fn watch(scan: &Map<String, Value>) -> Option<String> {
+    let strategy = scan.get("strategy")?;
+    let question = match strategy.get("watch")?.as_str()? {
+        "below" => {
+            let below = plain(strategy.get("below")?);
+            let shown = below.parse().map_or(below, amount);
+            format!("watches for a price below {shown}")
+        }
+        goal => format!("watches the {goal}"),
+    };
+    let most = scan.get("max_requests")?;
+    Some(format!("{question} with at most {most} requests a run"))
+}
+
+/// A stored value as text.
+pub fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A reason or a word of the API for people: `blocked page`.
+pub fn words(word: &str) -> String {
+    word.replace('_', " ")
+}
+
 /// One field: `4 Feb 2027 – 28 Feb 2027 (thu, fri)`, `max stops 0`.
-pub(super) fn field_text(name: &str, value: &Value) -> String {
+pub fn field_text(name: &str, value: &Value) -> String {
     let text = value_text(value);
     match name {
         "departure_date" | "currency" => text,
@@ -143,7 +256,7 @@ pub(super) fn field_text(name: &str, value: &Value) -> String {
 }
 
 /// A value as a person writes it: dates in words, lists with commas, ranges with a dash.
-pub(super) fn value_text(value: &Value) -> String {
+pub fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) => date_text(text).unwrap_or_else(|| text.clone()),
         Value::Array(values) => values.iter().map(value_text).collect::<Vec<_>>().join(", "),
@@ -227,6 +340,37 @@ mod tests {
         assert_eq!(
             search_title(Endpoint::HotelsByName, &search),
             "Hotel Arts, 4 Feb 2027"
+        );
+    }
+
+    #[test]
+    fn the_scan_of_a_monitor_has_its_route_dates_and_markets() {
+        for (scan, expected) in [
+            (
+                json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
+                       "sweep": {"departure_date": {"from": "+7d", "to": "+36d"}}}),
+                "TLV → LHR, one way, +7d – +36d",
+            ),
+            (
+                json!({"endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts", "checkin_date": "+30d"},
+                       "sweep": {"proxy_country": ["us", "de"], "nights": [3, 7]}}),
+                "Hotel Arts, check-in +30d, 3, 7 nights, market US, DE",
+            ),
+            (
+                json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "departure_date": "+7d"},
+                       "strategy": {"watch": "below", "below": 150}, "max_requests": 18}),
+                "TLV → LHR, one way, +7d, watches for a price below 150 with at most 18 requests a run",
+            ),
+        ] {
+            assert_eq!(scan_and_dates(&object(scan)).as_deref(), Some(expected));
+        }
+        assert_eq!(scan_and_dates(&object(json!({"endpoint": 1}))), None);
+        let whole = json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "max_stops": 0},
+            "sweep": {"departure_date": ["+7d"]}, "strategy": {"find": "cheapest"}, "max_age_seconds": 3600});
+        let whole: RawJson = serde_json::from_value(whole).unwrap();
+        assert_eq!(
+            whole_scan(&whole),
+            "TLV → LHR, one way, +7d, max stops 0, strategy find cheapest, max age seconds 3600"
         );
     }
 }
