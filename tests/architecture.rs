@@ -152,6 +152,32 @@ fn interfaces_are_used_only_by_the_top_modules() {
     }
 }
 
+/// `cargo install --path crates/client` installs the commands alone.
+#[test]
+fn the_client_depends_on_neither_server_nor_database() {
+    let tree = std::process::Command::new(env!("CARGO"))
+        .args([
+            "tree",
+            "--locked",
+            "--offline",
+            "--package",
+            "farescan-client",
+        ])
+        .args(["--edges", "normal", "--prefix", "none"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    let crates: BTreeSet<&str> = tree
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    assert!(crates.contains("farescan-contract"), "{tree}");
+    for server in ["sqlx", "axum", "farescan", "farescan-sandbox"] {
+        assert!(!crates.contains(server), "{server}");
+    }
+}
+
 #[test]
 fn only_queue_and_worker_name_apalis() {
     for (path, text) in sources() {
