@@ -64,46 +64,50 @@ fn price_tone(fifths: &PriceFifths, price: Decimal) -> Tone {
 }
 
 /// The width of a legend's lines.
-const LEGEND_WIDTH: usize = 78;
+const LEGEND_WIDTH: usize = 79;
 
 /// Explains the marks that the shown values have and, with `colour`, the colours. Each line fits 80
 /// columns.
 pub fn legend(values: impl IntoIterator<Item = CellValue>, colour: bool) -> String {
     let values: Vec<CellValue> = values.into_iter().collect();
-    let has_price = values.iter().any(|value| value.price().is_some());
-    let is_implausible = |value: &CellValue| matches!(value, CellValue::Implausible(_));
-    let marks = CellValue::MARKS.into_iter();
-    let marks = marks
+    let has = |is: fn(&CellValue) -> bool| values.iter().any(is);
+    let has_price = has(|value| value.price().is_some());
+    let marks = CellValue::MARKS
+        .into_iter()
         .filter(|mark| values.contains(mark))
         .map(|mark| format!("{} {}", mark.text(), mark.words(None)));
-    let entries: Vec<String> = has_price
-        .then(|| "* cheapest".to_owned())
-        .into_iter()
-        .chain(marks)
-        .chain(
-            values
-                .iter()
-                .any(is_implausible)
-                .then(|| "(60) implausible".to_owned()),
-        )
-        .collect();
-    let mut lines = vec![String::new()];
-    for entry in entries {
-        let line = lines.last_mut().filter(|line| {
-            line.is_empty() || line.chars().count() + 3 + entry.chars().count() <= LEGEND_WIDTH
-        });
-        match line {
-            Some(line) => line.extend(["   ", &entry]),
-            None => lines.push(format!("   {entry}")),
-        }
+    let mut marks: Vec<String> = marks.collect();
+    if has_price {
+        marks.insert(0, "* cheapest".to_owned());
     }
+    if has(|value| matches!(value, CellValue::Implausible(_))) {
+        marks.push("(60) implausible".to_owned());
+    }
+    let mut colours = Vec::new();
     if colour && has_price {
-        lines.push(
-            "   green: the cheapest fifth   red: the dearest fifth   yellow: incomplete".to_owned(),
-        );
+        colours.extend(["green: the cheapest fifth", "red: the dearest fifth"].map(str::to_owned));
     }
-    lines.retain(|line| !line.is_empty());
-    lines.join("\n")
+    if colour && values.contains(&CellValue::Incomplete) {
+        colours.push("yellow: incomplete".to_owned());
+    }
+    let lines = [marks, colours].into_iter().filter(|line| !line.is_empty());
+    lines
+        .map(|line| entries(&line))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Entries side by side, none of them broken.
+fn entries(entries: &[String]) -> String {
+    let kept: Vec<_> = entries
+        .iter()
+        .map(|entry| entry.replace(' ', "\u{a0}"))
+        .collect();
+    let options = textwrap::Options::new(LEGEND_WIDTH)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .initial_indent("   ")
+        .subsequent_indent("   ");
+    textwrap::fill(&kept.join("   "), options).replace('\u{a0}', " ")
 }
 
 /// Makes `colour` decide on styling, not the table's own detection of a terminal.
