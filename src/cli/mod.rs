@@ -27,7 +27,7 @@ use farescan_client::{ClientCommand, Failure, program};
     version,
     about,
     max_term_width = 110,
-    after_help = "Examples:\n  farescan demo\n  farescan scan oneway TLV LHR --depart 2027-02\n\nExit codes:\n    0  done\n    1  failed\n    2  invalid arguments; nothing was sent\n    3  a search or scan is incomplete\n    4  refused before anything was spent: a budget, a quota, or your answer\n  130  Ctrl-C"
+    after_help = format!("Examples:\n  farescan demo\n  farescan scan oneway TLV LHR --depart 2027-02{}", program::EXIT_CODES)
 )]
 pub struct Cli {
     /// File with settings, such as .env, for every command; variables that are set already win

@@ -10,6 +10,9 @@ use clap::{CommandFactory, Parser};
 use super::interrupt::until_interrupted;
 use super::{ClientCommand, Failure, env_file, hints, memory, report};
 
+/// The end of a program's help.
+pub const EXIT_CODES: &str = "\n\nExit codes:\n    0  done\n    1  failed\n    2  invalid arguments; nothing was sent\n    3  a search or scan is incomplete\n    4  refused before anything was spent: a budget, a quota, or your answer\n  130  Ctrl-C";
+
 /// What does this trip cost on which date, in which market, and is that a good price?
 #[derive(Debug, Parser)]
 #[command(
@@ -17,7 +20,7 @@ use super::{ClientCommand, Failure, env_file, hints, memory, report};
     version,
     about,
     max_term_width = 110,
-    after_help = "Examples:\n  farescan login\n  farescan scan oneway TLV LHR --depart 2027-02\n\nExit codes:\n    0  done\n    1  failed\n    2  invalid arguments; nothing was sent\n    3  a search or scan is incomplete\n    4  refused before anything was spent: a budget, a quota, or your answer\n  130  Ctrl-C"
+    after_help = format!("Examples:\n  farescan login\n  farescan scan oneway TLV LHR --depart 2027-02{EXIT_CODES}")
 )]
 pub struct ClientProgram {
     /// File with settings, such as .env, for every command; variables that are set already win
