@@ -18,7 +18,6 @@ use super::layout::{NavItem, page};
 use super::links;
 use super::parts::{self, BadgeTone, VERDICT_TIMEOUT};
 use super::reported::ReportedMonitors;
-use super::rule_text;
 use super::session::Session;
 use crate::contract::FieldValue as _;
 use crate::contract::monitors::{
@@ -397,7 +396,7 @@ fn rule_state(alert: &Alert) -> Markup {
 }
 
 fn mark_words(mark: &PriceMark, currency: Option<&str>) -> Markup {
-    rule_text::mark(mark, currency)
+    parts::price_mark(mark, currency)
 }
 
 /// A row of the states before and after; none if neither has the value.

@@ -27,7 +27,6 @@ mod parts;
 mod prices;
 mod reported;
 mod router;
-mod rule_text;
 mod scans;
 mod session;
 mod suggestions;

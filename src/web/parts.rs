@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use farescan_sheets::cell::CellValue;
+use farescan_sheets::numbers;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
@@ -10,6 +11,7 @@ use maud::{Markup, html};
 use super::form::token_field;
 use super::session::Session;
 use crate::contract::history_verdict::{HistoryVerdict, PriceClass};
+use crate::contract::monitors::PriceMark;
 use crate::contract::{ScanStatus, SearchStatus};
 use crate::ids::{ItemId, ScanId};
 
@@ -35,6 +37,11 @@ pub(super) fn cell_text(value: CellValue) -> Markup {
         CellValue::Implausible(_) => html! { s { (value.text()) } },
         _ => html! { (value.text()) },
     }
+}
+
+/// A price with its time.
+pub(super) fn price_mark(mark: &PriceMark, currency: Option<&str>) -> Markup {
+    html! { (numbers::amount_in(mark.price, currency)) " " span class="muted" { (time(mark.at)) } }
 }
 
 /// A price among the caller's own past prices: the class, and the sentence that says it.

@@ -1,12 +1,12 @@
 //! `farescan alerts`: rules that fired, and the data on which one fired.
 
+use std::io::Write as _;
+
 use farescan_contract::FieldValue as _;
 use farescan_contract::monitors::Rule;
 use farescan_sheets::numbers::amount;
 use farescan_sheets::rule::sentence;
 use farescan_sheets::trip::plain;
-use std::io::Write as _;
-
 use serde_json::Value;
 
 use super::Failure;

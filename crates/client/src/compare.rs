@@ -1,9 +1,9 @@
 //! `farescan compare`: which cells of a scan became cheaper or dearer in another.
 
-use farescan_sheets::numbers::{amount, percent_of, signed_amount, signed_percent};
-use rust_decimal::Decimal;
 use std::io::Write as _;
 
+use farescan_sheets::numbers::{amount, percent_of, signed_amount, signed_percent};
+use rust_decimal::Decimal;
 use serde_json::Value;
 
 use super::Failure;

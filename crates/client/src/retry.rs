@@ -3,7 +3,7 @@
 
 use std::io::Write as _;
 
-use farescan_sheets::numbers::{count, counted};
+use farescan_sheets::numbers::{count, counted, range};
 use serde_json::json;
 
 use super::Failure;
@@ -18,7 +18,6 @@ use crate::wrap::note;
 use farescan_contract::quota::Quota;
 use farescan_contract::scans::RetryStatus;
 use farescan_contract::{Api, RetryAccepted, Scan};
-use farescan_sheets::numbers::range;
 
 /// Settings of `retry`.
 #[derive(Debug, clap::Args)]

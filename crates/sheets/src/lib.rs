@@ -10,4 +10,5 @@ pub mod fifths;
 pub mod numbers;
 pub mod rule;
 pub mod schedule;
+pub mod strategy;
 pub mod trip;

@@ -1,5 +1,6 @@
 //! Numbers, prices, percentages and durations as text.
 
+use farescan_contract::scans::RequestRange;
 use rust_decimal::{Decimal, RoundingStrategy};
 
 /// A number with thousands separated: `2,412`.
@@ -35,6 +36,11 @@ pub fn requests(least: impl Into<u64>, most: impl Into<u64>) -> String {
     } else {
         format!("{} requests", range(least, most))
     }
+}
+
+/// A range of requests: `3 to 6 requests`.
+pub fn request_range(range: RequestRange) -> String {
+    requests(range.least, range.most)
 }
 
 /// A rate with at most one place: `1,200`, `2.5`.

@@ -46,12 +46,47 @@ pub fn title(
     }
 }
 
+/// The parts of a scan's body that say what it searches.
+struct ScanBody {
+    endpoint: Endpoint,
+    request: Map<String, Value>,
+    sweep: Map<String, Value>,
+}
+
+impl ScanBody {
+    fn of(scan: &Map<String, Value>) -> Option<Self> {
+        let part = |name: &str| scan.get(name).and_then(Value::as_object).cloned();
+        Some(Self {
+            endpoint: Endpoint::parse(scan.get("endpoint")?.as_str()?)?,
+            request: part("request").unwrap_or_default(),
+            sweep: part("sweep").unwrap_or_default(),
+        })
+    }
+
+    fn title(&self) -> String {
+        title(self.endpoint, &self.request, &self.sweep)
+    }
+
+    /// The title, and the kind of a journey; a title of a hotel search says it already.
+    fn title_and_kind(&self) -> impl Iterator<Item = String> {
+        let kind = match self.endpoint {
+            Endpoint::FlightsOneway => Some("one way".to_owned()),
+            Endpoint::FlightsRoundtrip => Some("round trip".to_owned()),
+            _ => None,
+        };
+        std::iter::once(self.title()).chain(kind)
+    }
+
+    /// The value of a field, swept or not.
+    fn field(&self, name: &str) -> Option<&Value> {
+        let value = self.sweep.get(name).or_else(|| self.request.get(name));
+        value.filter(|value| !value.is_null())
+    }
+}
+
 /// The title of a scan by its body.
 pub fn body_title(scan: &Map<String, Value>) -> Option<String> {
-    let endpoint = Endpoint::parse(scan.get("endpoint")?.as_str()?)?;
-    let none = Map::new();
-    let part = |name: &str| scan.get(name).and_then(Value::as_object).unwrap_or(&none);
-    Some(title(endpoint, part("request"), part("sweep")))
+    ScanBody::of(scan).map(|body| body.title())
 }
 
 /// The title of one search, with its dates: `TLV → LHR, 4 Feb 2027`.
@@ -68,7 +103,7 @@ pub fn search_title(endpoint: Endpoint, search: &Map<String, Value>) -> String {
 
 /// What one search of a scan is about, by its swept fields: `TLV → LHR`, `4 Feb 2027`. Of a stay or
 /// round trip always both dates. Empty if nothing is swept.
-pub fn place(
+pub fn swept_words(
     endpoint: Endpoint,
     search: &Map<String, Value>,
     swept: &Map<String, Value>,
@@ -152,50 +187,26 @@ pub fn monitor_scan(scan: &RawJson) -> String {
 }
 
 fn scan_and_dates(scan: &Map<String, Value>) -> Option<String> {
-    let endpoint = Endpoint::parse(scan.get("endpoint")?.as_str()?)?;
-    let none = Map::new();
-    let part = |name: &str| scan.get(name).and_then(Value::as_object).unwrap_or(&none);
-    let field = |name: &str| {
-        let value = part("sweep")
-            .get(name)
-            .or_else(|| part("request").get(name));
-        value.filter(|value| !value.is_null())
-    };
-    let kind = kind(endpoint).map(str::to_owned);
+    let body = ScanBody::of(scan)?;
     let fields = ["departure_date", "checkin_date", "nights", "proxy_country"];
     let fields = fields
         .into_iter()
-        .filter_map(|name| Some(field_text(name, field(name)?)));
-    let words = body_title(scan)
-        .into_iter()
-        .chain(kind)
-        .chain(fields)
-        .chain(watch(scan));
+        .filter_map(|name| Some(field_text(name, body.field(name)?)));
+    let words = body.title_and_kind().chain(fields).chain(watch(scan));
     Some(words.collect::<Vec<_>>().join(", "))
-}
-
-/// The kind of a journey; a title of a hotel search says it already.
-fn kind(endpoint: Endpoint) -> Option<&'static str> {
-    match endpoint {
-        Endpoint::FlightsOneway => Some("one way"),
-        Endpoint::FlightsRoundtrip => Some("round trip"),
-        _ => None,
-    }
 }
 
 /// The scan of a monitor with all of its fields. Empty for a body that is none.
 pub fn whole_scan(scan: &RawJson) -> String {
-    let Ok(scan) = scan.read::<Map<String, Value>>() else {
-        return String::new();
-    };
-    let part = |name: &str| scan.get(name).and_then(Value::as_object);
-    let endpoint = scan.get("endpoint").and_then(Value::as_str);
-    let Some(endpoint) = endpoint.and_then(Endpoint::parse) else {
-        return String::new();
-    };
-    let none = Map::new();
-    let [request, sweep] = ["request", "sweep"].map(|name| part(name).unwrap_or(&none));
-    let watch = watch(&scan);
+    let scan = scan.read::<Map<String, Value>>();
+    scan.ok()
+        .and_then(|scan| scan_and_fields(&scan))
+        .unwrap_or_default()
+}
+
+fn scan_and_fields(scan: &Map<String, Value>) -> Option<String> {
+    let body = ScanBody::of(scan)?;
+    let watch = watch(scan);
     let is_other = |name: &str| match name {
         "endpoint" | "request" | "sweep" => false,
         "strategy" | "max_requests" => watch.is_none(),
@@ -205,12 +216,12 @@ pub fn whole_scan(scan: &RawJson) -> String {
         .iter()
         .filter(|(name, value)| is_other(name) && !value.is_null())
         .map(|(name, value)| field_text(name, value));
-    let words = std::iter::once(title(endpoint, request, sweep))
-        .chain(kind(endpoint).map(str::to_owned))
-        .chain(fields(request, sweep))
+    let words = body
+        .title_and_kind()
+        .chain(fields(&body.request, &body.sweep))
         .chain(watch.clone())
         .chain(others);
-    words.collect::<Vec<_>>().join(", ")
+    Some(words.collect::<Vec<_>>().join(", "))
 }
 
 /// What a run that watches looks at: `watches the cheapest with at most 18 requests`.
@@ -367,10 +378,11 @@ mod tests {
         assert_eq!(scan_and_dates(&object(json!({"endpoint": 1}))), None);
         let whole = json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "max_stops": 0},
             "sweep": {"departure_date": ["+7d"]}, "strategy": {"find": "cheapest"}, "max_age_seconds": 3600});
-        let whole: RawJson = serde_json::from_value(whole).unwrap();
         assert_eq!(
-            whole_scan(&whole),
-            "TLV → LHR, one way, +7d, max stops 0, strategy find cheapest, max age seconds 3600"
+            scan_and_fields(&object(whole)).as_deref(),
+            Some(
+                "TLV → LHR, one way, +7d, max stops 0, strategy find cheapest, max age seconds 3600"
+            )
         );
     }
 }

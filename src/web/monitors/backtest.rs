@@ -230,7 +230,7 @@ fn stats(found: &Backtest) -> Markup {
             }
             div class="stat" {
                 div class="label" { "They would have cost" }
-                div class="value" { (numbers::requests(found.requests.least, found.requests.most)) }
+                div class="value" { (numbers::request_range(found.requests)) }
                 div class="note" { "this replay: none" }
             }
         }

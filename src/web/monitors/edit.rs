@@ -231,12 +231,7 @@ fn hidden_fields(fields: &FormFields) -> Markup {
 
 /// What a month costs, now and then.
 fn cost_words(monitor: &Monitor, previewed: Option<&MonitorPreview>) -> String {
-    let month = |forecast: &MonitorForecast| {
-        numbers::requests(
-            forecast.requests_per_month.least,
-            forecast.requests_per_month.most,
-        )
-    };
+    let month = |forecast: &MonitorForecast| numbers::request_range(forecast.requests_per_month);
     let (now, then) = (
         monitor.forecast.as_ref().map(month),
         previewed.map(|previewed| month(&previewed.forecast)),

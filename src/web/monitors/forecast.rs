@@ -15,8 +15,8 @@ pub(super) fn card(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {
             p class="sub" { "The month that begins with the next slot." }
             dl class="kv" {
                 dt { "Runs" } dd { (numbers::count(forecast.slots)) }
-                dt { "Each run" } dd { (numbers::requests(forecast.requests_per_run.least, forecast.requests_per_run.most)) }
-                dt { "The month" } dd { b { (numbers::requests(forecast.requests_per_month.least, forecast.requests_per_month.most)) } }
+                dt { "Each run" } dd { (numbers::request_range(forecast.requests_per_run)) }
+                dt { "The month" } dd { b { (numbers::request_range(forecast.requests_per_month)) } }
                 dt { "Your limit" }
                 dd {
                     @match limit {
@@ -44,7 +44,7 @@ fn limit_warning(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {
     html! {
         @if limit.is_some_and(|limit| u64::from(limit) < all.most) {
             p class="notice warn" {
-                "All runs of the month may need " b { (numbers::requests(all.least, all.most)) } ". With your limit the last ones of a month are skipped."
+                "All runs of the month may need " b { (numbers::request_range(all)) } ". With your limit the last ones of a month are skipped."
             }
         }
     }

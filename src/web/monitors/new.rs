@@ -140,10 +140,7 @@ fn cost_page(
     let scan = serde_json::value::to_raw_value(&body.get("scan")).map(RawJson::from);
     let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
     let forecast = &previewed.forecast;
-    let month = numbers::requests(
-        forecast.requests_per_month.least,
-        forecast.requests_per_month.most,
-    );
+    let month = numbers::request_range(forecast.requests_per_month);
     let alerts = alerts(body);
     let request = serde_json::to_string(body).unwrap_or_default();
     let pretty = serde_json::to_string_pretty(body).unwrap_or_default();

@@ -208,12 +208,10 @@ fn head(session: &Session, monitor: &Monitor) -> Markup {
 
 fn actions(session: &Session, monitor: &Monitor) -> Markup {
     let path = links::monitor(monitor.id);
-    let run = monitor.forecast.as_ref().map(|forecast| {
-        numbers::requests(
-            forecast.requests_per_run.least,
-            forecast.requests_per_run.most,
-        )
-    });
+    let run = monitor
+        .forecast
+        .as_ref()
+        .map(|forecast| numbers::request_range(forecast.requests_per_run));
     let cost = run
         .clone()
         .unwrap_or_else(|| "an unknown number of requests".to_owned());
@@ -232,12 +230,7 @@ fn actions(session: &Session, monitor: &Monitor) -> Markup {
     };
     let month = monitor.forecast.as_ref().map_or_else(
         || "what its runs need".to_owned(),
-        |forecast| {
-            numbers::requests(
-                forecast.requests_per_month.least,
-                forecast.requests_per_month.most,
-            )
-        },
+        |forecast| numbers::request_range(forecast.requests_per_month),
     );
     html! {
         @if run.is_some() { (run_now.render(session)) }
@@ -316,7 +309,7 @@ fn stats(monitor: &Monitor, runs: &[RunPrice], watch: Option<&WatchProgress>) ->
                     }
                 }
                 @if let Some(forecast) = &monitor.forecast {
-                    div class="note" { "forecast of a month: " (numbers::requests(forecast.requests_per_month.least, forecast.requests_per_month.most)) }
+                    div class="note" { "forecast of a month: " (numbers::request_range(forecast.requests_per_month)) }
                 }
             }
         }

@@ -9,7 +9,6 @@ use crate::contract::FieldValue as _;
 use crate::contract::monitors::{Monitor, Rule, RuleScope, RuleStanding};
 use crate::web::links;
 use crate::web::parts::{self, BadgeTone};
-use crate::web::rule_text::mark;
 
 /// The rules with their state.
 pub(super) fn card(monitor: &Monitor) -> Markup {
@@ -58,8 +57,8 @@ fn row(rule: &Rule, standing: Option<&RuleStanding>) -> Markup {
                 @if let Some(rearm) = extra.get("rearm_percent") { div class="sub" { "margin " (plain(rearm)) " %" } }
             }
             td { (armed(standing)) }
-            td { @if let Some(lowest) = standing.and_then(|standing| standing.lowest.as_ref()) { "lowest " (mark(lowest, currency)) } @else { span class="muted" { "–" } } }
-            td { @if let Some(fired) = standing.and_then(|standing| standing.last_fired.as_ref()) { (mark(fired, currency)) } @else { span class="muted" { "never" } } }
+            td { @if let Some(lowest) = standing.and_then(|standing| standing.lowest.as_ref()) { "lowest " (parts::price_mark(lowest, currency)) } @else { span class="muted" { "–" } } }
+            td { @if let Some(fired) = standing.and_then(|standing| standing.last_fired.as_ref()) { (parts::price_mark(fired, currency)) } @else { span class="muted" { "never" } } }
         }
     }
 }

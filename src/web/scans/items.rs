@@ -1,7 +1,7 @@
 //! The searches of a scan: a page of them with filters, and the links to all of them as files.
 
 use farescan_sheets::numbers;
-use farescan_sheets::trip::{self, place};
+use farescan_sheets::trip::{self, swept_words};
 use maud::{Markup, html};
 
 use super::ALREADY_STARTED;
@@ -156,11 +156,11 @@ fn row(scan: &Scan, item: &Item) -> Markup {
 
 /// What tells this search from the others of its scan.
 fn what(scan: &Scan, item: &Item) -> String {
-    let place = place(scan.endpoint, &item.search, &scan.sweep);
-    if place.is_empty() {
+    let swept = swept_words(scan.endpoint, &item.search, &scan.sweep);
+    if swept.is_empty() {
         format!("Search {}", item.position + 1)
     } else {
-        place.join(" · ")
+        swept.join(" · ")
     }
 }
 

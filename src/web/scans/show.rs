@@ -5,7 +5,8 @@ use axum::extract::Path;
 use axum::response::Response;
 use axum::routing::get;
 use farescan_sheets::numbers;
-use farescan_sheets::trip::{self, facts, place, title};
+use farescan_sheets::strategy;
+use farescan_sheets::trip::{self, facts, swept_words, title};
 use maud::{Markup, html};
 use tokio::time::timeout;
 
@@ -208,7 +209,7 @@ fn figures(
     verdict: Option<&HistoryVerdict>,
 ) -> Markup {
     let scale = grid.map(|grid| PriceScale::of(grid.grid.cells.iter()));
-    let place = best.map(|item| place(scan.endpoint, &item.search, &scan.sweep).join(", "));
+    let swept = best.map(|item| swept_words(scan.endpoint, &item.search, &scan.sweep).join(", "));
     let priced = scan.items.ok + scan.items.partial;
     html! {
         dl class="stats" {
@@ -220,7 +221,7 @@ fn figures(
                             a href={ "/items/" (best.item) } { (numbers::amount(best.price)) } " " small { (best.currency) }
                         }
                         dd class="note" {
-                            @if let Some(place) = place.filter(|place| !place.is_empty()) { b { (place) } ", " }
+                            @if let Some(swept) = swept.filter(|swept| !swept.is_empty()) { b { (swept) } ", " }
                             (scale.as_ref().and_then(against_median).unwrap_or_else(|| "lowest price seen".to_owned()))
                         }
                         @if let Some(verdict) = verdict { dd class="note" { (parts::history_verdict(verdict)) } }
@@ -302,8 +303,8 @@ fn time_figure(scan: &Scan) -> Markup {
 }
 
 /// What a strategy has searched, and what it says.
-fn strategy_progress(strategy: &StrategyProgress) -> Markup {
-    match strategy {
+fn strategy_progress(progress: &StrategyProgress) -> Markup {
+    match progress {
         StrategyProgress::Find(find) => html! {
             p class="hint" {
                 @match &find.below {
@@ -313,10 +314,7 @@ fn strategy_progress(strategy: &StrategyProgress) -> Markup {
                 @if let Some(best) = &find.best {
                     "Best: " (numbers::price(best.price, &best.currency)) ", " (best.date) ". "
                 }
-                (find.risk_in_words()) " "
-                (numbers::count(find.searched)) " searched, " (numbers::count(find.reused)) " reused, "
-                (numbers::count(find.unsearched)) " not searched, in "
-                (numbers::counted(find.decisions, "decision")) "."
+                (strategy::found(find)) "."
             }
         },
         StrategyProgress::Watch(watch) => html! {
@@ -325,10 +323,7 @@ fn strategy_progress(strategy: &StrategyProgress) -> Markup {
                 @if let Some(best) = &watch.best {
                     "Best of this run: " (numbers::price(best.price, &best.currency)) ", " (best.date) ". "
                 }
-                (watch.risk_in_words()) " "
-                (numbers::count(watch.searched)) " searched, " (numbers::count(watch.reused)) " reused, "
-                (numbers::count(watch.unsearched)) " not searched in this run, in "
-                (numbers::counted(watch.decisions, "decision")) "."
+                (strategy::watched(watch)) "."
             }
         },
     }

@@ -3,8 +3,7 @@
 use std::io::Write as _;
 
 use farescan_sheets::cell::CellValue;
-use farescan_sheets::numbers::amount;
-use farescan_sheets::numbers::counted;
+use farescan_sheets::numbers::{amount, counted};
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 

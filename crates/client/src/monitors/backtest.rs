@@ -145,7 +145,7 @@ fn describe(backtest: &Backtest, body: &Map<String, Value>) -> String {
         ),
         format!(
             "Requests  the runs would have cost {}; this costs none",
-            numbers::requests(backtest.requests.least, backtest.requests.most)
+            numbers::request_range(backtest.requests)
         ),
         format!("Alerts    {}", outcome(backtest, body)),
     ];

@@ -63,10 +63,7 @@ pub(super) async fn run_now(args: CommandArgs) -> Result<(), Failure> {
         .forecast
         .as_ref()
         .map_or("some requests".to_owned(), |forecast| {
-            numbers::requests(
-                forecast.requests_per_run.least,
-                forecast.requests_per_run.most,
-            )
+            numbers::request_range(forecast.requests_per_run)
         });
     let question = format!("Run {:?} now, for {cost}?", monitor.name);
     args.confirmation.ask(session.screen, &question).await?;

@@ -189,10 +189,7 @@ pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
     for warning in &preview.schedule_warnings {
         note!("Note: {warning}");
     }
-    let month = numbers::requests(
-        preview.forecast.requests_per_month.least,
-        preview.forecast.requests_per_month.most,
-    );
+    let month = numbers::request_range(preview.forecast.requests_per_month);
     let mut question = format!("Create it, for {month} a month?");
     let rules = body.get("alerts").and_then(Value::as_array);
     if rules.is_none_or(|rules| rules.is_empty()) {

@@ -9,7 +9,6 @@ use crate::client::{ClientArgs, ServiceResponse, ServiceSession};
 use crate::format::{time, time_or, zone};
 use crate::ids;
 use crate::render::{Column, ListTable, Text, Tone};
-use crate::scan::results;
 use crate::wrap::note;
 use farescan_contract::FieldValue as _;
 use farescan_contract::monitors::{
@@ -20,6 +19,7 @@ use farescan_contract::{ErrorType, Scan};
 use farescan_sheets::numbers::{self, amount, counted};
 use farescan_sheets::rule;
 use farescan_sheets::schedule;
+use farescan_sheets::strategy;
 use farescan_sheets::trip;
 
 /// The shown slots.
@@ -77,7 +77,7 @@ async fn last_watch(
         .await
     {
         Ok(scan) => Ok(match &scan.strategy {
-            Some(StrategyProgress::Watch(watch)) => Some(results::watched(watch)),
+            Some(StrategyProgress::Watch(watch)) => Some(strategy::watched(watch)),
             _ => None,
         }),
         Err(error) if error.error_type() == Some(ErrorType::NotFound) => Ok(None),
@@ -206,14 +206,8 @@ pub(super) fn forecast_line(forecast: &MonitorForecast) -> String {
     format!(
         "{} of {}: {} a month",
         counted(forecast.slots, "run"),
-        numbers::requests(
-            forecast.requests_per_run.least,
-            forecast.requests_per_run.most
-        ),
-        numbers::requests(
-            forecast.requests_per_month.least,
-            forecast.requests_per_month.most
-        )
+        numbers::request_range(forecast.requests_per_run),
+        numbers::request_range(forecast.requests_per_month)
     )
 }
 

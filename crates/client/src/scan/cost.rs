@@ -52,7 +52,7 @@ fn whole(pace: f64) -> String {
 
 /// `16 requests`, `16 to 32 requests`.
 pub fn requests(preview: &ScanPreview) -> String {
-    numbers::requests(preview.requests.least, preview.requests.most)
+    numbers::request_range(preview.requests)
 }
 
 /// `5 to 10 requests, 11 answers reused`.
@@ -113,7 +113,7 @@ pub fn refusal(preview: &ScanPreview) -> Option<CostRefusal> {
     (preview.requests.least > left).then(|| {
         CostRefusal::OverQuota(format!(
             "the scan needs {} and the plan has {} left",
-            numbers::requests(preview.requests.least, preview.requests.most),
+            numbers::request_range(preview.requests),
             count(left)
         ))
     })

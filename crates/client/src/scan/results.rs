@@ -11,11 +11,10 @@ use crate::progress::summary;
 use crate::wrap::for_stdout;
 use crate::wrap::note;
 use farescan_contract::history_verdict::PriceClass;
-use farescan_contract::scans::{
-    FindGoal, FindProgress, PauseReason, StrategyProgress, WatchProgress,
-};
+use farescan_contract::scans::{FindGoal, PauseReason, StrategyProgress};
 use farescan_contract::{Item, Scan, ScanStatus, offers};
-use farescan_sheets::numbers::{amount, count, counted};
+use farescan_sheets::numbers::{amount, counted};
+use farescan_sheets::strategy;
 
 /// The form of the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,10 +49,10 @@ pub async fn print(session: &ServiceSession, scan: &Scan, form: Form) -> Result<
             }
             match &scan.strategy {
                 Some(StrategyProgress::Find(find)) => {
-                    writeln!(out, "{}", for_stdout(&found(find)))?;
+                    writeln!(out, "{}", for_stdout(&strategy::found(find)))?;
                 }
                 Some(StrategyProgress::Watch(watch)) => {
-                    writeln!(out, "{}", for_stdout(&watched(watch)))?;
+                    writeln!(out, "{}", for_stdout(&strategy::watched(watch)))?;
                 }
                 None => {}
             }
@@ -88,30 +87,6 @@ pub fn avoided(scan: &Scan) -> String {
         return String::new();
     }
     format!(", {} reused", counted(taken, "answer"))
-}
-
-/// What a question for the cheapest says, and how it came to it.
-fn found(find: &FindProgress) -> String {
-    format!(
-        "{} {} searched, {} reused, {} not searched, in {}",
-        find.risk_in_words(),
-        count(find.searched),
-        count(find.reused),
-        count(find.unsearched),
-        counted(find.decisions, "decision"),
-    )
-}
-
-/// What a run of a watch says, and how it came to it.
-pub fn watched(watch: &WatchProgress) -> String {
-    format!(
-        "{} {} searched, {} reused, {} not searched in this run, in {}",
-        watch.risk_in_words(),
-        count(watch.searched),
-        count(watch.reused),
-        count(watch.unsearched),
-        counted(watch.decisions, "decision"),
-    )
 }
 
 /// What to do about a scan that is not completed.
