@@ -8,7 +8,7 @@ ARG RUNTIME_IMAGE=gcr.io/distroless/cc-debian12:nonroot
 
 FROM ${RUST_IMAGE} AS build
 WORKDIR /build
-COPY Cargo.toml Cargo.lock build.rs sqlx.toml ./
+COPY Cargo.toml Cargo.lock ./
 COPY .cargo .cargo
 COPY .sqlx .sqlx
 COPY migrations migrations

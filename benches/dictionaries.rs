@@ -2,7 +2,7 @@
 //! the sandbox: `script/bench dictionaries <version>`.
 //!
 //! The same program makes the same files. A file that exists stays as it is, because stored answers
-//! name it: a new dictionary has a new version, and an entry in `src/search/compression.rs`.
+//! name it: a new dictionary has a new version, and an entry in `crates/core/src/search/compression.rs`.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -66,7 +66,7 @@ pub async fn run(version: u32) -> Res<()> {
         };
         tokio::spawn(sandbox::serve(listener, options, std::future::pending()));
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/search/dictionaries");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/core/src/search/dictionaries");
     for (place, endpoint) in Endpoint::SEARCHES.iter().enumerate() {
         let name = format!(
             "{}-{version}.zstd-dict",

@@ -67,45 +67,19 @@
 //!    the time as an argument. A process whose clock differs from the database's by more than 5 s
 //!    does no work ([`db::clock`]).
 //!
-//! # Module dependencies
+//! # Crates
 //!
-//! The modules below are in reading order. `tests/architecture.rs` lists which may use which.
+//! `core` holds everything beneath the two HTTP interfaces, `api` and `dashboard` are siblings above
+//! its module [`app`], and this crate starts them ([`service`]). The compiler holds these
+//! directions; `tests/architecture.rs` lists which module of `core` may use which.
 
-pub use farescan_contract::{self as contract, ids, visible_text};
-
-pub mod search;
-pub mod upstream;
-
-pub mod config;
-pub mod db;
-pub mod marketplace;
-pub mod metrics;
-pub mod open_files;
-pub mod paging;
-pub mod tenants;
-
-pub mod commands;
-
-pub mod account;
-pub mod history;
-pub use farescan_planner as planner;
-pub mod scans;
-
-pub mod webhooks;
-
-pub mod monitors;
-
-pub mod queue;
-
-pub mod charges;
-pub mod search_recorder;
-pub mod upkeep;
-pub mod worker;
-
-pub mod http;
-pub mod logging;
-pub use farescan_sandbox as sandbox;
-pub mod service;
-pub mod web;
+pub use farescan_core::{
+    account, app, charges, commands, config, contract, db, history, ids, marketplace, metrics,
+    monitors, open_files, paging, planner, queue, scans, search, search_recorder, tenants, upkeep,
+    upstream, visible_text, webhooks, worker,
+};
+pub use {farescan_api as http, farescan_dashboard as web, farescan_sandbox as sandbox};
 
 pub mod cli;
+pub mod logging;
+pub mod service;

@@ -18,6 +18,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::app::{AppState, Custody};
 use crate::charges::ChargeRecorder;
 use crate::config::{
     AdminConfig, DatabaseConfig, HttpConfig, MasterKeyConfig, PaceConfig, RateLimitConfig,
@@ -26,13 +27,14 @@ use crate::config::{
 use crate::db::clock::{Clock, DatabaseTime};
 use crate::db::partitions::create_partitions_ahead;
 use crate::db::{self, Database, DbError, Preparation};
-use crate::http::{self, AppState, Custody};
+use crate::http;
 use crate::marketplace::{self, MarketplaceError};
 use crate::metrics;
 use crate::monitors::alerts::MAX_EVALUATION_TIME;
 use crate::monitors::tick::{self, Ticker};
 use crate::open_files;
 use crate::queue::spool::{self, SpoolError};
+use crate::sandbox::DEMO_KEY;
 use crate::scans::watch::{ScanWatch, WatchSettings};
 use crate::search_recorder::SearchRecorder;
 use crate::tenants::store::{RingCheckError, check_ring};
@@ -49,6 +51,13 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(20);
 const DATABASE_RETRY: Duration = Duration::from_secs(2);
 /// How often metrics upkeep runs.
 const METRICS_FOLD_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The public listener: the API, and the dashboard over it.
+pub fn router(app: AppState) -> Router {
+    let api = http::api_routes();
+    let pages = web::pages(api.clone().with_state(app.clone()), DEMO_KEY);
+    web::with_error_pages(http::router(app, api.merge(pages)))
+}
 
 /// All settings of an operator.
 #[derive(Debug, Clone)]
@@ -620,7 +629,7 @@ fn listen(
     stop: &CancellationToken,
 ) -> Result<SocketAddr, ServiceError> {
     let address = listener.local_addr()?;
-    let serving = serve(listener, web::router(app.clone()), stop.clone());
+    let serving = serve(listener, router(app.clone()), stop.clone());
     parts.spawn(async move {
         let served = serving.await;
         if timeout(FINISH_TIMEOUT, app.finish_searches())

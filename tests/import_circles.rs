@@ -12,7 +12,7 @@ const KNOWN: &[(&str, &str)] = &[
         "`Product` names the row types of the readers, and the readers are generic over `Product`",
     ),
     (
-        "web: failure form layout session",
+        "dashboard: failure form layout session",
         "without a session there is a page that says so, and a page shows who is signed in",
     ),
 ];

@@ -8,8 +8,16 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, UseTree};
 
-/// The crates of `crates`.
-const OUR_CRATES: [&str; 5] = ["client", "contract", "planner", "sandbox", "sheets"];
+/// The crates of `crates` but `core`, whose modules are at the root of the tree.
+const OUR_CRATES: [&str; 7] = [
+    "api",
+    "client",
+    "contract",
+    "dashboard",
+    "planner",
+    "sandbox",
+    "sheets",
+];
 
 /// A module's path below the crate's root: `["history", "store"]`.
 pub type Module = Vec<String>;
@@ -80,7 +88,9 @@ impl Syntax {
         let own = path.iter().next().unwrap().to_str().unwrap();
         let own = OUR_CRATES.contains(&own).then_some(own);
         let of_tree = |mut segments: Segments| {
-            if let Some(other) = segments[0].strip_prefix("farescan_") {
+            if segments[0] == "farescan_core" {
+                segments[0] = "crate".to_owned();
+            } else if let Some(other) = segments[0].strip_prefix("farescan_") {
                 segments.splice(..1, ["crate".to_owned(), other.to_owned()]);
             } else if let (Some(own), "crate") = (own, segments[0].as_str()) {
                 segments.insert(1, own.to_owned());

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use farescan::app::Custody;
 use farescan::charges::ChargeRecorder;
 use farescan::config::PaceConfig;
-use farescan::http::Custody;
 use farescan::scans::watch::{ScanWatch, WatchSettings};
 use farescan::search_recorder::SearchRecorder;
 use serde_json::{Value, json};

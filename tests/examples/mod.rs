@@ -1,6 +1,6 @@
 //! The examples of the description are what the service answers. A run of the service with a
 //! sandbox behind it sends each request example and compares the answers with their examples and
-//! schemas. With `FARESCAN_RECORD=1` it writes the examples instead (src/http/openapi/examples.json).
+//! schemas. With `FARESCAN_RECORD=1` it writes the examples instead (crates/api/src/openapi/examples.json).
 
 mod errors;
 mod recorder;

@@ -19,7 +19,7 @@ pub const CALLER: &str = farescan::sandbox::DEMO_KEY;
 const FIRST_DATE: Date = jiff::civil::date(2027, 1, 10);
 const FILE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/src/http/openapi/examples.json"
+    "/crates/api/src/openapi/examples.json"
 );
 /// Lines of a status, operations or `*`, and the reason.
 const UNPROVOKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/examples/unprovoked.txt");

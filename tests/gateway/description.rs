@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::support::app::{HttpResponse, KEY, TestApp};
 use crate::support::{array, text};
-use farescan::http::{AppState, router};
+use farescan::app::AppState;
+use farescan::http::{api_routes, router};
 use farescan::upstream::Client;
 
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
@@ -106,7 +107,7 @@ async fn calls_without_a_body_refuse_one() {
 /// Every path of the router, which lists them only in its `Debug`, as `RouteId(7): "/path"`.
 fn served_routes(app: &TestApp) -> BTreeSet<String> {
     let state = AppState::new(Client::new(&app.upstream.config()).unwrap(), None);
-    let debug = format!("{:?}", router(state, axum::Router::new()));
+    let debug = format!("{:?}", router(state, api_routes()));
     let (routes, _fallbacks) = debug.split_once("fallback_router").unwrap();
     let paths = routes
         .split("RouteId(")

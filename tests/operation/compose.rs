@@ -467,13 +467,13 @@ fn the_dockerfile_copies_a_complete_package() {
         String::from_utf8_lossy(&metadata.stderr)
     );
     for needed in [
-        "build.rs",
+        "crates/core/build.rs",
         "src/main.rs",
         "crates/contract/Cargo.toml",
         "migrations",
         ".sqlx",
         ".cargo/config.toml",
-        "sqlx.toml",
+        "crates/core/sqlx.toml",
         "Cargo.lock",
     ] {
         assert!(place.path().join(needed).exists(), "{needed}");

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
+use farescan::app::{AppState, Custody};
 use farescan::charges::ChargeRecorder;
 use farescan::config::PaceConfig;
 use farescan::db::RequestPools;
-use farescan::http::{self, AppState, Custody, admin_router};
+use farescan::http::{self, admin_router};
 use farescan::ids::TenantId;
 use farescan::scans::watch::{ScanWatch, WatchSettings};
 use farescan::search::CallerKey;
@@ -190,7 +191,7 @@ impl TestAppBuilder {
         if let Some(change) = self.state {
             app = change(app);
         }
-        let (url, server) = serve(farescan::web::router(app.clone())).await;
+        let (url, server) = serve(farescan::service::router(app.clone())).await;
         let (admin_url, admin) = serve(admin_router(app)).await;
         let http = reqwest::Client::builder()
             .no_proxy()

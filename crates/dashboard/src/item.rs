@@ -1,0 +1,455 @@
+//! `/items/{id}`: one search with its story: what was asked, each call, what came back.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use farescan_sheets::numbers::{self, counted};
+use farescan_sheets::trip::{self, search_title};
+use maud::{Markup, html};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::failure::PageFailure;
+use super::layout::{NavItem, page};
+use super::parts::{self, VERDICT_TIMEOUT};
+use super::scans as scan_pages;
+use super::session::Session;
+use farescan_core::app::AppState;
+use farescan_core::contract::scans::{Attempt, Expand, Item, ItemState, Scan};
+use farescan_core::contract::{Api, Endpoint, KnownReason, Offer, RawJson, SearchStatus, offers};
+use farescan_core::ids::{ItemId, TenantId};
+use farescan_core::scans;
+
+/// Offers of one page; the raw answer has all.
+const MAX_OFFERS: usize = 100;
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/items/{id}", get(show))
+        .route("/items/{id}/answer", get(answer))
+}
+
+fn no_such_item() -> PageFailure {
+    PageFailure::not_found("search")
+}
+
+/// The caller's tenant and the item of a path.
+async fn own_item(session: &Session, id: &str) -> Result<(TenantId, Item), PageFailure> {
+    let id: ItemId = id.parse().map_err(|_| no_such_item())?;
+    let tenant = session.tenant().ok_or_else(no_such_item)?;
+    let _permits = session.heavy_read_permits().await?;
+    let item = scans::read::item(session.pool()?, tenant, id, Some(Expand::Answer)).await?;
+    Ok((tenant, item.ok_or_else(no_such_item)?))
+}
+
+/// The answer as the marketplace sent it.
+async fn answer(session: Session, Path(id): Path<String>) -> Result<Response, PageFailure> {
+    let (_, item) = own_item(&session, &id).await?;
+    let answer = item
+        .answer
+        .ok_or_else(|| PageFailure::not_found("answer: it was not stored, or was removed"))?;
+    let json = HeaderValue::from_static("application/json");
+    Ok(([(CONTENT_TYPE, json)], answer.as_str().to_owned()).into_response())
+}
+
+async fn show(session: Session, Path(id): Path<String>) -> Result<Response, PageFailure> {
+    let (tenant, item) = own_item(&session, &id).await?;
+    let pool = session.pool()?;
+    let scan = scans::read::scan(pool, tenant, item.scan_id)
+        .await?
+        .ok_or_else(no_such_item)?;
+    let mut item = item;
+    if item.best_price.is_some() {
+        // Without the history the page shows no verdict.
+        let judged = async {
+            let _permits = session.heavy_read_permits().await?;
+            let (history, items) = (session.history_pool()?, std::slice::from_mut(&mut item));
+            scans::read::judge_items(pool, history, tenant, scan.id, items).await?;
+            Ok::<_, PageFailure>(())
+        };
+        drop(timeout(VERDICT_TIMEOUT, judged).await);
+    }
+    let attempts = scans::read::attempts(pool, tenant, item.id)
+        .await?
+        .ok_or_else(no_such_item)?;
+    let title = search_title(scan.endpoint, &item.search);
+    let body = html! {
+        div class="head" {
+            div {
+                p class="sub" {
+                    a href=(scan_pages::path(scan.id)) { (trip::title(scan.endpoint, &scan.request, &scan.sweep)) }
+                    " · search " (item.position + 1) @if scan.strategy.is_none() { " of " (scan.items.total) }
+                }
+                h1 { (title) " " (scan_pages::item_state(&item)) }
+                p class="sub mono" { (item.id) }
+            }
+        }
+        (result_notice(&item))
+        (figures(&item))
+        (timeline(&scan, &attempts.data))
+        (offer_table(scan.endpoint, &item))
+        (search_fields(&item))
+    };
+    Ok(page(&session, &title, NavItem::Scans, body))
+}
+
+/// What the result means, in a sentence.
+fn result_notice(item: &Item) -> Markup {
+    if let Some(first) = &item.confirming {
+        return html! {
+            div class="notice" {
+                p {
+                    "A rule waits for the confirmation of " b { (numbers::price(first.price, &first.currency)) } ", found first "
+                    (parts::time(first.at)) ". It fires if this search finds such a price once more."
+                }
+            }
+        };
+    }
+    let explained = item.reason.as_deref().and_then(explain);
+    let (tone, text) = match (item.state, item.search_status) {
+        (ItemState::Done, Some(SearchStatus::Degraded)) => (
+            "warn",
+            "The search did not complete, so it says nothing about prices.",
+        ),
+        (ItemState::Done, Some(SearchStatus::Partial)) => (
+            "warn",
+            "A part of the search failed: what is here is true, and more may exist.",
+        ),
+        (ItemState::Done, Some(SearchStatus::Empty)) => {
+            ("", "The search completed, and nothing is on offer.")
+        }
+        (ItemState::Failed, _) => (
+            "bad",
+            "The marketplace refused the request. Asking again helps only once the cause is mended.",
+        ),
+        (ItemState::Skipped, _) => ("", "Not searched: the scan's strategy left it out."),
+        (ItemState::Cancelled, _) => ("", "Not searched: the scan was cancelled before."),
+        _ => return html! {},
+    };
+    html! {
+        div class={ "notice " (tone) } {
+            p {
+                (text)
+                @if let Some(reason) = &item.reason { " Reason: " b { (trip::words(reason)) } "." }
+                @if let Some(explained) = explained { " " (explained) }
+            }
+            @if let Some(error) = &item.error { p class="sub" { "The marketplace's message: " (error) } }
+        }
+    }
+}
+
+/// A reason for people.
+fn explain(reason: &str) -> Option<&'static str> {
+    Some(match KnownReason::parse(reason)? {
+        KnownReason::UpstreamTimeout => "The marketplace did not answer in time.",
+        KnownReason::UpstreamStatus => "The marketplace answered with a server error twice.",
+        KnownReason::UpstreamConnection => {
+            "The marketplace could not be reached, or the connection broke."
+        }
+        KnownReason::UnreadableResponse => "The marketplace's response could not be read.",
+        KnownReason::NotStated => "The marketplace did not say whether the search completed.",
+        KnownReason::BlockedPage => "The searched site blocked the marketplace.",
+        KnownReason::RateLimited => "Your plan's rate window was full.",
+        KnownReason::QuotaExhausted => "Your plan's quota was used up.",
+        KnownReason::KeyRejected => "The marketplace does not know the key.",
+        KnownReason::NotSubscribed => "The key has no subscription to this API.",
+        KnownReason::InvalidRequest => "The marketplace refused the request as invalid.",
+        KnownReason::DatePassed => "The date had passed when its turn came; nothing was sent.",
+        KnownReason::WorkerLost => {
+            "The process died during the call. It may have been billed and is not repeated by itself."
+        }
+        KnownReason::FilteredOut => "The filters of the request removed all results.",
+        KnownReason::NoProperty => "The place has no property for the stay.",
+        KnownReason::NoMatch => "No hotel matched the name.",
+        KnownReason::NoRooms => "The hotel has no room for the stay.",
+        KnownReason::SoldOut => "The hotel is sold out for the stay.",
+    })
+}
+
+fn figures(item: &Item) -> Markup {
+    html! {
+        dl class="stats" {
+            div class="stat" {
+                dt { "Cheapest" }
+                @match (item.best_price, &item.currency) {
+                    (Some(price), Some(currency)) => { dd class="value" { (numbers::amount(price)) " " small { (currency) } } }
+                    _ => { dd class="value muted" { "–" } }
+                }
+                @if let Some(results) = item.results { dd class="note" { (counted(results, "offer")) } }
+                @if let Some(verdict) = &item.history_verdict { dd class="note" { (parts::history_verdict(verdict)) } }
+            }
+            div class="stat" {
+                dt { "Cost" }
+                dd class="value" { (counted(item.requests_spent, "request")) }
+                dd class="note" { "in " (counted(item.attempts, "attempt")) }
+            }
+            div class="stat" {
+                dt { "Answer took" }
+                dd class="value" { @match item.latency_ms { Some(ms) => { (latency(ms)) } None => { span class="muted" { "–" } } } }
+                @if let Some(at) = item.observed_at { dd class="note" { "answered " (parts::time(at)) } }
+            }
+        }
+    }
+}
+
+/// `1.61 s`, `240 ms`.
+fn latency(milliseconds: u32) -> String {
+    if milliseconds < 1_000 {
+        format!("{milliseconds} ms")
+    } else {
+        format!("{:.2} s", f64::from(milliseconds) / 1_000.0)
+    }
+}
+
+/// Each call, oldest first.
+fn timeline(scan: &Scan, attempts: &[Attempt]) -> Markup {
+    html! {
+        section class="card" {
+            h2 { "Attempts" }
+            p class="sub" { "Each call to the marketplace, oldest first. It is recorded before its first byte is sent." }
+            ol class="timeline" {
+                li {
+                    span class="dot" {}
+                    div { b { "Submitted" } " " span class="muted" { (parts::time(scan.created_at)) } }
+                }
+                @for attempt in attempts { (attempt_entry(attempt)) }
+                @if attempts.is_empty() {
+                    li { span class="dot wait" {} div class="muted" { "No call was made yet." } }
+                }
+            }
+        }
+    }
+}
+
+fn attempt_entry(attempt: &Attempt) -> Markup {
+    let tone = match attempt.search_status {
+        Some(SearchStatus::Ok | SearchStatus::Empty) => "good",
+        Some(SearchStatus::Partial) => "warn",
+        None if attempt.ended_at.is_none() => "busy",
+        Some(SearchStatus::Degraded) | None => "bad",
+    };
+    html! {
+        li {
+            span class={ "dot " (tone) } {}
+            div {
+                b { "Attempt " (attempt.number) } " "
+                @if let Some(status) = attempt.search_status { (parts::search_status(status)) " " }
+                span class="muted" {
+                    "sent " (parts::time(attempt.started_at))
+                    @match (attempt.ended_at, attempt.latency_ms) {
+                        (Some(_), Some(ms)) => { ", answered after " (latency(ms)) }
+                        (Some(ended), None) => { ", ended " (parts::time(ended)) }
+                        (None, _) => { ", in flight" }
+                    }
+                    ", " (counted(attempt.requests_spent, "request"))
+                    @if let Some(status) = attempt.http_status { ", HTTP " (status) }
+                    @if let Some(reason) = &attempt.reason { ", " (trip::words(reason)) }
+                }
+                @if let Some(error) = &attempt.error { p class="sub" { (error) } }
+                @if !attempt.search_headers.is_empty() {
+                    details class="fold" {
+                        summary { "Headers" }
+                        pre tabindex="0" { @for (name, value) in &attempt.search_headers { (name) ": " (value) "\n" } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn offer_table(endpoint: Endpoint, item: &Item) -> Markup {
+    let Some(answer) = &item.answer else {
+        return no_answer(item);
+    };
+    let mut offers = offers_with_rows(endpoint, answer);
+    offers.sort_by_key(|(offer, _)| offer.price);
+    let counted = item
+        .results
+        .and_then(|results| usize::try_from(results).ok());
+    let currency = item.currency.as_deref().unwrap_or_default();
+    html! {
+        section class="card" {
+            div class="card-head" {
+                h2 { "Offers" }
+                a href={ "/items/" (item.id) "/answer" } { "Raw answer as JSON" }
+            }
+            @if offers.is_empty() { div class="empty" { "The answer has no price." } }
+            @else {
+                @if let Some((cheapest, _)) = offers.first() { (usual_prices(cheapest, currency)) }
+                @if let Some(counted) = counted.filter(|counted| *counted < offers.len()) {
+                    p class="sub" { "The answer has " (offers.len()) " offers, " (counted) " of them within the limit and filters of the request." }
+                }
+                (offer_rows(endpoint, &offers, currency))
+            }
+            @if offers.len() > MAX_OFFERS {
+                p class="hint" { "The cheapest " (MAX_OFFERS) " of " (offers.len()) "; the raw answer has all." }
+            }
+            (raw_answer(answer))
+        }
+    }
+}
+
+fn no_answer(item: &Item) -> Markup {
+    let had_answer = matches!(
+        item.search_status,
+        Some(SearchStatus::Ok | SearchStatus::Partial)
+    );
+    html! {
+        @if had_answer {
+            section class="card" {
+                h2 { "Offers" }
+                p class="sub" { "The answer is older than answers are kept. Its best price stays in the history." }
+            }
+        }
+    }
+}
+
+/// The offers of an answer; of fares each with its row, which has the times.
+fn offers_with_rows(endpoint: Endpoint, answer: &RawJson) -> Vec<(Offer, Value)> {
+    let answer = answer.as_str();
+    if endpoint.api() != Api::Flights {
+        let offers = offers(endpoint, answer.as_bytes()).into_iter();
+        return offers.map(|offer| (offer, Value::Null)).collect();
+    }
+    let rows: Vec<Value> = serde_json::from_str(answer).unwrap_or_default();
+    rows.into_iter()
+        .filter_map(|row| Some((offers(endpoint, format!("[{row}]").as_bytes()).pop()?, row)))
+        .collect()
+}
+
+/// The marketplace's verdict on a search, which each of its fares repeats.
+fn usual_prices(cheapest: &Offer, currency: &str) -> Markup {
+    let band = cheapest.band_low.zip(cheapest.band_high);
+    let currency = cheapest.currency.as_deref().unwrap_or(currency);
+    html! {
+        @if cheapest.verdict.is_some() || band.is_some() {
+            p class="sub" {
+                @match cheapest.verdict {
+                    Some(verdict) => { "The marketplace calls the price of this search " (verdict.as_str()) }
+                    None => { "The marketplace gives no verdict on the price of this search" }
+                }
+                @if let Some((low, high)) = band { ": usual is " (numbers::amount(low)) " to " (numbers::price(high, currency)) }
+                "."
+            }
+        }
+    }
+}
+
+fn offer_rows(endpoint: Endpoint, offers: &[(Offer, Value)], currency: &str) -> Markup {
+    let is_flight = endpoint.api() == Api::Flights;
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label="Offers" {
+            table class="rows" {
+                thead {
+                    tr {
+                        th scope="col" class="num tight" { "Price" }
+                        @if is_flight {
+                            th scope="col" { "Departs" } th scope="col" { "Arrives" } th scope="col" { "Duration" }
+                            th scope="col" { "Stops" } th scope="col" { "Airline" }
+                        } @else {
+                            th scope="col" { "Hotel" } th scope="col" { "Room" } th scope="col" { "Board" }
+                        }
+                        th scope="col" { span class="visually-hidden" { "Booking page" } }
+                    }
+                }
+                tbody {
+                    @for (offer, row) in offers.iter().take(MAX_OFFERS) {
+                        tr {
+                            td class="num" { b { (numbers::price(offer.price, offer.currency.as_deref().unwrap_or(currency))) } }
+                            @if is_flight { (flight_cells(offer, row)) } @else {
+                                td { (offer.hotel.as_deref().unwrap_or_default()) }
+                                td { (offer.carrier_or_room.as_deref().unwrap_or_default()) }
+                                td { (offer.board.as_deref().unwrap_or_default()) }
+                            }
+                            td {
+                                @if let Some(link) = offer.link.as_deref().filter(|link| is_web_link(link)) {
+                                    a href=(link) rel="noreferrer noopener" target="_blank" { "Open" }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn flight_cells(offer: &Offer, row: &Value) -> Markup {
+    html! {
+        @for field in ["departure_description", "arrival_description", "duration"] {
+            td { (of_legs(row, field)) }
+        }
+        td class="nowrap" { @match offer.stops { Some(0) => { "non-stop" } Some(stops) => { (stops) } None => { "" } } }
+        td { (offer.carrier_or_room.as_deref().unwrap_or_default()) }
+    }
+}
+
+/// A field of a fare; of a round trip that of both legs: `7:15 / 18:40`.
+fn of_legs(row: &Value, field: &str) -> String {
+    let legs = ["", "departure_flight_", "return_flight_"];
+    let texts = legs.map(|leg| row[format!("{leg}{field}")].as_str());
+    texts.into_iter().flatten().collect::<Vec<_>>().join(" / ")
+}
+
+/// A link of an answer may be anything; only http and https lead to a page.
+fn is_web_link(link: &str) -> bool {
+    link.starts_with("https://") || link.starts_with("http://")
+}
+
+/// The beginning of the answer, indented.
+fn raw_answer(answer: &RawJson) -> Markup {
+    const MAX_CHARS: usize = 6_000;
+    let value: Value = serde_json::from_str(answer.as_str()).unwrap_or_default();
+    let text = serde_json::to_string_pretty(&value).unwrap_or_default();
+    let shown: String = text.chars().take(MAX_CHARS).collect();
+    let is_cut = shown.len() < text.len();
+    html! {
+        details class="fold" {
+            summary { "Raw answer" }
+            pre tabindex="0" { code { (shown) @if is_cut { "\n…" } } }
+        }
+    }
+}
+
+fn search_fields(item: &Item) -> Markup {
+    html! {
+        section class="card" {
+            h2 { "Search" }
+            p class="sub" { "The complete body of the request." }
+            dl class="kv" {
+                @for (name, value) in &item.search {
+                    dt { code { (name) } }
+                    dd { @match value { Value::String(text) => { (text) } other => { (other) } } }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_web_links_are_followed() {
+        for (link, followed) in [
+            ("https://example.com/fare", true),
+            ("http://example.com", true),
+            ("javascript:alert(1)", false),
+            ("//example.com", false),
+            ("data:text/html,x", false),
+        ] {
+            assert_eq!(is_web_link(link), followed, "{link}");
+        }
+    }
+
+    #[test]
+    fn every_known_reason_is_explained() {
+        for reason in KnownReason::ALL {
+            assert!(explain(reason.as_str()).is_some(), "{reason}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The frame of every page: head, navigation, headers of the response.
+
+use axum::http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::form::token_field;
+use super::session::Session;
+use super::{assets, links};
+use farescan_core::visible_text::VisibleText;
+
+/// A page loads only its own files, sends forms only here, and nobody frames it.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
+     form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+);
+/// A page of the same origin that opened this one, such as `/docs`, gets no hold on it.
+const OPENER: (HeaderName, HeaderValue) = (
+    HeaderName::from_static("cross-origin-opener-policy"),
+    HeaderValue::from_static("same-origin"),
+);
+/// With `no-referrer` browsers would send `Origin: null` with a form.
+const REFERRER: HeaderValue = HeaderValue::from_static("same-origin");
+
+/// An entry of the navigation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NavItem {
+    Overview,
+    Scans,
+    Prices,
+    Monitors,
+    Alerts,
+    Usage,
+}
+
+impl NavItem {
+    const ALL: [Self; 6] = [
+        Self::Overview,
+        Self::Scans,
+        Self::Prices,
+        Self::Monitors,
+        Self::Alerts,
+        Self::Usage,
+    ];
+
+    const fn path(self) -> &'static str {
+        match self {
+            Self::Overview => "/overview",
+            Self::Scans => "/scans",
+            Self::Prices => "/prices",
+            Self::Monitors => "/monitors",
+            Self::Alerts => "/alerts",
+            Self::Usage => "/usage",
+        }
+    }
+
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Overview => "Overview",
+            Self::Scans => "Scans",
+            Self::Prices => "Prices",
+            Self::Monitors => "Monitors",
+            Self::Alerts => "Alerts",
+            Self::Usage => "Usage",
+        }
+    }
+}
+
+/// A page of a signed-in caller. `title` is the page's own; `body` begins with its `h1`.
+pub(super) fn page(session: &Session, title: &str, active: NavItem, body: Markup) -> Response {
+    page_with_status(StatusCode::OK, session, title, active, body)
+}
+
+/// The same with another status, such as 422 for a form that has to be corrected.
+pub(super) fn page_with_status(
+    status: StatusCode,
+    session: &Session,
+    title: &str,
+    active: NavItem,
+    body: Markup,
+) -> Response {
+    let header = html! {
+        header class="top" {
+            div class="top-inner" {
+                a class="brand" href="/overview" { "fare" span { "scan" } }
+                @if session.app().is_sandbox() {
+                    span class="chip warn" title="Searches go to the sandbox: prices are invented and nothing is billed" { "Sandbox" }
+                }
+                nav aria-label="Pages" {
+                    @for item in NavItem::ALL {
+                        a href=(item.path()) aria-current=[(item == active).then_some("page")] { (item.label()) }
+                    }
+                    a href="/docs/" { "API" }
+                }
+                form class="sign-out" method="post" action=(links::LOGOUT) {
+                    (token_field(session))
+                    button class="quiet" type="submit" title="Ends every session of this key, on every device" { "Sign out" }
+                }
+            }
+            @if session.is_all_paused() {
+                p class="all-paused" { b { "Everything is paused." } " " a href="/usage" { "Resume" } }
+            }
+        }
+    };
+    document(status, title, header, body)
+}
+
+/// A page without a session: the login page and errors.
+pub(super) fn bare_page(status: StatusCode, title: &str, body: Markup) -> Response {
+    let header = html! {
+        header class="top" {
+            div class="top-inner" { a class="brand" href="/overview" { "fare" span { "scan" } } }
+        }
+    };
+    document(
+        status,
+        title,
+        header,
+        html! { div class="card narrow" { (body) } },
+    )
+}
+
+/// Where a person can go from a page that has nothing to show.
+pub(super) fn ways_onward() -> Markup {
+    html! {
+        p class="actions" {
+            a class="button primary" href="/overview" { "Overview" }
+            a class="button" href="/scans" { "Scans" }
+            a class="button" href="/prices" { "Prices" }
+            a class="button" href="/docs/" { "API" }
+        }
+    }
+}
+
+fn document(status: StatusCode, title: &str, header: Markup, body: Markup) -> Response {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · farescan" }
+                link rel="icon" type="image/svg+xml" href=(assets::icon_path());
+                link rel="stylesheet" href=(assets::style_path());
+                script src=(assets::script_path()) defer {}
+            }
+            body {
+                a class="skip" href="#main" { "Skip to the content" }
+                (header)
+                main id="main" { (body) }
+            }
+        }
+    };
+    let page = PreEscaped(VisibleText::lines(page.into_string()).into_string());
+    let headers = [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (REFERRER_POLICY, REFERRER),
+        OPENER,
+    ];
+    (status, headers, page).into_response()
+}

@@ -1,0 +1,26 @@
+//! The paths of the pages, so that one page leads to another without importing it.
+
+use farescan_core::ids::{DeliveryId, MonitorId};
+
+pub(super) const LOGIN: &str = "/login";
+pub(super) const LOGOUT: &str = "/logout";
+pub(super) const OVERVIEW: &str = "/overview";
+pub(super) const MONITORS: &str = "/monitors";
+pub(super) const ALERTS: &str = "/alerts";
+pub(super) const DELIVERIES: &str = "/deliveries";
+
+pub(super) fn monitor(id: MonitorId) -> String {
+    format!("{MONITORS}/{id}")
+}
+
+pub(super) fn delivery(id: DeliveryId) -> String {
+    format!("{DELIVERIES}/{id}")
+}
+
+/// The login page, which leads to `path` afterwards.
+pub(super) fn login_then(path: &str) -> String {
+    let query = form_urlencoded::Serializer::new(String::new())
+        .append_pair("next", path)
+        .finish();
+    format!("{LOGIN}?{query}")
+}

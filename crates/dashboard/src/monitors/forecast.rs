@@ -1,0 +1,96 @@
+//! What a month of a monitor costs.
+
+use farescan_sheets::numbers;
+use maud::{Markup, html};
+
+use crate::parts::{self, BadgeTone};
+use farescan_core::contract::monitors::MonitorForecast;
+use farescan_core::contract::scans::{PlanCost, PlanFit, RequestRange};
+
+/// The forecast with its limit and the price on each plan.
+pub(super) fn card(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {
+    html! {
+        section class="card" {
+            h2 { "Cost of a month" }
+            p class="sub" { "The month that begins with the next slot." }
+            dl class="kv" {
+                dt { "Runs" } dd { (numbers::count(forecast.slots)) }
+                dt { "Each run" } dd { (numbers::request_range(forecast.requests_per_run)) }
+                dt { "The month" } dd { b { (numbers::request_range(forecast.requests_per_month)) } }
+                dt { "Your limit" }
+                dd {
+                    @match limit {
+                        Some(limit) => {
+                            (numbers::count(limit)) " requests a month. A slot whose run does not fit is skipped."
+                        }
+                        None => { span class="warn-text" { "none" } }
+                    }
+                }
+            }
+            (limit_warning(forecast, limit))
+            (plans(&forecast.plans))
+        }
+    }
+}
+
+/// What all runs of the month may need, where that is more than the limit.
+fn limit_warning(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {
+    let slots = u64::from(forecast.slots);
+    let all = RequestRange {
+        least: forecast.requests_per_run.least.saturating_mul(slots),
+        expected: None,
+        most: forecast.requests_per_run.most.saturating_mul(slots),
+    };
+    html! {
+        @if limit.is_some_and(|limit| u64::from(limit) < all.most) {
+            p class="notice warn" {
+                "All runs of the month may need " b { (numbers::request_range(all)) } ". With your limit the last ones of a month are skipped."
+            }
+        }
+    }
+}
+
+fn plans(plans: &[PlanCost]) -> Markup {
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label="Cost on each plan" {
+            table class="rows" {
+                thead {
+                    tr {
+                        th scope="col" { "Plan" }
+                        th scope="col" { "Fits" }
+                        th scope="col" class="num" { "USD a month" }
+                        th scope="col" class="num" { "Requests left" }
+                        th scope="col" { "Beyond the quota" }
+                    }
+                }
+                tbody {
+                    @for plan in plans {
+                        tr {
+                            td { (plan.plan) @if plan.current { " " (parts::chip(BadgeTone::Info, "yours")) } }
+                            td { (fit(plan.fit)) }
+                            td class="num" { (plan.usd_per_month) }
+                            td class="num" { (numbers::count(plan.requests_left)) }
+                            td {
+                                @match &plan.overage_usd {
+                                    Some(usd) if plan.overage_requests.most > 0 => {
+                                        (numbers::count(plan.overage_requests.most)) " for at most " (numbers::price(usd.most, "USD"))
+                                    }
+                                    _ => { "–" }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn fit(fit: PlanFit) -> Markup {
+    match fit {
+        PlanFit::Included => parts::chip(BadgeTone::Good, "included"),
+        PlanFit::Overage => parts::chip(BadgeTone::Warn, "billed beyond the quota"),
+        PlanFit::MayStop => parts::chip(BadgeTone::Warn, "may stop"),
+        PlanFit::NotPossible => parts::chip(BadgeTone::Bad, "stops before the end"),
+    }
+}

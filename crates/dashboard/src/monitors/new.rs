@@ -1,0 +1,245 @@
+//! `/monitors/new`: a form, then its cost, then the monitor. Only the last step stores something.
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::routing::{get, post};
+use farescan_sheets::numbers;
+use farescan_sheets::rule::sentence;
+use farescan_sheets::trip;
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+use super::backtest::{self, Replay};
+use super::new_form::MonitorForm;
+use super::{NEW_PATH, PATH, edit_fields, forecast, new_form, webhook, words};
+use crate::failure::PageFailure;
+use crate::form::{FormFields, SessionForm, token_field};
+use crate::layout::{NavItem, page_with_status};
+use crate::links;
+use crate::once::{once_field, once_field_for, once_key, once_of};
+use crate::scans as scan_pages;
+use crate::session::Session;
+use crate::suggestions::Suggestions;
+use farescan_core::app::AppState;
+use farescan_core::app::error::ApiError;
+use farescan_core::contract::RawJson;
+use farescan_core::contract::monitors::{Monitor, MonitorPreview, Rule};
+use farescan_core::monitors::{create, preview, repeated};
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new()
+        .route(NEW_PATH, get(show).post(check))
+        .route(PATH, post(store))
+}
+
+/// `like` names a scan to repeat: its cost is shown at once, and the form only where something is
+/// missing.
+async fn show(session: Session, query: FormFields) -> Result<Response, PageFailure> {
+    let Some(id) = query.text("like") else {
+        return Ok(form_page(&session, StatusCode::OK, &query, None).await);
+    };
+    let scan = scan_pages::read_own(&session, id).await?;
+    let name = trip::title(scan.endpoint, &scan.request, &scan.sweep);
+    let fields = edit_fields::of_scan(name, &scan_pages::searches_of(&scan), once_of(&query));
+    let body = new_form::body(&fields).unwrap_or_default();
+    match previewed(&session, &body).await {
+        Ok(previewed) => Ok(cost_page(&session, &fields, &body, &previewed, None)),
+        Err(error) if !error.details().is_empty() => {
+            Ok(form_page(&session, StatusCode::OK, &fields, Some(&error)).await)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Shows what the monitor would cost, or the form again with what is wrong.
+async fn check(form: SessionForm) -> Result<Response, PageFailure> {
+    let SessionForm { session, fields } = form;
+    if fields.text("step") == Some("edit") {
+        return Ok(form_page(&session, StatusCode::OK, &fields, None).await);
+    }
+    let previewed = match new_form::body(&fields) {
+        Ok(body) => previewed(&session, &body)
+            .await
+            .map(|previewed| (body, previewed)),
+        Err(errors) => Err(errors.into()),
+    };
+    match previewed {
+        Ok((body, previewed)) => {
+            let replay = Replay::of_step(&session, &body, &fields).await?;
+            Ok(cost_page(
+                &session,
+                &fields,
+                &body,
+                &previewed,
+                replay.as_ref(),
+            ))
+        }
+        Err(error) if !error.details().is_empty() => Ok(form_page(
+            &session,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            &fields,
+            Some(&error),
+        )
+        .await),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn previewed(
+    session: &Session,
+    body: &Map<String, Value>,
+) -> Result<MonitorPreview, ApiError> {
+    let _permits = session.submission_permits().await?;
+    let guard = session.app().webhook_guard();
+    Ok(preview::preview(session.context()?, guard, body).await?)
+}
+
+async fn form_page(
+    session: &Session,
+    status: StatusCode,
+    fields: &FormFields,
+    error: Option<&ApiError>,
+) -> Response {
+    let errors = error.map_or(&[][..], ApiError::details);
+    let form = new_form::markup(&MonitorForm {
+        action: NEW_PATH,
+        fields,
+        errors,
+        hidden: html! { (token_field(session)) (once_field()) },
+        button: "Show the cost of a month",
+        suggestions: &Suggestions::read(session).await,
+    });
+    let body = html! {
+        div class="head" {
+            div {
+                p class="sub" { a href=(PATH) { "Monitors" } }
+                h1 { "New monitor" }
+                p class="sub" { "A scan that repeats. The next step shows what a month costs." }
+            }
+        }
+        (new_form::error_notice(errors))
+        (form)
+    };
+    page_with_status(status, session, "New monitor", NavItem::Monitors, body)
+}
+
+fn cost_page(
+    session: &Session,
+    fields: &FormFields,
+    body: &Map<String, Value>,
+    previewed: &MonitorPreview,
+    replay: Option<&Replay>,
+) -> Response {
+    let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
+    let zone = body
+        .get("schedule")
+        .and_then(|schedule| schedule.get("timezone"))
+        .and_then(Value::as_str)
+        .unwrap_or("UTC");
+    let scan = serde_json::value::to_raw_value(&body.get("scan")).map(RawJson::from);
+    let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
+    let forecast = &previewed.forecast;
+    let month = numbers::request_range(forecast.requests_per_month);
+    let alerts = alerts(body);
+    let request = serde_json::to_string(body).unwrap_or_default();
+    let pretty = serde_json::to_string_pretty(body).unwrap_or_default();
+    let body = html! {
+        div class="head" {
+            div {
+                p class="sub" { a href=(PATH) { "Monitors" } " · step 2 of 2" }
+                h1 { (text("name")) }
+                @if let Ok(scan) = &scan { p class="sub" { (trip::monitor_scan(scan)) } }
+            }
+        }
+        @for warning in &previewed.schedule_warnings {
+            p class="notice warn" { (warning) }
+        }
+        div class="grid2" {
+            (forecast::card(forecast, limit.and_then(|limit| u32::try_from(limit).ok())))
+            section class="card" {
+                h2 { "First slots" }
+                ol class="plain-list" { @for slot in &previewed.next_slots { li { (words::zoned(*slot, zone)) } } }
+                details class="fold" {
+                    summary { "The request as JSON" }
+                    pre tabindex="0" { (pretty) }
+                }
+            }
+        }
+        (backtest::section(replay, |controls| html! {
+            form class="filters" method="post" action={ (NEW_PATH) "#" (new_form::BACKTEST) } {
+                (token_field(session))
+                (entered(fields))
+                (controls)
+            }
+        }))
+        section class="card" {
+            h2 { "Create this monitor?" }
+            p class="sub" { "Its runs bill " b { (month) } " in a month. Your key is stored, sealed, until you pause or delete the monitor." }
+            p class="sub" { (alert_words(&alerts)) }
+            div class="actions" {
+                form method="post" action=(PATH) {
+                    (token_field(session))
+                    (once_field_for(fields, &request))
+                    input type="hidden" name="request" value=(request);
+                    button class="primary" type="submit" { "Create for " (month) " a month" }
+                }
+                form method="post" action=(NEW_PATH) {
+                    (token_field(session))
+                    (entered(fields))
+                    button type="submit" name="step" value="edit" { "Change it" }
+                }
+            }
+        }
+    };
+    let status = replay.map_or(StatusCode::OK, Replay::status);
+    page_with_status(status, session, "New monitor", NavItem::Monitors, body)
+}
+
+/// What was entered, for the steps before and after.
+fn entered(fields: &FormFields) -> Markup {
+    let of_page = ["step", "once", backtest::DAYS];
+    html! {
+        @for (name, text) in fields.pairs().filter(|(name, _)| !of_page.contains(name)) {
+            input type="hidden" name=(name) value=(text);
+        }
+    }
+}
+
+/// The rules of a checked body.
+fn alerts(body: &Map<String, Value>) -> Vec<Rule> {
+    let rules = body.get("alerts").cloned().unwrap_or_default();
+    serde_json::from_value(rules).unwrap_or_default()
+}
+
+fn alert_words(alerts: &[Rule]) -> String {
+    let rules: Vec<_> = alerts.iter().map(|rule| sentence(rule, None)).collect();
+    if rules.is_empty() {
+        "It has no alert: it only collects prices.".to_owned()
+    } else {
+        format!("Alerts: {}.", rules.join("; "))
+    }
+}
+
+async fn store(form: SessionForm) -> Result<Response, PageFailure> {
+    let SessionForm { session, fields } = form;
+    let body = new_form::read_checked(&fields)?;
+    let key = once_key(&fields)?;
+    let _permits = session.submission_permits().await?;
+    let context = session.submit_context().await?;
+    let guard = session.app().webhook_guard();
+    let mut created = create::create(context, guard, &body, key.as_ref()).await?;
+    if created.replayed {
+        // The first press of a double click has shown it, on a page that nobody saw.
+        let secret = repeated::created_secret(session.context()?, &created.response).await?;
+        created.response.webhook_secret = secret;
+    }
+    Ok(created_page(&session, &created.response))
+}
+
+/// The new monitor; with a webhook first its secret.
+fn created_page(session: &Session, monitor: &Monitor) -> Response {
+    let title = format!("{} is created", monitor.name);
+    webhook::secret_page(session, monitor, &title, StatusCode::CREATED)
+        .unwrap_or_else(|| Redirect::to(&links::monitor(monitor.id)).into_response())
+}

@@ -1,0 +1,509 @@
+//! The fields of a new monitor, and the request that they make.
+
+use maud::{Markup, html};
+use serde_json::{Map, Value, json};
+
+use crate::form::{FormFields, number};
+use crate::suggestions::{self, Suggestions};
+use farescan_core::contract::{
+    Endpoint, FieldError, MAX_DEPTH, ValidationError, ValidationErrors, read_object,
+};
+
+/// How often a monitor can run without a cron text of its own.
+pub(super) const REPEATS: [(&str, &str); 6] = [
+    ("daily", "Every day"),
+    ("weekdays", "Mondays to Fridays"),
+    ("weekly", "Every Monday"),
+    ("hours12", "Every 12 hours"),
+    ("hours6", "Every 6 hours"),
+    ("cron", "As the cron text below says"),
+];
+
+/// What each run looks at: everything, or where the answer to a question may have changed.
+const WATCHES: [(&str, &str); 3] = [
+    ("", "searches everything"),
+    ("cheapest", "watches the cheapest"),
+    ("below", "watches for an amount"),
+];
+
+/// The step that also replays the rules on the past, and the section with its outcome.
+pub(super) const BACKTEST: &str = "backtest";
+
+/// The form of a monitor: a new one, or one that is changed.
+pub(super) struct MonitorForm<'a> {
+    /// The path that it is sent to.
+    pub(super) action: &'a str,
+    /// What was entered.
+    pub(super) fields: &'a FormFields,
+    /// What is wrong with it.
+    pub(super) errors: &'a [FieldError],
+    /// Hidden fields.
+    pub(super) hidden: Markup,
+    /// The text of its button.
+    pub(super) button: &'a str,
+    /// Airports, hotels and places of the caller's own searches.
+    pub(super) suggestions: &'a Suggestions,
+}
+
+/// The request of `POST /v1/monitors` that the fields make. The API's own code validates it.
+///
+/// # Errors
+/// Only text that is meant to be JSON and is not.
+pub(super) fn body(fields: &FormFields) -> Result<Map<String, Value>, ValidationErrors> {
+    let scan = match fields.text("scan") {
+        Some(text) => read_object(text.as_bytes(), MAX_DEPTH)?,
+        None => scan(fields)?,
+    };
+    let mut body = Map::new();
+    body.insert(
+        "name".to_owned(),
+        fields.text("name").unwrap_or_default().into(),
+    );
+    body.insert(
+        "schedule".to_owned(),
+        json!({"cron": cron(fields), "timezone": fields.text("timezone").unwrap_or("UTC")}),
+    );
+    body.insert("scan".to_owned(), Value::Object(scan));
+    let rules = match fields.text("rules") {
+        Some(text) => serde_json::from_str(text).map_err(|_| {
+            ValidationError::new(
+                "alerts",
+                &text.into(),
+                "a list of rules in JSON, as in the API",
+            )
+        })?,
+        None => Value::Array(alerts(fields)),
+    };
+    body.insert("alerts".to_owned(), rules);
+    if let Some(url) = fields.text("webhook_url") {
+        body.insert("webhook_url".to_owned(), url.into());
+    }
+    if let Some(limit) = fields.text("max_requests_per_month") {
+        body.insert("max_requests_per_month".to_owned(), number(limit));
+    }
+    Ok(body)
+}
+
+/// Five cron fields from the choice and the time of day.
+pub(super) fn cron(fields: &FormFields) -> String {
+    let time = fields.text("time").unwrap_or("06:00");
+    let (hour, minute) = time.split_once(':').unwrap_or((time, "0"));
+    let plain = |part: &str| {
+        part.parse::<u8>()
+            .map_or_else(|_| part.to_owned(), |part| part.to_string())
+    };
+    let (hour, minute) = (plain(hour), plain(minute));
+    match fields.text("repeat").unwrap_or(REPEATS[0].0) {
+        "weekdays" => format!("{minute} {hour} * * mon-fri"),
+        "weekly" => format!("{minute} {hour} * * mon"),
+        "hours12" => format!("{minute} */12 * * *"),
+        "hours6" => format!("{minute} */6 * * *"),
+        "cron" => fields.text("cron").unwrap_or_default().to_owned(),
+        _ => format!("{minute} {hour} * * *"),
+    }
+}
+
+fn scan(fields: &FormFields) -> Result<Map<String, Value>, ValidationErrors> {
+    let endpoint = fields.text("endpoint").unwrap_or("flights/oneway");
+    let is_flight = endpoint.starts_with("flights/");
+    let mut request = match fields.text("fields") {
+        Some(text) => read_object(text.as_bytes(), MAX_DEPTH)?,
+        None => Map::new(),
+    };
+    let texts: &[&str] = match endpoint {
+        "hotels/search" => &["destination", "currency"],
+        "hotels/by-name" => &["hotel_name", "currency"],
+        "hotels/rooms" => &["hotel_booking_id", "currency"],
+        _ => &["from_airport", "to_airport", "currency"],
+    };
+    for name in texts {
+        if let Some(text) = fields.text(name) {
+            request.insert((*name).to_owned(), text.into());
+        }
+    }
+    let mut sweep = Map::new();
+    let date = if is_flight {
+        "departure_date"
+    } else {
+        "checkin_date"
+    };
+    let (first, last) = (fields.text("first"), fields.text("last"));
+    if let Some(first) = first.or(last) {
+        let last = last.unwrap_or(first);
+        sweep.insert(date.to_owned(), json!({"from": first, "to": last}));
+    }
+    if endpoint != "flights/oneway"
+        && let Some(nights) = fields.text("nights")
+    {
+        let nights: Vec<_> = list(nights).map(number).collect();
+        sweep.insert("nights".to_owned(), nights.into());
+    }
+    if !is_flight && let Some(markets) = fields.text("proxy_country") {
+        let markets: Vec<_> = list(markets).map(Value::from).collect();
+        match markets.as_slice() {
+            [market] => request.insert("proxy_country".to_owned(), market.clone()),
+            _ => sweep.insert("proxy_country".to_owned(), markets.into()),
+        };
+    }
+    let mut scan = Map::new();
+    scan.insert("endpoint".to_owned(), endpoint.into());
+    scan.insert("request".to_owned(), Value::Object(request));
+    if !sweep.is_empty() {
+        scan.insert("sweep".to_owned(), Value::Object(sweep));
+    }
+    add_watch(fields, &mut scan);
+    Ok(scan)
+}
+
+/// What each run looks at, and its requests (scans.md, rule 91).
+fn add_watch(fields: &FormFields, scan: &mut Map<String, Value>) {
+    if let Some(watch) = fields.text("watch") {
+        let mut strategy = Map::from_iter([("watch".to_owned(), watch.into())]);
+        if watch == "below"
+            && let Some(below) = fields.text("below").or(fields.text("price_below"))
+        {
+            strategy.insert("below".to_owned(), number(below));
+        }
+        scan.insert("strategy".to_owned(), Value::Object(strategy));
+    }
+    if let Some(max) = fields.text("max_requests") {
+        scan.insert("max_requests".to_owned(), number(max));
+    }
+}
+
+/// The parts of a text with commas.
+fn list(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+}
+
+fn alerts(fields: &FormFields) -> Vec<Value> {
+    let mut rules = Vec::new();
+    // One amount is that of a watch and of its rule.
+    let watched = fields
+        .text("below")
+        .filter(|_| fields.text("watch") == Some("below"));
+    if let Some(amount) = fields.text("price_below").or(watched) {
+        rules.push(json!({"type": "price_below", "amount": number(amount)}));
+    }
+    if let Some(percent) = fields.text("drop_percent") {
+        rules.push(json!({"type": "drop_percent", "percent": number(percent)}));
+    }
+    if let Some(percentile) = fields.text("percentile_at_most") {
+        rules.push(json!({"type": "percentile_at_most", "percentile": number(percentile)}));
+    }
+    if let Some(days) = fields.text("new_low_days") {
+        rules.push(json!({"type": "new_low", "days": number(days)}));
+    }
+    for rule in ["verdict", "available", "sold_out"] {
+        if fields.text(rule).is_some() {
+            rules.push(json!({"type": rule}));
+        }
+    }
+    if let Some(runs) = fields.text("stale") {
+        rules.push(json!({"type": "stale", "runs": number(runs)}));
+    }
+    if fields.text("scope") == Some("cell") {
+        for rule in &mut rules {
+            rule["scope"] = "cell".into();
+        }
+    }
+    // It is about each date or market, unless its scope says otherwise.
+    if fields.text("back_in_stock").is_some() {
+        rules.push(json!({"type": "back_in_stock"}));
+    }
+    rules
+}
+
+/// What is wrong with a form.
+pub(super) fn error_notice(errors: &[FieldError]) -> Markup {
+    html! {
+        @if !errors.is_empty() {
+            div class="notice bad" role="alert" {
+                "Please correct:"
+                ul {
+                    @for error in errors {
+                        @if error.field == "scan.strategy.below" && error.found.is_none() {
+                            li { "Amount: enter the price that the watch is for, such as 150" }
+                        } @else {
+                            li { code { (error.field) } @if let Some(found) = &error.found { ": found " (found) } ", expected " (error.expected) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The form with what was entered and what is wrong with it.
+pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
+    let MonitorForm { fields, errors, .. } = form;
+    let value = |name: &str| fields.text(name).unwrap_or_default().to_owned();
+    let wrong = |parts: &str| {
+        parts.split('|').any(|part| {
+            let inner = format!(".{part}");
+            let is_it = |field: &str| field == part || field.contains(&inner);
+            errors.iter().any(|error| is_it(&error.field))
+        })
+    };
+    let text = |name: &'static str, label: &str, hint: &str, part: &str| {
+        html! {
+            div class={ "field" (only_for(name)) } {
+                label for=(name) { (label) }
+                input id=(name) name=(name) value=(value(name)) aria-invalid=[wrong(part).then_some("true")] aria-describedby=(format!("{name}-hint")) list=[suggestions::list_of(name)];
+                span class="hint" id=(format!("{name}-hint")) { (hint) }
+            }
+        }
+    };
+    let check = |name: &'static str, label: &str| {
+        html! { label { input type="checkbox" name=(name) value="yes" checked[fields.text(name).is_some()]; (label) } }
+    };
+    html! {
+        form method="post" action=(form.action) class="monitor-form" {
+            (form.hidden)
+            (form.suggestions.markup())
+            section class="card" {
+                h2 { "What is searched" }
+                div class="fields" {
+                    (text("name", "Name", "For lists and alerts", "name"))
+                    (select("endpoint", "Search", &endpoints(), fields.text("endpoint")))
+                    (text("from_airport", "From", "Airport, such as TLV", "from_airport"))
+                    (text("to_airport", "To", "Airport, such as LHR", "to_airport"))
+                    (text("hotel_name", "Hotel", "The hotel's name", "hotel_name"))
+                    (text("destination", "Place", "City or area", "destination"))
+                    (text("hotel_booking_id", "Hotel id", "From resolve, such as pt/grand-hotel", "hotel_booking_id"))
+                    (text("first", "First date", "2027-01-14, or +7d for seven days after each run", "departure_date|checkin_date"))
+                    (text("last", "Last date", "2027-01-31, or +36d", "departure_date|checkin_date"))
+                    (text("nights", "Nights", "3, or 3, 7", "nights"))
+                    (text("currency", "Currency", "USD without one", "currency"))
+                    (text("proxy_country", "Markets", "us, or us, de, gb", "proxy_country"))
+                }
+                (watch_fields(fields, &[
+                    text("below", "Amount", "In the currency of the search; a price below it alerts", "below"),
+                    text("max_requests", "Most requests of a run", "A watch needs it, such as 18 for 90 dates", "scan.max_requests"),
+                ]))
+                (more_fields(fields))
+            }
+            section class="card" {
+                h2 { "When" }
+                div class="fields" {
+                    (select("repeat", "Runs", &REPEATS, fields.text("repeat")))
+                    div class="field" {
+                        label for="time" { "At" }
+                        input id="time" name="time" type="time" value=(fields.text("time").unwrap_or("06:00"));
+                        span class="hint" { "Of runs every 6 or 12 hours only the minute counts" }
+                    }
+                    div class="field" {
+                        label for="timezone" { "Time zone" }
+                        input id="timezone" name="timezone" value=(fields.text("timezone").unwrap_or("UTC")) aria-invalid=[wrong("timezone").then_some("true")];
+                        span class="hint" { "IANA name, such as Europe/London" }
+                    }
+                    (text("cron", "Cron text", "Minute hour day month weekday: 30 7 * * mon-fri", "schedule.cron"))
+                }
+            }
+            section class="card" {
+                h2 { "When to alert" }
+                p class="sub" { "Prices are those of the whole run, in its currency. Leave everything empty to only collect prices." }
+                div class="fields" {
+                    (text("price_below", "Price below", "An amount; a watch for an amount has its own", "amount"))
+                    (text("drop_percent", "Drop by percent", "Below the lowest of the last 7 runs", "percent"))
+                    (text("percentile_at_most", "Among the cheapest percent", "Of your own past prices, such as 20", "percentile"))
+                    (text("new_low_days", "Lowest of days", "Such as 30: of the same dates, from any scan; not for one date such as +30d", "days"))
+                    (text("stale", "Runs without an answer", "A number of runs", "runs"))
+                    (select("scope", "Judged", &[("scan", "The best price of a run"), ("cell", "Each date or market alone")], fields.text("scope")))
+                }
+                div class="choices" {
+                    (check("verdict", "The provider calls it low (flights)"))
+                    (check("available", "On sale again"))
+                    (check("back_in_stock", "Back in stock (each date or market)"))
+                    (check("sold_out", "Sold out"))
+                }
+                (more_rules(fields, wrong("alerts")))
+            }
+            section class="card" {
+                h2 { "Where to, and how much at most" }
+                div class="fields" {
+                    (text("webhook_url", "Webhook", "An https URL; without one alerts are only shown here", "webhook_url"))
+                    (text("max_requests_per_month", "Most requests a month", "A slot whose run does not fit is skipped", "max_requests_per_month"))
+                }
+            }
+            div class="actions" {
+                button class="primary" type="submit" name="step" value="check" { (form.button) }
+                button type="submit" name="step" value=(BACKTEST) formaction={ (form.action) "#" (BACKTEST) } { "What would this have reported?" }
+                span class="hint" { "Nothing is stored and nothing is searched yet." }
+            }
+        }
+    }
+}
+
+/// What each run looks at: the choice, and the `numbers` that belong to it.
+fn watch_fields(fields: &FormFields, numbers: &[Markup]) -> Markup {
+    html! {
+        h3 { "How much of it each run searches" }
+        p class="sub" { "A watch searches where the answer may have changed since earlier runs, and says how likely it has missed something." }
+        div class="fields" {
+            (select("watch", "Each run", &WATCHES, fields.text("watch")))
+            @for number in numbers { (number) }
+        }
+    }
+}
+
+/// What has no field of its own, as JSON.
+fn more_fields(fields: &FormFields) -> Markup {
+    let value = |name: &str| fields.text(name).unwrap_or_default().to_owned();
+    html! {
+        details class="fold" open[fields.text("fields").is_some() || fields.text("scan").is_some()] {
+            summary { "More fields, as JSON" }
+            div class="field wide" {
+                label for="fields" { "Other fields of the search" }
+                textarea id="fields" name="fields" rows="2" class="mono" placeholder=r#"{"max_stops": 0, "passengers": [1, 1]}"# { (value("fields")) }
+            }
+            div class="field wide" {
+                label for="scan" { "The whole scan, instead of all fields above" }
+                textarea id="scan" name="scan" rows="4" class="mono" placeholder=r#"{"endpoint": "flights/oneway", "request": {…}, "sweep": {…}}"# { (value("scan")) }
+            }
+        }
+    }
+}
+
+/// All rules as JSON, for those without a field.
+fn more_rules(fields: &FormFields, is_wrong: bool) -> Markup {
+    let value = |name: &str| fields.text(name).unwrap_or_default().to_owned();
+    html! {
+        details class="fold" open[fields.text("rules").is_some()] {
+            summary { "More rules, as JSON" }
+            div class="field wide" {
+                label for="rules" { "All rules, instead of the fields above" }
+                textarea id="rules" name="rules" rows="3" class="mono" placeholder=r#"[{"type": "parity_gap_percent", "percent": 5, "baseline": "us"}]"# aria-invalid=[is_wrong.then_some("true")] { (value("rules")) }
+            }
+        }
+    }
+}
+
+/// The class of a field that only some searches have; the style sheet hides it for the others.
+fn only_for(name: &str) -> &'static str {
+    match name {
+        "from_airport" | "to_airport" => " for-flights",
+        "hotel_name" => " for-hotels for-by-name",
+        "destination" => " for-hotels for-search",
+        "hotel_booking_id" => " for-hotels for-rooms",
+        "proxy_country" => " for-hotels",
+        "nights" => " for-nights",
+        "below" => " for-below",
+        _ => "",
+    }
+}
+
+fn endpoints() -> Vec<(&'static str, &'static str)> {
+    Endpoint::SEARCHES
+        .iter()
+        .map(|endpoint| {
+            let label = match endpoint {
+                Endpoint::FlightsOneway => "Flights, one way",
+                Endpoint::FlightsRoundtrip => "Flights, round trip",
+                Endpoint::HotelsSearch => "Hotels of a place",
+                Endpoint::HotelsRooms => "Rooms of a hotel",
+                Endpoint::HotelsByName | Endpoint::HotelsResolve => "A hotel by its name",
+            };
+            (endpoint.as_str(), label)
+        })
+        .collect()
+}
+
+fn select(
+    name: &str,
+    label: &str,
+    options: &[(&'static str, &'static str)],
+    chosen: Option<&str>,
+) -> Markup {
+    html! {
+        div class="field" {
+            label for=(name) { (label) }
+            select id=(name) name=(name) {
+                @for (value, text) in options {
+                    option value=(value) selected[chosen == Some(*value)] { (text) }
+                }
+            }
+        }
+    }
+}
+
+/// The stored form of a checked request, to be sent back by the next step.
+///
+/// # Errors
+/// When the text is not an object.
+pub(super) fn read_checked(fields: &FormFields) -> Result<Map<String, Value>, ValidationErrors> {
+    match fields.text("request") {
+        Some(text) => read_object(text.as_bytes(), MAX_DEPTH),
+        None => Err(ValidationError::missing(
+            "request",
+            "the request that the page before has checked",
+        )
+        .into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(query: &str) -> Value {
+        body(&FormFields::parse(query.as_bytes()))
+            .map_or_else(|errors| errors.to_string().into(), Value::Object)
+    }
+
+    #[test]
+    fn fields_make_the_request_of_the_api() {
+        let query = "name=January&endpoint=flights%2Foneway&from_airport=TLV&to_airport=LHR&first=%2B7d&last=%2B36d&nights=3\
+                     &fields=%7B%22max_stops%22%3A0%7D&repeat=weekdays&time=07%3A05&timezone=Europe%2FLondon&price_below=199.5&new_low_days=30\
+                     &max_requests_per_month=2000&webhook_url=https%3A%2F%2Fexample.com%2F";
+        assert_eq!(
+            made(query),
+            json!({
+                "name": "January",
+                "schedule": {"cron": "5 7 * * mon-fri", "timezone": "Europe/London"},
+                "scan": {
+                    "endpoint": "flights/oneway",
+                    "request": {"max_stops": 0, "from_airport": "TLV", "to_airport": "LHR"},
+                    "sweep": {"departure_date": {"from": "+7d", "to": "+36d"}}
+                },
+                "alerts": [{"type": "price_below", "amount": 199.5}, {"type": "new_low", "days": 30}],
+                "webhook_url": "https://example.com/",
+                "max_requests_per_month": 2000
+            })
+        );
+    }
+
+    #[test]
+    fn several_markets_and_lengths_are_swept() {
+        let scan = made(
+            "endpoint=hotels%2Fby-name&hotel_name=Arts&first=2027-01-14&nights=3,+x&proxy_country=us,de&scope=cell&sold_out=yes",
+        );
+        assert_eq!(
+            scan["scan"],
+            json!({
+                "endpoint": "hotels/by-name",
+                "request": {"hotel_name": "Arts"},
+                "sweep": {
+                    "checkin_date": {"from": "2027-01-14", "to": "2027-01-14"},
+                    "nights": [3, "x"],
+                    "proxy_country": ["us", "de"]
+                }
+            })
+        );
+        assert_eq!(
+            scan["alerts"],
+            json!([{"type": "sold_out", "scope": "cell"}])
+        );
+    }
+
+    #[test]
+    fn a_scan_as_json_replaces_the_fields() {
+        assert_eq!(
+            made("scan=%7B%22endpoint%22%3A%22x%22%7D&from_airport=TLV")["scan"],
+            json!({"endpoint": "x"})
+        );
+        assert!(made("scan=%7B").is_string(), "no JSON is an error");
+    }
+}

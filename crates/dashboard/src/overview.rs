@@ -1,0 +1,348 @@
+//! `/overview`: what runs, what needs a decision, the monitors, and what was spent.
+
+mod decisions;
+
+use std::collections::HashMap;
+
+use axum::Router;
+use axum::response::Response;
+use axum::routing::get;
+use farescan_sheets::numbers::{self, count, counted};
+use farescan_sheets::trip::words;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use maud::{Markup, html};
+
+use self::decisions::{Decisions, continues_by_itself};
+use super::failure::PageFailure;
+use super::layout::{NavItem, page};
+use super::links;
+use super::parts::{self, BadgeTone, chip};
+use super::session::Session;
+use super::usage::bill;
+use super::{alerts as alert_pages, monitors as monitor_pages, scans as scan_pages};
+use farescan_core::account::quota::quota;
+use farescan_core::account::usage::usage;
+use farescan_core::app::AppState;
+use farescan_core::contract::Api;
+use farescan_core::contract::monitors::{AlertsQuery, Monitor, MonitorsQuery};
+use farescan_core::contract::quota::{LaneQuota, Quota};
+use farescan_core::contract::scans::{Scan, ScanStatus, ScansQuery};
+use farescan_core::contract::usage::{Usage, UsageCounts, UsageQuery};
+use farescan_core::contract::webhooks::DeliveriesQuery;
+use farescan_core::ids::{MonitorId, TenantId};
+use farescan_core::monitors::run_prices::{self, RunPrice};
+use farescan_core::scans::read::ScanConditions;
+use farescan_core::{monitors, scans, webhooks};
+
+const PATH: &str = links::OVERVIEW;
+/// Rows of each list.
+const ROWS: &str = "10";
+/// Ended scans below those that run.
+const ENDED_ROWS: usize = 5;
+/// Rows of the scans that run or wait.
+const LIVE_ROWS: usize = 20;
+/// Alerts among which each monitor's last one is looked for.
+const ALERTS: &str = "100";
+/// Runs of a sparkline.
+const RUNS: u16 = 30;
+/// An older incomplete scan was left as it is.
+const DECISION_AGE: SignedDuration = SignedDuration::from_hours(14 * 24);
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new().route(PATH, get(overview))
+}
+
+/// What the page shows of a caller who has submitted something.
+#[derive(Default)]
+struct Work {
+    live: Vec<Scan>,
+    recent: Vec<Scan>,
+    monitors: Vec<Monitor>,
+    prices: HashMap<MonitorId, Vec<RunPrice>>,
+    /// The newest alert of each monitor, as it was sent.
+    alerts: HashMap<String, serde_json::Value>,
+    decisions: Decisions,
+}
+
+async fn overview(session: Session) -> Result<Response, PageFailure> {
+    let now = session.app().now()?;
+    let work = match session.tenant() {
+        Some(tenant) => work(&session, tenant, now).await?,
+        None => Work::default(),
+    };
+    let pool = session.pool()?;
+    let quota = quota(pool, session.tenant(), &session.custody()?.pace).await?;
+    let month = month_so_far(now)?;
+    let usage = usage(pool, session.tenant(), &month, now).await?;
+    let body = html! {
+        div class="head" {
+            div {
+                h1 { "Overview" }
+                p class="sub" { "Everything of the key that you signed in with." }
+            }
+            div class="actions" { a class="button primary" href="/scans/new" { "New scan" } }
+        }
+        (figures(&work, &usage, &quota))
+        (work.decisions.section(&session))
+        (running(&work))
+        div class="grid2" {
+            (monitor_list(&work))
+            (plan(&quota))
+        }
+    };
+    Ok(page(&session, "Overview", NavItem::Overview, body))
+}
+
+async fn work(session: &Session, tenant: TenantId, now: Timestamp) -> Result<Work, PageFailure> {
+    let pool = session.pool()?;
+    let lately = ScanConditions {
+        created_from: Some(now - DECISION_AGE),
+        ..ScanConditions::default()
+    };
+    let (mut live, paused): (Vec<_>, Vec<_>) = scans::read::live(pool, tenant)
+        .await?
+        .into_iter()
+        .partition(|scan| scan.status != ScanStatus::Paused || continues_by_itself(scan));
+    live.sort_by_key(|scan| match scan.status {
+        ScanStatus::Running => 0,
+        ScanStatus::Queued => 1,
+        _ => 2,
+    });
+    let query = ScansQuery::from_query([("limit", ROWS)])?;
+    let recent = scans::read::scans(pool, tenant, &query).await?.data;
+    let query = ScansQuery::from_query([("status", "incomplete"), ("limit", ROWS)])?;
+    let incomplete = scans::read::scans_where(pool, tenant, &query, &lately).await?;
+    let query = MonitorsQuery::from_query([("limit", ROWS)])?;
+    let ring = &session.custody()?.ring;
+    let monitors = monitors::read::monitors(pool, ring, tenant, &query, now)
+        .await?
+        .data;
+    let ids: Vec<_> = monitors.iter().map(|monitor| monitor.id).collect();
+    let prices = {
+        let mut conn = pool.acquire().await?;
+        run_prices::run_prices(&mut conn, tenant, &ids, RUNS).await?
+    };
+    let query = DeliveriesQuery::from_query([("status", "failed"), ("limit", ROWS)])?;
+    let deliveries = webhooks::read::deliveries(pool, tenant, &query).await?;
+    let (failing, all_failing) =
+        monitors::read::failing(pool, ring, tenant, decisions::MOST, now).await?;
+    let (deliveries, after) =
+        deliveries.map_or_else(|| (Vec::new(), None), |page| (page.data, page.next_cursor));
+    Ok(Work {
+        live,
+        recent,
+        monitors,
+        prices,
+        alerts: last_alerts(session, tenant).await?,
+        decisions: Decisions {
+            paused,
+            incomplete: incomplete.data,
+            has_more_incomplete: incomplete.next_cursor.is_some(),
+            monitors: failing,
+            all_monitors: usize::try_from(all_failing).unwrap_or(usize::MAX),
+            deliveries,
+            has_more_deliveries: after.is_some(),
+        },
+    })
+}
+
+/// The newest alert of each monitor among the last ones.
+async fn last_alerts(
+    session: &Session,
+    tenant: TenantId,
+) -> Result<HashMap<String, serde_json::Value>, PageFailure> {
+    let query = AlertsQuery::from_query([("limit", ALERTS)])?;
+    let page = monitors::alerts::read::alerts(session.pool()?, tenant, &query).await?;
+    let mut newest = HashMap::new();
+    for alert in page.map(|page| page.data).unwrap_or_default() {
+        if let Some(monitor) = alert["monitor_id"].as_str() {
+            newest.entry(monitor.to_owned()).or_insert(alert);
+        }
+    }
+    Ok(newest)
+}
+
+/// The usage of this UTC month. By day, because its totals are summed from the days.
+fn month_so_far(now: Timestamp) -> Result<UsageQuery, PageFailure> {
+    let today = now.to_zoned(TimeZone::UTC).date();
+    let (first, last) = (today.first_of_month().to_string(), today.to_string());
+    let pairs = [
+        ("since", first.as_str()),
+        ("until", last.as_str()),
+        ("group", "day"),
+    ];
+    Ok(UsageQuery::from_query(pairs)?)
+}
+
+fn figures(work: &Work, usage: &Usage, quota: &Quota) -> Markup {
+    let of = |number: fn(&UsageCounts) -> u64| -> String {
+        let each = Api::ALL.iter().map(|api| {
+            let number = number(&usage.totals.of(*api).counts);
+            format!("{} {api}", count(number))
+        });
+        each.collect::<Vec<_>>().join(", ")
+    };
+    html! {
+        dl class="stats" {
+            div class="stat" {
+                dt { "Running now" }
+                dd class="value" { (counted(work.live.len() as u64, "scan")) }
+                dd class="note" {
+                    @let left: u64 = work.live.iter().map(|scan| u64::from(scan.items.pending)).sum();
+                    (count(left)) " searches to make"
+                }
+            }
+            div class="stat" {
+                dt { "Needs a decision" }
+                dd class="value" { (work.decisions.count()) @if work.decisions.has_more() { "+" } }
+                dd class="note" { "incomplete, paused or failing" }
+            }
+            div class="stat" {
+                dt { "Billed this month (UTC)" }
+                dd class="value" { (of(|counts| counts.billed)) }
+                dd class="note" { (against_plans(quota)) }
+            }
+            div class="stat" {
+                dt { "Saved this month" }
+                dd class="value" { (of(|counts| counts.reused + counts.not_needed)) }
+                dd class="note" { "reused or not needed, of " (of(|counts| counts.asked)) " asked" }
+            }
+        }
+        (bill::forecast(&usage.forecast))
+    }
+}
+
+/// What each plan has left, and how much of it is kept in reserve.
+fn against_plans(quota: &Quota) -> Markup {
+    let lanes = [(Api::Flights, &quota.flights), (Api::Hotels, &quota.hotels)];
+    let known: Vec<_> = lanes
+        .iter()
+        .filter_map(|(api, lane)| Some((api, lane.plan_requests_remaining?, lane.bounds)))
+        .collect();
+    html! {
+        @if known.is_empty() { "the plans are not reported yet" }
+        @for (nth, (api, left, bounds)) in known.iter().enumerate() {
+            @if nth > 0 { "; " }
+            (count(*left)) " left of " (api)
+            @if bounds.keep_in_reserve > 0 { ", " (count(bounds.keep_in_reserve)) " of them in reserve" }
+        }
+    }
+}
+
+fn running(work: &Work) -> Markup {
+    html! {
+        section class="card" {
+            div class="card-head" {
+                h2 { @if work.live.is_empty() { "Last scans" } @else { "Running now" } }
+                a href="/scans" { "All scans" }
+            }
+            @if !work.live.is_empty() {
+                (scan_pages::table("Running now", work.live.get(..LIVE_ROWS).unwrap_or(&work.live)))
+                @if work.live.len() > LIVE_ROWS {
+                    p class="hint" { (counted((work.live.len() - LIVE_ROWS) as u64, "more scan")) " not shown." }
+                }
+                @let ended = ended(work);
+                @if !ended.is_empty() {
+                    h3 class="next-list" { "Last scans" }
+                    (scan_pages::table("Last scans", &ended))
+                }
+            } @else if work.recent.is_empty() {
+                (parts::empty_state(&html! {
+                    p { "No scans yet. A scan finds the cheapest date of a range, or compares markets." }
+                    a class="button primary" href="/scans/new" { "New scan" }
+                }))
+            } @else { (scan_pages::table("Last scans", &work.recent)) }
+        }
+    }
+}
+
+/// The newest scans that have ended.
+fn ended(work: &Work) -> Vec<Scan> {
+    let ended = work.recent.iter().filter(|scan| scan.status.is_ended());
+    ended.take(ENDED_ROWS).cloned().collect()
+}
+
+fn monitor_list(work: &Work) -> Markup {
+    html! {
+        section class="card" {
+            div class="card-head" { h2 { "Monitors" } a href="/monitors" { "All monitors" } }
+            @if work.monitors.is_empty() {
+                (parts::empty_state(&html! {
+                    p { "A monitor repeats a scan on a schedule and tells you when a price changes." }
+                    a class="button" href="/monitors/new" { "New monitor" }
+                }))
+            } @else {
+                div class="scroll" tabindex="0" role="region" aria-label="Monitors" {
+                    table class="rows" {
+                        thead {
+                            tr {
+                                th scope="col" { "Monitor" } th scope="col" { "Lowest price of each run" }
+                                th scope="col" class="num" { "Last" } th scope="col" { "State" }
+                            }
+                        }
+                        tbody { @for monitor in &work.monitors { (monitor_row(work, monitor)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn monitor_row(work: &Work, monitor: &Monitor) -> Markup {
+    let runs = work.prices.get(&monitor.id).map_or(&[][..], Vec::as_slice);
+    html! {
+        tr {
+            td {
+                a class="clip" href={ "/monitors/" (monitor.id) } title=(monitor.name) { (monitor.name) }
+                div class="sub" {
+                    @match work.alerts.get(&monitor.id.to_string()) {
+                        Some(alert) => { "Last alert: " (alert_pages::line(alert)) }
+                        None => { "no alert lately" }
+                    }
+                }
+            }
+            td { (monitor_pages::price_line(&monitor.name, runs)) }
+            td class="num" { (monitor_pages::last_price(runs)) }
+            td { (monitor_pages::state(monitor)) }
+        }
+    }
+}
+
+fn plan(quota: &Quota) -> Markup {
+    html! {
+        section class="card" {
+            div class="card-head" { h2 { "Plan" } a href="/usage" { "Usage and limits" } }
+            (lane("Flights", &quota.flights))
+            (lane("Hotels", &quota.hotels))
+        }
+    }
+}
+
+fn lane(name: &str, lane: &LaneQuota) -> Markup {
+    html! {
+        div class="lane" {
+            h3 {
+                (name)
+                @if let Some(paused) = &lane.paused { " " (chip(BadgeTone::Warn, &words(paused.reason.as_str()))) }
+            }
+            @match (lane.plan_requests_limit, lane.plan_requests_remaining) {
+                (Some(limit), Some(left)) => {
+                    @let used = limit.saturating_sub(left);
+                    @if parts::is_visible_share(used, limit) {
+                        progress max=(limit.max(1)) value=(used) aria-label={ (name) ": used requests of the plan" } {}
+                    }
+                    p {
+                        (count(left)) " of " (counted(limit, "request")) " left"
+                        @if let Some(reset) = lane.plan_resets_at { span class="muted" { ", until " (parts::time(reset)) } }
+                    }
+                }
+                _ => { p class="muted" { "The marketplace has not reported this plan yet." } }
+            }
+            p class="sub" {
+                (numbers::rate(lane.searches_per_minute)) " searches a minute, " (lane.in_flight) " in flight"
+                @if lane.bounds.keep_in_reserve > 0 { ", " (count(lane.bounds.keep_in_reserve)) " kept in reserve" }
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Small parts of pages: times, prices, counts, states, and buttons that ask before they act.
+
+use std::time::Duration;
+
+use farescan_sheets::cell::CellValue;
+use farescan_sheets::numbers;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+
+use super::form::token_field;
+use super::session::Session;
+use farescan_core::contract::history_verdict::{HistoryVerdict, PriceClass};
+use farescan_core::contract::monitors::PriceMark;
+use farescan_core::contract::{ScanStatus, SearchStatus};
+use farescan_core::ids::{ItemId, ScanId};
+
+/// How long a page waits for verdicts on its prices; then it shows none.
+pub(super) const VERDICT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A time with its zone: UTC, which the script replaces with the viewer's zone.
+pub(super) fn time(at: Timestamp) -> Markup {
+    let utc = at.to_zoned(TimeZone::UTC);
+    html! {
+        time datetime=(at.strftime("%Y-%m-%dT%H:%M:%SZ")) { (utc.strftime("%-d %b %Y, %H:%M UTC")) }
+    }
+}
+
+/// Whether a part of a whole can be seen in a bar: from a tenth of a per cent on.
+pub(super) fn is_visible_share(part: u64, whole: u64) -> bool {
+    part.saturating_mul(1_000) >= whole
+}
+
+/// The text of a cell; an implausible price is struck out.
+pub(super) fn cell_text(value: CellValue) -> Markup {
+    match value {
+        CellValue::Implausible(_) => html! { s { (value.text()) } },
+        _ => html! { (value.text()) },
+    }
+}
+
+/// A price with its time.
+pub(super) fn price_mark(mark: &PriceMark, currency: Option<&str>) -> Markup {
+    html! { (numbers::amount_in(mark.price, currency)) " " span class="muted" { (time(mark.at)) } }
+}
+
+/// A price among the caller's own past prices: the class, and the sentence that says it.
+pub(super) fn history_verdict(verdict: &HistoryVerdict) -> Markup {
+    html! { (price_class(verdict.class)) " " span class="muted" { (verdict.sentence) } }
+}
+
+/// The class of a price among past ones.
+pub(super) fn price_class(class: PriceClass) -> Markup {
+    let (tone, word) = match class {
+        PriceClass::Low => (BadgeTone::Good, "low"),
+        PriceClass::Below => (BadgeTone::Good, "below typical"),
+        PriceClass::Typical => (BadgeTone::Plain, "typical"),
+        PriceClass::Above => (BadgeTone::Warn, "above typical"),
+        PriceClass::High => (BadgeTone::Warn, "high"),
+        PriceClass::Implausible => (BadgeTone::Warn, "implausible"),
+        PriceClass::Insufficient => (BadgeTone::Plain, "too few past prices"),
+    };
+    chip(tone, word)
+}
+
+/// The colour of a chip; its text says the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BadgeTone {
+    Plain,
+    Info,
+    Good,
+    Warn,
+    Bad,
+}
+
+/// A short state in a coloured frame.
+pub(super) fn chip(tone: BadgeTone, text: &str) -> Markup {
+    let class = match tone {
+        BadgeTone::Plain => "chip",
+        BadgeTone::Info => "chip info",
+        BadgeTone::Good => "chip good",
+        BadgeTone::Warn => "chip warn",
+        BadgeTone::Bad => "chip bad",
+    };
+    html! { span class=(class) { (text) } }
+}
+
+/// The status of a scan.
+pub(super) fn scan_status(status: ScanStatus) -> Markup {
+    let (tone, text) = match status {
+        ScanStatus::Queued => (BadgeTone::Plain, "Queued"),
+        ScanStatus::Running => (BadgeTone::Info, "Running"),
+        ScanStatus::Paused => (BadgeTone::Warn, "Paused"),
+        ScanStatus::Completed => (BadgeTone::Good, "Completed"),
+        ScanStatus::Incomplete => (BadgeTone::Warn, "Incomplete"),
+        ScanStatus::Cancelled => (BadgeTone::Plain, "Cancelled"),
+    };
+    chip(tone, text)
+}
+
+/// The status of a search.
+pub(super) fn search_status(status: SearchStatus) -> Markup {
+    let (tone, text) = match status {
+        SearchStatus::Ok => (BadgeTone::Good, "ok"),
+        SearchStatus::Empty => (BadgeTone::Plain, "empty"),
+        SearchStatus::Partial => (BadgeTone::Warn, "partial"),
+        SearchStatus::Degraded => (BadgeTone::Bad, "degraded"),
+    };
+    chip(tone, text)
+}
+
+/// The link to the next page of a list; `path` has its filters, without a cursor.
+pub(super) fn next_page(path: &str, cursor: Option<&str>) -> Markup {
+    html! {
+        @if let Some(cursor) = cursor {
+            nav class="pager" aria-label="More" {
+                a class="button" rel="next" href=(with_query(path, "cursor", cursor)) { "Next page" }
+            }
+        }
+    }
+}
+
+/// The page of an item.
+pub(super) fn item_path(item: ItemId) -> String {
+    format!("/items/{item}")
+}
+
+/// The page of a scan.
+pub(super) fn scan_path(scan: ScanId) -> String {
+    format!("/scans/{scan}")
+}
+
+/// `path` with one more field in its query.
+pub(super) fn with_query(path: &str, name: &str, value: &str) -> String {
+    let pair = form_urlencoded::Serializer::new(String::new())
+        .append_pair(name, value)
+        .finish();
+    let separator = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{separator}{pair}")
+}
+
+/// What a list shows while it is empty: what to do next.
+pub(super) fn empty_state(text: &Markup) -> Markup {
+    html! { div class="empty" { (text) } }
+}
+
+/// A button that asks once before it spends or destroys. It opens a panel with the question; only
+/// the button in the panel sends the form.
+pub(super) struct ConfirmationPage<'a> {
+    /// The path of the POST.
+    pub(super) action: &'a str,
+    /// The text of the button that opens the panel.
+    pub(super) label: &'a str,
+    /// What will happen and what it costs.
+    pub(super) question: Markup,
+    /// The text of the button that does it. It names the cost.
+    pub(super) confirm: &'a str,
+    /// Whether something is lost.
+    pub(super) is_destructive: bool,
+    /// Hidden or visible fields of the form.
+    pub(super) fields: Markup,
+}
+
+impl ConfirmationPage<'_> {
+    /// The button with its panel.
+    pub(super) fn render(&self, session: &Session) -> Markup {
+        let class = if self.is_destructive {
+            "danger"
+        } else {
+            "primary"
+        };
+        html! {
+            details class="confirm" {
+                summary class="button" { (self.label) }
+                form class="panel" method="post" action=(self.action) {
+                    (token_field(session))
+                    div class="question" { (self.question) }
+                    (self.fields)
+                    button class=(class) type="submit" { (self.confirm) }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_visible_from_a_tenth_of_a_per_cent() {
+        for (part, whole, visible) in [
+            (1, 1_000, true),
+            (999_999, 1_000_000_000, false),
+            (1_000_000, 1_000_000_000, true),
+            (u64::MAX, u64::MAX, true),
+            (0, 10, false),
+        ] {
+            assert_eq!(is_visible_share(part, whole), visible, "{part} of {whole}");
+        }
+    }
+}

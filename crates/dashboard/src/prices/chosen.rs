@@ -1,0 +1,329 @@
+//! What the URL chooses of a route or hotel, and the queries and links that follow from it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, ToSpan as _};
+
+use super::calendar::PriceCalendar;
+use super::product::{PricePage, ProductName};
+use super::subject::{PriceSubject, path_with};
+use crate::failure::PageFailure;
+use crate::form::FormFields;
+use farescan_core::contract::HistoryQuery as _;
+use farescan_core::contract::history_grid::{HistoryCell, HistoryGrid, HistoryGrids};
+use farescan_core::contract::history_verdict::HistoryVerdict;
+use farescan_core::ids::ItemId;
+
+/// Dates of a calendar: as many as one query may have.
+pub(super) const DAYS: i64 = 400;
+/// The ranges of the charts, in days back from now.
+pub(super) const RANGES: [u16; 3] = [30, 90, 365];
+/// Up to this range a point is a day, above it a week.
+pub(super) const MOST_DAILY: u16 = 120;
+
+/// What the URL chooses.
+pub(super) struct ChosenProduct<'a> {
+    pub(super) subject: &'a PriceSubject,
+    pub(super) today: Date,
+    pub(super) from: Date,
+    pub(super) range: u16,
+    pub(super) product: Option<&'a str>,
+    pub(super) nights: Option<i64>,
+    pub(super) date: Option<Date>,
+}
+
+/// What the page shows.
+pub(super) struct ShownProduct<'a> {
+    pub(super) choice: ChosenProduct<'a>,
+    pub(super) now: Timestamp,
+    pub(super) products: Vec<ProductName>,
+    pub(super) product: ProductName,
+    /// The lengths of stay that were searched; empty for flights.
+    pub(super) lengths: Vec<i64>,
+    pub(super) nights: Option<i64>,
+    pub(super) cells: Vec<(Date, &'a HistoryCell)>,
+    pub(super) truncated: bool,
+    /// The verdicts on the prices by the caller's own history, by the items that found them.
+    pub(super) verdicts: HashMap<ItemId, HistoryVerdict>,
+}
+
+pub(super) fn read_choice<'a>(
+    query: &'a FormFields,
+    subject: &'a PriceSubject,
+    now: Timestamp,
+) -> Result<ChosenProduct<'a>, PageFailure> {
+    let today = now.to_zoned(TimeZone::UTC).date();
+    Ok(ChosenProduct {
+        subject,
+        today,
+        from: query.date("from")?.unwrap_or(today),
+        range: query
+            .text("days")
+            .and_then(|days| days.parse().ok())
+            .filter(|days| RANGES.contains(days))
+            .unwrap_or(RANGES[1]),
+        product: query.text("product"),
+        nights: query.text("nights").and_then(|nights| nights.parse().ok()),
+        date: query.date("date")?,
+    })
+}
+
+pub(super) fn grid_query<P: PricePage>(
+    choice: &ChosenProduct<'_>,
+) -> Result<P::GridQuery, PageFailure> {
+    let last = choice.from.saturating_add((DAYS - 1).days());
+    let mut pairs = choice.subject.pairs();
+    let (from, to, rows) = match P::FIRST {
+        "departure" => ("departure_from", "departure_to", "departure_date"),
+        _ => ("checkin_from", "checkin_to", "checkin_date"),
+    };
+    pairs.extend([
+        (from, choice.from.to_string()),
+        (to, last.to_string()),
+        ("rows", rows.to_owned()),
+    ]);
+    if P::HAS_NIGHTS {
+        pairs.push(("columns", "nights".to_owned()));
+    }
+    Ok(P::GridQuery::read(borrowed(&pairs))?)
+}
+
+pub(super) fn borrowed<'a>(
+    pairs: &'a [(&'static str, String)],
+) -> impl Iterator<Item = (&'a str, &'a str)> + Clone {
+    pairs.iter().map(|(name, text)| (*name, text.as_str()))
+}
+
+/// The chosen product and length, else those with the most prices. `None`: nothing was searched.
+pub(super) fn shown<'a>(
+    choice: ChosenProduct<'a>,
+    grids: &'a HistoryGrids,
+    now: Timestamp,
+) -> Option<ShownProduct<'a>> {
+    let prices = |grid: &HistoryGrid| {
+        grid.cells
+            .iter()
+            .filter(|cell| cell.price.is_some())
+            .count()
+    };
+    let products: Vec<_> = grids.data.iter().map(ProductName::from).collect();
+    let chosen = choice
+        .product
+        .and_then(|digest| {
+            products
+                .iter()
+                .position(|product| product.digest() == digest)
+        })
+        .or_else(|| {
+            let most = |place: &usize| prices(&grids.data[*place]);
+            // The first of those with the most prices.
+            (0..grids.data.len()).rev().max_by_key(most)
+        })?;
+    let grid = &grids.data[chosen];
+    let mut lengths = BTreeMap::<i64, usize>::new();
+    for cell in &grid.cells {
+        if let Some(nights) = cell.column.as_ref().and_then(serde_json::Value::as_i64) {
+            *lengths.entry(nights).or_default() += usize::from(cell.price.is_some());
+        }
+    }
+    let nights = choice
+        .nights
+        .filter(|nights| lengths.contains_key(nights))
+        .or_else(|| {
+            let most = lengths.iter().rev().max_by_key(|(_, prices)| **prices);
+            most.map(|(nights, _)| *nights)
+        });
+    let cells = grid
+        .cells
+        .iter()
+        .filter(|cell| cell.column.as_ref().and_then(serde_json::Value::as_i64) == nights)
+        .filter_map(|cell| Some((cell.row.as_str()?.parse().ok()?, cell)))
+        .collect();
+    Some(ShownProduct {
+        choice,
+        now,
+        product: products[chosen].clone(),
+        products,
+        lengths: lengths.into_keys().collect(),
+        nights,
+        cells,
+        truncated: grids.truncated,
+        verdicts: HashMap::new(),
+    })
+}
+
+/// The series of the chosen date, or of all dates.
+pub(super) fn series_query<P: PricePage>(
+    shown: &ShownProduct<'_>,
+) -> Result<P::SeriesQuery, PageFailure> {
+    let pairs = shown.series_pairs::<P>(shown.date::<P>());
+    Ok(P::SeriesQuery::read(borrowed(&pairs))?)
+}
+
+impl ShownProduct<'_> {
+    /// The date whose price over time is shown. Stays always have one, because those of all dates
+    /// and lengths do not compare.
+    pub(super) fn date<P: PricePage>(&self) -> Option<Date> {
+        let cheapest = || self.calendar().cheapest().map(|(date, _)| date);
+        self.choice
+            .date
+            .or_else(|| P::HAS_NIGHTS.then(cheapest).flatten())
+    }
+
+    pub(super) fn series_pairs<P: PricePage>(
+        &self,
+        date: Option<Date>,
+    ) -> Vec<(&'static str, String)> {
+        let mut pairs = self.choice.subject.pairs();
+        let since = self.now - SignedDuration::from_hours(24 * i64::from(self.choice.range));
+        let bucket = if self.choice.range > MOST_DAILY {
+            "week"
+        } else {
+            "day"
+        };
+        pairs.extend([
+            ("since", since.to_string()),
+            ("bucket", bucket.to_owned()),
+            ("currency", self.product.currency.clone()),
+        ]);
+        pairs.extend(
+            self.product
+                .market
+                .clone()
+                .map(|market| ("proxy_country", market)),
+        );
+        if let Some(date) = date {
+            pairs.extend(match P::FIRST {
+                "departure" => vec![("departure_date", date.to_string())],
+                _ => vec![("checkin_date", date.to_string())],
+            });
+            pairs.extend(self.nights.map(|nights| {
+                (
+                    "checkout_date",
+                    date.saturating_add(nights.days()).to_string(),
+                )
+            }));
+        }
+        pairs
+    }
+
+    /// The query of a file of this route or hotel.
+    pub(super) fn export_pairs<P: PricePage>(&self) -> Vec<(&'static str, String)> {
+        let mut pairs = self.choice.subject.pairs();
+        pairs.push(("currency", self.product.currency.clone()));
+        pairs.extend(
+            self.product
+                .market
+                .clone()
+                .map(|market| ("proxy_country", market)),
+        );
+        let last = self.choice.from.saturating_add((DAYS - 1).days());
+        let (from, to) = match P::FIRST {
+            "departure" => ("departure_from", "departure_to"),
+            _ => ("checkin_from", "checkin_to"),
+        };
+        pairs.extend([(from, self.choice.from.to_string()), (to, last.to_string())]);
+        pairs
+    }
+
+    /// The query of the last prices of this route or hotel with their verdicts.
+    pub(super) fn judged_query<P: PricePage>(&self) -> Result<P::LatestQuery, PageFailure> {
+        let mut pairs = self.export_pairs::<P>();
+        pairs.push(("history_verdict", "true".to_owned()));
+        Ok(P::LatestQuery::read(borrowed(&pairs))?)
+    }
+
+    /// The verdict on the price of a cell.
+    pub(super) fn verdict_on(&self, cell: &HistoryCell) -> Option<&HistoryVerdict> {
+        self.verdicts.get(&cell.item_id?)
+    }
+
+    /// This page with other choices; an empty text removes one.
+    pub(super) fn link(&self, changes: &[(&'static str, String)]) -> String {
+        let mut pairs: Vec<(&'static str, String)> = self.choice.subject.pairs();
+        let product = (self.products.len() > 1).then(|| self.product.digest());
+        let stands = [
+            ("product", product),
+            ("nights", self.nights.map(|nights| nights.to_string())),
+            (
+                "days",
+                (self.choice.range != RANGES[1]).then(|| self.choice.range.to_string()),
+            ),
+            (
+                "from",
+                (self.choice.from != self.choice.today).then(|| self.choice.from.to_string()),
+            ),
+            ("date", self.choice.date.map(|date| date.to_string())),
+        ];
+        for (name, value) in stands {
+            let changed = changes.iter().find(|(changed, _)| *changed == name);
+            let value = changed.map_or(value, |(_, text)| Some(text.clone()));
+            pairs.extend(
+                value
+                    .filter(|text| !text.is_empty())
+                    .map(|text| (name, text)),
+            );
+        }
+        let base = match self.choice.subject {
+            PriceSubject::Route { .. } => super::FLIGHTS_PATH,
+            PriceSubject::Place { .. } => super::HOTELS_PATH,
+        };
+        path_with(base, pairs)
+    }
+
+    /// The form of a new monitor, filled with this product.
+    pub(super) fn watch_link(&self) -> String {
+        let mut pairs: Vec<(&str, String)> = vec![("name", self.choice.subject.title())];
+        pairs.push(("endpoint", self.product.endpoint.as_str().to_owned()));
+        pairs.extend(self.choice.subject.pairs());
+        pairs.push(("currency", self.product.currency.clone()));
+        pairs.extend(
+            self.product
+                .market
+                .clone()
+                .map(|market| ("proxy_country", market)),
+        );
+        let mut fields = (*self.product.fields).clone();
+        fields.shift_remove("proxy_country");
+        if !fields.is_empty() {
+            let fields = serde_json::Value::Object(fields).to_string();
+            pairs.push(("fields", fields));
+        }
+        let trip = self.cells.iter().find_map(|(date, cell)| {
+            cell.last_date
+                .and_then(|last| date.until(last).ok())
+                .map(|span| i64::from(span.get_days()))
+        });
+        pairs.extend(
+            self.nights
+                .or(trip)
+                .map(|nights| ("nights", nights.to_string())),
+        );
+        match self.choice.date {
+            Some(date) => pairs.extend([("first", date.to_string()), ("last", date.to_string())]),
+            None => {
+                let searched = self
+                    .cells
+                    .iter()
+                    .filter(|(_, cell)| cell.looked_at.is_some());
+                let dates: Vec<_> = searched.map(|(date, _)| *date).collect();
+                if let (Some(first), Some(last)) = (dates.first(), dates.last()) {
+                    pairs.extend([("first", first.to_string()), ("last", last.to_string())]);
+                }
+            }
+        }
+        path_with("/monitors/new", pairs)
+    }
+
+    pub(super) fn calendar(&self) -> PriceCalendar<'_> {
+        PriceCalendar {
+            currency: &self.product.currency,
+            cells: &self.cells,
+            verdicts: &self.verdicts,
+            chosen: self.choice.date,
+            link: &|_| String::new(),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The page of one route, hotel or place.
+
+use axum::response::Response;
+use farescan_sheets::numbers;
+use jiff::ToSpan as _;
+use jiff::civil::Date;
+use maud::{Markup, html};
+
+use super::calendar::PriceCalendar;
+use super::chosen::{ShownProduct, borrowed, grid_query, read_choice, series_query, shown};
+use super::product::PricePage;
+use super::subject::PriceSubject;
+use super::{export, table};
+use crate::failure::PageFailure;
+use crate::form::FormFields;
+use crate::layout::{NavItem, page as layout_page};
+use crate::parts;
+use crate::session::Session;
+use farescan_core::contract::HistoryQuery as _;
+use farescan_core::history::{buckets, judged_grid, judged_latest, lead_times};
+
+pub(super) async fn page<P: PricePage>(
+    session: &Session,
+    query: &FormFields,
+    subject: &PriceSubject,
+) -> Result<Response, PageFailure> {
+    let now = session.context()?.now;
+    let choice = read_choice(query, subject, now)?;
+    let grid_query = grid_query::<P>(&choice)?;
+    let title = subject.title();
+    let Some(tenant) = session.tenant() else {
+        return Ok(empty_page(session, &title));
+    };
+    let permits = session.heavy_read_permits().await?;
+    let grids = {
+        let mut conn = session.history_pool()?.acquire().await?;
+        judged_grid::grids::<P>(&mut conn, tenant, &grid_query, now).await?
+    };
+    let Some(mut shown) = shown(choice, &grids, now) else {
+        return Ok(empty_page(session, &title));
+    };
+    let conn = session.history_pool()?.acquire().await?;
+    let judged_query = shown.judged_query::<P>()?;
+    let items = shown.cells.iter().filter_map(|(_, cell)| cell.item_id);
+    let items = items.collect();
+    let judged =
+        judged_latest::calendar::<P>(conn, tenant, &judged_query, Some(&items), now).await?;
+    shown.verdicts = P::verdicts(judged);
+    let series_query = series_query::<P>(&shown)?;
+    let range = P::range(&series_query, now)?;
+    let conn = session.history_pool()?.acquire().await?;
+    let series = buckets::series::<P>(conn, tenant, &series_query, range.clone()).await?;
+    let all_dates = P::SeriesQuery::read(borrowed(&shown.series_pairs::<P>(None)))?;
+    let conn = session.history_pool()?.acquire().await?;
+    let nights = shown.nights.and_then(|nights| i32::try_from(nights).ok());
+    let leads = lead_times::lead_times::<P>(conn, tenant, &all_dates, &range, nights).await?;
+    drop(permits);
+    let link = |date: Date| format!("{}#over-time", shown.link(&[("date", date.to_string())]));
+    let calendar = PriceCalendar {
+        link: &link,
+        ..shown.calendar()
+    };
+    let body = html! {
+        (shown.head())
+        (shown.choices::<P>())
+        (shown.stats())
+        section class="card" {
+            h2 { "Last known price of each " (P::FIRST_WORD.to_lowercase()) " date" }
+            p class="sub" { (shown.product.label()) ". Choose a date to see its price over time." }
+            (calendar.markup())
+            @if shown.truncated {
+                p class="hint" { "There are more products than fit here. The files have all of them." }
+            }
+            (shown.earlier::<P>())
+        }
+        (shown.over_time::<P>(P::buckets(series)))
+        (shown.by_lead_time::<P>(&leads))
+        (table::markup(&shown, P::FIRST_WORD))
+        (export::links(&shown.export_pairs::<P>(), subject.api()))
+    };
+    Ok(layout_page(session, &title, NavItem::Prices, body))
+}
+
+impl ShownProduct<'_> {
+    fn head(&self) -> Markup {
+        html! {
+            div class="head" {
+                div {
+                    p class="sub" { a href=(super::PATH) { "Prices" } }
+                    h1 { (self.choice.subject.title()) }
+                    p class="sub" { (self.product.label()) @if let Some(nights) = self.nights { ", " (numbers::counted(nights.unsigned_abs(), "night")) } }
+                }
+                div class="actions" {
+                    a class="button primary" href=(self.watch_link()) { "Watch this" }
+                }
+            }
+        }
+    }
+
+    fn choices<P: PricePage>(&self) -> Markup {
+        html! {
+            @if self.products.len() > 1 {
+                nav class="tabs" aria-label="Product" {
+                    @for product in &self.products {
+                        a href=(self.link(&[("product", product.digest()), ("date", String::new())])) aria-current=[(*product == self.product).then_some("true")] { (product.label()) }
+                    }
+                }
+            }
+            @if self.lengths.len() > 1 {
+                nav class="tabs" aria-label="Nights" {
+                    @for nights in &self.lengths {
+                        a href=(self.link(&[("nights", nights.to_string())])) aria-current=[(Some(*nights) == self.nights).then_some("true")] { (numbers::counted(nights.unsigned_abs(), "night")) }
+                    }
+                }
+            }
+        }
+    }
+
+    fn earlier<P: PricePage>(&self) -> Markup {
+        let earlier = self.choice.from.saturating_sub(90.days());
+        html! {
+            p class="hint no-print" {
+                a href=(self.link(&[("from", earlier.to_string()), ("date", String::new())])) { "Earlier " (P::FIRST_WORD.to_lowercase()) " dates" }
+                @if self.choice.from != self.choice.today {
+                    " · " a href=(self.link(&[("from", String::new())])) { "From today" }
+                }
+            }
+        }
+    }
+}
+
+fn empty_page(session: &Session, title: &str) -> Response {
+    let body = html! {
+        div class="head" {
+            div {
+                p class="sub" { a href=(super::PATH) { "Prices" } }
+                h1 { (title) }
+            }
+        }
+        div class="card" {
+            (parts::empty_state(&html! {
+                p { "No searched date from today on." }
+                p { "Scan some dates, and their prices stay here." }
+                a class="button primary" href="/scans/new" { "New scan" }
+            }))
+        }
+    };
+    layout_page(session, title, NavItem::Prices, body)
+}

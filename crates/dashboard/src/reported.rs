@@ -1,0 +1,110 @@
+//! The monitors that alerts and deliveries are of: their names, and the trips that they look at.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use farescan_sheets::trip;
+use jiff::Timestamp;
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+use super::failure::PageFailure;
+use super::links;
+use super::session::Session;
+use farescan_core::contract::Endpoint;
+use farescan_core::contract::monitors::{Alert, Monitor};
+use farescan_core::ids::{ItemId, MonitorId, TenantId};
+use farescan_core::monitors::read;
+use farescan_core::monitors::relative_dates::resolve_dates;
+use farescan_core::monitors::schedule::Schedule;
+use farescan_core::scans;
+
+/// The monitors of one page, and the searches of its alerts, by their ids.
+#[derive(Debug, Default)]
+pub(super) struct ReportedMonitors {
+    monitors: HashMap<MonitorId, Monitor>,
+    searches: HashMap<ItemId, (Endpoint, Map<String, Value>)>,
+}
+
+impl ReportedMonitors {
+    pub(super) async fn read(
+        session: &Session,
+        tenant: TenantId,
+        ids: impl IntoIterator<Item = MonitorId>,
+    ) -> Result<Self, PageFailure> {
+        let mut ids: Vec<_> = ids.into_iter().collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let context = session.context()?;
+        let mut conn = session.pool()?.acquire().await?;
+        let found = read::by_ids(&mut conn, context.ring, tenant, &ids, context.now).await?;
+        let by_id = |monitor: Monitor| (monitor.id, monitor);
+        Ok(Self {
+            monitors: found.into_iter().map(by_id).collect(),
+            searches: HashMap::new(),
+        })
+    }
+
+    /// The monitors of stored alerts, and the searches that the alerts are about.
+    pub(super) async fn of_alerts(
+        session: &Session,
+        tenant: TenantId,
+        alerts: &[Value],
+    ) -> Result<Self, PageFailure> {
+        let monitors: Vec<MonitorId> = ids(alerts, "monitor_id");
+        let items: Vec<ItemId> = ids(alerts, "item_id");
+        let reported = Self::read(session, tenant, monitors).await?;
+        Ok(Self {
+            searches: scans::read::searches(session.pool()?, tenant, &items).await?,
+            ..reported
+        })
+    }
+
+    /// The monitor's name as a link to its page. One that was deleted meanwhile has none.
+    pub(super) fn link(&self, id: MonitorId) -> Markup {
+        let name = self.monitors.get(&id).map(|monitor| monitor.name.as_str());
+        html! {
+            a class="clip" href=(links::monitor(id)) title=[name] { (name.unwrap_or("Monitor")) }
+        }
+    }
+
+    /// The route or hotel and the dates that a monitor looks at.
+    pub(super) fn trip(&self, id: MonitorId) -> Option<String> {
+        let scan: Map<String, Value> = self.monitors.get(&id)?.scan.read().ok()?;
+        trip::trip(&scan, &Map::new())
+    }
+
+    /// The route or hotel and the dates of an alert's search. An alert without one, such as of a
+    /// missing price, has those of its monitor, unless that has changed since the alert's slot.
+    pub(super) fn alert_trip(&self, alert: &Alert) -> Option<String> {
+        let search = alert.item_id.and_then(|item| self.searches.get(&item));
+        if let Some((endpoint, body)) = search {
+            let scan = [
+                ("endpoint".to_owned(), Value::from(endpoint.as_str())),
+                ("request".to_owned(), Value::from(body.clone())),
+            ];
+            let scan: Map<String, Value> = scan.into_iter().collect();
+            return trip::trip(&scan, &alert.cell);
+        }
+        let monitor = self.monitors.get(&alert.monitor_id)?;
+        if monitor.updated_at > alert.slot {
+            return None;
+        }
+        let scan: Map<String, Value> = monitor.scan.read().ok()?;
+        trip::trip(&of_run(monitor, scan, alert.slot), &alert.cell)
+    }
+}
+
+/// The ids in a field of stored alerts, some of which this program may be unable to read.
+fn ids<T: FromStr>(alerts: &[Value], name: &str) -> Vec<T> {
+    let id = |alert: &Value| alert.get(name)?.as_str()?.parse::<T>().ok();
+    alerts.iter().filter_map(id).collect()
+}
+
+/// The scan with the dates of the run of a slot.
+fn of_run(monitor: &Monitor, scan: Map<String, Value>, slot: Timestamp) -> Map<String, Value> {
+    match Schedule::parse(&monitor.schedule.cron, &monitor.schedule.timezone) {
+        Some(schedule) => resolve_dates(&scan, schedule.date(slot)),
+        None => scan,
+    }
+}

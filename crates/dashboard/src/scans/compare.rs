@@ -1,0 +1,401 @@
+//! `/scans/{id}/compare`: which scan to compare with; `/scans/{id}/compare/{other}`: what became
+//! cheaper or dearer from the first to the second, as a link that can be passed on.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::routing::get;
+use farescan_sheets::numbers::{self, percent_of, signed_percent};
+use farescan_sheets::trip::{facts, title};
+use maud::{Markup, html};
+use rust_decimal::Decimal;
+use serde_json::Value;
+
+use super::compare_grid::{self, cell_name, change_words, exact_percent};
+use super::own_scan;
+use crate::failure::PageFailure;
+use crate::form::FormFields;
+use crate::layout::{NavItem, page};
+use crate::parts::{self, BadgeTone};
+use crate::session::Session;
+use farescan_core::app::AppState;
+use farescan_core::app::error::ApiError;
+use farescan_core::contract::scans::{
+    Change, ChangeCounts, ComparedCell, Comparison, Scan, ScansQuery, SeenPrice,
+};
+use farescan_core::ids::{ScanId, TenantId};
+use farescan_core::scans;
+use farescan_core::scans::read::ScanConditions;
+
+/// Rows of the table; the command and the API have all.
+const MAX_ROWS: usize = 200;
+/// Scans to choose from.
+const CANDIDATES: &str = "200";
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/scans/{id}/compare", get(choose))
+        .route("/scans/{id}/compare/{other}", get(show))
+}
+
+/// The page of a comparison.
+fn path(before: ScanId, after: ScanId) -> String {
+    format!("{}/compare/{after}", super::path(before))
+}
+
+async fn scan_of(session: &Session, tenant: TenantId, id: ScanId) -> Result<Scan, PageFailure> {
+    scans::read::scan(session.pool()?, tenant, id)
+        .await?
+        .ok_or_else(|| PageFailure::not_found("scan"))
+}
+
+/// The scans of the same route or hotel; `with` names one and leads on.
+async fn choose(
+    session: Session,
+    Path(id): Path<String>,
+    fields: FormFields,
+) -> Result<Response, PageFailure> {
+    let (tenant, id) = own_scan(&session, &id)?;
+    let scan = scan_of(&session, tenant, id).await?;
+    if let Some(with) = fields.text("with") {
+        let (_, with) = own_scan(&session, with)?;
+        let other = scan_of(&session, tenant, with).await?;
+        return Ok(Redirect::to(&in_order(&scan, &other)).into_response());
+    }
+    let others = candidates(&session, tenant, &scan).await?;
+    let name = title(scan.endpoint, &scan.request, &scan.sweep);
+    let body = html! {
+        div class="head" {
+            div {
+                p class="sub" { a href=(super::path(id)) { (name) } }
+                h1 { "Compare with another scan" }
+                p class="sub" { "Created " (parts::time(scan.created_at)) " · " (facts(scan.endpoint, &scan.request, &scan.sweep).join(" · ")) }
+            }
+        }
+        section class="card" {
+            @if others.is_empty() {
+                (parts::empty_state(&html! {
+                    p { "There is no other scan of " (name) " yet." }
+                    a class="button primary" href={ "/scans/new?like=" (id) } { "New scan like this" }
+                }))
+            } @else {
+                div class="scroll" tabindex="0" role="region" aria-label="Scans to compare with" {
+                    table class="rows scans" {
+                        thead { tr { th scope="col" { "Scan" } th scope="col" { "Status" } th scope="col" class="num" { "Cheapest" } th scope="col" { "Created" } } }
+                        tbody { @for other in &others { (candidate_row(&scan, other)) } }
+                    }
+                }
+            }
+            form class="filters" method="get" action={ (super::path(id)) "/compare" } {
+                div class="field" {
+                    label for="with" { "Or the id of a scan" }
+                    input id="with" name="with" placeholder="scn_…" required spellcheck="false";
+                }
+                button type="submit" { "Compare" }
+            }
+        }
+    };
+    Ok(page(&session, "Compare scans", NavItem::Scans, body))
+}
+
+/// The earlier scan first.
+fn in_order(one: &Scan, other: &Scan) -> String {
+    if one.created_at <= other.created_at {
+        path(one.id, other.id)
+    } else {
+        path(other.id, one.id)
+    }
+}
+
+/// Scans with the same title; those of the same searches first, then the newest.
+async fn candidates(
+    session: &Session,
+    tenant: TenantId,
+    scan: &Scan,
+) -> Result<Vec<Scan>, PageFailure> {
+    let text = |name: &str| {
+        let value = scan.request.get(name).and_then(Value::as_str);
+        value.map(str::to_owned)
+    };
+    let airport = |name: &str| text(name).map(|code| code.to_ascii_uppercase());
+    let conditions = ScanConditions {
+        from_airport: airport("from_airport"),
+        to_airport: airport("to_airport"),
+        hotel: text("hotel_name").or_else(|| text("destination")),
+        ..ScanConditions::default()
+    };
+    let query =
+        ScansQuery::from_query([("endpoint", scan.endpoint.as_str()), ("limit", CANDIDATES)])?;
+    let page = scans::read::scans_where(session.pool()?, tenant, &query, &conditions).await?;
+    let name = title(scan.endpoint, &scan.request, &scan.sweep).to_lowercase();
+    let mut others: Vec<_> = page
+        .data
+        .into_iter()
+        .filter(|other| other.id != scan.id)
+        .filter(|other| title(other.endpoint, &other.request, &other.sweep).to_lowercase() == name)
+        .collect();
+    others.sort_by_key(|other| !is_same(scan, other));
+    others.truncate(50);
+    Ok(others)
+}
+
+/// Whether two scans make the same searches.
+fn is_same(one: &Scan, other: &Scan) -> bool {
+    one.request == other.request && one.sweep == other.sweep
+}
+
+fn candidate_row(scan: &Scan, other: &Scan) -> Markup {
+    let name = title(other.endpoint, &other.request, &other.sweep);
+    html! {
+        tr {
+            td class="what" {
+                a href=(in_order(scan, other)) { (other.label.as_deref().unwrap_or(&name)) }
+                div class="sub" { (facts(other.endpoint, &other.request, &other.sweep).join(" · ")) }
+            }
+            td { (parts::scan_status(other.status)) @if is_same(scan, other) { " " (parts::chip(BadgeTone::Info, "same searches")) } }
+            td class="num" {
+                @match &other.best {
+                    Some(best) => { (numbers::price(best.price, &best.currency)) }
+                    None => { span class="muted" { "–" } }
+                }
+            }
+            td class="nowrap" { (parts::time(other.created_at)) }
+        }
+    }
+}
+
+async fn show(
+    session: Session,
+    Path((id, other)): Path<(String, String)>,
+    fields: FormFields,
+) -> Result<Response, PageFailure> {
+    let (tenant, before) = own_scan(&session, &id)?;
+    let (_, after) = own_scan(&session, &other)?;
+    let one = scan_of(&session, tenant, before).await?;
+    let two = scan_of(&session, tenant, after).await?;
+    let permits = session.heavy_read_permits().await?;
+    let pool = session.pool()?.clone();
+    // In a task of its own: the work goes on when the browser is gone, and holds its permits.
+    let comparing = tokio::spawn(async move {
+        let _held = permits;
+        scans::compare::compare(&pool, tenant, before, after).await
+    });
+    let comparison = comparing.await.map_err(ApiError::internal)??;
+    let chosen = fields.text("change");
+    let name = title(one.endpoint, &one.request, &one.sweep);
+    let body = html! {
+        div class="head" {
+            div {
+                p class="sub" { a href=(super::path(before)) { (name) } }
+                h1 { "What changed" }
+                p class="sub" {
+                    "From " (scan_link(&one)) " to " (scan_link(&two)) "."
+                }
+            }
+            div class="actions" {
+                a class="button" href=(path(after, before)) { "Swap" }
+                a class="button" href={ (super::path(after)) "/compare" } { "Another scan" }
+            }
+        }
+        @if !one.status.is_ended() || !two.status.is_ended() {
+            p class="notice" { "A scan has not ended yet: the changes of what it has not searched are unknown. Reload the page later." }
+        }
+        (summary(&comparison))
+        (compare_grid::section(&comparison))
+        (changes(&comparison, chosen))
+        (same_as(before, after))
+    };
+    Ok(page(
+        &session,
+        &format!("What changed: {name}"),
+        NavItem::Scans,
+        body,
+    ))
+}
+
+fn scan_link(scan: &Scan) -> Markup {
+    html! {
+        a href=(super::path(scan.id)) {
+            @if let Some(label) = &scan.label { (label) ", " }
+            (parts::time(scan.created_at))
+        }
+    }
+}
+
+/// The lowest plausible prices of both scans over the cells that have one in both, with their currency. Cells
+/// of one side alone would compare different dates.
+fn lowest(comparison: &Comparison) -> Option<(Decimal, Decimal, &str)> {
+    let both = || {
+        comparison
+            .cells
+            .iter()
+            .filter(|cell| cell.difference.is_some())
+    };
+    let currency = both().find_map(|cell| Some(cell.after.as_ref()?.currency.as_str()))?;
+    let prices = |side: fn(&ComparedCell) -> Option<&SeenPrice>| {
+        let seen = both().filter_map(side);
+        seen.filter(|seen| seen.currency == currency && !seen.implausible)
+            .map(|seen| seen.price)
+            .min()
+    };
+    let before = prices(|cell| cell.before.as_ref())?;
+    Some((before, prices(|cell| cell.after.as_ref())?, currency))
+}
+
+/// The numbers of the changes, and the cheapest price of both scans.
+fn summary(comparison: &Comparison) -> Markup {
+    let counts = comparison.counts;
+    let unclear = counts.unknown + counts.not_comparable;
+    html! {
+        dl class="stats" {
+            div class="stat" {
+                dt { "Cheapest" }
+                @match lowest(comparison) {
+                    Some((old, new, currency)) => {
+                        dd class="value" { (numbers::amount(old)) " → " (numbers::amount(new)) " " small { (currency) } }
+                        dd class="note" {
+                            @if let Some(percent) = percent_of(new, old) { (signed_percent(percent)) ", " }
+                            "of what has a price in both"
+                        }
+                    }
+                    None => { dd class="value muted" { "–" } dd class="note" { "no two prices in one currency" } }
+                }
+            }
+            div class="stat" {
+                dt { "Cheaper" }
+                dd class="value good-text" { (counts.cheaper) }
+                dd class="note" { "of " (numbers::count(comparison.cells.len() as u64)) " searches" }
+            }
+            div class="stat" {
+                dt { "Dearer" }
+                dd class="value bad-text" { (counts.dearer) }
+                dd class="note" { (counts.unchanged) " unchanged" }
+            }
+            div class="stat" {
+                dt { "New and gone" }
+                dd class="value" { (counts.new) " " small { "new, " } (counts.gone) " " small { "gone" } }
+                dd class="note" { (counts.no_price) " without a price in both" }
+            }
+            div class="stat" {
+                dt { "Unknown" }
+                dd class="value" { (unclear) }
+                dd class="note" { "a search did not complete, or other currencies" }
+            }
+        }
+    }
+}
+
+/// The number of cells with a change.
+const fn count_of(counts: &ChangeCounts, change: Change) -> u32 {
+    match change {
+        Change::Cheaper => counts.cheaper,
+        Change::Dearer => counts.dearer,
+        Change::Unchanged => counts.unchanged,
+        Change::New => counts.new,
+        Change::Gone => counts.gone,
+        Change::NotComparable => counts.not_comparable,
+        Change::Unknown => counts.unknown,
+        Change::NoPrice => counts.no_price,
+    }
+}
+
+/// The cells as a table: those that changed, or those of one kind.
+fn changes(comparison: &Comparison, chosen: Option<&str>) -> Markup {
+    let is_shown = |cell: &&ComparedCell| match chosen {
+        Some("all") => true,
+        Some(word) => cell.change.as_str() == word,
+        None => !matches!(
+            cell.change,
+            Change::Unchanged | Change::NoPrice | Change::Unknown
+        ),
+    };
+    let cells: Vec<_> = comparison.cells.iter().filter(is_shown).collect();
+    let here = path(comparison.before, comparison.after);
+    let link = |word: &str| format!("{}#changes", parts::with_query(&here, "change", word));
+    html! {
+        section class="card" id="changes" {
+            div class="card-head" { h2 { "Each price" } }
+            nav class="tabs" aria-label="Change" {
+                a href={ (here) "#changes" } aria-current=[chosen.is_none().then_some("true")] { "Changed" }
+                @for change in Change::ALL {
+                    @let count = count_of(&comparison.counts, *change);
+                    @if count > 0 {
+                        a href=(link(change.as_str())) aria-current=[(chosen == Some(change.as_str())).then_some("true")] {
+                            (change_words(*change)) " " span class="muted" { (numbers::count(count)) }
+                        }
+                    }
+                }
+                a href=(link("all")) aria-current=[(chosen == Some("all")).then_some("true")] { "All" }
+            }
+            @if cells.is_empty() {
+                (parts::empty_state(&html! { p { @if chosen.is_none() { "No price has changed." } @else { "Nothing of this kind." } } }))
+            } @else {
+                div class="scroll" tabindex="0" role="region" aria-label="Each price" {
+                    table class="rows" {
+                        thead {
+                            tr {
+                                th scope="col" { "Search" }
+                                th scope="col" class="num" { "Before" } th scope="col" class="num" { "After" }
+                                th scope="col" class="num" { "Difference" } th scope="col" { "Change" }
+                            }
+                        }
+                        tbody { @for cell in cells.iter().take(MAX_ROWS) { (row(cell)) } }
+                    }
+                }
+                @if cells.len() > MAX_ROWS {
+                    p class="hint" { "The first " (MAX_ROWS) " of " (numbers::count(cells.len() as u64)) ". The command below has all." }
+                }
+            }
+        }
+    }
+}
+
+fn row(cell: &ComparedCell) -> Markup {
+    let tone = match cell.change {
+        Change::Cheaper | Change::New => BadgeTone::Good,
+        Change::Dearer | Change::Gone => BadgeTone::Bad,
+        Change::NotComparable | Change::Unknown => BadgeTone::Warn,
+        Change::Unchanged | Change::NoPrice => BadgeTone::Plain,
+    };
+    let seen = |side: Option<&SeenPrice>| {
+        html! {
+            @match side {
+                Some(seen) => {
+                    a href=(parts::item_path(seen.item_id)) { (numbers::price(seen.price, &seen.currency)) }
+                    @if seen.implausible { " " span class="muted" { "implausible" } }
+                }
+                None => { span class="muted" { "–" } }
+            }
+        }
+    };
+    html! {
+        tr {
+            td { (cell_name(cell)) }
+            td class="num" { (seen(cell.before.as_ref())) }
+            td class="num" { (seen(cell.after.as_ref())) }
+            td class="num" {
+                @if let Some(difference) = cell.difference {
+                    @if difference.is_sign_positive() { "+" } (numbers::amount(difference))
+                    @if let Some(percent) = exact_percent(cell) { span class="muted" { " (" (signed_percent(percent)) ")" } }
+                }
+            }
+            td { (parts::chip(tone, change_words(cell.change))) }
+        }
+    }
+}
+
+fn same_as(before: ScanId, after: ScanId) -> Markup {
+    html! {
+        section class="card no-print" {
+            details class="fold" {
+                summary { "The same as curl and as a command" }
+                pre tabindex="0" {
+                    code {
+                        "curl -s -H \"x-api-key: $FARESCAN_API_KEY\" \"$FARESCAN_URL/v1/scans/" (before) "/compare/" (after) "\"\n"
+                        "farescan compare " (before) " " (after) " --all"
+                    }
+                }
+            }
+        }
+    }
+}

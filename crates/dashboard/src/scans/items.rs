@@ -1,0 +1,178 @@
+//! The searches of a scan: a page of them with filters, and the links to all of them as files.
+
+use farescan_sheets::numbers;
+use farescan_sheets::trip::{self, swept_words};
+use maud::{Markup, html};
+
+use super::ALREADY_STARTED;
+use crate::failure::PageFailure;
+use crate::form::FormFields;
+use crate::parts::{self, BadgeTone};
+use crate::session::Session;
+use farescan_core::contract::scans::{
+    Item, ItemPage, ItemState, ItemsQuery, Scan, StrategyProgress,
+};
+use farescan_core::ids::TenantId;
+use farescan_core::scans;
+
+/// The formats of the exports with their names.
+const FORMATS: [(&str, &str); 3] = [("csv", "CSV"), ("ndjson", "NDJSON"), ("parquet", "Parquet")];
+
+/// Rows of a page: enough to look around; the exports have all.
+const ROWS: &str = "25";
+
+/// The section with one page of items.
+pub(super) async fn section(
+    session: &Session,
+    tenant: TenantId,
+    scan: &Scan,
+    filters: &FormFields,
+) -> Result<Markup, PageFailure> {
+    let given = filters
+        .pairs()
+        .filter(|(name, _)| ["state", "search_status", "reason", "sort", "cursor"].contains(name));
+    let query = ItemsQuery::from_query(given.chain([("limit", ROWS)]))?;
+    let items = scans::read::items(session.pool()?, tenant, scan.id, &query)
+        .await?
+        .ok_or_else(|| PageFailure::not_found("scan"))?;
+    Ok(render(scan, &items, filters))
+}
+
+fn render(scan: &Scan, items: &ItemPage, filters: &FormFields) -> Markup {
+    let path = super::path(scan.id);
+    html! {
+        section id="items" data-live class="card" {
+            div class="card-head" {
+                h2 { "Searches" }
+                div class="actions" {
+                    span class="muted" { "All as" }
+                    @for (format, name) in FORMATS {
+                        a href={ (path) "/export?format=" (format) } download { (name) }
+                    }
+                }
+            }
+            (filter_links(scan, &path, filters))
+            @if items.data.is_empty() {
+                div class="empty" { "No search has these properties." }
+            } @else {
+                div class="scroll" tabindex="0" role="region" aria-label="Searches" {
+                    table class="rows" {
+                        thead {
+                            tr {
+                                th scope="col" { "Search" } th scope="col" { "Result" }
+                                th scope="col" class="num" { "Cheapest" } th scope="col" class="num" { "Offers" }
+                                th scope="col" class="num" { "Requests" } th scope="col" { "Answered" }
+                            }
+                        }
+                        tbody { @for item in &items.data { (row(scan, item)) } }
+                    }
+                }
+                (parts::next_page(&filtered_path(&path, filters), items.next_cursor.as_deref()))
+            }
+        }
+    }
+}
+
+/// The scan's path with the filters; without the cursor, and without the notice above the page.
+fn filtered_path(path: &str, filters: &FormFields) -> String {
+    filters
+        .pairs()
+        .filter(|(name, text)| !["cursor", ALREADY_STARTED].contains(name) && !text.is_empty())
+        .fold(path.to_owned(), |path, (name, text)| {
+            parts::with_query(&path, name, text)
+        })
+}
+
+fn filter_links(scan: &Scan, path: &str, filters: &FormFields) -> Markup {
+    let counts = &scan.items;
+    // Those that a strategy leaves out are rows here, and not in the counts.
+    let strategy = scan.strategy.as_ref();
+    let left_out = strategy.map_or(0, StrategyProgress::not_searched);
+    let views = [
+        ("All", None, counts.total.saturating_add(left_out)),
+        ("ok", Some(("search_status", "ok")), counts.ok),
+        ("empty", Some(("search_status", "empty")), counts.empty),
+        (
+            "partial",
+            Some(("search_status", "partial")),
+            counts.partial,
+        ),
+        (
+            "degraded",
+            Some(("search_status", "degraded")),
+            counts.degraded,
+        ),
+        ("failed", Some(("state", "failed")), counts.failed),
+        ("pending", Some(("state", "pending")), counts.pending),
+        ("cancelled", Some(("state", "cancelled")), counts.cancelled),
+        ("left out", Some(("state", "skipped")), left_out),
+    ];
+    let active = ["search_status", "state"]
+        .iter()
+        .find_map(|name| filters.text(name).map(|text| (*name, text)));
+    let sort = filters.text("sort").unwrap_or("position");
+    html! {
+        nav class="tabs" aria-label="Filter" {
+            @for (name, field, count) in views {
+                @if count > 0 || field == active {
+                    @let sorted = if sort == "price" { parts::with_query(path, "sort", "price") } else { path.to_owned() };
+                    @let target = field.map_or(sorted.clone(), |(field, value)| parts::with_query(&sorted, field, value));
+                    a href={ (target) "#items" } aria-current=[(field == active).then_some("true")] {
+                        (name) " " span class="muted" { (numbers::count(count)) }
+                    }
+                }
+            }
+            span class="spacer" {}
+            @for (name, value) in [("In order", "position"), ("Cheapest first", "price")] {
+                @let base = active.map_or(path.to_owned(), |(field, value)| parts::with_query(path, field, value));
+                a href={ (parts::with_query(&base, "sort", value)) "#items" } aria-current=[(sort == value).then_some("true")] { (name) }
+            }
+        }
+    }
+}
+
+fn row(scan: &Scan, item: &Item) -> Markup {
+    html! {
+        tr {
+            td { a href={ "/items/" (item.id) } { (what(scan, item)) } }
+            td {
+                (state(item))
+                @if let Some(reason) = &item.reason { " " span class="muted" { (trip::words(reason)) } }
+                @if let Some(first) = &item.confirming { " " span class="muted" { "confirms " (numbers::price(first.price, &first.currency)) } }
+            }
+            td class="num" {
+                @match (item.best_price, &item.currency) {
+                    (Some(price), Some(currency)) => { (numbers::price(price, currency)) }
+                    _ => { span class="muted" { "–" } }
+                }
+            }
+            td class="num" { (item.results.map_or_else(String::new, numbers::count)) }
+            td class="num" {
+                (numbers::count(item.requests_spent))
+                @if item.reused_from.is_some() { " " span class="muted" { "reused" } }
+            }
+            td class="nowrap" { @if let Some(at) = item.observed_at { (parts::time(at)) } }
+        }
+    }
+}
+
+/// What tells this search from the others of its scan.
+fn what(scan: &Scan, item: &Item) -> String {
+    let swept = swept_words(scan.endpoint, &item.search, &scan.sweep);
+    if swept.is_empty() {
+        format!("Search {}", item.position + 1)
+    } else {
+        swept.join(" · ")
+    }
+}
+
+/// The state of an item, or its search status once it is done.
+pub(crate) fn state(item: &Item) -> Markup {
+    match (item.state, item.search_status) {
+        (ItemState::Done, Some(status)) => parts::search_status(status),
+        (ItemState::Running, _) => parts::chip(BadgeTone::Info, "running"),
+        (ItemState::Failed, _) => parts::chip(BadgeTone::Bad, "failed"),
+        (ItemState::Skipped, _) => parts::chip(BadgeTone::Plain, "left out"),
+        (state, _) => parts::chip(BadgeTone::Plain, state.as_str()),
+    }
+}

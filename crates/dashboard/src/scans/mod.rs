@@ -1,0 +1,75 @@
+//! The pages of scans: list, one scan, new scan, and what their forms do.
+
+mod actions;
+mod calendar;
+mod cell;
+mod compare;
+mod compare_grid;
+mod filters;
+mod grid;
+mod items;
+mod list;
+mod live_cost;
+mod matrix;
+mod new;
+mod new_form;
+mod preview;
+mod same_as;
+mod scan_command;
+mod show;
+mod streams;
+mod views;
+
+use axum::Router;
+
+use farescan_core::app::AppState;
+use farescan_core::app::error::ApiError;
+use farescan_core::contract::Scan;
+use farescan_core::ids::{ScanId, TenantId};
+use farescan_core::scans;
+
+pub(super) use self::actions::{resume_button, retry_buttons};
+pub(super) use self::items::state as item_state;
+pub(super) use self::list::table;
+pub(super) use self::same_as::searches_of;
+pub(super) use self::show::pause_words;
+use super::failure::PageFailure;
+use super::session::Session;
+
+pub(super) const PATH: &str = "/scans";
+
+/// The field of a scan's URL for who pressed the button again that has started it.
+const ALREADY_STARTED: &str = "already_started";
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new()
+        .merge(list::routes())
+        .merge(views::routes())
+        .merge(new::routes())
+        .merge(live_cost::routes())
+        .merge(show::routes())
+        .merge(compare::routes())
+        .merge(streams::routes())
+        .merge(actions::routes())
+}
+
+/// The path of a scan's page.
+pub(super) fn path(id: ScanId) -> String {
+    format!("{PATH}/{id}")
+}
+
+/// The caller's scan with this id.
+pub(super) async fn read_own(session: &Session, id: &str) -> Result<Scan, PageFailure> {
+    let (tenant, id) = own_scan(session, id)?;
+    scans::read::scan(session.pool()?, tenant, id)
+        .await?
+        .ok_or_else(|| PageFailure::not_found("scan"))
+}
+
+/// The caller's tenant and the id of a path. Another caller's id gets the same page as an unknown
+/// or malformed one.
+fn own_scan(session: &Session, id: &str) -> Result<(TenantId, ScanId), PageFailure> {
+    let unknown = || PageFailure::from(ApiError::not_found("There is no such scan."));
+    let id = id.parse().map_err(|_| unknown())?;
+    Ok((session.tenant().ok_or_else(unknown)?, id))
+}

@@ -1,0 +1,239 @@
+//! The second step of a new scan: what it would search, how long it takes and what it costs, and
+//! the button that submits exactly that.
+
+use farescan_sheets::numbers::{self, count, counted, duration, range};
+use farescan_sheets::trip::{facts, search_title, title};
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+
+use super::new_form::path_without_key;
+use super::same_as;
+use crate::form::{FormFields, token_field};
+use crate::once::{once_field_with, once_text_for};
+use crate::parts::{self, BadgeTone, chip};
+use crate::session::Session;
+use farescan_core::app::error::ApiError;
+use farescan_core::commands::IdempotencyKey;
+use farescan_core::contract::scans::{PlanCost, PlanFit, Scan, ScanPreview, WarningKind};
+use farescan_core::scans;
+
+/// The field with the previewed body.
+pub(super) const BODY_FIELD: &str = "body";
+
+/// A scan that the button of a preview has started.
+#[derive(Debug)]
+pub(super) struct EarlierScan {
+    scan: Scan,
+    pub(super) is_deleted: bool,
+}
+
+impl EarlierScan {
+    /// `scan`: as it was submitted.
+    pub(super) async fn of(session: &Session, scan: Scan) -> Result<Self, ApiError> {
+        let is_deleted = match session.tenant() {
+            Some(tenant) => scans::read::scan(session.pool()?, tenant, scan.id)
+                .await?
+                .is_none(),
+            // The first submission of the key, a moment ago.
+            None => false,
+        };
+        Ok(Self { scan, is_deleted })
+    }
+
+    /// Says when it was started; `another`: the path of a preview that starts another one.
+    pub(super) fn notice(&self, another: &str) -> Markup {
+        let name = title(self.scan.endpoint, &self.scan.request, &self.scan.sweep);
+        html! {
+            div class="notice notice-action" role="status" {
+                p {
+                    b { "This scan was already started " (parts::time(self.scan.created_at)) ". " }
+                    @if self.is_deleted { "It was deleted since." }
+                    @else { "Its page: " a href=(super::path(self.scan.id)) { (name) } "." }
+                }
+                div class="actions" { a class="button" href=(another) { "Start another" } }
+            }
+        }
+    }
+}
+
+/// The preview of a body, on the page with this query.
+///
+/// # Errors
+/// Those of the API's preview, with every invalid field.
+pub(super) async fn section(
+    session: &Session,
+    query: &FormFields,
+    body: &Map<String, Value>,
+) -> Result<Markup, ApiError> {
+    let json = Value::Object(body.clone()).to_string();
+    let once = once_text_for(query, &json);
+    let key = IdempotencyKey::parse(once.as_bytes())?;
+    let context = session.context()?;
+    let earlier = scans::submit::find_submitted(context, body, &key).await?;
+    let end = match earlier {
+        Some(scan) => {
+            let earlier = EarlierScan::of(session, scan).await?;
+            PreviewEnd::AlreadyStarted(earlier.notice(&path_without_key(query)))
+        }
+        None => PreviewEnd::Button(once_field_with(&once)),
+    };
+    let _permits = session.submission_permits().await?;
+    let pace = &session.custody()?.pace;
+    let preview = match (scans::preview::preview(context, pace, body).await, &end) {
+        (Ok(preview), _) => preview,
+        // Its dates may have passed since; it was started all the same.
+        (Err(_), PreviewEnd::AlreadyStarted(notice)) => return Ok(notice.clone()),
+        (Err(error), PreviewEnd::Button(_)) => return Err(error.into()),
+    };
+    Ok(render(session, &end, body, &json, &preview))
+}
+
+/// What stands below the cost.
+enum PreviewEnd {
+    /// The button that starts the scan, with its key.
+    Button(Markup),
+    /// The notice that it was pressed before.
+    AlreadyStarted(Markup),
+}
+
+fn render(
+    session: &Session,
+    end: &PreviewEnd,
+    body: &Map<String, Value>,
+    json: &str,
+    preview: &ScanPreview,
+) -> Markup {
+    let object = |name: &str| {
+        body.get(name)
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default()
+    };
+    let (request, sweep) = (object("request"), object("sweep"));
+    html! {
+        section class="card preview" {
+            h2 { (title(preview.endpoint, &request, &sweep)) }
+            p class="sub" { (facts(preview.endpoint, &request, &sweep).join(" · ")) }
+            dl class="stats" {
+                div class="stat" {
+                    dt { "Searches" }
+                    dd class="value" { (count(preview.items)) }
+                    dd class="note" { "from " (search_title(preview.endpoint, &preview.first)) }
+                }
+                div class="stat" {
+                    dt { "Requests of your plan" }
+                    dd class="value" { (range(preview.requests.least, preview.requests.most)) }
+                    dd class="note" {
+                        "the most only after server errors and retries"
+                        @if let Some(reused) = preview.reused { "; " (counted(reused, "answer")) " reused" }
+                    }
+                }
+                div class="stat" {
+                    dt { "Duration" }
+                    dd class="value" { "about " (duration(preview.seconds)) }
+                    dd class="note" { (numbers::rate(preview.searches_per_minute)) " searches a minute" }
+                }
+                div class="stat" {
+                    dt { "Left of your plan" }
+                    dd class="value" {
+                        @match preview.plan_requests_remaining {
+                            Some(left) => { (count(left)) }
+                            None => { span class="muted" { "unknown" } }
+                        }
+                    }
+                    dd class="note" {
+                        @match preview.plan_requests_remaining {
+                            Some(left) => { (count(left.saturating_sub(preview.requests.least))) " after this scan" }
+                            None => { "the marketplace has not reported it yet" }
+                        }
+                    }
+                }
+            }
+            @if !preview.warnings.is_empty() {
+                div class="notice warn" {
+                    b { "Before you submit" }
+                    ul { @for warning in &preview.warnings { li { (warning.message) } } }
+                }
+            }
+            @match end {
+                PreviewEnd::Button(once) => { (submit_form(session, once, json, preview)) }
+                PreviewEnd::AlreadyStarted(notice) => { (notice) }
+            }
+        }
+        section class="card" {
+            h2 { "On each plan of the marketplace" }
+            p class="sub" { "Requests beyond a plan's quota are billed at its price, or the plan stops." }
+            (plan_table(&preview.plans))
+        }
+        section class="card" {
+            details class="fold" {
+                summary { "The same as JSON, curl and command" }
+                div class="stack" { (same_as::submission(body)) }
+            }
+        }
+    }
+}
+
+fn submit_form(session: &Session, once: &Markup, body: &str, preview: &ScanPreview) -> Markup {
+    let is_refused = preview
+        .warnings
+        .iter()
+        .any(|warning| warning.kind == WarningKind::TooMuchUnderway);
+    html! {
+        form method="post" action="/scans/submit" class="actions" {
+            (token_field(session))
+            (once)
+            input type="hidden" name=(BODY_FIELD) value=(body);
+            button class="primary" type="submit" disabled[is_refused] data-off[is_refused] {
+                "Submit " (counted(preview.items, "search")) " for " (range(preview.requests.least, preview.requests.most)) " requests"
+            }
+            @if session.app().is_sandbox() { span class="hint" { "Sandbox: nothing is billed." } }
+        }
+    }
+}
+
+fn plan_table(plans: &[PlanCost]) -> Markup {
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label="Cost on each plan" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { "Plan" } th scope="col" { "This scan" }
+                        th scope="col" class="num" { "USD a month" } th scope="col" class="num" { "Requests left" }
+                        th scope="col" class="num" { "Beyond the quota" } th scope="col" class="num" { "USD for them" }
+                    }
+                }
+                tbody {
+                    @for plan in plans {
+                        tr {
+                            td {
+                                (plan.plan.as_str())
+                                @if plan.current { " " (chip(BadgeTone::Info, "yours")) }
+                            }
+                            td { (fit(plan.fit)) }
+                            td class="num" { (plan.usd_per_month) }
+                            td class="num" { (count(plan.requests_left)) }
+                            td class="num" { (range(plan.overage_requests.least, plan.overage_requests.most)) }
+                            td class="num" {
+                                @match &plan.overage_usd {
+                                    Some(usd) if usd.least == usd.most => { (numbers::amount(usd.least)) }
+                                    Some(usd) => { (numbers::amount(usd.least)) " to " (numbers::amount(usd.most)) }
+                                    None => { span class="muted" { "stops" } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn fit(fit: PlanFit) -> Markup {
+    match fit {
+        PlanFit::Included => chip(BadgeTone::Good, "included"),
+        PlanFit::Overage => chip(BadgeTone::Warn, "partly beyond the quota"),
+        PlanFit::MayStop => chip(BadgeTone::Warn, "may stop before the end"),
+        PlanFit::NotPossible => chip(BadgeTone::Bad, "stops before the end"),
+    }
+}
