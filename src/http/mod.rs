@@ -12,7 +12,7 @@ mod alerts;
 mod api_request;
 pub(crate) mod assets;
 pub mod auth;
-mod cached_search;
+mod cache_control;
 mod client_address;
 pub(crate) mod concurrency;
 mod connections;

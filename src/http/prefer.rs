@@ -25,7 +25,7 @@ use super::AppState;
 use super::api_request::{IDEMPOTENCY_KEY, idempotency_key, replayed_header, submit_context};
 use super::auth::ApiKey;
 use super::error::ApiError;
-use super::outcome_response::{MapFinding, outcome_response};
+use super::outcome_response::outcome_response;
 use crate::commands::CommandError;
 use crate::contract::Endpoint;
 use crate::scans::respond_async::{self, AcceptedSearch};
@@ -37,7 +37,7 @@ const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 /// The preferences of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Preference {
+pub(super) struct Preference {
     respond_async: bool,
     /// At most [`MAX_WAIT`].
     wait: Option<Duration>,
@@ -46,7 +46,7 @@ struct Preference {
 impl Preference {
     /// The known preferences of the headers; `None` without one. The first of a repeated preference
     /// counts (RFC 7240, 2).
-    fn of(headers: &HeaderMap) -> Option<Self> {
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let (mut respond_async, mut wait) = (None, None);
         for value in headers
             .get_all(PREFER)
@@ -140,31 +140,6 @@ pub(super) async fn respond_as_scan(
     parts: &Parts,
     caller: &ApiKey,
     search: &Search,
-    map_finding: MapFinding,
-) -> Result<Option<Response>, ApiError> {
-    let Some(preference) =
-        Preference::of(&parts.headers).filter(|_| Endpoint::SEARCHES.contains(&search.endpoint()))
-    else {
-        return Ok(None);
-    };
-    // Boxed: a search that waits for the marketplace would keep the memory of this step, too.
-    Box::pin(submit_search(
-        app,
-        parts,
-        caller,
-        search,
-        map_finding,
-        preference,
-    ))
-    .await
-}
-
-async fn submit_search(
-    app: &AppState,
-    parts: &Parts,
-    caller: &ApiKey,
-    search: &Search,
-    map_finding: MapFinding,
     preference: Preference,
 ) -> Result<Option<Response>, ApiError> {
     let key = idempotency_key(parts.headers.get(IDEMPOTENCY_KEY))?;
@@ -211,7 +186,7 @@ async fn submit_search(
             && let Ok(Some(outcome)) = respond_async::outcome(context.pool, tenant, scan.id).await
         {
             return Ok(Some(
-                (headers, outcome_response(search, outcome, map_finding)).into_response(),
+                (headers, outcome_response(search, outcome)).into_response(),
             ));
         }
     }
