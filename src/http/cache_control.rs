@@ -13,7 +13,7 @@
 use axum::http::HeaderMap;
 use axum::http::header::CACHE_CONTROL;
 
-use super::prefer::split;
+use super::directives::{directives, name_and_argument, seconds};
 use crate::contract::ValidationError;
 use crate::contract::scans::MaxAgeSeconds;
 
@@ -36,27 +36,19 @@ impl CacheControl {
     /// it wanted to reuse.
     pub(super) fn of(headers: &HeaderMap) -> Result<Self, ValidationError> {
         let mut known = Self::default();
-        for value in headers
-            .get_all(CACHE_CONTROL)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-        {
-            for directive in split(value, ',') {
-                let (name, argument) = directive
-                    .split_once('=')
-                    .map_or((directive, None), |(name, argument)| (name, Some(argument)));
-                match name.trim().to_ascii_lowercase().as_str() {
-                    "max-age" if known.max_age.is_none() => {
-                        known.max_age = Some(seconds(directive, argument)?);
-                    }
-                    "min-fresh" if known.min_fresh.is_none() => {
-                        known.min_fresh = Some(seconds(directive, argument)?);
-                    }
-                    "no-cache" => known.no_cache = true,
-                    "no-store" => known.no_store = true,
-                    "only-if-cached" => known.only_if_cached = true,
-                    _ => {}
+        for directive in directives(headers, &CACHE_CONTROL) {
+            let (name, argument) = name_and_argument(directive);
+            match name.as_str() {
+                "max-age" if known.max_age.is_none() => {
+                    known.max_age = Some(age(directive, argument)?);
                 }
+                "min-fresh" if known.min_fresh.is_none() => {
+                    known.min_fresh = Some(age(directive, argument)?);
+                }
+                "no-cache" => known.no_cache = true,
+                "no-store" => known.no_store = true,
+                "only-if-cached" => known.only_if_cached = true,
+                _ => {}
             }
         }
         Ok(known)
@@ -79,17 +71,16 @@ impl CacheControl {
     }
 }
 
-/// A number of seconds, which may be quoted. A larger one than fits counts as the largest.
-fn seconds(directive: &str, argument: Option<&str>) -> Result<u32, ValidationError> {
-    let digits = argument.unwrap_or_default().trim().trim_matches('"');
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+/// A number of seconds. A larger one than fits counts as the largest.
+fn age(directive: &str, argument: Option<&str>) -> Result<u32, ValidationError> {
+    let Some(seconds) = argument.and_then(seconds) else {
         return Err(ValidationError::new(
             "Cache-Control",
             &directive.into(),
             "a number of seconds after `=`, for example max-age=3600",
         ));
-    }
-    Ok(digits.parse().unwrap_or(u32::MAX))
+    };
+    Ok(u32::try_from(seconds).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

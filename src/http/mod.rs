@@ -18,6 +18,7 @@ pub(crate) mod concurrency;
 mod connections;
 mod decisions;
 mod deliveries;
+mod directives;
 pub mod error;
 pub(crate) mod events;
 mod export;

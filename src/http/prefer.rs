@@ -24,6 +24,7 @@ use axum::response::{IntoResponse, Response};
 use super::AppState;
 use super::api_request::{IDEMPOTENCY_KEY, idempotency_key, replayed_header, submit_context};
 use super::auth::ApiKey;
+use super::directives::{directives, name_and_argument, seconds, split};
 use super::error::ApiError;
 use super::outcome_response::outcome_response;
 use crate::commands::CommandError;
@@ -48,30 +49,21 @@ impl Preference {
     /// counts (RFC 7240, 2).
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let (mut respond_async, mut wait) = (None, None);
-        for value in headers
-            .get_all(PREFER)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-        {
-            for preference in split(value, ',') {
-                // After a semicolon come parameters, of which none is known.
-                let word = split(preference, ';')
-                    .into_iter()
-                    .next()
-                    .unwrap_or_default();
-                let (name, given) = word
-                    .split_once('=')
-                    .map_or((word, None), |(name, given)| (name, Some(given)));
-                match name.trim().to_ascii_lowercase().as_str() {
-                    "respond-async" => _ = respond_async.get_or_insert(given.is_none()),
-                    "wait" => _ = wait.get_or_insert_with(|| given.and_then(seconds)),
-                    _ => {}
-                }
+        for preference in directives(headers, &PREFER) {
+            // After a semicolon come parameters, of which none is known.
+            let word = split(preference, ';').into_iter().next();
+            let (name, given) = name_and_argument(word.unwrap_or_default());
+            match name.as_str() {
+                "respond-async" => _ = respond_async.get_or_insert(given.is_none()),
+                "wait" => _ = wait.get_or_insert_with(|| given.and_then(seconds)),
+                _ => {}
             }
         }
         let known = Self {
             respond_async: respond_async.unwrap_or(false),
-            wait: wait.flatten(),
+            wait: wait
+                .flatten()
+                .map(|wait| Duration::from_secs(wait).min(MAX_WAIT)),
         };
         Some(known).filter(|known| known.respond_async || known.wait.is_some())
     }
@@ -93,36 +85,6 @@ impl Preference {
             .into_iter()
             .collect()
     }
-}
-
-/// The parts of a list; separators inside quotes do not count.
-pub(super) fn split(text: &str, separator: char) -> Vec<&str> {
-    let (mut quoted, mut escaped) = (false, false);
-    text.split(|c| {
-        let bare = !quoted && c == separator;
-        match c {
-            '"' if !escaped => quoted = !quoted,
-            _ => {}
-        }
-        escaped = quoted && c == '\\' && !escaped;
-        bare
-    })
-    .map(str::trim)
-    .collect()
-}
-
-/// Digits, which may be quoted; capped at [`MAX_WAIT`].
-fn seconds(text: &str) -> Option<Duration> {
-    let digits = text.trim().trim_matches('"');
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    Some(
-        digits
-            .parse()
-            .map_or(MAX_WAIT, Duration::from_secs)
-            .min(MAX_WAIT),
-    )
 }
 
 /// Adds `Vary: Prefer`.
