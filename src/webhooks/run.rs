@@ -24,6 +24,7 @@ use super::store::{self, LeasedDelivery};
 use crate::contract::webhooks::TryError;
 use crate::db;
 use crate::metrics;
+use crate::passes;
 use crate::tenants::{GrantError, Keyring, open_secrets};
 
 /// The most concurrent tries of one process.
@@ -72,16 +73,9 @@ pub async fn run(deps: DelivererDeps, stop: CancellationToken) {
         Arc::new(Notify::new()),
     );
     // Not cancelled from outside: a delivery leased just then would wait for the lease to expire.
-    let delivering = async {
-        while !stop.is_cancelled() {
-            let wait = poll(&deps, &permits, &tries, &wake, &stop).await;
-            tokio::select! {
-                () = sleep(wait) => {}
-                () = wake.notified() => {}
-                () = stop.cancelled() => {}
-            }
-        }
-    };
+    let delivering = passes::run(&stop, Some(&wake), || {
+        poll(&deps, &permits, &tries, &wake, &stop)
+    });
     let options = (*deps.pool.connect_options()).clone();
     let listening = db::listen(options, "farescan_delivery", &stop, |_| wake.notify_one());
     tokio::join!(delivering, listening);
