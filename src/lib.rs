@@ -75,8 +75,8 @@
 
 pub use farescan_core::{
     account, app, charges, commands, config, contract, db, history, ids, marketplace, metrics,
-    monitors, open_files, paging, planner, queue, scans, search, search_recorder, tenants, upkeep,
-    upstream, visible_text, webhooks, worker,
+    monitors, open_files, paging, passes, planner, queue, scans, search, search_recorder, tenants,
+    upkeep, upstream, visible_text, webhooks, worker,
 };
 pub use {farescan_api as http, farescan_dashboard as web, farescan_sandbox as sandbox};
 

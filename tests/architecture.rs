@@ -9,14 +9,15 @@ use std::path::{Path, PathBuf};
 
 use crate::syntax::{Syntax, product};
 
-/// Modules that every module may use: settings, system limits, metrics, cursors of lists, and two of
-/// the contract by their short names.
+/// Modules that every module may use: settings, system limits, metrics, cursors of lists, background
+/// passes, and two of the contract by their short names.
 const LEAVES: &[&str] = &[
     "config",
     "ids",
     "open_files",
     "metrics",
     "paging",
+    "passes",
     "visible_text",
 ];
 

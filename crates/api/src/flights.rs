@@ -1,20 +1,15 @@
-//! `POST /v1/flights/*`. An incomplete search is an empty array, unless the caller set `strict`
-//! (gateway.md, rules 16 and 37).
+//! `POST /v1/flights/*`.
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use serde_json::json;
 
 use super::gateway::search;
 use super::openapi::{FlightErrors, SearchAccepted, SearchHeaders};
-use super::outcome_response::SearchBody;
 use farescan_core::app::AppState;
-use farescan_core::app::error::ApiError;
 use farescan_core::contract::Endpoint;
 use farescan_core::contract::flights::{
     OnewayFlight, OnewayRequest, RoundtripItinerary, RoundtripRequest,
 };
-use farescan_core::search::{Finding, Search};
 
 /// Search one-way fares
 ///
@@ -25,7 +20,7 @@ use farescan_core::search::{Finding, Search};
     responses((status = 200, description = "One object per itinerary", body = Vec<OnewayFlight>), SearchAccepted, FlightErrors)
 )]
 pub(super) async fn oneway(State(app): State<AppState>, request: Request) -> Response {
-    search(&app, Endpoint::FlightsOneway, request, map_finding).await
+    search(&app, Endpoint::FlightsOneway, request).await
 }
 
 /// Search round-trip fares
@@ -40,21 +35,5 @@ pub(super) async fn oneway(State(app): State<AppState>, request: Request) -> Res
     )
 )]
 pub(super) async fn roundtrip(State(app): State<AppState>, request: Request) -> Response {
-    search(&app, Endpoint::FlightsRoundtrip, request, map_finding).await
-}
-
-fn map_finding(search: &Search, finding: Finding) -> Result<SearchBody, ApiError> {
-    match finding {
-        Finding::Answer(answer) => Ok(SearchBody {
-            body: answer.body,
-            results: answer.results,
-        }),
-        Finding::Incomplete(incomplete) if search.is_strict() => {
-            Err(ApiError::search_incomplete(incomplete.reason()))
-        }
-        _ => Ok(SearchBody {
-            body: json!([]).into(),
-            results: 0,
-        }),
-    }
+    search(&app, Endpoint::FlightsRoundtrip, request).await
 }

@@ -8,10 +8,11 @@
 mod account;
 mod admin;
 mod alerts;
-mod cached_search;
+mod cache_control;
 mod connections;
 mod decisions;
 mod deliveries;
+mod directives;
 mod events;
 mod export;
 mod flights;

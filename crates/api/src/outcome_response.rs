@@ -1,14 +1,15 @@
-//! The response to an outcome and its headers (gateway.md, rules 1, 5 and 15). `flights` and
-//! `hotels` map the outcomes that they answer differently.
+//! The response to an outcome and its headers (gateway.md, rules 1, 5 and 15). Flights and hotels
+//! answer some outcomes differently.
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
 
 use farescan_core::app::error::ApiError;
-use farescan_core::app::upstream_failed::forward;
-use farescan_core::contract::SearchStatus;
+use farescan_core::app::upstream_failed::{forward, upstream_failed};
+use farescan_core::contract::{Api, Endpoint, SearchStatus};
 use farescan_core::search::{AnswerBody, Finding, Outcome, RateLimit, Search};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -18,21 +19,10 @@ const REASON: HeaderName = HeaderName::from_static("x-search-reason");
 const RESULTS: HeaderName = HeaderName::from_static("x-search-results");
 
 /// A response body and its number of results.
-pub(super) struct SearchBody {
-    pub(super) body: AnswerBody,
-    pub(super) results: usize,
-}
-
-/// Maps a finding to the response of an endpoint. Findings that all endpoints answer alike never
-/// get here.
-pub(super) type MapFinding = fn(&Search, Finding) -> Result<SearchBody, ApiError>;
+type SearchBody = (AnswerBody, usize);
 
 /// The response to an outcome, of a call just made or of a scan.
-pub(super) fn outcome_response(
-    search: &Search,
-    outcome: Outcome,
-    map_finding: MapFinding,
-) -> Response {
+pub(super) fn outcome_response(search: &Search, outcome: Outcome) -> Response {
     let Outcome {
         finding,
         search_headers,
@@ -60,20 +50,80 @@ pub(super) fn outcome_response(
                 .into_response()
         }
         finding @ (Finding::Answer(_) | Finding::Nothing { .. } | Finding::Incomplete(_)) => {
-            match map_finding(search, finding) {
-                Ok(found) => {
-                    headers.insert(RESULTS, found.results.into());
-                    (
-                        [(CONTENT_TYPE, JSON)],
-                        Body::from(found.body.text().clone()),
-                    )
-                        .into_response()
+            let found = match search.endpoint().api() {
+                Api::Flights => flights_body(search, finding),
+                Api::Hotels => hotels_body(search.endpoint(), finding),
+            };
+            match found {
+                Ok((body, results)) => {
+                    headers.insert(RESULTS, results.into());
+                    ([(CONTENT_TYPE, JSON)], Body::from(body.text().clone())).into_response()
                 }
                 Err(error) => error.into_response(),
             }
         }
     };
     (headers, response).into_response()
+}
+
+/// An incomplete search is an empty array, unless the caller set `strict` (gateway.md, rules 16 and
+/// 37).
+fn flights_body(search: &Search, finding: Finding) -> Result<SearchBody, ApiError> {
+    match finding {
+        Finding::Answer(answer) => Ok((answer.body, answer.results)),
+        Finding::Incomplete(incomplete) if search.is_strict() => {
+            Err(ApiError::search_incomplete(incomplete.reason()))
+        }
+        _ => Ok((json!([]).into(), 0)),
+    }
+}
+
+/// What each endpoint answers when nothing was found: gateway.md, rule 19.
+fn hotels_body(endpoint: Endpoint, finding: Finding) -> Result<SearchBody, ApiError> {
+    match finding {
+        Finding::Incomplete(incomplete) => Err(upstream_failed(&incomplete)),
+        Finding::Answer(answer) => match (endpoint, answer.results) {
+            (Endpoint::HotelsSearch, 0) => Err(ApiError::not_found("no property matched")),
+            (Endpoint::HotelsResolve, 0) => Err(ApiError::not_found("no hotel matched this name")),
+            (Endpoint::HotelsByName, 0) => Ok((unavailable_hotel(answer.body.value()).into(), 0)),
+            (_, results) => Ok((answer.body, results)),
+        },
+        Finding::Nothing { .. } if endpoint == Endpoint::HotelsByName => {
+            Ok((unavailable_hotel(json!({})).into(), 0))
+        }
+        Finding::Nothing { message } => Err(ApiError::not_found(message)),
+        _ => Err(ApiError::internal(
+            "a finding that hotel searches do not map",
+        )),
+    }
+}
+
+/// A hotel that is not available: `available` is false and every price null; other fields of the
+/// marketplace stay.
+fn unavailable_hotel(body: Value) -> Value {
+    const FIELDS: [&str; 10] = [
+        "review_score",
+        "review_count",
+        "room_type",
+        "image_url",
+        "link",
+        "nights",
+        "adults",
+        "children",
+        "name",
+        "available",
+    ];
+    let mut hotel = match body {
+        Value::Object(hotel) => hotel,
+        _ => Map::new(),
+    };
+    for field in FIELDS {
+        hotel.entry(field).or_insert(Value::Null);
+    }
+    hotel.insert("available".into(), json!(false));
+    hotel.insert("price_string".into(), Value::Null);
+    hotel.insert("price".into(), Value::Null);
+    Value::Object(hotel)
 }
 
 /// Sets the search status only where it is certain (gateway.md, rule 15): `degraded` if there is no

@@ -21,7 +21,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use super::outcome_response::{MapFinding, outcome_response};
+use super::directives::{directives, name_and_argument, seconds, split};
+use super::outcome_response::outcome_response;
 use farescan_core::app::AppState;
 use farescan_core::app::api_request::{
     IDEMPOTENCY_KEY, idempotency_key, replayed_header, submit_context,
@@ -39,7 +40,7 @@ const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 /// The preferences of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Preference {
+pub(super) struct Preference {
     respond_async: bool,
     /// At most [`MAX_WAIT`].
     wait: Option<Duration>,
@@ -48,32 +49,23 @@ struct Preference {
 impl Preference {
     /// The known preferences of the headers; `None` without one. The first of a repeated preference
     /// counts (RFC 7240, 2).
-    fn of(headers: &HeaderMap) -> Option<Self> {
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let (mut respond_async, mut wait) = (None, None);
-        for value in headers
-            .get_all(PREFER)
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-        {
-            for preference in split(value, ',') {
-                // After a semicolon come parameters, of which none is known.
-                let word = split(preference, ';')
-                    .into_iter()
-                    .next()
-                    .unwrap_or_default();
-                let (name, given) = word
-                    .split_once('=')
-                    .map_or((word, None), |(name, given)| (name, Some(given)));
-                match name.trim().to_ascii_lowercase().as_str() {
-                    "respond-async" => _ = respond_async.get_or_insert(given.is_none()),
-                    "wait" => _ = wait.get_or_insert_with(|| given.and_then(seconds)),
-                    _ => {}
-                }
+        for preference in directives(headers, &PREFER) {
+            // After a semicolon come parameters, of which none is known.
+            let word = split(preference, ';').into_iter().next();
+            let (name, given) = name_and_argument(word.unwrap_or_default());
+            match name.as_str() {
+                "respond-async" => _ = respond_async.get_or_insert(given.is_none()),
+                "wait" => _ = wait.get_or_insert_with(|| given.and_then(seconds)),
+                _ => {}
             }
         }
         let known = Self {
             respond_async: respond_async.unwrap_or(false),
-            wait: wait.flatten(),
+            wait: wait
+                .flatten()
+                .map(|wait| Duration::from_secs(wait).min(MAX_WAIT)),
         };
         Some(known).filter(|known| known.respond_async || known.wait.is_some())
     }
@@ -97,36 +89,6 @@ impl Preference {
     }
 }
 
-/// The parts of a list; separators inside quotes do not count.
-pub(super) fn split(text: &str, separator: char) -> Vec<&str> {
-    let (mut quoted, mut escaped) = (false, false);
-    text.split(|c| {
-        let bare = !quoted && c == separator;
-        match c {
-            '"' if !escaped => quoted = !quoted,
-            _ => {}
-        }
-        escaped = quoted && c == '\\' && !escaped;
-        bare
-    })
-    .map(str::trim)
-    .collect()
-}
-
-/// Digits, which may be quoted; capped at [`MAX_WAIT`].
-fn seconds(text: &str) -> Option<Duration> {
-    let digits = text.trim().trim_matches('"');
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    Some(
-        digits
-            .parse()
-            .map_or(MAX_WAIT, Duration::from_secs)
-            .min(MAX_WAIT),
-    )
-}
-
 /// Adds `Vary: Prefer`.
 pub(super) fn add_vary(endpoint: Endpoint, response: &mut Response) {
     if Endpoint::SEARCHES.contains(&endpoint) {
@@ -142,31 +104,6 @@ pub(super) async fn respond_as_scan(
     parts: &Parts,
     caller: &ApiKey,
     search: &Search,
-    map_finding: MapFinding,
-) -> Result<Option<Response>, ApiError> {
-    let Some(preference) =
-        Preference::of(&parts.headers).filter(|_| Endpoint::SEARCHES.contains(&search.endpoint()))
-    else {
-        return Ok(None);
-    };
-    // Boxed: a search that waits for the marketplace would keep the memory of this step, too.
-    Box::pin(submit_search(
-        app,
-        parts,
-        caller,
-        search,
-        map_finding,
-        preference,
-    ))
-    .await
-}
-
-async fn submit_search(
-    app: &AppState,
-    parts: &Parts,
-    caller: &ApiKey,
-    search: &Search,
-    map_finding: MapFinding,
     preference: Preference,
 ) -> Result<Option<Response>, ApiError> {
     let key = idempotency_key(parts.headers.get(IDEMPOTENCY_KEY))?;
@@ -213,7 +150,7 @@ async fn submit_search(
             && let Ok(Some(outcome)) = respond_async::outcome(context.pool, tenant, scan.id).await
         {
             return Ok(Some(
-                (headers, outcome_response(search, outcome, map_finding)).into_response(),
+                (headers, outcome_response(search, outcome)).into_response(),
             ));
         }
     }

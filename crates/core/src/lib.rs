@@ -14,6 +14,7 @@ pub mod marketplace;
 pub mod metrics;
 pub mod open_files;
 pub mod paging;
+pub mod passes;
 pub mod tenants;
 
 pub mod commands;

@@ -1,152 +1,77 @@
-//! The call of a synchronous search, by its request or by a task of its own.
+//! The call of an admitted synchronous search, by its request or by a task of its own.
 
-use axum::http::request::Parts;
+use std::sync::Arc;
+
+use jiff::Timestamp;
 use tokio::task::JoinHandle;
 
 use super::AppState;
 use super::admission::SearchPermit;
-use super::auth::ApiKey;
-use super::error::ApiError;
 use super::key_guessing::KeyVerdict;
-use super::request_id::request_id;
-use super::stored_answer;
 use crate::charges::CallUsage;
-use crate::contract::scans::MaxAgeSeconds;
 use crate::contract::{Endpoint, SearchStatus};
 use crate::queue::recorded_search::WantedBy;
-use crate::scans::recorded_search::AgedOutcome;
 use crate::search::disposition::{self, ItemDisposition};
 use crate::search::{CallerKey, Outcome, Search};
 use crate::tenants::acceptance::{means_accepted, means_refused};
 
-/// Sends an admitted search.
-pub async fn send(
-    app: &AppState,
-    search: &Search,
-    key: &CallerKey,
-    request_id: &str,
-    permit: SearchPermit,
-) -> Outcome {
-    let began_at = app.now().ok();
-    let outcome = app
-        .upstream
-        .search(search, key, request_id, || async { true })
-        .await;
-    permit.record_verdict(key_verdict(outcome.http_status));
-    app.charge(key, CallUsage::from_search(search, &outcome, began_at));
-    outcome
-}
-
-/// Sends a search whose request says nothing about storing it. A complete answer is stored if its
-/// caller has all of them stored (gateway.md, rule 59).
-pub async fn send_and_store_if_set(
-    app: &AppState,
-    search: &Search,
-    key: &CallerKey,
-    request_id: &str,
-    permit: SearchPermit,
-) -> Outcome {
-    let recorder = app.custody.as_ref().map(|custody| &custody.recorder);
-    let stored = recorder.filter(|recorder| {
-        Endpoint::SEARCHES.contains(&search.endpoint()) && recorder.stores_all_of(key)
-    });
-    let Some(recorder) = stored else {
-        return send(app, search, key, request_id, permit).await;
-    };
-    // While this process's clock is wrong nothing is stored.
-    let started_at = app.now();
-    let outcome = send(app, search, key, request_id, permit).await;
-    if is_complete(search, &outcome)
-        && let (Ok(started_at), Ok(ended_at)) = (started_at, app.now())
-    {
-        let times = (started_at, ended_at);
-        recorder.record(key, search, &outcome, WantedBy::Setting, times);
-    }
-    outcome
-}
-
-/// A search that can be sent by another task than that of its request.
+/// A search with the permission to send it.
 #[derive(Debug)]
 pub struct SearchCall {
-    app: AppState,
-    key: CallerKey,
-    search: Search,
-    request_id: String,
+    pub permit: SearchPermit,
+    pub app: AppState,
+    pub key: CallerKey,
+    pub search: Arc<Search>,
+    pub request_id: String,
 }
 
 impl SearchCall {
-    pub fn new(app: &AppState, parts: &Parts, caller: &ApiKey, search: &Search) -> Self {
-        Self {
-            app: app.clone(),
-            key: caller.key.clone(),
-            search: search.clone(),
-            request_id: request_id(&parts.extensions).to_owned(),
-        }
+    /// Whether its caller has all complete answers stored (gateway.md, rule 59).
+    pub fn is_stored_by_setting(&self) -> bool {
+        let custody = self.app.custody.as_ref();
+        Endpoint::SEARCHES.contains(&self.search.endpoint())
+            && custody.is_some_and(|custody| custody.recorder.stores_all_of(&self.key))
     }
 
-    pub const fn key(&self) -> &CallerKey {
-        &self.key
-    }
-
-    pub const fn search(&self) -> &Search {
-        &self.search
-    }
-
-    /// # Errors
-    /// Those of [`AppState::admit_search`].
-    pub async fn admit(self) -> Result<AdmittedCall, ApiError> {
-        let permit = self.app.admit_search(&self.key).await?;
-        Ok(AdmittedCall { call: self, permit })
-    }
-}
-
-/// A search with the permission to send it.
-#[derive(Debug)]
-pub struct AdmittedCall {
-    call: SearchCall,
-    permit: SearchPermit,
-}
-
-impl AdmittedCall {
-    pub const fn search(&self) -> &Search {
-        &self.call.search
-    }
-
-    /// The stored answer that the search may take. Where the look-up fails it takes none.
-    pub async fn find_stored(&self, oldest: MaxAgeSeconds) -> Option<AgedOutcome> {
-        let SearchCall {
-            app, key, search, ..
-        } = &self.call;
-        stored_answer::find(app, key, search, oldest)
-            .await
-            .ok()
-            .flatten()
-    }
-
-    /// Sends the search. With `stores`, its record is a task that this does not wait for; it ends when
-    /// the search is stored or dropped.
-    pub async fn run(self, stores: bool) -> (Outcome, Option<JoinHandle<()>>) {
+    /// Sends the search. Its record, if anyone wants it, is a task that this does not wait for; it
+    /// ends when the search is stored or dropped.
+    pub async fn send(self, stores: Option<WantedBy>) -> (Outcome, Option<JoinHandle<()>>) {
         let Self {
-            call:
-                SearchCall {
-                    app,
-                    key,
-                    search,
-                    request_id,
-                },
             permit,
+            app,
+            key,
+            search,
+            request_id,
         } = self;
-        // While this process's clock is wrong nothing is stored.
-        let started_at = app.now();
-        let outcome = send(&app, &search, &key, &request_id, permit).await;
-        let record = || {
-            let recorder = &app.custody.as_ref()?.recorder;
-            let times = (started_at.ok()?, app.now().ok()?);
-            recorder.record(&key, &search, &outcome, WantedBy::Request, times)
-        };
-        let recorded = stores.then(record).flatten();
+        let began_at = app.now().ok();
+        let outcome = app
+            .upstream
+            .search(&search, &key, &request_id, || async { true })
+            .await;
+        permit.record_verdict(key_verdict(outcome.http_status));
+        app.charge(&key, CallUsage::from_search(&search, &outcome, began_at));
+        let recorded =
+            stores.and_then(|wanted_by| record(&app, &key, &search, &outcome, wanted_by, began_at));
         (outcome, recorded)
     }
+}
+
+/// Records a search. While this process's clock is wrong nothing is stored, and by the setting only
+/// what is complete.
+fn record(
+    app: &AppState,
+    key: &CallerKey,
+    search: &Search,
+    outcome: &Outcome,
+    wanted_by: WantedBy,
+    began_at: Option<Timestamp>,
+) -> Option<JoinHandle<()>> {
+    if wanted_by == WantedBy::Setting && !is_complete(search, outcome) {
+        return None;
+    }
+    let times = (began_at?, app.now().ok()?);
+    let recorder = &app.custody.as_ref()?.recorder;
+    recorder.record(key, search, outcome, wanted_by, times)
 }
 
 /// What a marketplace status says of the key.

@@ -14,8 +14,10 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use super::error::ApiError;
-use super::search_call::{AdmittedCall, SearchCall, is_complete};
+use super::search_call::{SearchCall, is_complete};
+use super::stored_answer;
 use crate::contract::scans::MaxAgeSeconds;
+use crate::queue::recorded_search::WantedBy;
 use crate::search::{CallerKey, Outcome, Search};
 
 /// Identifies equal searches of one caller.
@@ -59,19 +61,15 @@ impl Ended {
     }
 }
 
-/// An outcome, of this request's own call or of another one's.
-pub enum Joined {
-    Own(Outcome),
-    /// With the age of its answer.
-    Other(Outcome, Duration),
-}
+/// An outcome, with the age of its answer if it is not that of this request's own call.
+pub type Joined = (Outcome, Option<Duration>);
 
 /// What became of a request for a call.
 enum CallEntry {
     Started(Ending),
     /// An equal call is in flight, or its answer is young enough. The request keeps its permit: who
     /// waits counts as a search in flight.
-    Joined(Ending, Box<AdmittedCall>),
+    Joined(Ending, Box<SearchCall>),
 }
 
 /// The calls in flight that others may join. Cheap to clone.
@@ -83,46 +81,37 @@ pub struct SharedCalls {
 
 impl SharedCalls {
     /// The outcome of an equal call in flight, whatever it is, or the complete answer of one that
-    /// has just ended and is at most `oldest` old; else the outcome of `call`. So nobody waits for
-    /// more than one search.
+    /// has just ended and is at most `oldest` old; else, and without `oldest`, the outcome of
+    /// `call`. So nobody waits for more than one search.
     ///
     /// # Errors
-    /// When the call is not admitted, or its task failed.
+    /// When the task of the call failed.
     pub async fn join_or_start(
         &self,
         call: SearchCall,
-        oldest: MaxAgeSeconds,
+        oldest: Option<MaxAgeSeconds>,
     ) -> Result<Joined, ApiError> {
-        let key = CallKey::new(call.key(), call.search());
-        let own = match self.join_or_spawn(key, call.admit().await?, oldest) {
-            CallEntry::Started(own) => own,
-            CallEntry::Joined(other, admitted) => {
-                let ended = wait_for(other).await?;
-                // It may have taken a stored answer that is too old here.
-                if ended.stored_age.is_none() || ended.is_within(oldest) {
-                    return Ok(Joined::Other(Outcome::clone(&ended.outcome), ended.age()));
+        let own = match oldest {
+            None => self.spawn(call),
+            Some(oldest) => match self.join_or_spawn(call, oldest) {
+                CallEntry::Started(own) => own,
+                CallEntry::Joined(other, call) => {
+                    let ended = wait_for(other).await?;
+                    // It may have taken a stored answer that is too old here.
+                    if ended.stored_age.is_none() || ended.is_within(oldest) {
+                        return Ok((Outcome::clone(&ended.outcome), Some(ended.age())));
+                    }
+                    self.spawn(*call)
                 }
-                self.spawn(*admitted)
-            }
+            },
         };
         let ended = wait_for(own).await?;
-        let (outcome, age) = (Outcome::clone(&ended.outcome), ended.age());
-        Ok(match ended.stored_age {
-            None => Joined::Own(outcome),
-            Some(_) => Joined::Other(outcome, age),
-        })
+        let age = ended.stored_age.map(|_| ended.age());
+        Ok((Outcome::clone(&ended.outcome), age))
     }
 
-    /// The outcome of `call`, which nobody else takes.
-    ///
-    /// # Errors
-    /// When the call is not admitted, or its task failed.
-    pub async fn start_alone(&self, call: SearchCall) -> Result<Outcome, ApiError> {
-        let ended = wait_for(self.spawn(call.admit().await?)).await?;
-        Ok(Outcome::clone(&ended.outcome))
-    }
-
-    fn join_or_spawn(&self, key: CallKey, call: AdmittedCall, oldest: MaxAgeSeconds) -> CallEntry {
+    fn join_or_spawn(&self, call: SearchCall, oldest: MaxAgeSeconds) -> CallEntry {
+        let key = CallKey::new(&call.key, &call.search);
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         match calls.entry(key) {
             Entry::Vacant(free) => {
@@ -146,7 +135,7 @@ impl SharedCalls {
     }
 
     /// Starts a task for a call that nobody joins.
-    fn spawn(&self, call: AdmittedCall) -> Ending {
+    fn spawn(&self, call: SearchCall) -> Ending {
         let (sender, ending) = watch::channel(None);
         self.spawn_with(sender, call, None, None);
         ending
@@ -158,20 +147,21 @@ impl SharedCalls {
     fn spawn_with(
         &self,
         sender: watch::Sender<Option<Ended>>,
-        call: AdmittedCall,
+        call: SearchCall,
         oldest: Option<MaxAgeSeconds>,
         listed: Option<Unlist>,
     ) {
-        let search = call.search().clone();
+        let search = Arc::clone(&call.search);
         self.tasks.spawn(async move {
+            // Where the look-up fails it takes none.
             let stored = match oldest {
-                Some(oldest) => call.find_stored(oldest).await,
-                None => None,
+                Some(oldest) => stored_answer::find(&call.app, &call.key, &search, oldest).await,
+                None => Ok(None),
             };
             let (outcome, stored_age, recorded) = match stored {
-                Some(stored) => (stored.outcome, Some(stored.age.unsigned_abs()), None),
-                None => {
-                    let (outcome, recorded) = call.run(true).await;
+                Ok(Some(stored)) => (stored.outcome, Some(stored.age.unsigned_abs()), None),
+                Ok(None) | Err(_) => {
+                    let (outcome, recorded) = call.send(Some(WantedBy::Request)).await;
                     (outcome, None, recorded)
                 }
             };

@@ -14,8 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use futures::TryFutureExt as _;
 use jiff::Timestamp;
 use sqlx::PgPool;
 use tokio::sync::Notify;
@@ -29,6 +28,7 @@ use crate::config::PaceConfig;
 use crate::db;
 use crate::db::clock::DatabaseTime;
 use crate::ids::MonitorId;
+use crate::passes;
 use crate::tenants::Keyring;
 
 /// The most monitors, or the most runs, of one pass.
@@ -57,32 +57,19 @@ pub struct Ticker {
 /// decisions, so slow rules of one tenant do not delay another tenant's slot.
 pub async fn run(ticker: Ticker, stop: CancellationToken) {
     let wake = Wake::default();
-    let deciding = run_passes(&stop, &wake.slots, || {
-        async {
-            let time = DatabaseTime::read(&ticker.pool).await?;
-            Ok(ticker
-                .decide_due_slots(|| time.now())
-                .await?
-                .sleep(time.now()))
-        }
-        .boxed()
+    let deciding = run_passes(&stop, &wake.slots, || async {
+        let time = DatabaseTime::read(&ticker.pool).await?;
+        let pass = ticker.decide_due_slots(|| time.now()).await?;
+        Ok(pass.sleep(time.now()))
     });
-    let evaluating = run_passes(&stop, &wake.runs, || {
-        async {
-            let time = DatabaseTime::read(&ticker.pool).await?;
-            Ok(ticker.evaluate_ended_runs(|| time.now()).await?.sleep())
-        }
-        .boxed()
+    let evaluating = run_passes(&stop, &wake.runs, || async {
+        let time = DatabaseTime::read(&ticker.pool).await?;
+        Ok(ticker.evaluate_ended_runs(|| time.now()).await?.sleep())
     });
-    let notifying = run_passes(&stop, &wake.held, || {
-        async {
-            let time = DatabaseTime::read(&ticker.pool).await?;
-            Ok(ticker
-                .send_held_alerts(|| time.now())
-                .await?
-                .sleep(time.now()))
-        }
-        .boxed()
+    let notifying = run_passes(&stop, &wake.held, || async {
+        let time = DatabaseTime::read(&ticker.pool).await?;
+        let pass = ticker.send_held_alerts(|| time.now()).await?;
+        Ok(pass.sleep(time.now()))
     });
     // While the connection is down, the passes poll.
     let options = (*ticker.pool.connect_options()).clone();
@@ -90,23 +77,19 @@ pub async fn run(ticker: Ticker, stop: CancellationToken) {
     tokio::join!(deciding, evaluating, notifying, listening);
 }
 
-/// Repeats `pass` until `stop`. It sleeps for the duration that the pass returns, or until `wake`.
-async fn run_passes<'a>(
+/// Repeats `pass`, which returns how long to sleep after it, until `stop`.
+async fn run_passes<P: Future<Output = sqlx::Result<Duration>>>(
     stop: &CancellationToken,
     wake: &Notify,
-    pass: impl Fn() -> BoxFuture<'a, sqlx::Result<Duration>>,
+    mut pass: impl FnMut() -> P,
 ) {
-    while !stop.is_cancelled() {
-        let sleep = pass().await.unwrap_or_else(|error| {
+    let pass = || {
+        pass().unwrap_or_else(|error| {
             tracing::warn!(%error, "tick pass failed");
             ERROR_PAUSE
-        });
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = tokio::time::sleep(sleep) => {}
-            () = wake.notified() => {}
-        }
-    }
+        })
+    };
+    passes::run(stop, Some(wake), pass).await;
 }
 
 /// The sleep until a time, within the bounds of all sleeps.

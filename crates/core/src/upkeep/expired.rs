@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
 use jiff_sqlx::ToSqlx as _;
 use sqlx::{PgConnection, PgPool};
@@ -27,6 +26,8 @@ const STEP_TIME: Duration = Duration::from_millis(500);
 const EVENTS_KEPT: SignedDuration = SignedDuration::from_hours(24);
 /// The most event rows of one transaction: some tenths of a second.
 const MAX_EVENT_ROWS: i64 = 50_000;
+/// How long webhook deliveries are kept after their end (monitors.md, rule 61).
+const DELIVERIES_KEPT: SignedDuration = SignedDuration::from_hours(90 * 24);
 /// The most callers that one pass removes; each has one scan of a few items.
 const MAX_TENANTS: i64 = 200;
 /// How long the row of a dead worker is kept, for diagnosis.
@@ -55,6 +56,10 @@ pub(super) async fn delete(pool: &PgPool, now: Timestamp) -> bool {
         (
             "events",
             repeat_while_full(pool, MAX_EVENT_ROWS, now, delete_events).boxed(),
+        ),
+        (
+            "deliveries",
+            repeat_while_full(pool, MAX_ROWS, now, delete_deliveries).boxed(),
         ),
         (
             "ended scans",
@@ -89,15 +94,13 @@ async fn remove_unaccepted_tenants(pool: &PgPool, now: Timestamp) -> sqlx::Resul
     Ok(i64::try_from(removed).is_ok_and(|removed| removed < MAX_TENANTS))
 }
 
-/// One transaction of a step; returns the number of rows.
-type UpkeepStep = for<'a> fn(&'a mut PgConnection, Timestamp) -> BoxFuture<'a, sqlx::Result<u64>>;
-
-/// Repeats a transaction while it reaches its limit of rows; `false`: out of time.
+/// Repeats a transaction while it reaches its limit of rows; `false`: out of time. `one` returns the
+/// number of rows.
 async fn repeat_while_full(
     pool: &PgPool,
     most: i64,
     now: Timestamp,
-    one: UpkeepStep,
+    one: impl AsyncFn(&mut PgConnection, Timestamp) -> sqlx::Result<u64>,
 ) -> sqlx::Result<bool> {
     let until = Instant::now() + STEP_TIME;
     loop {
@@ -114,86 +117,76 @@ async fn repeat_while_full(
     }
 }
 
-fn delete_idempotency_keys(
-    conn: &mut PgConnection,
-    now: Timestamp,
-) -> BoxFuture<'_, sqlx::Result<u64>> {
-    async move {
-        let deleted = sqlx::query!(
-            "delete from idempotency_keys where ctid = any (array(
-                 select ctid from idempotency_keys where created_at < $1 order by created_at limit $2 for update skip locked))",
-            (now - IDEMPOTENCY_RETENTION).to_sqlx() as _,
-            MAX_ROWS,
-        );
-        Ok(deleted.execute(conn).await?.rows_affected())
-    }
-    .boxed()
+async fn delete_idempotency_keys(conn: &mut PgConnection, now: Timestamp) -> sqlx::Result<u64> {
+    let deleted = sqlx::query!(
+        "delete from idempotency_keys where ctid = any (array(
+             select ctid from idempotency_keys where created_at < $1 order by created_at limit $2 for update skip locked))",
+        (now - IDEMPOTENCY_RETENTION).to_sqlx() as _,
+        MAX_ROWS,
+    );
+    Ok(deleted.execute(conn).await?.rows_affected())
 }
 
 /// The fingerprints of keys that were rotated, once neither a repetition nor a restore needs them.
-fn delete_rotations(conn: &mut PgConnection, now: Timestamp) -> BoxFuture<'_, sqlx::Result<u64>> {
-    async move {
-        let deleted = sqlx::query!(
-            "delete from passed_keys where ctid = any (array(
-                 select ctid from passed_keys where passed_at < $1 order by passed_at limit $2 for update skip locked))",
-            (now - REPLAY_WINDOW).to_sqlx() as _,
-            MAX_ROWS,
-        );
-        Ok(deleted.execute(conn).await?.rows_affected())
-    }
-    .boxed()
+async fn delete_rotations(conn: &mut PgConnection, now: Timestamp) -> sqlx::Result<u64> {
+    let deleted = sqlx::query!(
+        "delete from passed_keys where ctid = any (array(
+             select ctid from passed_keys where passed_at < $1 order by passed_at limit $2 for update skip locked))",
+        (now - REPLAY_WINDOW).to_sqlx() as _,
+        MAX_ROWS,
+    );
+    Ok(deleted.execute(conn).await?.rows_affected())
 }
 
-fn delete_dead_workers(
-    conn: &mut PgConnection,
-    now: Timestamp,
-) -> BoxFuture<'_, sqlx::Result<u64>> {
-    async move {
-        let deleted = sqlx::query!(
-            "delete from workers where worker_id = any (array(
-                 select w.worker_id from workers w
-                 where w.dead and w.lease_until < $1
-                   and not exists (select from scan_items i where i.worker_id = w.worker_id and i.worker_id is not null)
-                 limit $2 for update skip locked))",
-            (now - DEAD_WORKERS_KEPT).to_sqlx() as _,
-            MAX_ROWS,
-        );
-        Ok(deleted.execute(conn).await?.rows_affected())
-    }
-    .boxed()
+async fn delete_dead_workers(conn: &mut PgConnection, now: Timestamp) -> sqlx::Result<u64> {
+    let deleted = sqlx::query!(
+        "delete from workers where worker_id = any (array(
+             select w.worker_id from workers w
+             where w.dead and w.lease_until < $1
+               and not exists (select from scan_items i where i.worker_id = w.worker_id and i.worker_id is not null)
+             limit $2 for update skip locked))",
+        (now - DEAD_WORKERS_KEPT).to_sqlx() as _,
+        MAX_ROWS,
+    );
+    Ok(deleted.execute(conn).await?.rows_affected())
 }
 
-fn delete_events(conn: &mut PgConnection, now: Timestamp) -> BoxFuture<'_, sqlx::Result<u64>> {
-    async move {
-        let deleted = sqlx::query_scalar!(
-            r#"select delete_old_events($1, $2) as "dropped!""#,
-            (now - EVENTS_KEPT).to_sqlx() as _,
-            MAX_EVENT_ROWS
-        );
-        Ok(deleted.fetch_one(conn).await?.unsigned_abs())
-    }
-    .boxed()
+async fn delete_events(conn: &mut PgConnection, now: Timestamp) -> sqlx::Result<u64> {
+    let deleted = sqlx::query_scalar!(
+        r#"select delete_old_events($1, $2) as "dropped!""#,
+        (now - EVENTS_KEPT).to_sqlx() as _,
+        MAX_EVENT_ROWS
+    );
+    Ok(deleted.fetch_one(conn).await?.unsigned_abs())
+}
+
+/// Skips locked rows: a deletion of a monitor locks its deliveries in another order.
+async fn delete_deliveries(conn: &mut PgConnection, now: Timestamp) -> sqlx::Result<u64> {
+    let deleted = sqlx::query!(
+        "delete from deliveries where ctid = any (array(
+             select ctid from deliveries where ended_at < $1 order by ended_at limit $2 for update skip locked))",
+        (now - DELIVERIES_KEPT).to_sqlx() as _,
+        MAX_ROWS,
+    );
+    Ok(deleted.execute(conn).await?.rows_affected())
 }
 
 /// Ends scans whose counters show that all items have ended. Only a bug elsewhere leaves such a
 /// scan; its caller must not wait forever.
-fn end_finished_scans(conn: &mut PgConnection, now: Timestamp) -> BoxFuture<'_, sqlx::Result<u64>> {
-    async move {
-        let ended = sqlx::query!(
-            "select from (select tenant_id, scan_id from scans
-                          where finished_at is null and ok + empty + partial + degraded + failed + cancelled = total
-                          order by tenant_id, scan_id limit $2 for no key update skip locked) s
-             cross join lateral count_ended($1, s.tenant_id, s.scan_id, 0, 0, 0, 0, 0, 0, 0)",
-            now.to_sqlx() as _,
-            MAX_ROWS
-        );
-        let ended = ended.execute(conn).await?.rows_affected();
-        if ended > 0 {
-            tracing::error!(ended, "ended scans whose items had all ended");
-        }
-        Ok(ended)
+async fn end_finished_scans(conn: &mut PgConnection, now: Timestamp) -> sqlx::Result<u64> {
+    let ended = sqlx::query!(
+        "select from (select tenant_id, scan_id from scans
+                      where finished_at is null and ok + empty + partial + degraded + failed + cancelled = total
+                      order by tenant_id, scan_id limit $2 for no key update skip locked) s
+         cross join lateral count_ended($1, s.tenant_id, s.scan_id, 0, 0, 0, 0, 0, 0, 0)",
+        now.to_sqlx() as _,
+        MAX_ROWS
+    );
+    let ended = ended.execute(conn).await?.rows_affected();
+    if ended > 0 {
+        tracing::error!(ended, "ended scans whose items had all ended");
     }
-    .boxed()
+    Ok(ended)
 }
 
 /// Each in its own transaction, so that a locked key does not delay the others.

@@ -17,12 +17,12 @@ pub mod sweeper;
 use std::time::Duration;
 
 use sqlx::PgPool;
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::RetentionConfig;
 use crate::db::clock::DatabaseTime;
 use crate::history::daily_pack;
+use crate::passes;
 use crate::queue::Queue;
 
 /// Starts the upkeep of a process. It ends with the queue.
@@ -34,20 +34,18 @@ pub fn start(queue: &Queue, pool: &PgPool, config: &RetentionConfig) {
 
 /// Packs past days every `every`, until `stop`.
 async fn pack_periodically(pool: PgPool, every: Duration, stop: CancellationToken) {
-    let packing = async {
-        loop {
-            let packed = async {
-                daily_pack::pack_past_days(&pool, DatabaseTime::read(&pool).await?.now()).await
-            };
-            match packed.await {
-                Ok(0) => {}
-                Ok(packed) => tracing::debug!(packed, "packed history days"),
-                Err(error) => {
-                    tracing::warn!(%error, "packing history days failed; the next pass continues");
-                }
+    let packing = passes::run(&stop, None, || async {
+        let packed = async {
+            daily_pack::pack_past_days(&pool, DatabaseTime::read(&pool).await?.now()).await
+        };
+        match packed.await {
+            Ok(0) => {}
+            Ok(packed) => tracing::debug!(packed, "packed history days"),
+            Err(error) => {
+                tracing::warn!(%error, "packing history days failed; the next pass continues");
             }
-            sleep(every).await;
         }
-    };
+        every
+    });
     stop.run_until_cancelled(packing).await;
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Span, Timestamp, ToSpan as _, tz::TimeZone};
 use jiff_sqlx::ToSqlx as _;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::CommandError;
@@ -20,6 +20,7 @@ use crate::db;
 use crate::db::clock::DatabaseTime;
 use crate::db::partitions::create_partitions_ahead;
 use crate::ids::{ScanId, TenantId};
+use crate::passes;
 use crate::scans::control::delete;
 
 /// The most scans of one query, and how long a pass may delete scans.
@@ -44,20 +45,17 @@ pub struct RemovedRows {
 
 /// Creates and removes until `stop`.
 pub(super) async fn run(pool: PgPool, config: RetentionConfig, stop: CancellationToken) {
-    let passes = async {
-        loop {
-            let removed = run_pass(&pool, &config).await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "retention pass failed; the next pass retries");
-                RemovedRows::default()
-            });
-            sleep(if removed == RemovedRows::default() {
-                config.upkeep()
-            } else {
-                NEXT_PASS_WAIT
-            })
-            .await;
+    let passes = passes::run(&stop, None, || async {
+        let removed = run_pass(&pool, &config).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "retention pass failed; the next pass retries");
+            RemovedRows::default()
+        });
+        if removed == RemovedRows::default() {
+            config.upkeep()
+        } else {
+            NEXT_PASS_WAIT
         }
-    };
+    });
     stop.run_until_cancelled(passes).await;
 }
 

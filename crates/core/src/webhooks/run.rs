@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use sqlx::PgPool;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
@@ -23,8 +23,8 @@ use super::sign::Secret;
 use super::store::{self, LeasedDelivery};
 use crate::contract::webhooks::TryError;
 use crate::db;
-use crate::db::clock::DatabaseTime;
 use crate::metrics;
+use crate::passes;
 use crate::tenants::{GrantError, Keyring, open_secrets};
 
 /// The most concurrent tries of one process.
@@ -43,12 +43,6 @@ const MIN_WAIT: Duration = Duration::from_millis(10);
 const DATABASE_RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// The time limit of one statement.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often old deliveries are removed.
-const REMOVAL_INTERVAL: Duration = Duration::from_secs(600);
-/// How long ended deliveries are kept.
-const RETENTION: SignedDuration = SignedDuration::from_hours(90 * 24);
-/// How many deliveries one statement removes.
-const REMOVAL_BATCH: i64 = 1_000;
 
 /// The dependencies of a deliverer.
 #[derive(Debug, Clone)]
@@ -79,25 +73,12 @@ pub async fn run(deps: DelivererDeps, stop: CancellationToken) {
         Arc::new(Notify::new()),
     );
     // Not cancelled from outside: a delivery leased just then would wait for the lease to expire.
-    let delivering = async {
-        while !stop.is_cancelled() {
-            let wait = poll(&deps, &permits, &tries, &wake, &stop).await;
-            tokio::select! {
-                () = sleep(wait) => {}
-                () = wake.notified() => {}
-                () = stop.cancelled() => {}
-            }
-        }
-    };
+    let delivering = passes::run(&stop, Some(&wake), || {
+        poll(&deps, &permits, &tries, &wake, &stop)
+    });
     let options = (*deps.pool.connect_options()).clone();
     let listening = db::listen(options, "farescan_delivery", &stop, |_| wake.notify_one());
-    let working = async {
-        tokio::select! {
-            () = delivering => {}
-            () = remove_old(&deps.pool) => {}
-        }
-    };
-    tokio::join!(working, listening);
+    tokio::join!(delivering, listening);
     tries.close();
     tries.wait().await;
 }
@@ -255,30 +236,5 @@ async fn record_result(
             return;
         }
         sleep(DATABASE_RETRY_PAUSE).await;
-    }
-}
-
-/// Removes old deliveries in batches. Several processes may do so at once.
-async fn remove_old(pool: &PgPool) {
-    loop {
-        let removing = async {
-            let now = DatabaseTime::read(pool).await?.now();
-            store::remove_ended(
-                pool,
-                now.checked_sub(RETENTION).unwrap_or(Timestamp::MIN),
-                REMOVAL_BATCH,
-            )
-            .await
-        };
-        match removing.await {
-            Ok(removed) if removed == REMOVAL_BATCH.unsigned_abs() => {
-                sleep(DATABASE_RETRY_PAUSE).await;
-            }
-            Ok(_) => sleep(REMOVAL_INTERVAL).await,
-            Err(error) => {
-                tracing::warn!(%error, "removing old deliveries failed; the next pass retries");
-                sleep(REMOVAL_INTERVAL).await;
-            }
-        }
     }
 }

@@ -232,19 +232,3 @@ pub(super) async fn reset(lock: &mut MonitorLock<'_>, id: DeliveryId) -> sqlx::R
     .await?;
     Ok(())
 }
-
-/// Removes deliveries of all tenants that ended before a time; returns how many. Skips locked rows:
-/// a deletion of a monitor locks its deliveries in another order.
-pub(super) async fn remove_ended(
-    pool: &PgPool,
-    before: Timestamp,
-    limit: i64,
-) -> sqlx::Result<u64> {
-    let removed = sqlx::query!(
-        "delete from deliveries
-         where ctid = any (array(select ctid from deliveries where ended_at < $1 limit $2 for update skip locked))",
-        before.to_sqlx() as _,
-        limit,
-    );
-    Ok(removed.execute(pool).await?.rows_affected())
-}
