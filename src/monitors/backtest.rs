@@ -407,7 +407,7 @@ impl<F: Fn(&ScanPlan, &Map<String, Value>) -> PlannedCells> DailyEvaluation<F> {
         self.searches_with_prices += priced;
         self.days_with_prices += usize::from(priced > 0);
         let cells = self.plans.of(day.slot).map_err(std::io::Error::other)?;
-        self.rules.evaluate(day.slot, cells, found)
+        self.rules.replay_run(day.slot, cells, found)
     }
 }
 
