@@ -1,8 +1,9 @@
 //! The queries of the history: each group of fields that they share is declared once.
 //!
-//! Here: the `history_query!` macro. Not here: the queries (`history`, `latest`, `series`,
+//! Here: the groups and the `history_query!` macro. Not here: the queries (`history`, `latest`, `series`,
 //! `history_grid`).
 
+use super::request_body::field_groups;
 use super::validation::ValidationErrors;
 
 /// A query of the history of any product.
@@ -16,21 +17,14 @@ pub trait HistoryQuery: Sized + Send + Sync {
     ) -> Result<Self, ValidationErrors>;
 }
 
-/// A `request_body!` that is a query with rules across fields (`cross_field_errors`). `..route;`
-/// includes the fields of the group `route`, and their `order`; the types of the fields must be in
-/// scope.
+/// A body with groups of `history_fields` that is a query with rules across fields
+/// (`cross_field_errors`).
 macro_rules! history_query {
-    (
-        $(#[doc = $doc:literal])+
-        pub struct $name:ident for $what:literal {
-            required $required:tt
-            optional $optional:tt
-            $( $rest:tt )*
-        }
-    ) => {
-        history_query! {
-            @include [{ $(#[doc = $doc])+ pub struct $name for $what } { $( $rest )* }]
-            {} $required $optional
+    ($(#[doc = $doc:literal])+ pub struct $name:ident $( $rest:tt )*) => {
+        $crate::request_body::grouped_body! {
+            { $crate::history_query::history_fields }
+            $(#[doc = $doc])+
+            pub struct $name $( $rest )*
         }
         $crate::query_string::query_string!($name => cross_field_errors);
         impl $crate::history_query::HistoryQuery for $name {
@@ -41,14 +35,18 @@ macro_rules! history_query {
             }
         }
     };
+}
+pub(crate) use history_query;
 
-    (@fields route $then:tt) => { history_query! { @put $then {
+// The groups of fields of the history's queries.
+field_groups! { $ history_fields {
+    ..route {
         /// Origin IATA code.
         from_airport: Airport;
         /// Destination IATA code.
         to_airport: Airport;
-    } } };
-    (@fields departures $then:tt) => { history_query! { @put $then {
+    }
+    ..departures {
         /// Only journeys that depart on this day. Not together with `departure_from` or
         /// `departure_to`.
         departure_date: Date;
@@ -56,46 +54,46 @@ macro_rules! history_query {
         departure_from: Date;
         /// Only journeys that depart on or before this day.
         departure_to: Date;
-    } order { departure_to not_before departure_from; } } };
-    (@fields departure_range $then:tt) => { history_query! { @put $then {
+    } order { departure_to not_before departure_from; }
+    ..departure_range {
         /// The first day of departure.
         departure_from: Date;
         /// The last day of departure: at most 400 days, both ends included.
         departure_to: Date;
-    } order { departure_to not_before departure_from; } } };
-    (@fields fares $then:tt) => { history_query! { @put $then {
+    } order { departure_to not_before departure_from; }
+    ..fares {
         /// Only round trips that return on this day.
         return_date: Date;
         /// Only prices in this currency.
         currency: Currency;
-    } } };
-    (@fields hotel $then:tt) => { history_query! { @put $then {
+    }
+    ..hotel {
         /// The hotel's name, as in the by-name scans.
         hotel_name: FreeText;
         /// The place, as in the search scans.
         destination: FreeText;
         /// The hotel's id, as in the rooms scans.
         hotel_booking_id: HotelBookingId;
-    } } };
-    (@fields checkins $then:tt) => { history_query! { @put $then {
+    }
+    ..checkins {
         /// Only stays that begin on this day. Not together with `checkin_from` or `checkin_to`.
         checkin_date: Date;
         /// Only stays that begin on or after this day.
         checkin_from: Date;
         /// Only stays that begin on or before this day.
         checkin_to: Date;
-    } order { checkin_to not_before checkin_from; } } };
-    (@fields checkin_range $then:tt) => { history_query! { @put $then {
+    } order { checkin_to not_before checkin_from; }
+    ..checkin_range {
         /// The first day of check-in.
         checkin_from: Date;
         /// The last day of check-in: at most 400 days, both ends included.
         checkin_to: Date;
-    } order { checkin_to not_before checkin_from; } } };
-    (@fields checkout $then:tt) => { history_query! { @put $then {
+    } order { checkin_to not_before checkin_from; }
+    ..checkout {
         /// Only stays that end on this day.
         checkout_date: Date;
-    } } };
-    (@fields rates $then:tt) => { history_query! { @put $then {
+    }
+    ..rates {
         /// Only prices for this many adults.
         adults: Adults;
         /// Only prices for this many children.
@@ -104,8 +102,8 @@ macro_rules! history_query {
         currency: Currency;
         /// Only prices of this market.
         proxy_country: CountryCode;
-    } } };
-    (@fields page $then:tt) => { history_query! { @put $then {
+    }
+    ..page {
         /// Only observations at or after this time.
         since: Timestamp;
         /// Only observations before this time.
@@ -114,8 +112,8 @@ macro_rules! history_query {
         limit: PageLimit = PageLimit::FIFTY => limit_or_default;
         /// Where the page begins: the `next_cursor` of the previous page.
         cursor: Cursor;
-    } } };
-    (@fields buckets $then:tt) => { history_query! { @put $then {
+    }
+    ..buckets {
         /// How long a bucket is.
         bucket: Bucket = Bucket::Day => bucket_or_default;
         /// The time zone whose midnights separate the buckets.
@@ -125,41 +123,16 @@ macro_rules! history_query {
         since: Timestamp;
         /// Only prices found before this time: now unless given.
         until: Timestamp;
-    } } };
-    (@fields verdict $then:tt) => { history_query! { @put $then {
+    }
+    ..verdict {
         /// Whether each price comes with `history_verdict`: how it compares with your own past
         /// prices of the same product, seen as many days ahead. Only in JSON; at most 12 products.
         history_verdict: bool = false => history_verdict_or_default;
-    } } };
-    (@fields format $then:tt) => { history_query! { @put $then {
+    }
+    ..format {
         /// The format: a page of JSON, or all rows as a file. It overrides the header `Accept`;
         /// without both it is JSON.
         format: ListFormat;
-    } } };
-
-    // Lists of fields: the complete ones, then the first incomplete one as what is done of it and
-    // what is left, then the others.
-    (@include $query:tt { $( $done:tt )* } { ..$group:ident; $( $left:tt )* } $( $other:tt )*) => {
-        history_query! { @fields $group [$query { $( $done )* } { $( $left )* } $( $other )*] }
-    };
-    (@put [$query:tt { $( $done:tt )* } $( $left:tt )*] { $( $field:tt )* }) => {
-        history_query! { @include $query { $( $done )* $( $field )* } $( $left )* }
-    };
-    (@put [[$head:tt { $( $rest:tt )* } $( $lists:tt )*] $( $left:tt )*] $fields:tt $( $order:tt )+) => {
-        history_query! {
-            @put [[$head { $( $order )+ $( $rest )* } $( $lists )*] $( $left )*] $fields
-        }
-    };
-    (@include $query:tt { $( $done:tt )* } { $token:tt $( $left:tt )* } $( $other:tt )*) => {
-        history_query! { @include $query { $( $done )* $token } { $( $left )* } $( $other )* }
-    };
-    (@include [$( $query:tt )*] $done:tt {} $other:tt) => {
-        history_query! { @include [$( $query )* $done] {} $other }
-    };
-    (@include [{ $( $head:tt )* } { $( $rest:tt )* } $required:tt] $optional:tt {}) => {
-        $crate::request_body::request_body! {
-            $( $head )* { required $required optional $optional $( $rest )* }
-        }
-    };
-}
-pub(crate) use history_query;
+    }
+} }
+pub(crate) use history_fields;

@@ -1,9 +1,9 @@
 //! One declaration per request body.
 //!
 //! Here: the `request_body!` macro, which generates the struct, its field table, its reader, its
-//! writer and its schema from the same rows, so that they cannot differ. Not here: the bodies
-//! (`flights`, `hotels`, `scans`), the rules of single values (`primitives`), the reading itself
-//! (`read_body`).
+//! writer and its schema from the same rows, so that they cannot differ, and `grouped_body!` for
+//! bodies that share fields. Not here: the bodies (`flights`, `hotels`, `scans`), the rules of single
+//! values (`primitives`), the reading itself (`read_body`).
 
 /// Declares the body of a request.
 ///
@@ -178,6 +178,52 @@ macro_rules! request_body {
 }
 pub(crate) use request_body;
 
+/// A [`request_body!`] whose lists of fields may name groups: `..route;` includes the fields that the
+/// macro in front, in braces, has for `route`, and their `order`. The types of these fields must be in
+/// scope.
+macro_rules! grouped_body {
+    (
+        $groups:tt
+        $(#[doc = $doc:literal])+
+        pub struct $name:ident for $what:literal {
+            required $required:tt
+            optional $optional:tt
+            $( $rest:tt )*
+        }
+    ) => {
+        $crate::request_body::grouped_body! {
+            @include [$groups { $(#[doc = $doc])+ pub struct $name for $what } { $( $rest )* }]
+            {} $required $optional
+        }
+    };
+
+    // Lists of fields: the complete ones, then the first incomplete one as what is done of it and
+    // what is left, then the others.
+    (@include [{ $( $groups:tt )+ } $( $body:tt )*] { $( $done:tt )* } { ..$group:ident; $( $left:tt )* } $( $other:tt )*) => {
+        $( $groups )+! { $group [[{ $( $groups )+ } $( $body )*] { $( $done )* } { $( $left )* } $( $other )*] }
+    };
+    (@put [$body:tt { $( $done:tt )* } $( $left:tt )*] { $( $field:tt )* }) => {
+        $crate::request_body::grouped_body! { @include $body { $( $done )* $( $field )* } $( $left )* }
+    };
+    (@put [[$groups:tt $head:tt { $( $rest:tt )* } $( $lists:tt )*] $( $left:tt )*] $fields:tt $( $order:tt )+) => {
+        $crate::request_body::grouped_body! {
+            @put [[$groups $head { $( $order )+ $( $rest )* } $( $lists )*] $( $left )*] $fields
+        }
+    };
+    (@include $body:tt { $( $done:tt )* } { $token:tt $( $left:tt )* } $( $other:tt )*) => {
+        $crate::request_body::grouped_body! { @include $body { $( $done )* $token } { $( $left )* } $( $other )* }
+    };
+    (@include [$( $body:tt )*] $done:tt {} $other:tt) => {
+        $crate::request_body::grouped_body! { @include [$( $body )* $done] {} $other }
+    };
+    (@include [$groups:tt { $( $head:tt )* } { $( $rest:tt )* } $required:tt] $optional:tt {}) => {
+        $crate::request_body::request_body! {
+            $( $head )* { required $required optional $optional $( $rest )* }
+        }
+    };
+}
+pub(crate) use grouped_body;
+
 /// The JSON name of an optional field: `type` for `r#type`.
 pub(crate) const fn wire_name(field: &'static str) -> &'static str {
     match field.as_bytes() {
@@ -185,3 +231,16 @@ pub(crate) const fn wire_name(field: &'static str) -> &'static str {
         _ => field,
     }
 }
+
+/// Declares the macro of groups for [`grouped_body!`]; in front of its name comes a `$`, which the
+/// macro needs for its own rules.
+macro_rules! field_groups {
+    ($dollar:tt $name:ident { $( ..$group:ident { $( $field:tt )* } $( order $order:tt )? )+ }) => {
+        macro_rules! $name { $(
+            ($group $dollar then:tt) => {
+                $crate::request_body::grouped_body! { @put $dollar then { $( $field )* } $( order $order )? }
+            };
+        )+ }
+    };
+}
+pub(crate) use field_groups;

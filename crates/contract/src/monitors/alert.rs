@@ -6,7 +6,7 @@ use crate::history_verdict::HistoryVerdict;
 use crate::ids::{AlertId, DeliveryId, ItemId, MonitorId, ScanId};
 use crate::primitives::{Cursor, PageLimit};
 use crate::query_string::query_string;
-use crate::request_body::request_body;
+use crate::request_body::{field_groups, grouped_body, request_body};
 use crate::scans::{CellValues, ParityVerdict};
 use crate::status::{SearchStatus, Verdict};
 use crate::time_range::time_range_errors;
@@ -18,49 +18,46 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-request_body! {
+// The fields of queries of several alerts.
+field_groups! { $ alerts_fields {
+    ..filters {
+        /// Only alerts of rules of this type.
+        r#type: RuleType;
+        /// Only alerts fired at or after this time.
+        since: Timestamp;
+        /// Only alerts fired before this time.
+        until: Timestamp;
+        /// Whether each alert about a price has `history_verdict`: how the price compares with
+        /// your own past prices. Of at most 100 products of a page.
+        history_verdict: bool = false => history_verdict_or_default;
+        /// The maximum alerts of a page.
+        limit: PageLimit = PageLimit::FIFTY => limit_or_default;
+        /// Where the page begins: the `next_cursor` of the previous page.
+        cursor: Cursor;
+    }
+} }
+
+grouped_body! {
+    { alerts_fields }
     /// The query of `GET /v1/alerts`.
     pub struct AlertsQuery for "the query of alerts" {
         required {}
         optional {
             /// Only alerts of this monitor.
             monitor_id: MonitorId;
-            /// Only alerts of rules of this type.
-            r#type: RuleType;
-            /// Only alerts fired at or after this time.
-            since: Timestamp;
-            /// Only alerts fired before this time.
-            until: Timestamp;
-            /// Whether each alert about a price has `history_verdict`: how the price compares with
-            /// your own past prices. Of at most 100 products of a page.
-            history_verdict: bool = false => history_verdict_or_default;
-            /// The maximum alerts of a page.
-            limit: PageLimit = PageLimit::FIFTY => limit_or_default;
-            /// Where the page begins: the `next_cursor` of the previous page.
-            cursor: Cursor;
+            ..filters;
         }
         example { "type": "price_below", "limit": 50 }
     }
 }
 
-request_body! {
+grouped_body! {
+    { alerts_fields }
     /// The query of `GET /v1/monitors/{id}/alerts`.
     pub struct MonitorAlertsQuery for "the query of a monitor's alerts" {
         required {}
         optional {
-            /// Only alerts of rules of this type.
-            r#type: RuleType;
-            /// Only alerts fired at or after this time.
-            since: Timestamp;
-            /// Only alerts fired before this time.
-            until: Timestamp;
-            /// Whether each alert about a price has `history_verdict`: how the price compares with
-            /// your own past prices. Of at most 100 products of a page.
-            history_verdict: bool = false => history_verdict_or_default;
-            /// The maximum alerts of a page.
-            limit: PageLimit = PageLimit::FIFTY => limit_or_default;
-            /// Where the page begins: the `next_cursor` of the previous page.
-            cursor: Cursor;
+            ..filters;
         }
         example { "type": "price_below", "limit": 50 }
     }
@@ -97,22 +94,14 @@ impl MonitorAlertsQuery {
 
     /// The same query over all alerts, restricted to this monitor.
     pub fn for_monitor(self, monitor: MonitorId) -> AlertsQuery {
-        let Self {
-            r#type,
-            since,
-            until,
-            history_verdict,
-            limit,
-            cursor,
-        } = self;
         AlertsQuery {
             monitor_id: Some(monitor),
-            r#type,
-            since,
-            until,
-            history_verdict,
-            limit,
-            cursor,
+            r#type: self.r#type,
+            since: self.since,
+            until: self.until,
+            history_verdict: self.history_verdict,
+            limit: self.limit,
+            cursor: self.cursor,
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Alert rules in requests.
 //!
-//! Here: one body for each type of rule, and [`Rule`], which is one of them with its `type`. Not
+//! Here: one entry for each type of rule, with its body, and [`Rule`], one body with its `type`. Not
 //! here: the evaluation (`monitors::alerts`).
 
-use crate::body_schema::{field_schema, impl_to_schema};
+use crate::body_schema::impl_to_schema;
 use crate::field::{Components, FieldKind, FieldSpec, FieldValue, invalid_value};
 use crate::primitives::{CountryCode, bounded_integer};
-use crate::request_body::request_body;
+use crate::request_body::{field_groups, grouped_body};
 use crate::string_enum::string_enum;
 use crate::validation::{ValidationError, ValidationErrors};
 use rust_decimal::Decimal;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Number, Value};
 use std::borrow::Cow;
 use utoipa::openapi::Ref;
-use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, Schema, Type};
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
 
 string_enum! {
     /// What a rule evaluates.
@@ -113,29 +113,14 @@ bounded_integer! {
     pub struct Runs(u16): 1..=365;
 }
 
-impl Runs {
-    /// The documented default.
-    pub const SEVEN: Self = Self(7);
-}
-
 bounded_integer! {
     /// The number of previous runs with a price that a rule compares.
     pub struct LookbackRuns(u16): 1..=90;
 }
 
-impl LookbackRuns {
-    /// The documented default.
-    pub const SEVEN: Self = Self(7);
-}
-
 bounded_integer! {
     /// How many more searches have to find a price before a rule fires.
     pub struct Confirm(u8): 0..=1;
-}
-
-impl Confirm {
-    /// The documented default: none.
-    pub const NO: Self = Self(0);
 }
 
 bounded_integer! {
@@ -148,220 +133,26 @@ impl LookbackDays {
     pub const THIRTY: Self = Self(30);
 }
 
-request_body! {
-    /// Fires when the price is below an amount.
-    pub struct PriceBelow for "price_below" {
-        required {
-            /// In the currency of the scan's request.
-            amount: Amount;
-        }
-        optional {
-            /// What the rule evaluates.
-            scope: RuleScope = RuleScope::Scan => scope_or_default;
-            /// The rule can fire again after the price was this percentage above the amount.
-            rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
-            /// 1: before the rule fires, the search that found the price is made once more, and the
-            /// rule fires only if it is still true then. That costs a request or more.
-            confirm: Confirm = Confirm::NO => confirm_or_default;
-        }
-        example { "amount": 200, "rearm_percent": 5 }
+// The fields that rules share.
+field_groups! { $ rule_fields {
+    ..scope {
+        /// What the rule evaluates.
+        scope: RuleScope = RuleScope::Scan => scope_or_default;
     }
-}
-
-request_body! {
-    /// Fires when the price is at least `percent` below the lowest of the last runs, and again when
-    /// it is `percent` below the price at which it last fired. It does not fire in the first run.
-    pub struct DropPercent for "drop_percent" {
-        required {
-            /// By how many percent.
-            percent: Percent;
-        }
-        optional {
-            /// The number of previous runs with a price whose lowest price is compared.
-            runs: LookbackRuns = LookbackRuns::SEVEN => runs_or_default;
-            /// What the rule evaluates.
-            scope: RuleScope = RuleScope::Scan => scope_or_default;
-            /// The rule can fire again after the price was this percentage above the price at which
-            /// it fires. A further drop by `percent` fires without that.
-            rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
-            /// 1: before the rule fires, the search that found the price is made once more, and the
-            /// rule fires only if it is still true then. That costs a request or more.
-            confirm: Confirm = Confirm::NO => confirm_or_default;
-        }
-        example { "percent": 10, "runs": 7 }
+    ..confirm {
+        /// 1: before the rule fires, the search that found the price is made once more, and the
+        /// rule fires only if it is still true then. That costs a request or more.
+        confirm: Confirm = Confirm(0) => confirm_or_default;
     }
-}
+} }
 
-request_body! {
-    /// Fires when the provider's verdict on the price becomes `low`.
-    pub struct VerdictLow for "verdict" {
-        required {}
-        optional {
-            /// What the rule evaluates.
-            scope: RuleScope = RuleScope::Scan => scope_or_default;
-            /// 1: before the rule fires, the search that found the price is made once more, and the
-            /// rule fires only if it is still true then. That costs a request or more.
-            confirm: Confirm = Confirm::NO => confirm_or_default;
-        }
-        example {}
-    }
-}
-
-request_body! {
-    /// Fires when the price is lower than every stored price of the same product and dates of the
-    /// last days, from any scan. It does not fire without an earlier price, nor for a low that is
-    /// less than `rearm_percent` below the price at which it last fired.
-    pub struct NewLow for "new_low" {
-        required {
-            /// How many days back the price is compared.
-            days: LookbackDays;
-        }
-        optional {
-            /// What the rule evaluates.
-            scope: RuleScope = RuleScope::Scan => scope_or_default;
-            /// The rule can fire again after the price was this percentage above the lowest, or for
-            /// a low this percentage below the price at which it last fired; with 0 for every new
-            /// low.
-            rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
-            /// 1: before the rule fires, the search that found the price is made once more, and the
-            /// rule fires only if it is still true then. That costs a request or more.
-            confirm: Confirm = Confirm::NO => confirm_or_default;
-        }
-        example { "days": 30 }
-    }
-}
-
-request_body! {
-    /// Fires when the price's percentile among the stored prices of the same product, seen as many
-    /// days before departure or check-in, is at most `percentile`: the `percentile` of
-    /// `history_verdict`. It does not fire while that verdict is `insufficient`.
-    pub struct PercentileAtMost for "percentile_at_most" {
-        required {
-            /// From 0, the cheapest; 20 is the cheapest fifth.
-            percentile: Percentile;
-        }
-        optional {
-            /// What the rule evaluates.
-            scope: RuleScope = RuleScope::Scan => scope_or_default;
-            /// The rule can fire again after the percentile was so many points higher. Together
-            /// with `percentile` at most 100.
-            rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
-            /// 1: before the rule fires, the search that found the price is made once more, and the
-            /// rule fires only if it is still true then. That costs a request or more.
-            confirm: Confirm = Confirm::NO => confirm_or_default;
-        }
-        example { "percentile": 20 }
-    }
-}
-
-request_body! {
-    /// Fires when there is a price of a product and dates that had no offers in the last complete
-    /// answer before the run, whichever scan that was of. It does not fire without such an answer.
-    pub struct BackInStock for "back_in_stock" {
-        required {}
-        optional {
-            /// What the rule evaluates; with `scan` only the best price of the whole scan.
-            scope: RuleScope = RuleScope::Cell => scope_or_default;
-            /// 1: before the rule fires, the search that found the price is made once more, and the
-            /// rule fires only if it is still true then. That costs a request or more.
-            confirm: Confirm = Confirm::NO => confirm_or_default;
-        }
-        example {}
-    }
-}
-
-request_body! {
-    /// Fires when there is a price after a complete answer without one. It does not fire in the
-    /// first run.
-    pub struct Available for "available" {
-        required {}
-        optional {
-            /// What the rule evaluates.
-            scope: RuleScope = RuleScope::Scan => scope_or_default;
-            /// 1: before the rule fires, the search that found the price is made once more, and the
-            /// rule fires only if it is still true then. That costs a request or more.
-            confirm: Confirm = Confirm::NO => confirm_or_default;
-        }
-        example { "scope": "cell" }
-    }
-}
-
-request_body! {
-    /// Fires when a complete answer has no price after there was one. It does not fire in the first
-    /// run.
-    pub struct SoldOut for "sold_out" {
-        required {}
-        optional {
-            /// What the rule evaluates.
-            scope: RuleScope = RuleScope::Scan => scope_or_default;
-        }
-        example { "scope": "cell" }
-    }
-}
-
-request_body! {
-    /// Fires when a market's price is at least `percent` above or below the baseline's. For scans
-    /// of hotels/by-name and hotels/rooms that sweep `proxy_country` with `samples` of at least 2.
-    pub struct ParityGapPercent for "parity_gap_percent" {
-        required {
-            /// The difference in percent of the baseline's price.
-            percent: Percent;
-            /// The market with which the others are compared: one of the swept markets.
-            baseline: CountryCode;
-        }
-        optional {
-            /// The rule can fire again after the difference was smaller by this percentage of the
-            /// baseline; less than `percent`. Default: 2, or half of `percent` if that is less.
-            rearm_percent: RearmPercent;
-        }
-        example { "percent": 5, "baseline": "us" }
-    }
-}
-
-impl ParityGapPercent {
-    /// The given `rearm_percent`, else the documented default.
-    pub fn rearm_percent_or_default(&self) -> RearmPercent {
-        let half = self.percent.get() / Decimal::TWO;
-        let default = || {
-            if half < Decimal::TWO {
-                RearmPercent::of(half)
-            } else {
-                RearmPercent::two()
-            }
-        };
-        self.rearm_percent.clone().unwrap_or_else(default)
-    }
-}
-
-request_body! {
-    /// Fires when there was no answer for `runs` runs. A slot that is due during the previous run
-    /// counts if no search was answered since the slot before: this detects a run that hangs, but
-    /// not one that is only slow.
-    pub struct Stale for "stale" {
-        required {}
-        optional {
-            /// Consecutive runs whose searches did not complete.
-            runs: Runs = Runs::SEVEN => runs_or_default;
-            /// What the rule evaluates.
-            scope: RuleScope = RuleScope::Scan => scope_or_default;
-        }
-        example { "runs": 3 }
-    }
-}
-
-request_body! {
-    /// Fires when the plan of the monitor's API ends before its reset if it is used on as it was in the
-    /// last four weeks (`forecast` of `GET /v1/usage`). It can fire again once the plan lasts.
-    pub struct PlanEndsBeforeReset for "plan_ends_before_reset" {
-        required {}
-        optional {}
-        example {}
-    }
-}
-
-/// Declares the rules: the `type` string of each and its body.
+/// Declares the rules: the `type` of each, its name and its body, with groups of `rule_fields`.
 macro_rules! alert_rules {
-    ($( $word:literal => $name:ident($body:ident), )+) => {
+    ($( $(#[doc = $doc:literal])+ $word:literal => $name:ident($body:ident) $fields:tt )+) => {
+        $(
+            grouped_body! { { rule_fields } $(#[doc = $doc])+ pub struct $body for $word $fields }
+        )+
+
         string_enum! {
             /// The type of a rule.
             pub enum RuleType {
@@ -395,24 +186,6 @@ macro_rules! alert_rules {
         }
 
         impl Rule {
-            /// Whether a price is searched once more before it fires (monitors.md, rule 85).
-            pub fn confirms(&self) -> bool {
-                let confirm = match self {
-                    Self::PriceBelow(rule) => rule.confirm_or_default(),
-                    Self::DropPercent(rule) => rule.confirm_or_default(),
-                    Self::Verdict(rule) => rule.confirm_or_default(),
-                    Self::NewLow(rule) => rule.confirm_or_default(),
-                    Self::PercentileAtMost(rule) => rule.confirm_or_default(),
-                    Self::BackInStock(rule) => rule.confirm_or_default(),
-                    Self::Available(rule) => rule.confirm_or_default(),
-                    Self::SoldOut(_)
-                    | Self::ParityGapPercent(_)
-                    | Self::Stale(_)
-                    | Self::PlanEndsBeforeReset(_) => Confirm::NO,
-                };
-                confirm != Confirm::NO
-            }
-
             /// Its `type`.
             pub const fn rule_type(&self) -> RuleType {
                 match self {
@@ -435,7 +208,7 @@ macro_rules! alert_rules {
             fn bodies() -> Vec<(&'static str, Schema)> {
                 vec![$( (
                     concat!(stringify!($name), "Rule"),
-                    with_type(RuleType::$name, $body::schema(), $body::example(), $body::FIELDS),
+                    with_type(RuleType::$name, $body::schema()),
                 ) ),+]
             }
         }
@@ -443,17 +216,192 @@ macro_rules! alert_rules {
 }
 
 alert_rules! {
-    "price_below" => PriceBelow(PriceBelow),
-    "drop_percent" => DropPercent(DropPercent),
-    "verdict" => Verdict(VerdictLow),
-    "new_low" => NewLow(NewLow),
-    "available" => Available(Available),
-    "sold_out" => SoldOut(SoldOut),
-    "parity_gap_percent" => ParityGapPercent(ParityGapPercent),
-    "stale" => Stale(Stale),
-    "percentile_at_most" => PercentileAtMost(PercentileAtMost),
-    "back_in_stock" => BackInStock(BackInStock),
-    "plan_ends_before_reset" => PlanEndsBeforeReset(PlanEndsBeforeReset),
+    /// Fires when the price is below an amount.
+    "price_below" => PriceBelow(PriceBelow) {
+        required {
+            /// In the currency of the scan's request.
+            amount: Amount;
+        }
+        optional {
+            ..scope;
+            /// The rule can fire again after the price was this percentage above the amount.
+            rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
+            ..confirm;
+        }
+        example { "amount": 200, "rearm_percent": 5 }
+    }
+
+    /// Fires when the price is at least `percent` below the lowest of the last runs, and again when
+    /// it is `percent` below the price at which it last fired. It does not fire in the first run.
+    "drop_percent" => DropPercent(DropPercent) {
+        required {
+            /// By how many percent.
+            percent: Percent;
+        }
+        optional {
+            /// The number of previous runs with a price whose lowest price is compared.
+            runs: LookbackRuns = LookbackRuns(7) => runs_or_default;
+            ..scope;
+            /// The rule can fire again after the price was this percentage above the price at which
+            /// it fires. A further drop by `percent` fires without that.
+            rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
+            ..confirm;
+        }
+        example { "percent": 10, "runs": 7 }
+    }
+
+    /// Fires when the provider's verdict on the price becomes `low`.
+    "verdict" => Verdict(VerdictLow) {
+        required {}
+        optional {
+            ..scope;
+            ..confirm;
+        }
+        example {}
+    }
+
+    /// Fires when the price is lower than every stored price of the same product and dates of the
+    /// last days, from any scan. It does not fire without an earlier price, nor for a low that is
+    /// less than `rearm_percent` below the price at which it last fired.
+    "new_low" => NewLow(NewLow) {
+        required {
+            /// How many days back the price is compared.
+            days: LookbackDays;
+        }
+        optional {
+            ..scope;
+            /// The rule can fire again after the price was this percentage above the lowest, or for
+            /// a low this percentage below the price at which it last fired; with 0 for every new
+            /// low.
+            rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
+            ..confirm;
+        }
+        example { "days": 30 }
+    }
+
+    /// Fires when there is a price after a complete answer without one. It does not fire in the
+    /// first run.
+    "available" => Available(Available) {
+        required {}
+        optional {
+            ..scope;
+            ..confirm;
+        }
+        example { "scope": "cell" }
+    }
+
+    /// Fires when a complete answer has no price after there was one. It does not fire in the first
+    /// run.
+    "sold_out" => SoldOut(SoldOut) {
+        required {}
+        optional {
+            ..scope;
+        }
+        example { "scope": "cell" }
+    }
+
+    /// Fires when a market's price is at least `percent` above or below the baseline's. For scans
+    /// of hotels/by-name and hotels/rooms that sweep `proxy_country` with `samples` of at least 2.
+    "parity_gap_percent" => ParityGapPercent(ParityGapPercent) {
+        required {
+            /// The difference in percent of the baseline's price.
+            percent: Percent;
+            /// The market with which the others are compared: one of the swept markets.
+            baseline: CountryCode;
+        }
+        optional {
+            /// The rule can fire again after the difference was smaller by this percentage of the
+            /// baseline; less than `percent`. Default: 2, or half of `percent` if that is less.
+            rearm_percent: RearmPercent;
+        }
+        example { "percent": 5, "baseline": "us" }
+    }
+
+    /// Fires when there was no answer for `runs` runs. A slot that is due during the previous run
+    /// counts if no search was answered since the slot before: this detects a run that hangs, but
+    /// not one that is only slow.
+    "stale" => Stale(Stale) {
+        required {}
+        optional {
+            /// Consecutive runs whose searches did not complete.
+            runs: Runs = Runs(7) => runs_or_default;
+            ..scope;
+        }
+        example { "runs": 3 }
+    }
+
+    /// Fires when the price's percentile among the stored prices of the same product, seen as many
+    /// days before departure or check-in, is at most `percentile`: the `percentile` of
+    /// `history_verdict`. It does not fire while that verdict is `insufficient`.
+    "percentile_at_most" => PercentileAtMost(PercentileAtMost) {
+        required {
+            /// From 0, the cheapest; 20 is the cheapest fifth.
+            percentile: Percentile;
+        }
+        optional {
+            ..scope;
+            /// The rule can fire again after the percentile was so many points higher. Together
+            /// with `percentile` at most 100.
+            rearm_percent: RearmPercent = RearmPercent::two() => rearm_percent_or_default;
+            ..confirm;
+        }
+        example { "percentile": 20 }
+    }
+
+    /// Fires when there is a price of a product and dates that had no offers in the last complete
+    /// answer before the run, whichever scan that was of. It does not fire without such an answer.
+    "back_in_stock" => BackInStock(BackInStock) {
+        required {}
+        optional {
+            /// What the rule evaluates; with `scan` only the best price of the whole scan.
+            scope: RuleScope = RuleScope::Cell => scope_or_default;
+            ..confirm;
+        }
+        example {}
+    }
+
+    /// Fires when the plan of the monitor's API ends before its reset if it is used on as it was in the
+    /// last four weeks (`forecast` of `GET /v1/usage`). It can fire again once the plan lasts.
+    "plan_ends_before_reset" => PlanEndsBeforeReset(PlanEndsBeforeReset) {
+        required {}
+        optional {}
+        example {}
+    }
+}
+
+impl ParityGapPercent {
+    /// The given `rearm_percent`, else the documented default.
+    pub fn rearm_percent_or_default(&self) -> RearmPercent {
+        let half = self.percent.get() / Decimal::TWO;
+        let default = || {
+            if half < Decimal::TWO {
+                RearmPercent::of(half)
+            } else {
+                RearmPercent::two()
+            }
+        };
+        self.rearm_percent.clone().unwrap_or_else(default)
+    }
+}
+
+impl Rule {
+    /// Whether a price is searched once more before it fires (monitors.md, rule 85).
+    pub fn confirms(&self) -> bool {
+        self.value("confirm").is_some_and(|confirm| confirm != 0)
+    }
+
+    /// What it evaluates, of a type that lets the caller choose.
+    pub fn scope(&self) -> Option<RuleScope> {
+        RuleScope::read(&self.value("scope")?).ok()
+    }
+
+    /// The given value of a field of its type, else the documented default.
+    pub fn value(&self, field: &str) -> Option<Value> {
+        let mut fields = self.rule_type().fields().iter();
+        let field = fields.find(|spec| spec.name == field)?;
+        let given = self.body().shift_remove(field.name);
+        given.or_else(|| field.default_value())
+    }
 }
 
 const TYPE: &str = "type";
@@ -511,26 +459,18 @@ impl FieldValue for Rule {
 }
 
 /// A rule's body with its `type` in front.
-fn with_type(rule_type: RuleType, body: Schema, example: Value, fields: &[FieldSpec]) -> Schema {
-    let Schema::Object(body) = body else {
+fn with_type(rule_type: RuleType, body: Schema) -> Schema {
+    let Schema::Object(mut object) = body else {
         return body;
     };
     let word = ObjectBuilder::new()
         .schema_type(Type::String)
         .enum_values(Some([rule_type.as_str()]));
-    let mut example = example.as_object().cloned().unwrap_or_default();
-    example.shift_insert(0, TYPE.to_owned(), rule_type.to_value());
-    let mut object = ObjectBuilder::new()
-        .description(body.description)
-        .additional_properties(Some(AdditionalProperties::FreeForm(false)))
-        .examples([Value::Object(example)])
-        .property(TYPE, word)
-        .required(TYPE);
-    for field in fields {
-        object = object.property(field.name, field_schema(field));
-        if field.required {
-            object = object.required(field.name);
-        }
+    let word = Schema::from(word).into();
+    object.properties.shift_insert(0, TYPE.to_owned(), word);
+    object.required.insert(0, TYPE.to_owned());
+    for example in object.examples.iter_mut().filter_map(Value::as_object_mut) {
+        example.shift_insert(0, TYPE.to_owned(), rule_type.to_value());
     }
     object.into()
 }

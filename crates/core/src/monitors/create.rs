@@ -4,13 +4,12 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
+use super::read;
 use super::store::{self, MonitorColumns};
 use super::validate::{ValidatedMonitor, validate};
-use super::{forecast, read};
 use crate::commands::{
     CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
 };
-use crate::contract::FieldValue as _;
 use crate::contract::monitors::Monitor;
 use crate::db;
 use crate::ids::{GrantId, MonitorId, TenantId};
@@ -93,27 +92,12 @@ async fn insert_monitor(
     let id = MonitorId::new();
     let ValidatedMonitor {
         request,
-        schedule,
         next_slot,
         plan,
+        ..
     } = checked;
-    let notify = request.notify.as_ref().map(|notify| notify.to_value());
-    let columns = MonitorColumns {
-        name: request.name.as_str(),
-        cron: request.schedule.cron.as_str(),
-        timezone: request.schedule.timezone.as_str(),
-        scan: &request.scan.to_value(),
-        api: plan.scan_request.endpoint.get().api(),
-        rules: &request
-            .alerts
-            .as_ref()
-            .map_or_else(|| Value::Array(Vec::new()), |rules| rules.to_value()),
-        notify: notify.as_ref(),
-        max_requests_per_month: request
-            .max_requests_per_month
-            .and_then(|max| i32::try_from(max.get()).ok()),
-        next_slot: Some(*next_slot),
-    };
+    let api = plan.scan_request.endpoint.get().api();
+    let columns = MonitorColumns::new(request, api, Some(*next_slot));
     store::insert(conn, tenant, id, &columns, terms.grant, context.now).await?;
     let secret = match &request.webhook_url {
         Some(url) => {
@@ -132,11 +116,7 @@ async fn insert_monitor(
     };
     let mut monitor = read::read_back(conn, context.ring, tenant, id, context.now).await?;
     monitor.webhook_secret = secret;
-    let ceiling = request.max_requests_per_month.map(|max| max.get());
-    let rules = request.rules();
-    let now = context.now;
-    monitor.forecast =
-        Some(forecast::forecast(conn, Some(tenant), schedule, plan, rules, ceiling, now).await?);
+    monitor.forecast = Some(checked.forecast(conn, Some(tenant), context.now).await?);
     Ok(monitor)
 }
 

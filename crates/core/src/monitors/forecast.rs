@@ -9,6 +9,7 @@ use super::alerts::rule_scope;
 use super::confirm::{MAX_OF_RULE, MAX_ROUNDS};
 use super::monthly_limit;
 use super::schedule::Schedule;
+use super::validate::ValidatedMonitor;
 use crate::contract::monitors::{MonitorForecast, Rule, RuleScope};
 use crate::ids::TenantId;
 use crate::scans::plan::ScanPlan;
@@ -43,6 +44,25 @@ pub(super) async fn forecast(
         requests_per_month,
         plans,
     })
+}
+
+impl ValidatedMonitor {
+    /// The forecast of a monitor that is about to be stored.
+    pub(super) async fn forecast(
+        &self,
+        conn: &mut PgConnection,
+        tenant: Option<TenantId>,
+        now: Timestamp,
+    ) -> sqlx::Result<MonitorForecast> {
+        let Self {
+            request,
+            schedule,
+            plan,
+            ..
+        } = self;
+        let ceiling = request.max_requests_per_month.map(|max| max.get());
+        forecast(conn, tenant, schedule, plan, request.rules(), ceiling, now).await
+    }
 }
 
 /// How many searches of a run may be made once more.

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-use super::forecast;
 use super::schedule::warnings;
 use super::validate::{ValidatedMonitor, validate};
 use crate::commands::{CommandError, RequestContext};
@@ -22,21 +21,15 @@ pub async fn preview(
     guard: Guard,
     body: &Map<String, Value>,
 ) -> Result<MonitorPreview, CommandError> {
-    let ValidatedMonitor {
-        request,
-        schedule,
-        plan,
-        ..
-    } = validate(body.clone(), guard, context.now).await?;
+    let checked = validate(body.clone(), guard, context.now).await?;
     // Never committed: finding a tenant may renew its fingerprint, and a preview stores nothing.
     let mut tx = db::begin(context.pool).await?;
     let tenant = context.find_tenant(&mut tx).await?;
-    let ceiling = request.max_requests_per_month.map(|max| max.get());
-    let rules = request.rules();
-    let now = context.now;
-    let forecast =
-        forecast::forecast(&mut tx, tenant, &schedule, &plan, rules, ceiling, now).await?;
+    let forecast = checked.forecast(&mut tx, tenant, context.now).await?;
     tx.rollback().await?;
+    let ValidatedMonitor {
+        request, schedule, ..
+    } = checked;
     let mut schedule_warnings = warnings::warnings(
         request.schedule.cron.as_str(),
         request.schedule.timezone.as_str(),

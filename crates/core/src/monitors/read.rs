@@ -10,7 +10,8 @@ use sqlx::{PgConnection, PgPool};
 use super::notify::NotifyPlan;
 use super::past_dates::without_past_dates;
 use super::schedule::{Schedule, warnings};
-use super::store::{self, LastSlot, MonitorFilter, MonitorRow, SlotRow, held};
+use super::store::{self, MonitorFilter, MonitorRow, SlotRow, held};
+pub use super::store::{Pauses, pauses};
 use super::validate::run_request;
 use super::{alerts, forecast};
 use crate::commands::CommandError;
@@ -144,27 +145,17 @@ pub async fn monitors(
     now: Timestamp,
 ) -> Result<MonitorPage, PageError> {
     let limit = usize::from(query.limit_or_default().get());
-    let before = match &query.cursor {
-        None => None,
-        Some(cursor) => {
-            let [id] = paging::decode_cursor(MONITORS, cursor)?;
-            Some(
-                id.parse::<MonitorId>()
-                    .map_err(|_| paging::invalid_cursor(cursor))?,
-            )
-        }
+    let decode = |cursor| {
+        let [id] = paging::decode_cursor(MONITORS, cursor)?;
+        id.parse().map_err(|_| paging::invalid_cursor(cursor))
+    };
+    let page = MonitorFilter::List {
+        query,
+        before: query.cursor.as_ref().map(decode).transpose()?,
+        limit: limit_plus_one(limit),
     };
     let mut conn = pool.acquire().await?;
-    let mut rows = store::monitor_rows(
-        &mut conn,
-        tenant,
-        &MonitorFilter::List {
-            query,
-            before,
-            limit: limit_plus_one(limit),
-        },
-    )
-    .await?;
+    let mut rows = store::monitor_rows(&mut conn, tenant, &page).await?;
     let next_cursor = paging::truncate_page(&mut rows, limit).map(|last| {
         paging::encode_cursor(MONITORS, [MonitorId::from(last.monitor_id).to_string()])
     });
@@ -192,24 +183,6 @@ pub async fn failing(
     Ok((by_ids(&mut conn, ring, tenant, &ids, now).await?, total))
 }
 
-/// What a caller has paused, of monitors and scans.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pauses {
-    /// The caller has paused something.
-    pub has_paused: bool,
-    /// Something else goes on.
-    pub goes_on: bool,
-}
-
-/// What a caller has paused.
-pub async fn pauses(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Pauses> {
-    let (has_paused, goes_on) = store::pauses(pool, tenant).await?;
-    Ok(Pauses {
-        has_paused,
-        goes_on,
-    })
-}
-
 /// The monitors of these ids that exist, newest first.
 pub async fn by_ids(
     conn: &mut PgConnection,
@@ -233,15 +206,13 @@ pub async fn slots(
     query: &SlotsQuery,
 ) -> Result<Option<SlotPage>, PageError> {
     let limit = usize::from(query.limit_or_default().get());
-    let before = match &query.cursor {
-        None => None,
-        Some(cursor) => {
-            let refused = || paging::invalid_cursor(cursor);
-            let [slot, kind] = paging::decode_cursor(SLOTS, cursor)?;
-            let slot = paging::cursor_time(&slot).ok_or_else(refused)?;
-            Some((slot, SlotKind::parse(&kind).ok_or_else(refused)?))
-        }
+    let decode = |cursor| {
+        let [slot, kind] = paging::decode_cursor(SLOTS, cursor)?;
+        paging::cursor_time(&slot)
+            .zip(SlotKind::parse(&kind))
+            .ok_or_else(|| paging::invalid_cursor(cursor))
     };
+    let before = query.cursor.as_ref().map(decode).transpose()?;
     let mut conn = pool.acquire().await?;
     if !store::monitor_exists(&mut conn, tenant, id).await? {
         return Ok(None);
@@ -249,13 +220,8 @@ pub async fn slots(
     let mut rows =
         store::slot_rows(&mut conn, tenant, id, query, before, limit_plus_one(limit)).await?;
     let next_cursor = paging::truncate_page(&mut rows, limit).map(|last| {
-        paging::encode_cursor(
-            SLOTS,
-            [
-                last.slot.to_jiff().as_microsecond().to_string(),
-                last.kind.to_string(),
-            ],
-        )
+        let slot = last.slot.as_microsecond().to_string();
+        paging::encode_cursor(SLOTS, [slot, last.kind.to_string()])
     });
     Ok(Some(SlotPage {
         data: rows.into_iter().map(MonitorSlot::from).collect(),
@@ -353,8 +319,8 @@ fn to_monitor(
     }
 }
 
-impl From<LastSlot> for MonitorSlot {
-    fn from(slot: LastSlot) -> Self {
+impl From<SlotRow> for MonitorSlot {
+    fn from(slot: SlotRow) -> Self {
         Self {
             slot: slot.slot,
             kind: slot.kind,
@@ -375,46 +341,5 @@ impl From<LastSlot> for MonitorSlot {
                 items: confirmation.items().collect(),
             }),
         }
-    }
-}
-
-impl From<SlotRow> for MonitorSlot {
-    fn from(row: SlotRow) -> Self {
-        let SlotRow {
-            slot,
-            kind,
-            outcome,
-            reason,
-            scan_id,
-            decided_at,
-            evaluated_at,
-            fired,
-            alerts,
-            not_comparable,
-            implausible,
-            unconfirmed,
-            confirmation,
-        } = row;
-        let (slot, decided_at, evaluated_at) = (
-            slot.to_jiff(),
-            decided_at.to_jiff(),
-            evaluated_at.map(SqlTimestamp::to_jiff),
-        );
-        LastSlot {
-            slot,
-            kind,
-            outcome,
-            reason,
-            scan_id,
-            decided_at,
-            evaluated_at,
-            fired,
-            alerts,
-            not_comparable,
-            implausible,
-            unconfirmed,
-            confirmation: confirmation.map(|confirmation| confirmation.0),
-        }
-        .into()
     }
 }

@@ -15,31 +15,52 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 pub(super) use lists::{
-    LastSlot, MonitorFilter, MonitorRow, RunPriceRow, SlotRow, failing, monitor_exists,
-    monitor_rows, pauses, run_prices, slot_rows,
+    MonitorFilter, MonitorRow, RunPriceRow, SlotRow, failing, monitor_exists, monitor_rows,
+    run_prices, slot_rows,
 };
+pub use lists::{Pauses, pauses};
 pub(super) use slots::{
     Decision, FirstPrice, StoredConfirmation, UnevaluatedSlot, active_runs, has_later_run,
     last_decided, last_manual_slot, lock_unevaluated, record_confirmation, record_decisions,
     requests_spent, unevaluated_slots,
 };
 
-use crate::contract::Api;
+use crate::commands::CommandError;
+use crate::contract::monitors::MonitorRequest;
+use crate::contract::{Api, FieldValue};
 use crate::ids::{GrantId, MonitorId, TenantId};
 use crate::webhooks::{LockFor, MonitorLock};
 
 /// The columns of a monitor to insert or update.
 pub(super) struct MonitorColumns<'a> {
-    pub(super) name: &'a str,
-    pub(super) cron: &'a str,
-    pub(super) timezone: &'a str,
-    pub(super) scan: &'a Value,
-    pub(super) api: Api,
-    pub(super) rules: &'a Value,
-    pub(super) notify: Option<&'a Value>,
-    pub(super) max_requests_per_month: Option<i32>,
-    /// None: the schedule has no more slots.
-    pub(super) next_slot: Option<Timestamp>,
+    name: &'a str,
+    cron: &'a str,
+    timezone: &'a str,
+    scan: Value,
+    api: Api,
+    rules: Value,
+    pub(super) notify: Option<Value>,
+    max_requests_per_month: Option<i32>,
+    next_slot: Option<Timestamp>,
+}
+
+impl<'a> MonitorColumns<'a> {
+    /// Without `next_slot` the schedule has no more slots.
+    pub(super) fn new(request: &'a MonitorRequest, api: Api, next_slot: Option<Timestamp>) -> Self {
+        let rules = request.rules().iter().map(FieldValue::to_value);
+        let ceiling = request.max_requests_per_month;
+        Self {
+            name: request.name.as_str(),
+            cron: request.schedule.cron.as_str(),
+            timezone: request.schedule.timezone.as_str(),
+            scan: request.scan.to_value(),
+            api,
+            rules: rules.collect(),
+            notify: request.notify.as_ref().map(FieldValue::to_value),
+            max_requests_per_month: ceiling.and_then(|max| i32::try_from(max.get()).ok()),
+            next_slot,
+        }
+    }
 }
 
 pub(super) async fn count(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<i64> {
@@ -75,7 +96,7 @@ pub(super) async fn insert(
         columns.next_slot.map(|slot| slot.to_sqlx()) as _,
         grant.uuid(),
         now.to_sqlx() as _,
-        columns.notify.map(Value::to_string),
+        columns.notify.as_ref().map(Value::to_string),
     )
     .execute(conn)
     .await?;
@@ -106,7 +127,7 @@ pub(super) async fn update(
         columns.max_requests_per_month,
         columns.next_slot.map(|slot| slot.to_sqlx()) as _,
         now.to_sqlx() as _,
-        columns.notify.map(Value::to_string),
+        columns.notify.as_ref().map(Value::to_string),
     )
     .execute(conn)
     .await?;
@@ -131,18 +152,17 @@ pub(super) struct LockedMonitor {
     pub(super) updated_at: SqlTimestamp,
 }
 
-/// Locks a monitor and reads its row.
+/// Locks a monitor and reads its row; `NoMonitor` if there is none.
 pub(super) async fn lock(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: MonitorId,
     purpose: LockFor,
-) -> sqlx::Result<Option<(MonitorLock<'_>, LockedMonitor)>> {
-    let Some(mut lock) = MonitorLock::acquire(conn, tenant, id, purpose).await? else {
-        return Ok(None);
-    };
+) -> Result<(MonitorLock<'_>, LockedMonitor), CommandError> {
+    let lock = MonitorLock::acquire(conn, tenant, id, purpose).await?;
+    let mut lock = lock.ok_or(CommandError::NoMonitor)?;
     let row = locked(&mut lock, None).await?;
-    Ok(row.map(|row| (lock, row)))
+    Ok((lock, row.ok_or(CommandError::NoMonitor)?))
 }
 
 /// Locks a due monitor without waiting. `None` if its slot was decided meanwhile or another process

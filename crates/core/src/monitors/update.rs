@@ -9,11 +9,11 @@ use sqlx::PgConnection;
 use super::schedule::Schedule;
 use super::store::{self, LockedMonitor, MonitorColumns};
 use super::validate::validate;
-use super::{alerts, forecast, read, repeated};
+use super::{alerts, read, repeated};
 use crate::commands::{CommandError, IdempotencyKey, IdempotentRequest, RequestContext};
 use crate::contract::monitors::ShownSecret;
 use crate::contract::monitors::{Monitor, MonitorPatch, MonitorRequest};
-use crate::contract::{FieldValue as _, ValidationError, ValidationErrors};
+use crate::contract::{ValidationError, ValidationErrors};
 use crate::ids::{MonitorId, TenantId};
 use crate::webhooks::{Guard, LockFor, MonitorLock, endpoint};
 
@@ -35,9 +35,7 @@ pub async fn update(
 ) -> Result<Monitor, CommandError> {
     MonitorPatch::from_body(body)?;
     let (mut tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
-    let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change)
-        .await?
-        .ok_or(CommandError::NoMonitor)?;
+    let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change).await?;
     let updated = update_locked(&mut lock, &monitor, context, guard, body).await?;
     tx.commit().await?;
     Ok(updated)
@@ -82,9 +80,7 @@ pub async fn update_by_form(
     let (tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
     let (mut updated, mut is_outdated) = (None, false);
     let work = async |conn: &mut PgConnection| {
-        let (mut lock, monitor) = store::lock(conn, tenant, id, LockFor::Change)
-            .await?
-            .ok_or(CommandError::NoMonitor)?;
+        let (mut lock, monitor) = store::lock(conn, tenant, id, LockFor::Change).await?;
         if monitor.updated_at.to_jiff() != seen {
             is_outdated = true;
             let message = "the monitor was changed since its form was shown";
@@ -157,58 +153,21 @@ async fn update_locked(
         .get("endpoint")
         .and_then(Value::as_str)
         .and_then(crate::contract::Endpoint::parse);
-    let notify = request.notify.as_ref().map(|notify| notify.to_value());
-    let columns = MonitorColumns {
-        name: request.name.as_str(),
-        cron: request.schedule.cron.as_str(),
-        timezone: request.schedule.timezone.as_str(),
-        scan: &request.scan.to_value(),
-        api: api.ok_or(sqlx::Error::RowNotFound)?.api(),
-        rules: &request
-            .alerts
-            .as_ref()
-            .map_or_else(|| json!([]), |rules| rules.to_value()),
-        notify: notify.as_ref(),
-        max_requests_per_month: request
-            .max_requests_per_month
-            .and_then(|max| i32::try_from(max.get()).ok()),
-        next_slot,
-    };
+    let api = api.ok_or(sqlx::Error::RowNotFound)?.api();
+    let columns = MonitorColumns::new(&request, api, next_slot);
     store::update(lock.conn(), tenant, id, &columns, context.now).await?;
-    let rules = request
-        .alerts
-        .as_ref()
-        .map_or(&[][..], |rules| rules.as_slice());
-    alerts::rules_changed(
-        lock.conn(),
-        tenant,
-        id,
-        rules,
-        changes_search(&monitor.scan, &request.scan),
-        context.now,
-    )
-    .await?;
-    if monitor.notify != notify || monitor.timezone != request.schedule.timezone.as_str() {
+    let searches_else = changes_search(&monitor.scan, &request.scan);
+    let rules = request.rules();
+    alerts::rules_changed(lock.conn(), tenant, id, rules, searches_else, context.now).await?;
+    if monitor.notify != columns.notify || monitor.timezone != request.schedule.timezone.as_str() {
         alerts::notify_changed(lock, context.now).await?;
     }
     let secret = change_webhook(lock, context, body.get("webhook_url")).await?;
     let mut answer = read::read_back(lock.conn(), context.ring, tenant, id, context.now).await?;
     answer.webhook_secret = secret;
     if let Some(checked) = &checked {
-        let ceiling = request.max_requests_per_month.map(|max| max.get());
-        let (schedule, plan) = (&checked.schedule, &checked.plan);
-        answer.forecast = Some(
-            forecast::forecast(
-                lock.conn(),
-                Some(tenant),
-                schedule,
-                plan,
-                request.rules(),
-                ceiling,
-                context.now,
-            )
-            .await?,
-        );
+        let forecast = checked.forecast(lock.conn(), Some(tenant), context.now);
+        answer.forecast = Some(forecast.await?);
     }
     Ok(answer)
 }

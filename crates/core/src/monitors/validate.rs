@@ -4,17 +4,13 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use serde_json::{Map, Value};
 
-use super::alerts::{RuleSubject, RuleTraits, rule_scope};
+use super::alerts::rule_conflicts;
 use super::monthly_limit;
 use super::relative_dates::{as_written, resolve_dates};
 use super::schedule::Schedule;
-use crate::contract::monitors::{
-    MonitorRequest, NotifySettings, ParityGapPercent, Rule, RuleScope, ScheduleRequest, WebhookUrl,
-};
-use crate::contract::scans::{Priority, Samples};
-use crate::contract::{
-    Endpoint, FieldValue as _, MAX_REPORTED_ERRORS, ValidationError, ValidationErrors, shorten,
-};
+use crate::contract::monitors::{MonitorRequest, NotifySettings, ScheduleRequest, WebhookUrl};
+use crate::contract::scans::Priority;
+use crate::contract::{FieldValue as _, MAX_REPORTED_ERRORS, ValidationError, ValidationErrors};
 use crate::scans::plan::{ScanPlan, earliest_today, plan_new};
 use crate::webhooks::Guard;
 
@@ -85,19 +81,7 @@ pub(super) fn validate_body(
         body.get("scan").and_then(Value::as_object),
         body.get("alerts").and_then(Value::as_array),
     ) {
-        let mut wrong = ValidationErrors::default();
-        for (index, rule) in rules.iter().enumerate() {
-            if let Some(error) = Rule::read(rule)
-                .ok()
-                .and_then(|rule| rule_conflict(&rule, scan))
-            {
-                wrong.merge(ValidationErrors::from(error).prefix(&format!("[{index}]")));
-            }
-        }
-        errors.merge(wrong.prefix("alerts"));
-        if let Some(error) = too_few_samples(rules, scan) {
-            errors.push(error);
-        }
+        errors.merge(rule_conflicts(rules, scan));
     }
     if let (Some(request), Some(plan)) = (&request, &plan)
         && let Some(error) = monthly_limit::limit_too_low(request, plan)
@@ -162,141 +146,6 @@ pub(super) fn run_request(
         request.insert("priority".to_owned(), Priority::Scheduled.to_value());
     }
     request
-}
-
-/// The conflict of a rule with this scan. The match names every type, so a new rule type must state
-/// its requirements here.
-fn rule_conflict(rule: &Rule, scan: &Map<String, Value>) -> Option<ValidationError> {
-    let endpoint = scan
-        .get("endpoint")
-        .and_then(Value::as_str)
-        .and_then(Endpoint::parse)?;
-    let has_currencies =
-        swept_values(scan, "currency").is_some_and(|currencies| currencies.len() > 1);
-    let is_watch = scan
-        .get("strategy")
-        .is_some_and(|strategy| strategy.get("watch").is_some());
-    if rule.confirms() && is_watch {
-        let expected = "0 for a scan that watches: it spends its `max_requests` on its question";
-        return Some(ValidationError::new("confirm", &1.into(), expected));
-    }
-    match rule {
-        Rule::ParityGapPercent(parity) => parity_rule_conflict(rule, parity, endpoint, scan),
-        Rule::DropPercent(drop) if drop.percent.get() >= 100.into() => {
-            Some(ValidationError::new("percent", &drop.percent.to_value(), "a number below 100; no price drops by more"))
-        }
-        Rule::PercentileAtMost(at_most) if at_most.percentile.get() + at_most.rearm_percent_or_default().get() > 100.into() => {
-            let rearm = at_most.rearm_percent_or_default().to_value();
-            Some(ValidationError::new("rearm_percent", &rearm, "at most 100 together with `percentile`; otherwise the rule would fire once and never again"))
-        }
-        Rule::DropPercent(_) | Rule::NewLow(_) | Rule::PercentileAtMost(_) => (has_currencies && rule_scope(rule) == RuleScope::Scan).then(|| {
-            let expected = "`cell` for a scan in several currencies; prices in different currencies cannot be compared";
-            ValidationError::new("scope", &RuleScope::Scan.to_value(), expected)
-        }),
-        Rule::PriceBelow(below) => has_currencies
-            .then(|| ValidationError::new("amount", &below.amount.to_value(), "no `price_below` rule on a scan in several currencies")),
-        Rule::Verdict(_) => (!matches!(endpoint, Endpoint::FlightsOneway | Endpoint::FlightsRoundtrip))
-            .then(|| ValidationError::new("type", &rule.rule_type().to_value(), "a flight scan; hotels have no verdict")),
-        Rule::Available(_)
-        | Rule::SoldOut(_)
-        | Rule::Stale(_)
-        | Rule::BackInStock(_)
-        | Rule::PlanEndsBeforeReset(_) => None,
-    }
-}
-
-/// The values over which a scan sweeps a field.
-fn swept_values<'a>(scan: &'a Map<String, Value>, field: &str) -> Option<&'a Vec<Value>> {
-    scan.get("sweep")
-        .and_then(|sweep| sweep.get(field))
-        .and_then(Value::as_array)
-}
-
-/// The conflict of a market comparison with this scan.
-fn parity_rule_conflict(
-    rule: &Rule,
-    parity: &ParityGapPercent,
-    endpoint: Endpoint,
-    scan: &Map<String, Value>,
-) -> Option<ValidationError> {
-    let refused = |expected: &str| {
-        Some(ValidationError::new(
-            "type",
-            &rule.rule_type().to_value(),
-            expected,
-        ))
-    };
-    if !matches!(endpoint, Endpoint::HotelsByName | Endpoint::HotelsRooms) {
-        return refused(
-            "a scan of hotels/by-name or hotels/rooms; other scans would compare different hotels",
-        );
-    }
-    let Some(markets) = swept_values(scan, "proxy_country").filter(|markets| markets.len() > 1)
-    else {
-        return refused("a scan that sweeps `proxy_country` over at least two markets");
-    };
-    let is_baseline = |market: &Value| {
-        market
-            .as_str()
-            .is_some_and(|word| word.eq_ignore_ascii_case(parity.baseline.as_str()))
-    };
-    if !markets.iter().any(is_baseline) {
-        let expected = format!("one of the swept markets, {}", quoted_list(markets));
-        return Some(ValidationError::new(
-            "baseline",
-            &parity.baseline.to_value(),
-            expected,
-        ));
-    }
-    let rearm = parity.rearm_percent_or_default();
-    let expected =
-        "less than the rule's `percent`; otherwise the rule would fire once and never again";
-    (rearm.get() >= parity.percent.get())
-        .then(|| ValidationError::new("rearm_percent", &rearm.to_value(), expected))
-}
-
-/// The error of a market comparison with one sample per market. It names the first rule that could
-/// never fire.
-fn too_few_samples(rules: &[Value], scan: &Map<String, Value>) -> Option<ValidationError> {
-    let samples = match scan.get("sweep").and_then(|sweep| sweep.get("samples")) {
-        None | Some(Value::Null) => 1,
-        Some(samples) => Samples::read(samples).ok()?.get(),
-    };
-    let compares = |rule: &Value| {
-        let rule = Rule::read(rule)
-            .ok()
-            .filter(|rule| RuleTraits::of(rule).subject == RuleSubject::Markets);
-        // `rule_conflict` already reports a scan without markets.
-        rule.is_some_and(|rule| {
-            rule_conflict(&rule, scan).is_none_or(|error| error.path == "rearm_percent")
-        })
-    };
-    let index = rules.iter().position(compares).filter(|_| samples < 2)?;
-    let expected = format!(
-        "at least 2 with the rule `alerts[{index}]`; one price per market cannot tell a gap from noise"
-    );
-    Some(ValidationError::new(
-        "scan.sweep.samples",
-        &samples.into(),
-        &expected,
-    ))
-}
-
-/// The strings of a list in backticks, at most `MAX_QUOTED`.
-fn quoted_list(words: &[Value]) -> String {
-    const MAX_QUOTED: usize = 20;
-    let listed: Vec<_> = words
-        .iter()
-        .filter_map(Value::as_str)
-        .take(MAX_QUOTED)
-        .map(|word| format!("`{}`", shorten(word)))
-        .collect();
-    let more = if words.len() > MAX_QUOTED {
-        " and more"
-    } else {
-        ""
-    };
-    format!("{}{more}", listed.join(", "))
 }
 
 /// [`validate_body`] on a blocking thread: a large plan takes long.

@@ -6,9 +6,8 @@ use rust_decimal::Decimal;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::apply_rule::FiringCause;
 use super::rule_key::RuleKey;
-use super::rule_traits::{PastNeed, RuleSubject, RuleTraits};
+use super::rules::{self, FiringCause, RuleSubject};
 use super::run_snapshot::{LowestPrice, RunSnapshot, ScopeView};
 use super::state::{PricePoint, RuleMemory, ScopeState};
 use crate::contract::monitors::{
@@ -66,6 +65,14 @@ impl Firing {
             self.after.last_fired = Some(price.mark());
         }
         self
+    }
+
+    pub(super) fn scope(&self) -> RuleScope {
+        if self.key.is_empty() {
+            RuleScope::Scan
+        } else {
+            RuleScope::Cell
+        }
     }
 
     /// The sort key: the whole scan before its cells, then the strongest first. It does not depend
@@ -133,19 +140,11 @@ pub(super) fn build_alerts(
     firings: &[Firing],
 ) -> Vec<Alert> {
     let searched = run.map(searched_share);
-    let mut alerts: Vec<_> = firings
-        .iter()
-        .rev()
-        .map(|firing| {
-            build_alert(
-                run_info,
-                &rules[firing.rule].1,
-                run,
-                firing,
-                searched.as_ref(),
-            )
-        })
-        .collect();
+    let alert = |firing: &Firing| {
+        let rule = &rules[firing.rule].1;
+        build_alert(run_info, rule, run, firing, searched.as_ref())
+    };
+    let mut alerts: Vec<_> = firings.iter().rev().map(alert).collect();
     alerts.reverse();
     alerts
 }
@@ -157,25 +156,22 @@ fn build_alert(
     firing: &Firing,
     searched: Option<&SearchedShare>,
 ) -> Alert {
-    let found = firing.price.as_ref().zip(run).and_then(|(price, run)| {
+    let price = firing.price.as_ref();
+    let (amount, currency) = price.map(|price| (price.amount, &price.currency)).unzip();
+    let found = price.zip(run).and_then(|(price, run)| {
         let cell = run.cells.all.get(price.location.0)?;
         Some((cell, cell.items.get(price.location.1)?))
     });
-    let cell = found
-        .map(|(cell, _)| cell)
-        .or_else(|| run?.cells.all.get(firing.cell?));
-    let offer = found
-        .and_then(|(_, searched)| searched.observation.offer.clone())
-        .unwrap_or_default();
-    // Only what this rule asked: the prices of a run are looked up for all of its rules together.
-    let past = firing.fired.past.as_deref();
-    let of_need = |need: PastNeed| past.filter(|_| RuleTraits::of(rule).past == Some(need));
+    let item = found.map(|(_, item)| item);
+    let seen = item.map(|item| &item.observation);
+    let cell = found.map(|(cell, _)| cell);
+    let cell = cell.or_else(|| run?.cells.all.get(firing.cell?));
+    let offer = seen.and_then(|seen| seen.offer.clone()).unwrap_or_default();
     let flights = run.is_some_and(|run| run.cells.endpoint.api() == Api::Flights);
-    let (buy_link, link) = if flights {
-        (offer.link, None)
-    } else {
-        (None, offer.link)
-    };
+    let before = firing.before.last.as_ref();
+    let parity = firing.parity.as_ref().zip(run);
+    let found_first = firing.found_first.as_ref();
+    let plan = run.and_then(|run| run.plan.clone());
     Alert {
         id: AlertId::new(),
         monitor_id: run_info.monitor,
@@ -184,58 +180,34 @@ fn build_alert(
         scan_id: run_info.scan,
         rule_type: rule.rule_type().as_str().to_owned(),
         rule: rule.to_value(),
-        scope: if firing.key.is_empty() {
-            RuleScope::Scan
-        } else {
-            RuleScope::Cell
-        },
+        scope: firing.scope(),
         cell: cell.map_or_else(|| cell_values(&firing.key), |cell| cell.values.clone()),
-        price: firing.price.as_ref().map(|price| price.amount.normalize()),
-        currency: firing
-            .price
-            .as_ref()
-            .map(|price| price.currency.clone())
-            .or_else(|| firing.before.currency.clone()),
-        item_id: found.map(|(_, searched)| searched.observation.item),
-        observed_at: found.and_then(|(_, searched)| searched.observed_at),
-        search_status: found.and_then(|(_, searched)| searched.observation.search_status),
-        before: price_mark(
-            firing
-                .before
-                .last
-                .as_ref()
-                .filter(|_| is_same_currency(firing)),
-        ),
+        price: amount.map(|amount| amount.normalize()),
+        currency: currency.or(firing.before.currency.as_ref()).cloned(),
+        item_id: seen.map(|seen| seen.item),
+        observed_at: item.and_then(|item| item.observed_at),
+        search_status: seen.and_then(|seen| seen.search_status),
+        before: price_mark(before.filter(|_| is_same_currency(firing))),
         threshold: firing
             .fired
             .threshold
             .map(|threshold| threshold.normalize()),
         reference: price_mark(firing.fired.reference.as_ref()),
-        baseline: firing
-            .parity
-            .as_ref()
-            .zip(run)
-            .map(|((parity, index), run)| alert_baseline(run, *index, parity)),
+        baseline: parity.map(|((parity, index), run)| alert_baseline(run, *index, parity)),
         price_insights_low: offer.band_low.map(|price| price.normalize()),
         price_insights_high: offer.band_high.map(|price| price.normalize()),
         verdict: offer.verdict,
         room: offer.seller.filter(|_| !flights),
-        buy_link,
-        link,
-        history_verdict: of_need(PastNeed::Verdict).and_then(|past| past.verdict.clone()),
-        was_empty_at: of_need(PastNeed::LastAnswer).and_then(|past| Some(past.last_answer?.at)),
-        confirmed_at: firing
-            .found_first
-            .as_ref()
-            .and(firing.price.as_ref())
-            .map(|price| price.at),
-        found_first: firing.found_first.as_ref().map(|first| PriceMark {
+        buy_link: offer.link.clone().filter(|_| flights),
+        link: offer.link.filter(|_| !flights),
+        history_verdict: firing.fired.verdict.clone(),
+        was_empty_at: firing.fired.last_answer.map(|answer| answer.at),
+        confirmed_at: found_first.and(price).map(|price| price.at),
+        found_first: found_first.map(|first| PriceMark {
             price: first.price.normalize(),
             at: first.at,
         }),
-        plan: run
-            .and_then(|run| run.plan.clone())
-            .filter(|_| RuleTraits::of(rule).subject == RuleSubject::Plan),
+        plan: plan.filter(|_| rules::of(rule).subject() == RuleSubject::Plan),
         searched: searched.cloned(),
         state_before: rule_state(&firing.before),
         state_after: rule_state(&firing.after),

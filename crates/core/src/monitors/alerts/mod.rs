@@ -2,29 +2,27 @@
 //! docs/decisions/0018).
 //!
 //! ```text
-//!  a run has ended ─► evaluate, in one transaction: cells ─► run_snapshot ─► rules ─► evaluation
+//!  a run has ended ─► report, in one transaction: cells ─► run_snapshot ─► rules ─► run_firings
 //!                     ─► alert_builder ─► write the rules' states, the alerts, the slot's record
 //!                     and one delivery `monitor.alerts`, or none while its alerts are held
 //!  held alerts are due ─► held: one delivery `monitor.digest`
 //!  GET /v1/alerts  ─► read
 //! ```
 //!
-//! Pure: the view of a run for a rule ([`run_snapshot`]), when a rule fires and rearms ([`apply_rule`]),
-//! all rules of a run ([`evaluation`]), the alerts ([`alert_builder`]), the identity of a rule
-//! ([`rule_key`]), the traits of rule types ([`rule_traits`]). [`past`] reads what the stored history
-//! says about the prices of a run. Not here: when a run is evaluated
-//! (`tick`), how a delivery is sent (`webhooks`).
+//! Pure: the view of a run for a rule ([`run_snapshot`]), the types of rules, each with when it fires
+//! and rearms ([`rules`]), all rules of a run ([`run_firings`]), the alerts ([`alert_builder`]), the
+//! identity of a rule ([`rule_key`]). [`past`] reads what the stored history says about the prices of a
+//! run. Not here: when a run is reported (`tick`), how a delivery is sent (`webhooks`).
 
 mod alert_builder;
-mod apply_rule;
-mod evaluate;
-mod evaluation;
 mod held;
 mod past;
 pub mod read;
 mod replay;
+mod report;
 mod rule_key;
-mod rule_traits;
+mod rules;
+mod run_firings;
 mod run_snapshot;
 mod standing;
 mod state;
@@ -32,10 +30,9 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use evaluate::MAX_EVALUATION_TIME;
-pub(super) use evaluate::{evaluate_slot, rules_changed};
-pub(super) use evaluation::rule_scope;
 pub(super) use held::{notify_changed, release_all, send_due};
 pub(super) use replay::RuleReplay;
-pub(super) use rule_traits::{RuleSubject, RuleTraits};
+pub use report::MAX_EVALUATION_TIME;
+pub(super) use report::{report_slot, rules_changed};
+pub(super) use rules::{rule_conflicts, rule_scope};
 pub(super) use standing::rule_standings;

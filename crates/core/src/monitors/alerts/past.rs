@@ -9,9 +9,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use sqlx::PgConnection;
 
-use super::evaluation::rule_scope;
 use super::rule_key::RuleKey;
-use super::rule_traits::{PastNeed, RuleSubject, RuleTraits};
+use super::rules::{self, RuleSubject, rule_scope};
 use super::run_snapshot::RunSnapshot;
 use crate::contract::monitors::Rule;
 use crate::db;
@@ -39,10 +38,8 @@ pub(super) async fn mark_implausible(
     until: Instant,
 ) -> sqlx::Result<()> {
     let is_about_prices = |rule: &Rule| {
-        matches!(
-            RuleTraits::of(rule).subject,
-            RuleSubject::Prices | RuleSubject::Markets
-        )
+        let subject = rules::of(rule).subject();
+        !matches!(subject, RuleSubject::Answers | RuleSubject::Plan)
     };
     if !rules.iter().any(|(_, rule)| is_about_prices(rule)) {
         return Ok(());
@@ -59,7 +56,7 @@ pub(super) async fn mark_implausible(
                 .filter(|(_, past)| past.implausible.is_some());
             run.set_implausible(&implausible.map(|(item, _)| item).collect());
         }
-        None => run.set_plausibility_unread(),
+        None => run.is_plausibility_unread = true,
     }
     Ok(())
 }
@@ -78,13 +75,10 @@ pub(super) async fn look_up(
     let mut question = PastQuestion::default();
     let mut scopes = BTreeSet::new();
     for (_, rule) in rules {
-        match RuleTraits::of(rule).past {
-            Some(PastNeed::Verdict) => question.verdicts = true,
-            Some(PastNeed::LowestOfDays(days)) => question.lowest_of_days.push(days),
-            Some(PastNeed::LastAnswer) => question.last_answer = true,
-            None => continue,
+        if let Some(need) = rules::of(rule).past() {
+            need.add_to(&mut question);
+            scopes.insert(rule_scope(rule));
         }
-        scopes.insert(rule_scope(rule));
     }
     let prices: BTreeMap<_, _> = scopes
         .into_iter()
@@ -98,7 +92,7 @@ pub(super) async fn look_up(
     let found: Vec<_> = found.collect();
     match read_past(conn, slot, scan, run, &question, &found, until).await? {
         Some(past) => run.set_past(past),
-        None => run.set_past_unread(),
+        None => run.is_past_unread = true,
     }
     Ok(())
 }

@@ -6,14 +6,14 @@ use std::collections::{HashMap, HashSet};
 use jiff::{SignedDuration, Timestamp};
 
 use super::alert_builder::{Firing, price_mark};
-use super::evaluation::Evaluation;
 use super::rule_key::rule_key;
-use super::rule_traits::{PastNeed, RuleTraits};
+use super::rules;
+use super::run_firings::RunFirings;
 use super::run_snapshot::RunSnapshot;
 use super::state::ScopeStates;
 use super::store::{decode_states, encode_states};
 use crate::contract::SearchStatus;
-use crate::contract::monitors::{BacktestAlert, NotReplayed, Rule, RuleScope};
+use crate::contract::monitors::{BacktestAlert, NotReplayed, Rule};
 use crate::contract::scans::ItemState;
 use crate::history::past_prices::{LastAnswer, PastOfPrice, PastQuestion};
 use crate::history::replay::{ReplayedPrice, add_sentence};
@@ -50,7 +50,7 @@ impl RuleReplay {
             if !keys.insert(rule_key(&rule)) {
                 continue;
             }
-            match missing(&rule) {
+            match rules::of(&rule).not_replayed() {
                 Some(reason) => replay.not_replayed.push(NotReplayed {
                     index,
                     rule_type: rule.rule_type(),
@@ -66,18 +66,15 @@ impl RuleReplay {
     pub(in crate::monitors) fn question(&self) -> PastQuestion {
         let mut question = PastQuestion::default();
         for (rule, _) in &self.rules {
-            match RuleTraits::of(rule).past {
-                Some(PastNeed::Verdict) => question.verdicts = true,
-                Some(PastNeed::LowestOfDays(days)) => question.lowest_of_days.push(days),
-                Some(PastNeed::LastAnswer) => question.last_answer = true,
-                None => {}
+            if let Some(need) = rules::of(rule).past() {
+                need.add_to(&mut question);
             }
         }
         question
     }
 
-    /// Evaluates the run of a slot; `prices` are those of its searches.
-    pub(in crate::monitors) fn evaluate(
+    /// Applies the rules to the run of a slot; `prices` are those of its searches.
+    pub(in crate::monitors) fn replay_run(
         &mut self,
         slot: Timestamp,
         planned: &PlannedCells,
@@ -85,15 +82,15 @@ impl RuleReplay {
     ) -> std::io::Result<()> {
         let (run, searches) = snapshot(slot, planned, prices);
         for (rule, states) in &mut self.rules {
-            let mut evaluation = Evaluation::default();
+            let mut firings = RunFirings::default();
             let before = match states.take() {
                 Some(packed) => decode_states(rule, &packed)?,
                 None => ScopeStates::new(),
             };
-            let after = evaluation.evaluate_rule(0, rule, before, Some(&run));
+            let after = firings.apply_rule(0, rule, before, Some(&run));
             *states = Some(encode_states(&after)?);
-            self.fired += evaluation.fired.count;
-            for firing in evaluation.fired.in_order() {
+            self.fired += firings.fired.count;
+            for firing in firings.fired.in_order() {
                 if self.alerts.len() < MAX_ALERTS {
                     let search = |item| searches.get(&item).map(|index| &planned.searches[*index]);
                     let alert = alert(slot, rule, &run, firing, search);
@@ -102,24 +99,6 @@ impl RuleReplay {
             }
         }
         Ok(())
-    }
-}
-
-/// What the stored daily prices lack for a rule.
-fn missing(rule: &Rule) -> Option<&'static str> {
-    match rule {
-        Rule::PriceBelow(_)
-        | Rule::DropPercent(_)
-        | Rule::NewLow(_)
-        | Rule::PercentileAtMost(_)
-        | Rule::BackInStock(_) => None,
-        Rule::Verdict(_) => Some("stored days have prices, not the provider's verdicts"),
-        Rule::Available(_) | Rule::SoldOut(_) => {
-            Some("only days with a price are replayed, not those on which nothing was on offer")
-        }
-        Rule::ParityGapPercent(_) => Some("it needs several samples of each market in one run"),
-        Rule::Stale(_) => Some("it is about searches, not about prices"),
-        Rule::PlanEndsBeforeReset(_) => Some("it is about the plan, not about prices"),
     }
 }
 
@@ -186,24 +165,18 @@ fn alert<'a>(
     firing: Firing,
     search: impl Fn(ItemId) -> Option<&'a PlannedSearch>,
 ) -> Option<BacktestAlert> {
+    let scope = firing.scope();
     let price = firing.price?;
     let search = search(run.item_of(&price))?;
-    let past = firing.fired.past.as_deref();
-    let of_need = |need| past.filter(|_| RuleTraits::of(rule).past == Some(need));
-    let mut verdict = of_need(PastNeed::Verdict).and_then(|past| past.verdict.clone());
+    let mut verdict = firing.fired.verdict;
     if let Some(verdict) = &mut verdict {
         add_sentence(verdict, run.cells.endpoint.api());
     }
-    let last_answer = of_need(PastNeed::LastAnswer).and_then(|past| past.last_answer);
     Some(BacktestAlert {
         slot,
         rule_type: rule.rule_type(),
         rule: rule.clone(),
-        scope: if firing.key.is_empty() {
-            RuleScope::Scan
-        } else {
-            RuleScope::Cell
-        },
+        scope,
         cell: run.cells.all[search.cell].values.clone(),
         first_date: search.first_date,
         last_date: search.last_date,
@@ -211,7 +184,7 @@ fn alert<'a>(
         currency: price.currency,
         threshold: firing.fired.threshold.map(|value| value.normalize()),
         reference: price_mark(firing.fired.reference.as_ref()),
-        was_empty_at: last_answer.map(begin_of),
+        was_empty_at: firing.fired.last_answer.map(begin_of),
         history_verdict: verdict,
     })
 }

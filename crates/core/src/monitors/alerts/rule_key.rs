@@ -5,7 +5,7 @@ use rust_decimal::Decimal;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::contract::FieldValue as _;
+use super::rules;
 use crate::contract::monitors::Rule;
 
 /// The first half of a SHA-256 of the rule's canonical form.
@@ -28,33 +28,15 @@ const CONFIRM: &str = "confirm";
 
 /// The key of a rule: its type and all fields in the order of their names, with defaults filled in.
 pub(super) fn rule_key(rule: &Rule) -> RuleKey {
-    let mut given = rule.to_value();
-    // The only default that depends on another field.
-    match rule {
-        Rule::ParityGapPercent(parity) => {
-            given["rearm_percent"] = parity.rearm_percent_or_default().to_value();
-        }
-        Rule::PriceBelow(_)
-        | Rule::DropPercent(_)
-        | Rule::Verdict(_)
-        | Rule::NewLow(_)
-        | Rule::Available(_)
-        | Rule::SoldOut(_)
-        | Rule::Stale(_)
-        | Rule::PercentileAtMost(_)
-        | Rule::BackInStock(_)
-        | Rule::PlanEndsBeforeReset(_) => {}
-    }
     let mut fields: Vec<_> = rule
         .rule_type()
         .fields()
         .iter()
         .filter(|field| field.name != CONFIRM || rule.confirms())
         .filter_map(|field| {
-            let value = given
-                .get(field.name)
-                .cloned()
-                .or_else(|| field.default_value())?;
+            let value = rule
+                .value(field.name)
+                .or_else(|| rules::of(rule).dependent_default(field.name))?;
             Some((field.name, canonical(&value)))
         })
         .collect();
@@ -83,6 +65,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::contract::FieldValue as _;
 
     fn rule(value: Value) -> Rule {
         Rule::read(&value).unwrap()

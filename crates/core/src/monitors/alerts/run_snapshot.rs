@@ -8,9 +8,8 @@ use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde_json::{Map, Value};
 
-use super::rule_traits::RuleTraits;
 use super::state::{PricePoint, short_key};
-use crate::contract::monitors::{Rule, RuleScope};
+use crate::contract::monitors::RuleScope;
 use crate::contract::scans::{ItemState, Parity, ParityVerdict};
 use crate::contract::usage::PlanForecast;
 use crate::contract::{SearchStatus, Verdict};
@@ -28,6 +27,8 @@ const DEFAULT_CURRENCY: &str = "USD";
 /// The view of one run in one scope.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct ScopeView {
+    /// The currency that the scan asks for in this scope.
+    pub(super) requested_currency: String,
     /// The lowest price in each currency, in the order of the currencies.
     pub(super) prices: Vec<LowestPrice>,
     /// The same of the currencies that have implausible prices alone.
@@ -106,8 +107,10 @@ pub(super) struct RunSnapshot {
     pub(super) cells: ScanCells,
     indexes: HashMap<String, usize>,
     past: HashMap<ItemId, Arc<PastOfPrice>>,
-    is_past_unread: bool,
-    is_plausibility_unread: bool,
+    /// The stored history could not be read for the rules that ask.
+    pub(super) is_past_unread: bool,
+    /// It could not be read for all prices, so none is known as implausible.
+    pub(super) is_plausibility_unread: bool,
     /// When the plan ends, if a rule asked and it is known.
     pub(super) plan: Option<PlanForecast>,
 }
@@ -138,25 +141,6 @@ impl RunSnapshot {
             is_plausibility_unread: false,
             plan: None,
         }
-    }
-
-    /// Notes that the stored history could not be read.
-    pub(super) fn set_past_unread(&mut self) {
-        self.is_past_unread = true;
-    }
-
-    /// Whether a rule cannot be evaluated because the stored history could not be read.
-    pub(super) fn lacks_past_of(&self, rule: &Rule) -> bool {
-        self.is_past_unread && RuleTraits::of(rule).past.is_some()
-    }
-
-    /// Notes that the stored history could not be read, so that no price is known as implausible.
-    pub(super) fn set_plausibility_unread(&mut self) {
-        self.is_plausibility_unread = true;
-    }
-
-    pub(super) fn is_plausibility_unread(&self) -> bool {
-        self.is_plausibility_unread
     }
 
     /// Marks the prices of some items as implausible: rules see them as offers alone.
@@ -218,15 +202,13 @@ impl RunSnapshot {
             .map(|index| &self.cells.all[*index])
     }
 
-    /// The requested currency of a cell, or of the whole scan.
-    pub(super) fn requested_currency(&self, cell: Option<&ScanCell>) -> String {
-        let swept = cell
-            .or(self.cells.all.first())
-            .and_then(|cell| cell.values.get("currency"));
-        let requested_currency = swept
+    /// The requested currency of a cell; that of the first counts for the whole scan.
+    fn requested_currency(&self, cell: usize) -> String {
+        let swept = self.cells.all.get(cell);
+        let swept = swept.and_then(|cell| cell.values.get("currency"));
+        swept
             .or(self.cells.request.get("currency"))
-            .and_then(Value::as_str);
-        requested_currency
+            .and_then(Value::as_str)
             .unwrap_or(DEFAULT_CURRENCY)
             .to_ascii_uppercase()
     }
@@ -241,11 +223,9 @@ impl RunSnapshot {
             let are_searched = || self.cells.searched_known_low || cells().all(has_searches);
             anchored || are_searched() && cells().filter(|cell| has_searches(cell)).all(whole)
         };
-        let mut view = view_of_cells(self.cells.all.iter().enumerate(), |_| true);
+        let mut view = self.view_of(None, |_| true);
         for price in view.offers_mut() {
-            price.past = self.past.get(&self.item_of(price)).cloned();
             price.is_firm = is_known(&price.currency);
-            price.cell = Some(short_key(&self.cells.all[price.location.0].key).into_owned());
         }
         view.plan_ends = self.plan.as_ref().map(|plan| plan.ends_on.is_some());
         view
@@ -253,11 +233,9 @@ impl RunSnapshot {
 
     /// The view of one cell.
     pub(super) fn cell_view(&self, index: usize) -> ScopeView {
-        let cell = &self.cells.all[index];
-        let mut view = view_of_cells(std::iter::once((index, cell)), |_| true);
+        let mut view = self.view_of(Some(index), |_| true);
         for price in view.offers_mut() {
-            price.past = self.past.get(&self.item_of(price)).cloned();
-            price.is_firm = is_complete(cell, &price.currency);
+            price.is_firm = is_complete(&self.cells.all[index], &price.currency);
         }
         view
     }
@@ -269,15 +247,14 @@ impl RunSnapshot {
         cell: Option<usize>,
         is_seen: impl Fn(&CellItem) -> bool,
     ) -> ScopeView {
-        let cells = self.cells.all.iter().enumerate();
-        let cells = cells.filter(|(index, _)| cell.is_none_or(|cell| cell == *index));
-        let mut view = view_of_cells(cells, is_seen);
+        let all = &self.cells.all;
+        let seen = cell.map_or(0..all.len(), |cell| cell..cell + 1);
+        let mut view = view_of_cells(seen.map(|index| (index, &all[index])), is_seen);
+        view.requested_currency = self.requested_currency(cell.unwrap_or(0));
         for price in view.offers_mut() {
             price.past = self.past.get(&self.item_of(price)).cloned();
-            price.cell = match cell {
-                None => Some(short_key(&self.cells.all[price.location.0].key).into_owned()),
-                Some(_) => None,
-            };
+            let key = || short_key(&all[price.location.0].key).into_owned();
+            price.cell = cell.is_none().then(key);
         }
         view
     }
@@ -438,8 +415,7 @@ fn view_of_cells<'a>(
         implausible: implausible.into_iter().map(price).collect(),
         availability,
         answered,
-        gap: None,
-        plan_ends: None,
+        ..ScopeView::default()
     }
 }
 

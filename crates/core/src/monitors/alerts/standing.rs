@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use sqlx::PgConnection;
 
 use super::alert_builder::price_mark;
-use super::evaluation::{WHOLE_SCAN, rule_scope};
+use super::rules::rule_scope;
+use super::run_firings::WHOLE_SCAN;
 use super::state::{PricePoint, ScopeStates};
 use super::{rule_key, store};
 use crate::contract::monitors::{Rule, RuleScope, RuleStanding};

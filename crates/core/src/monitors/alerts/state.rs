@@ -8,10 +8,7 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::rule_traits::{RuleSubject, RuleTraits};
-use crate::contract::monitors::Rule;
-
-/// The states of one rule by [`state_key`]: the empty key for the whole scan, or one key per cell.
+/// The states of one rule by the rule's `state_key`: the empty key for the whole scan, or one key per cell.
 pub(super) type ScopeStates = BTreeMap<String, ScopeState>;
 
 /// The longest cell key stored in full. A swept list gives keys of a kilobyte, and a run may have
@@ -29,15 +26,6 @@ pub(super) fn short_key(key: &str) -> Cow<'_, str> {
             .iter()
             .fold("#".to_owned(), |text, byte| format!("{text}{byte:02x}")),
     )
-}
-
-/// The key of a cell in the states of a rule. Only `stale` keeps long keys in full: it reports
-/// slots without a run, where only the key names the cell.
-pub(super) fn state_key<'a>(rule: &Rule, key: &'a str) -> Cow<'a, str> {
-    match RuleTraits::of(rule).subject {
-        RuleSubject::Answers => Cow::Borrowed(key),
-        RuleSubject::Prices | RuleSubject::Markets | RuleSubject::Plan => short_key(key),
-    }
 }
 
 /// The state of one rule in one scope.
@@ -112,21 +100,8 @@ pub(super) enum RuleMemory {
 }
 
 impl ScopeState {
-    /// The initial state. A rule that waits for a change starts unarmed: it has to see the opposite
-    /// first.
-    pub(super) fn new(rule: &Rule) -> Self {
-        let (armed, memory) = match rule {
-            Rule::PriceBelow(_)
-            | Rule::Verdict(_)
-            | Rule::ParityGapPercent(_)
-            | Rule::PercentileAtMost(_)
-            | Rule::BackInStock(_)
-            | Rule::PlanEndsBeforeReset(_) => (true, RuleMemory::Stateless),
-            Rule::NewLow(_) => (true, RuleMemory::Lowest(None)),
-            Rule::DropPercent(_) => (true, RuleMemory::Window(Vec::new())),
-            Rule::Available(_) | Rule::SoldOut(_) => (false, RuleMemory::Presence(None)),
-            Rule::Stale(_) => (true, RuleMemory::Absent(0)),
-        };
+    /// The state before any price.
+    pub(super) fn new(armed: bool, memory: RuleMemory) -> Self {
         Self {
             armed,
             currency: None,
@@ -150,23 +125,6 @@ impl RuleMemory {
                 .iter()
                 .min_by(|one, other| one.price.cmp(&other.price)),
             _ => None,
-        }
-    }
-
-    pub(super) fn window(&self) -> &[PricePoint] {
-        if let Self::Window(marks) = self {
-            marks
-        } else {
-            &[]
-        }
-    }
-
-    /// Adds the newest price and drops the oldest beyond `max_length`.
-    pub(super) fn push(&mut self, mark: PricePoint, max_length: usize) {
-        if let Self::Window(marks) = self {
-            marks.push(mark);
-            let over = marks.len().saturating_sub(max_length);
-            marks.drain(..over);
         }
     }
 

@@ -1,7 +1,6 @@
 //! Rule states and alerts in the database. Every statement filters by tenant first.
 
 use std::borrow::Cow;
-use std::fmt::Display;
 use std::io::{Read as _, Write as _};
 
 use jiff::Timestamp;
@@ -13,7 +12,8 @@ use uuid::Uuid;
 
 use super::held::Dispatch;
 use super::rule_key::RuleKey;
-use super::state::{ScopeStates, state_key};
+use super::rules;
+use super::state::ScopeStates;
 use crate::contract::monitors::{Alert, AlertsQuery, Rule, RuleType};
 use crate::ids::{AlertId, DeliveryId, MonitorId, TenantId};
 use crate::monitors::store::UnevaluatedSlot;
@@ -72,15 +72,14 @@ pub(super) fn decode_states(rule: &Rule, packed: &[u8]) -> serde_json::Result<Sc
         .map_err(serde_json::Error::io)?
         .take(MAX_STATES_BYTES);
     let states: ScopeStates = serde_json::from_reader(std::io::BufReader::new(states))?;
-    if states
-        .keys()
-        .all(|key| matches!(state_key(rule, key), Cow::Borrowed(_)))
-    {
+    let rule = rules::of(rule);
+    let is_short = |key: &String| matches!(rule.state_key(key), Cow::Borrowed(_));
+    if states.keys().all(is_short) {
         return Ok(states);
     }
+    let states = states.into_iter();
     Ok(states
-        .into_iter()
-        .map(|(key, state)| (state_key(rule, &key).into_owned(), state))
+        .map(|(key, state)| (rule.state_key(&key).into_owned(), state))
         .collect())
 }
 
@@ -231,7 +230,7 @@ impl EvaluationRecord {
         });
     }
 
-    pub(super) fn failure(why: impl Display) -> Self {
+    pub(super) fn failure(why: &str) -> Self {
         Self {
             failure: Some(format!("the alert rules were not evaluated: {why}")),
             ..Self::default()

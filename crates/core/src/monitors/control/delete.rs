@@ -12,9 +12,7 @@ use crate::webhooks::{LockFor, endpoint};
 /// `NoMonitor`, also for a deleted monitor.
 pub async fn delete(context: RequestContext<'_>, id: MonitorId) -> Result<(), CommandError> {
     let (mut tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
-    let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Deletion)
-        .await?
-        .ok_or(CommandError::NoMonitor)?;
+    let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Deletion).await?;
     // Destroys the secrets. The deliveries are deleted with the monitor.
     endpoint::close(&mut lock, context.now).await?;
     store::delete(lock.conn(), tenant, id, GrantId::from(monitor.grant_id)).await?;

@@ -19,9 +19,7 @@ use crate::webhooks::LockFor;
 /// `NoMonitor`.
 pub async fn pause(context: RequestContext<'_>, id: MonitorId) -> Result<Monitor, CommandError> {
     let (mut tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
-    let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change)
-        .await?
-        .ok_or(CommandError::NoMonitor)?;
+    let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change).await?;
     if !monitor.paused {
         let undecided = undecided(
             &monitor,

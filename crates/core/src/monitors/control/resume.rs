@@ -37,9 +37,7 @@ pub async fn resume(
     }
     let (tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
     let work = async |conn: &mut PgConnection| {
-        let (mut lock, monitor) = store::lock(conn, tenant, id, LockFor::Change)
-            .await?
-            .ok_or(CommandError::NoMonitor)?;
+        let (mut lock, monitor) = store::lock(conn, tenant, id, LockFor::Change).await?;
         let next = if monitor.paused {
             let last = store::last_decided(lock.conn(), tenant, id).await?;
             Schedule::parse(&monitor.cron, &monitor.timezone)

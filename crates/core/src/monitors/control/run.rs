@@ -36,9 +36,7 @@ pub async fn run(
     }
     let (tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
     let work = async |conn: &mut PgConnection| {
-        let (mut lock, monitor) = store::lock(conn, tenant, id, LockFor::Change)
-            .await?
-            .ok_or(CommandError::NoMonitor)?;
+        let (mut lock, monitor) = store::lock(conn, tenant, id, LockFor::Change).await?;
         run_locked(&mut lock, &monitor, context, pace).await
     };
     idempotent.run(context, tx, tenant, work).await

@@ -32,14 +32,14 @@ pub(in crate::monitors) struct MonitorRow {
     pub(in crate::monitors) pause: Option<String>,
     pub(in crate::monitors) next_slot: Option<SqlTimestamp>,
     pub(in crate::monitors) holds_key: bool,
-    pub(in crate::monitors) last_slot: Option<Json<LastSlot>>,
+    pub(in crate::monitors) last_slot: Option<Json<SlotRow>>,
     pub(in crate::monitors) created_at: SqlTimestamp,
     pub(in crate::monitors) updated_at: SqlTimestamp,
 }
 
-/// The newest slot, nested in a monitor's row.
+/// A slot in the API; the newest is nested in a monitor's row.
 #[derive(Debug, Deserialize)]
-pub(in crate::monitors) struct LastSlot {
+pub(in crate::monitors) struct SlotRow {
     pub(in crate::monitors) slot: Timestamp,
     pub(in crate::monitors) kind: SlotKind,
     pub(in crate::monitors) outcome: SlotOutcome,
@@ -96,7 +96,7 @@ pub(in crate::monitors) async fn monitor_rows(
                                             'not_comparable', s.not_comparable, 'implausible', s.implausible,
                                             'unconfirmed', s.unconfirmed, 'confirmation', s.confirmation)
                    from monitor_slots s where s.tenant_id = $1 and s.monitor_id = m.monitor_id
-                   order by s.slot desc, s.kind desc limit 1) as "last_slot: Json<LastSlot>",
+                   order by s.slot desc, s.kind desc limit 1) as "last_slot: Json<SlotRow>",
                   m.created_at, m.updated_at
            from monitors m
            left join lanes l on l.tenant_id = $1 and l.api = m.api
@@ -147,13 +147,20 @@ pub(in crate::monitors) async fn failing(
     Ok((ids.collect(), total))
 }
 
-/// Whether the caller has paused a monitor or a scan, and whether any of them goes on. A monitor of
-/// a lane with a refused key does not; a scan that waits for its lane goes on by itself.
-pub(in crate::monitors) async fn pauses(
-    pool: &PgPool,
-    tenant: TenantId,
-) -> sqlx::Result<(bool, bool)> {
-    let row = sqlx::query!(
+/// What a caller has paused, of monitors and scans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pauses {
+    /// The caller has paused something.
+    pub has_paused: bool,
+    /// Something else goes on. A monitor of a lane with a refused key does not; a scan that waits for
+    /// its lane goes on by itself.
+    pub goes_on: bool,
+}
+
+/// What a caller has paused.
+pub async fn pauses(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Pauses> {
+    sqlx::query_as!(
+        Pauses,
         r#"select exists (select from monitors m where m.tenant_id = $1 and m.paused)
                   or exists (select from scans s where s.tenant_id = $1 and s.finished_at is null
                                and s.status = 'paused' and s.status_reason = 'by_caller') as "has_paused!",
@@ -165,25 +172,7 @@ pub(in crate::monitors) async fn pauses(
         tenant.uuid(),
     )
     .fetch_one(pool)
-    .await?;
-    Ok((row.has_paused, row.goes_on))
-}
-
-/// A slot in the API.
-pub(in crate::monitors) struct SlotRow {
-    pub(in crate::monitors) slot: SqlTimestamp,
-    pub(in crate::monitors) kind: SlotKind,
-    pub(in crate::monitors) outcome: SlotOutcome,
-    pub(in crate::monitors) reason: Option<String>,
-    pub(in crate::monitors) scan_id: Option<Uuid>,
-    pub(in crate::monitors) decided_at: SqlTimestamp,
-    pub(in crate::monitors) evaluated_at: Option<SqlTimestamp>,
-    pub(in crate::monitors) fired: i32,
-    pub(in crate::monitors) alerts: i32,
-    pub(in crate::monitors) not_comparable: i32,
-    pub(in crate::monitors) implausible: i32,
-    pub(in crate::monitors) unconfirmed: i32,
-    pub(in crate::monitors) confirmation: Option<Json<StoredConfirmation>>,
+    .await
 }
 
 /// The newest first; `before` is the last slot of the previous page.
@@ -195,8 +184,7 @@ pub(in crate::monitors) async fn slot_rows(
     before: Option<(Timestamp, SlotKind)>,
     limit: i64,
 ) -> sqlx::Result<Vec<SlotRow>> {
-    sqlx::query_as!(
-        SlotRow,
+    let rows = sqlx::query!(
         r#"select slot, kind, outcome, reason, scan_id, decided_at, evaluated_at, fired, alerts, not_comparable, implausible, unconfirmed,
                   confirmation as "confirmation: Json<StoredConfirmation>" from monitor_slots
            where tenant_id = $1 and monitor_id = $2 and ($3::timestamptz is null or slot < $3 or slot = $3 and kind < $4)
@@ -208,9 +196,24 @@ pub(in crate::monitors) async fn slot_rows(
         before.map(|(_, kind)| kind.as_str()),
         query.outcome.map(|outcome| outcome.as_str()),
         limit,
-    )
-    .fetch_all(conn)
-    .await
+    );
+    let rows = rows.fetch_all(conn).await?.into_iter();
+    let slots = rows.map(|row| SlotRow {
+        slot: row.slot.to_jiff(),
+        kind: row.kind,
+        outcome: row.outcome,
+        reason: row.reason,
+        scan_id: row.scan_id,
+        decided_at: row.decided_at.to_jiff(),
+        evaluated_at: row.evaluated_at.map(SqlTimestamp::to_jiff),
+        fired: row.fired,
+        alerts: row.alerts,
+        not_comparable: row.not_comparable,
+        implausible: row.implausible,
+        unconfirmed: row.unconfirmed,
+        confirmation: row.confirmation.map(|confirmation| confirmation.0),
+    });
+    Ok(slots.collect())
 }
 
 /// The lowest price of an ended run.

@@ -110,90 +110,91 @@ impl Ticker {
             return Ok(false);
         };
         let schedule = Schedule::parse(&monitor.cron, &monitor.timezone);
-        if let Some(last) = store::last_decided(lock.conn(), tenant, id)
-            .await?
-            .filter(|last| *last >= first)
-        {
+        let last = store::last_decided(lock.conn(), tenant, id).await?;
+        let set_back = last.filter(|last| *last >= first);
+        let DecidedSlots {
+            decisions,
+            next,
+            waits,
+        } = match (&schedule, set_back) {
             // The next slot was set back: a recorded slot is not decided again.
-            store::set_next_slot(
-                lock.conn(),
-                tenant,
-                id,
-                schedule.and_then(|schedule| schedule.after(last)),
-                None,
-            )
-            .await?;
-            tx.commit().await?;
-            return Ok(true);
-        }
-        let Some(schedule) = schedule else {
-            let reason = format!(
-                "this service no longer knows the time zone {}",
-                monitor.timezone
-            );
-            store::record_decisions(
-                lock.conn(),
-                tenant,
-                id,
-                &[decision(first, SlotOutcome::Failed, Some(reason))],
-                now,
-            )
-            .await?;
-            store::set_next_slot(lock.conn(), tenant, id, None, None).await?;
-            tx.commit().await?;
-            return Ok(true);
+            (_, Some(last)) => DecidedSlots {
+                next: schedule.as_ref().and_then(|schedule| schedule.after(last)),
+                ..DecidedSlots::default()
+            },
+            (None, None) => {
+                let zone = &monitor.timezone;
+                let reason = format!("this service no longer knows the time zone {zone}");
+                DecidedSlots {
+                    decisions: vec![decision(first, SlotOutcome::Failed, Some(reason))],
+                    ..DecidedSlots::default()
+                }
+            }
+            (Some(schedule), None) => {
+                let due = RunContext {
+                    tenant,
+                    id,
+                    monitor: &monitor,
+                    schedule,
+                    slot: first,
+                };
+                self.decide_from(lock.conn(), &due, now).await?
+            }
         };
-        let mut slots: Vec<_> = schedule
-            .due_slots(first, now)
-            .take(MAX_MISSED + 1)
-            .collect();
+        store::record_decisions(lock.conn(), tenant, id, &decisions, now).await?;
+        store::set_next_slot(lock.conn(), tenant, id, next, waits).await?;
+        tx.commit().await?;
+        Ok(set_back.is_some() || !decisions.is_empty())
+    }
+
+    /// Decides the due slots of a monitor from this one on.
+    async fn decide_from(
+        &self,
+        conn: &mut PgConnection,
+        due: &RunContext<'_>,
+        now: Timestamp,
+    ) -> sqlx::Result<DecidedSlots> {
+        let (first, schedule) = (due.slot, due.schedule);
+        let slots = schedule.due_slots(first, now).take(MAX_MISSED + 1);
+        let mut slots: Vec<_> = slots.collect();
         // Beyond MAX_MISSED slots, the rest waits for the next pass; the newest one runs last.
         let newest = slots.pop().unwrap_or(first);
-        let mut decisions: Vec<_> = slots
-            .iter()
-            .map(|slot| decision(*slot, SlotOutcome::Missed, None))
-            .collect();
-        let waited_for = monitor.waits_for.as_deref().map(WaitsFor::parse);
+        let missed = |slot| decision(slot, SlotOutcome::Missed, None);
+        let mut decisions: Vec<_> = slots.into_iter().map(missed).collect();
+        let waited_for = due.monitor.waits_for.as_deref().map(WaitsFor::parse);
         if let Some((waited, what)) = decisions.first_mut().zip(waited_for) {
-            *waited = match what {
-                WaitsFor::TenantLimit => decision(
-                    first,
-                    SlotOutcome::Failed,
-                    Some(LIMIT_NOT_CLEARED.to_owned()),
-                ),
-                WaitsFor::PreviousRun => {
-                    decision(first, SlotOutcome::Overlap, Some(RUN_NOT_ENDED.to_owned()))
-                }
+            let (outcome, reason) = match what {
+                WaitsFor::TenantLimit => (SlotOutcome::Failed, LIMIT_NOT_CLEARED),
+                WaitsFor::PreviousRun => (SlotOutcome::Overlap, RUN_NOT_ENDED),
             };
+            *waited = decision(first, outcome, Some(reason.to_owned()));
         }
         let (mut next, mut waits) = (Some(newest), None);
         if decisions.len() < MAX_MISSED {
             let due = RunContext {
-                tenant,
-                id,
-                monitor: &monitor,
-                schedule: &schedule,
                 slot: newest,
+                ..*due
             };
-            match self.decide_newest(lock.conn(), &due, now).await? {
+            match self.decide_newest(conn, &due, now).await? {
                 NewestSlot::Decided(decision) => {
                     decisions.push(decision);
                     next = schedule.after(newest);
                 }
-                NewestSlot::Waits(WaitsFor::PreviousRun) => {
-                    waits = Some((WaitsFor::PreviousRun, now + RUN_RECHECK));
-                }
-                NewestSlot::Waits(WaitsFor::TenantLimit) => {
-                    let delay = (now.duration_since(newest) / 10)
-                        .clamp(*LIMIT_RECHECK.start(), *LIMIT_RECHECK.end());
-                    waits = Some((WaitsFor::TenantLimit, now + delay));
+                NewestSlot::Waits(what) => {
+                    let delay = match what {
+                        WaitsFor::PreviousRun => RUN_RECHECK,
+                        WaitsFor::TenantLimit => (now.duration_since(newest) / 10)
+                            .clamp(*LIMIT_RECHECK.start(), *LIMIT_RECHECK.end()),
+                    };
+                    waits = Some((what, now + delay));
                 }
             }
         }
-        store::record_decisions(lock.conn(), tenant, id, &decisions, now).await?;
-        store::set_next_slot(lock.conn(), tenant, id, next, waits).await?;
-        tx.commit().await?;
-        Ok(!decisions.is_empty())
+        Ok(DecidedSlots {
+            decisions,
+            next,
+            waits,
+        })
     }
 
     /// Decides the newest due slot of a monitor.
@@ -242,14 +243,11 @@ impl Ticker {
                 } else {
                     SlotOutcome::Ran
                 };
-                let reason =
-                    due.monitor
-                        .waits_for
-                        .as_deref()
-                        .map(|what| match WaitsFor::parse(what) {
-                            WaitsFor::TenantLimit => WAITED_FOR_LIMIT.to_owned(),
-                            WaitsFor::PreviousRun => WAITED_FOR_RUN.to_owned(),
-                        });
+                let waited_for = due.monitor.waits_for.as_deref().map(WaitsFor::parse);
+                let reason = waited_for.map(|what| match what {
+                    WaitsFor::TenantLimit => WAITED_FOR_LIMIT.to_owned(),
+                    WaitsFor::PreviousRun => WAITED_FOR_RUN.to_owned(),
+                });
                 Ok(NewestSlot::Decided(Decision {
                     scan: Some(scan.id),
                     ..decision(due.slot, outcome, reason)
@@ -263,6 +261,16 @@ impl Ticker {
             Err(other) => failed(other.to_string()),
         }
     }
+}
+
+/// What was decided of a monitor's due slots.
+#[derive(Default)]
+struct DecidedSlots {
+    decisions: Vec<Decision>,
+    /// The slot to decide next.
+    next: Option<Timestamp>,
+    /// What it waits for, and until when.
+    waits: Option<(WaitsFor, Timestamp)>,
 }
 
 /// The newest due slot of a monitor: decided, or still waiting.

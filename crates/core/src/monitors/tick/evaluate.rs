@@ -62,7 +62,7 @@ impl Ticker {
         let evaluating =
             futures::stream::iter(runs).for_each_concurrent(MAX_CONCURRENT, async |runs| {
                 for run in runs {
-                    tally.count(self.evaluate(&run, clock()).await, run.monitor);
+                    tally.count(self.lock_and_report(&run, clock()).await, run.monitor);
                 }
             });
         evaluating.await;
@@ -73,9 +73,13 @@ impl Ticker {
         })
     }
 
-    /// Evaluates a slot. `false`: it was evaluated meanwhile, another process holds the monitor, its
-    /// scan runs again, or was ended first because its key is refused.
-    async fn evaluate(&self, run: &store::UnevaluatedSlot, now: Timestamp) -> sqlx::Result<bool> {
+    /// Reports a slot. `false`: that was done meanwhile, another process holds the monitor, its scan
+    /// runs again, or was ended first because its key is refused.
+    async fn lock_and_report(
+        &self,
+        run: &store::UnevaluatedSlot,
+        now: Timestamp,
+    ) -> sqlx::Result<bool> {
         let mut tx = db::begin(&self.pool).await?;
         // A second search seals the monitor's key, so a rotation has to wait; its lock comes first.
         tenants::store::lock_tenant_shared(&mut tx, run.tenant).await?;
@@ -92,10 +96,10 @@ impl Ticker {
             ring: &self.ring,
         };
         let max_time = self.evaluation_timeout;
-        let evaluated =
-            alerts::evaluate_slot(&mut lock, run, access, confirmation, max_time, now).await?;
+        let reported =
+            alerts::report_slot(&mut lock, run, access, confirmation, max_time, now).await?;
         tx.commit().await?;
-        Ok(evaluated)
+        Ok(reported)
     }
 }
 

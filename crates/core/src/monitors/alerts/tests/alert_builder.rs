@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::super::alert_builder::{MAX_STORED_ALERTS, RunInfo, build_alerts, webhook_event};
-use super::super::evaluate::EvaluatedRun;
-use super::super::evaluation::Evaluation;
+use super::super::report::RunReport;
+use super::super::rules;
+use super::super::run_firings::RunFirings;
 use super::super::run_snapshot::RunSnapshot;
-use super::super::state::{ScopeStates, state_key};
+use super::super::state::ScopeStates;
 use super::super::store::{decode_states, encode_states};
 use super::{TestMonitor, at, cell_name, rule, run, snapshot, with_key};
 use crate::contract::monitors::{Alert, SlotKind};
@@ -36,13 +37,13 @@ fn alerts_of(rules: Vec<Value>, text: &str) -> (usize, Vec<Alert>) {
         .into_iter()
         .map(|value| with_key(rule(value)))
         .collect();
-    let judged = EvaluatedRun::evaluate(
+    let judged = RunReport::build(
         &run_info(),
         &rules,
         Vec::new(),
         Some(&run(text, 0)),
         in_time(),
-        Evaluation::default(),
+        RunFirings::default(),
     )
     .unwrap();
     (judged.record.fired, judged.alerts)
@@ -222,7 +223,7 @@ fn states_of_older_versions_with_long_keys_are_read() {
                 .cells
                 .all
                 .iter()
-                .find(|cell| *state_key(&monitor.rule, &cell.key) == *key);
+                .find(|cell| *rules::of(&monitor.rule).state_key(&cell.key) == *key);
             long.map_or_else(|| key.to_owned(), |cell| cell.key.clone())
         };
         let mut before = kept
@@ -286,13 +287,13 @@ fn the_record_names_rules_that_were_not_evaluated() {
         .skip(1)
         .map(|(key, _)| (*key, b"not packed".to_vec()))
         .collect();
-    let late = EvaluatedRun::evaluate(
+    let late = RunReport::build(
         &run_info(),
         &rules,
         kept.clone(),
         Some(&run),
         Instant::now(),
-        Evaluation::default(),
+        RunFirings::default(),
     )
     .unwrap();
     assert_eq!((late.record.fired, &late.states), (0, &kept));
@@ -301,25 +302,25 @@ fn the_record_names_rules_that_were_not_evaluated() {
         why.starts_with("`alerts[0]` and the rules after it were not evaluated"),
         "{why}"
     );
-    let judged = EvaluatedRun::evaluate(
+    let judged = RunReport::build(
         &run_info(),
         &rules,
         kept,
         Some(&run),
         in_time(),
-        Evaluation::default(),
+        RunFirings::default(),
     )
     .unwrap();
     assert_eq!((judged.record.fired, judged.states.len()), (3, 3));
     let why = judged.record.failure.unwrap();
     assert_eq!(why.matches("was unreadable").count(), 2, "{why}");
-    let again = EvaluatedRun::evaluate(
+    let again = RunReport::build(
         &run_info(),
         &rules,
         judged.states,
         Some(&run),
         in_time(),
-        Evaluation::default(),
+        RunFirings::default(),
     )
     .unwrap();
     assert_eq!((again.record.fired, again.record.failure), (0, None));

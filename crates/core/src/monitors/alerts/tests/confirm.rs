@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{at, rule, run};
 use crate::contract::monitors::Rule;
-use crate::monitors::alerts::evaluation::Evaluation;
+use crate::monitors::alerts::run_firings::RunFirings;
 use crate::monitors::alerts::state::ScopeStates;
 use crate::monitors::store::FirstPrice;
 
@@ -32,11 +32,11 @@ fn rules() -> Vec<(Rule, &'static str, &'static str)> {
 #[test]
 fn without_a_second_search_nothing_fires_and_the_state_stays() {
     for (rule, before, fires) in rules() {
-        let mut evaluation = Evaluation::confirming([]);
-        let before = evaluation.evaluate_rule(0, &rule, ScopeStates::new(), Some(&run(before, 0)));
-        let after = evaluation.evaluate_rule(0, &rule, before.clone(), Some(&run(fires, 1)));
+        let mut firings = RunFirings::confirming([]);
+        let before = firings.apply_rule(0, &rule, ScopeStates::new(), Some(&run(before, 0)));
+        let after = firings.apply_rule(0, &rule, before.clone(), Some(&run(fires, 1)));
         assert_eq!(
-            (evaluation.fired.count, evaluation.unconfirmed),
+            (firings.fired.count, firings.unconfirmed),
             (0, 1),
             "{rule:?}"
         );
@@ -47,8 +47,8 @@ fn without_a_second_search_nothing_fires_and_the_state_stays() {
 #[test]
 fn a_second_search_has_to_be_another_and_complete() {
     for (rule, before, fires) in rules() {
-        let mut first = Evaluation::default();
-        let before = first.evaluate_rule(0, &rule, ScopeStates::new(), Some(&run(before, 0)));
+        let mut first = RunFirings::default();
+        let before = first.apply_rule(0, &rule, ScopeStates::new(), Some(&run(before, 0)));
         for (fires, found_at, fired) in [
             (fires.to_owned(), 1, 1),
             (fires.to_owned(), 2, 0),
@@ -60,11 +60,11 @@ fn a_second_search_has_to_be_another_and_complete() {
                 price: 150.into(),
                 at: at(found_at),
             };
-            let mut evaluation = Evaluation::confirming([found.clone()]);
-            evaluation.evaluate_rule(0, &rule, before.clone(), Some(&second));
-            assert_eq!(evaluation.fired.count, fired, "{rule:?}: {fires}");
+            let mut firings = RunFirings::confirming([found.clone()]);
+            firings.apply_rule(0, &rule, before.clone(), Some(&second));
+            assert_eq!(firings.fired.count, fired, "{rule:?}: {fires}");
             if fired == 1 {
-                let firing = evaluation.fired.in_order().remove(0);
+                let firing = firings.fired.in_order().remove(0);
                 assert_eq!(firing.found_first, Some(found));
             }
         }
@@ -75,9 +75,9 @@ fn a_second_search_has_to_be_another_and_complete() {
 #[test]
 fn without_searches_confirm_means_nothing() {
     for (rule, before, fires) in rules() {
-        let mut evaluation = Evaluation::default();
-        let states = evaluation.evaluate_rule(0, &rule, ScopeStates::new(), Some(&run(before, 0)));
-        evaluation.evaluate_rule(0, &rule, states, Some(&run(fires, 1)));
-        assert_eq!(evaluation.fired.count, 1, "{rule:?}");
+        let mut firings = RunFirings::default();
+        let states = firings.apply_rule(0, &rule, ScopeStates::new(), Some(&run(before, 0)));
+        firings.apply_rule(0, &rule, states, Some(&run(fires, 1)));
+        assert_eq!(firings.fired.count, 1, "{rule:?}");
     }
 }

@@ -22,8 +22,8 @@ use rust_decimal::prelude::ToPrimitive as _;
 use serde_json::{Map, Value, json};
 
 use super::alert_builder::Firing;
-use super::evaluation::{self, Evaluation, WHOLE_SCAN};
 use super::rule_key::{self, RuleKey};
+use super::run_firings::{RunFirings, WHOLE_SCAN};
 use super::run_snapshot::RunSnapshot;
 use super::state::{ScopeState, ScopeStates};
 use crate::contract::history_verdict::{HistoryVerdict, PriceClass};
@@ -240,12 +240,11 @@ impl TestMonitor {
     }
 
     fn evaluate(&mut self, run: Option<&RunSnapshot>) -> Vec<Firing> {
-        let mut evaluation = Evaluation::default();
-        self.states =
-            evaluation.evaluate_rule(0, &self.rule, std::mem::take(&mut self.states), run);
+        let mut firings = RunFirings::default();
+        self.states = firings.apply_rule(0, &self.rule, std::mem::take(&mut self.states), run);
         self.runs += 1;
-        self.not_comparable += evaluation.not_comparable;
-        evaluation.fired.in_order()
+        self.not_comparable += firings.not_comparable;
+        firings.fired.in_order()
     }
 
     /// The rules, as the evaluation takes them.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use rust_decimal::Decimal;
 use serde_json::{Map, Value, json};
 
-use super::super::rule_traits::{RuleSubject, RuleTraits};
+use super::super::rules::{self, RuleSubject};
 use super::super::run_snapshot::RunSnapshot;
 use super::super::store::{decode_states, encode_states};
 use super::{TestMonitor, cell_name, rule, run, snapshot};
@@ -145,9 +145,9 @@ fn snapshots(of: &Rule, texts: &[String]) -> Vec<RunSnapshot> {
 /// A run of a scan that suits the rule: over dates, or over markets.
 fn snapshot_for(of: &Rule, text: &str, number: usize) -> RunSnapshot {
     let run = run(text, number);
-    match RuleTraits::of(of).subject {
+    match rules::of(of).subject() {
         RuleSubject::Prices | RuleSubject::Answers | RuleSubject::Plan => run,
-        RuleSubject::Markets => {
+        RuleSubject::Markets { .. } => {
             let market = |cell: &ScanCell| {
                 let place = cell_name(&cell.key)
                     .bytes()
@@ -397,7 +397,7 @@ fn step_percent(rule: &Rule) -> Option<u32> {
 }
 
 fn of_scan(rule: &Rule) -> bool {
-    super::evaluation::rule_scope(rule) == crate::contract::monitors::RuleScope::Scan
+    super::super::rules::rule_scope(rule) == crate::contract::monitors::RuleScope::Scan
 }
 
 #[test]
