@@ -4,9 +4,9 @@ use std::io::Write as _;
 
 use farescan_contract::FieldValue as _;
 use farescan_contract::monitors::Rule;
+use farescan_sheets::draft::plain;
 use farescan_sheets::numbers::amount;
 use farescan_sheets::rule::sentence;
-use farescan_sheets::trip::plain;
 use serde_json::Value;
 
 use super::Failure;

@@ -6,10 +6,11 @@ use std::str::FromStr;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use farescan_contract::FieldValue as _;
 use farescan_contract::scans::{Nights, Weekday};
+use farescan_sheets::draft::{ScanDraft, date_range, numbers};
 
 const EXPECTED: &str = "a date 2027-02-04, a month 2027-02, a range 2027-02-01..2027-02-14, or a list of them with commas";
 /// A scan has at most this many items, so a list has at most this many dates.
@@ -37,13 +38,6 @@ pub struct DateArgs {
     /// Every n-th day of a range
     #[arg(long, value_name = "DAYS")]
     pub step: Option<u16>,
-}
-
-/// The value of a request field, or its sweep.
-#[derive(Debug, Clone, PartialEq)]
-pub enum FieldOrSweep {
-    Field(Value),
-    Sweep(Value),
 }
 
 impl FromStr for Dates {
@@ -124,60 +118,53 @@ impl Dates {
         Some((*ends.iter().min()?, *ends.iter().max()?))
     }
 
-    /// The request field or the sweep that searches these dates.
+    /// Sets the request field or the sweep that searches these dates.
     ///
     /// # Errors
     /// The filter leaves no date, or does not apply.
-    pub fn field_or_sweep(&self, filter: &DateArgs) -> Result<FieldOrSweep, String> {
+    pub fn set(&self, draft: &mut ScanDraft, name: &str, filter: &DateArgs) -> Result<(), String> {
         let is_filtered = filter.weekdays.is_some() || filter.step.is_some();
-        match self.0.as_slice() {
-            [DatePart::Day(date)] if !is_filtered => Ok(FieldOrSweep::Field(date.to_value())),
+        let swept = match self.0.as_slice() {
+            [DatePart::Day(date)] if !is_filtered => {
+                draft.set(name, Some(date.to_value()));
+                return Ok(());
+            }
             [DatePart::Relative(days)] if !is_filtered => {
-                Ok(FieldOrSweep::Field(format!("+{days}d").into()))
+                draft.set(name, Some(format!("+{days}d")));
+                return Ok(());
             }
-            [DatePart::Range(first, last)] => Ok(FieldOrSweep::Sweep(
-                filter.range(&first.to_string(), &last.to_string()),
-            )),
-            [DatePart::RelativeRange(first, last)] => Ok(FieldOrSweep::Sweep(
-                filter.range(&format!("+{first}d"), &format!("+{last}d")),
-            )),
-            parts => {
-                let mut days = Vec::new();
-                for part in parts {
-                    days.extend(filter.days(*part)?);
-                    if days.len() > MAX_DATES {
-                        return Err(format!("more than {MAX_DATES} dates"));
-                    }
-                }
-                days.sort_unstable();
-                days.dedup();
-                match days.as_slice() {
-                    [] => Err("no date is left with --weekdays and --step".to_owned()),
-                    days => Ok(FieldOrSweep::Sweep(
-                        days.iter()
-                            .map(|day| Value::from(day.to_string()))
-                            .collect(),
-                    )),
-                }
+            [DatePart::Range(first, last)] => filter.range(&first.to_string(), &last.to_string()),
+            [DatePart::RelativeRange(first, last)] => {
+                filter.range(&format!("+{first}d"), &format!("+{last}d"))
             }
-        }
+            parts => filter.all_days(parts)?,
+        };
+        draft.sweep.insert(name.to_owned(), swept);
+        Ok(())
     }
 }
 
 impl DateArgs {
     fn range(&self, from: &str, to: &str) -> Value {
-        let mut range = Map::from_iter([
-            ("from".to_owned(), json!(from)),
-            ("to".to_owned(), json!(to)),
-        ]);
-        if let Some(step) = self.step {
-            range.insert("step_days".to_owned(), step.into());
+        let weekdays = self.weekdays.iter().flat_map(|days| &days.0);
+        let weekdays: Vec<_> = weekdays.map(|day| day.as_str()).collect();
+        date_range(from, to, self.step.map(Value::from), &weekdays)
+    }
+
+    fn all_days(&self, parts: &[DatePart]) -> Result<Value, String> {
+        let mut days = Vec::new();
+        for part in parts {
+            days.extend(self.days(*part)?);
+            if days.len() > MAX_DATES {
+                return Err(format!("more than {MAX_DATES} dates"));
+            }
         }
-        if let Some(weekdays) = &self.weekdays {
-            let words = weekdays.0.iter().map(|day| Value::from(day.as_str()));
-            range.insert("weekdays".to_owned(), words.collect());
+        days.sort_unstable();
+        days.dedup();
+        if days.is_empty() {
+            return Err("no date is left with --weekdays and --step".to_owned());
         }
-        Value::Object(range)
+        Ok(days.iter().map(ToString::to_string).collect())
     }
 
     fn days(&self, part: DatePart) -> Result<Vec<Date>, String> {
@@ -273,26 +260,10 @@ impl FromStr for NightsList {
                 Nights::MAX
             )
         };
-        let nights = |text: &str| {
-            let number = text
-                .trim()
-                .parse()
-                .ok()
-                .filter(|nights| (1..=Nights::MAX).contains(nights));
-            number.ok_or_else(expected)
-        };
-        let mut list = Vec::new();
-        for part in text.split(',') {
-            match part.split_once("..") {
-                None => list.push(nights(part)?),
-                Some((from, to)) => {
-                    let (from, to) = (nights(from)?, nights(to)?);
-                    if from > to {
-                        return Err(expected());
-                    }
-                    list.extend(from..=to);
-                }
-            }
+        let list = Vec::<Nights>::read(&numbers(text)).map_err(|_| expected())?;
+        let mut list: Vec<_> = list.into_iter().map(Nights::get).collect();
+        if list.is_empty() {
+            return Err(expected());
         }
         list.sort_unstable();
         list.dedup();
@@ -302,65 +273,76 @@ impl FromStr for NightsList {
 
 #[cfg(test)]
 mod tests {
+    use farescan_contract::Endpoint;
+    use serde_json::json;
+
     use super::*;
 
+    /// The field and its sweep.
     fn sweep(
         text: &str,
         weekdays: Option<&str>,
         step: Option<u16>,
-    ) -> Result<FieldOrSweep, String> {
+    ) -> Result<[Option<Value>; 2], String> {
         let filter = DateArgs {
             weekdays: weekdays.map(|days| days.parse().unwrap()),
             step,
         };
-        text.parse::<Dates>()?.field_or_sweep(&filter)
+        let mut draft = ScanDraft::new(Endpoint::FlightsOneway);
+        text.parse::<Dates>()?
+            .set(&mut draft, "departure_date", &filter)?;
+        let set = [draft.request, draft.sweep];
+        Ok(set.map(|fields| fields.get("departure_date").cloned()))
     }
 
     #[test]
     fn a_date_is_a_field_and_more_dates_are_a_sweep() {
         for (text, weekdays, step, expected) in [
-            (
-                "2027-02-04",
-                None,
-                None,
-                FieldOrSweep::Field(json!("2027-02-04")),
-            ),
-            ("+7d", None, None, FieldOrSweep::Field(json!("+7d"))),
+            ("2027-02-04", None, None, [Some(json!("2027-02-04")), None]),
+            ("+7d", None, None, [Some(json!("+7d")), None]),
             (
                 "2027-02",
                 Some("thu,fri"),
                 None,
-                FieldOrSweep::Sweep(
-                    json!({"from": "2027-02-01", "to": "2027-02-28", "weekdays": ["thu", "fri"]}),
-                ),
+                [
+                    None,
+                    Some(
+                        json!({"from": "2027-02-01", "to": "2027-02-28", "weekdays": ["thu", "fri"]}),
+                    ),
+                ],
             ),
             (
                 "2027-02..2027-03",
                 None,
                 Some(3),
-                FieldOrSweep::Sweep(
-                    json!({"from": "2027-02-01", "to": "2027-03-31", "step_days": 3}),
-                ),
+                [
+                    None,
+                    Some(json!({"from": "2027-02-01", "to": "2027-03-31", "step_days": 3})),
+                ],
             ),
             (
                 "+7d..+13d",
                 Some("weekend"),
                 None,
-                FieldOrSweep::Sweep(
-                    json!({"from": "+7d", "to": "+13d", "weekdays": ["sat", "sun"]}),
-                ),
+                [
+                    None,
+                    Some(json!({"from": "+7d", "to": "+13d", "weekdays": ["sat", "sun"]})),
+                ],
             ),
             (
                 "2027-02-04,2027-02-01..2027-02-02",
                 None,
                 None,
-                FieldOrSweep::Sweep(json!(["2027-02-01", "2027-02-02", "2027-02-04"])),
+                [
+                    None,
+                    Some(json!(["2027-02-01", "2027-02-02", "2027-02-04"])),
+                ],
             ),
             (
                 "2027-02-01..2027-02-07,2027-02-12",
                 Some("Fridays"),
                 None,
-                FieldOrSweep::Sweep(json!(["2027-02-05", "2027-02-12"])),
+                [None, Some(json!(["2027-02-05", "2027-02-12"]))],
             ),
         ] {
             assert_eq!(sweep(text, weekdays, step), Ok(expected), "{text}");

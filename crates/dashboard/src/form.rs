@@ -16,7 +16,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::civil::Date;
 use maud::{Markup, html};
 use rand::Rng as _;
-use serde_json::Value;
 
 use super::failure::PageFailure;
 use super::session::Session;
@@ -36,15 +35,6 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 #[derive(Debug, Clone, Default)]
 pub(super) struct FormFields(Vec<(String, String)>);
 
-/// A number as it was typed, such as `07` or `150.5`; any other text stays text, which the validation
-/// names.
-pub(super) fn number(text: &str) -> Value {
-    let whole = text.parse::<u64>().map(Value::from);
-    whole
-        .or_else(|_| serde_json::from_str(text).map(Value::Number))
-        .unwrap_or_else(|_| text.into())
-}
-
 impl FormFields {
     /// Parses `application/x-www-form-urlencoded`: a form's body or a query string.
     pub(super) fn parse(encoded: &[u8]) -> Self {
@@ -54,6 +44,12 @@ impl FormFields {
     /// These fields.
     pub(super) fn from_pairs(pairs: Vec<(String, String)>) -> Self {
         Self(pairs)
+    }
+
+    /// These and another one.
+    pub(super) fn with(mut self, more: Option<(String, String)>) -> Self {
+        self.0.extend(more);
+        self
     }
 
     /// The trimmed text of a field; `None` if it is absent or blank.

@@ -1,10 +1,11 @@
-//! Alert rules as sentences.
+//! Alert rules as sentences, and as they are entered.
 
 use farescan_contract::FieldValue as _;
 use farescan_contract::monitors::{Rule, RuleType};
+use serde_json::{Value, json};
 
+use crate::draft::{number, plain};
 use crate::numbers::amount_in;
-use crate::trip::plain;
 
 /// A rule as a sentence: `Price below 200 USD`, if its currency is known.
 pub fn sentence(rule: &Rule, currency: Option<&str>) -> String {
@@ -52,6 +53,21 @@ pub fn sentence(rule: &Rule, currency: Option<&str>) -> String {
     condition
 }
 
+/// The field with the number that a rule is about: `amount` of `price_below`.
+pub fn main_field(rule: RuleType) -> Option<&'static str> {
+    let first = rule.fields().first()?.name;
+    (!["scope", "rearm_percent", "confirm"].contains(&first)).then_some(first)
+}
+
+/// A rule with the text of its number, if it has one.
+pub fn entered(rule: RuleType, text: &str) -> Value {
+    let mut body = json!({"type": rule});
+    if let Some(field) = main_field(rule) {
+        body[field] = number(text);
+    }
+    body
+}
+
 /// The name of a type of rule.
 pub fn type_name(rule: RuleType) -> &'static str {
     match rule {
@@ -71,9 +87,32 @@ pub fn type_name(rule: RuleType) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+
+    #[test]
+    fn the_first_field_of_a_rule_is_its_number() {
+        for (rule, text, body) in [
+            (
+                RuleType::PriceBelow,
+                "150.5",
+                json!({"type": "price_below", "amount": 150.5}),
+            ),
+            (RuleType::Stale, "3", json!({"type": "stale", "runs": 3})),
+            (
+                RuleType::ParityGapPercent,
+                "x",
+                json!({"type": "parity_gap_percent", "percent": "x"}),
+            ),
+            (RuleType::SoldOut, "yes", json!({"type": "sold_out"})),
+            (
+                RuleType::PlanEndsBeforeReset,
+                "yes",
+                json!({"type": "plan_ends_before_reset"}),
+            ),
+        ] {
+            assert_eq!(entered(rule, text), body);
+        }
+    }
 
     #[test]
     fn each_rule_is_a_sentence_with_its_numbers() {

@@ -4,6 +4,7 @@ use farescan_contract::{Api, Endpoint, RawJson};
 use jiff::civil::Date;
 use serde_json::{Map, Value};
 
+use crate::draft::{ScanDraft, plain};
 use crate::numbers::amount;
 
 /// The fields that a title shows.
@@ -46,23 +47,7 @@ pub fn title(
     }
 }
 
-/// The parts of a scan's body that say what it searches.
-struct ScanBody {
-    endpoint: Endpoint,
-    request: Map<String, Value>,
-    sweep: Map<String, Value>,
-}
-
-impl ScanBody {
-    fn of(scan: &Map<String, Value>) -> Option<Self> {
-        let part = |name: &str| scan.get(name).and_then(Value::as_object).cloned();
-        Some(Self {
-            endpoint: Endpoint::parse(scan.get("endpoint")?.as_str()?)?,
-            request: part("request").unwrap_or_default(),
-            sweep: part("sweep").unwrap_or_default(),
-        })
-    }
-
+impl ScanDraft {
     fn title(&self) -> String {
         title(self.endpoint, &self.request, &self.sweep)
     }
@@ -86,7 +71,7 @@ impl ScanBody {
 
 /// The title of a scan by its body.
 pub fn body_title(scan: &Map<String, Value>) -> Option<String> {
-    ScanBody::of(scan).map(|body| body.title())
+    ScanDraft::of(scan).map(|body| body.title())
 }
 
 /// The title of one search, with its dates: `TLV → LHR, 4 Feb 2027`.
@@ -187,7 +172,7 @@ pub fn monitor_scan(scan: &RawJson) -> String {
 }
 
 fn scan_and_dates(scan: &Map<String, Value>) -> Option<String> {
-    let body = ScanBody::of(scan)?;
+    let body = ScanDraft::of(scan)?;
     let fields = ["departure_date", "checkin_date", "nights", "proxy_country"];
     let fields = fields
         .into_iter()
@@ -205,14 +190,11 @@ pub fn whole_scan(scan: &RawJson) -> String {
 }
 
 fn scan_and_fields(scan: &Map<String, Value>) -> Option<String> {
-    let body = ScanBody::of(scan)?;
+    let body = ScanDraft::of(scan)?;
     let watch = watch(scan);
-    let is_other = |name: &str| match name {
-        "endpoint" | "request" | "sweep" => false,
-        "strategy" | "max_requests" => watch.is_none(),
-        _ => true,
-    };
-    let others = scan
+    let is_other = |name: &str| !["strategy", "max_requests"].contains(&name) || watch.is_none();
+    let others = body
+        .options
         .iter()
         .filter(|(name, value)| is_other(name) && !value.is_null())
         .map(|(name, value)| field_text(name, value));
@@ -237,13 +219,6 @@ fn watch(scan: &Map<String, Value>) -> Option<String> {
     };
     let most = scan.get("max_requests")?;
     Some(format!("{question} with at most {most} requests a run"))
-}
-
-/// A stored value as text.
-pub fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// A reason or a word of the API for people: `blocked page`.

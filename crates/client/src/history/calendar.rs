@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use farescan_sheets::cell::CellValue;
-use farescan_sheets::trip::plain;
+use farescan_sheets::draft::plain;
 
 use super::{FlightHistory, HotelHistory, bounds};
 use crate::Failure;

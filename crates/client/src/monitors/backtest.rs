@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use reqwest::Method;
 use serde_json::{Map, Value};
 
-use super::create::{MonitorArgs, MonitorOptions};
+use super::create::MonitorArgs;
 use super::show::forecast_line;
 use crate::Failure;
 use crate::client::ClientArgs;
@@ -75,20 +75,14 @@ enum BacktestKind {
 
 /// Replays the monitor and prints what it would have reported.
 pub(super) async fn run(args: BacktestArgs) -> Result<(), Failure> {
-    let of = |monitor: MonitorOptions, scan| Some(monitor.body(scan));
-    let (given, command) = match (args.kind, args.file) {
-        (Some(BacktestKind::Oneway(replayed)), _) => {
-            let scan = replayed.searches.fields()?.into_scan();
-            (of(replayed.monitor, scan), replayed.command)
-        }
-        (Some(BacktestKind::Roundtrip(replayed)), _) => {
-            let scan = replayed.searches.fields()?.into_scan();
-            (of(replayed.monitor, scan), replayed.command)
-        }
-        (Some(BacktestKind::Hotel(replayed)), _) => {
-            let scan = replayed.searches.fields()?.into_scan();
-            (of(replayed.monitor, scan), replayed.command)
-        }
+    let of_kind = match args.kind {
+        Some(BacktestKind::Oneway(replayed)) => Some(replayed.body()?),
+        Some(BacktestKind::Roundtrip(replayed)) => Some(replayed.body()?),
+        Some(BacktestKind::Hotel(replayed)) => Some(replayed.body()?),
+        None => None,
+    };
+    let (given, command) = match (of_kind, args.file) {
+        (Some((body, command)), _) => (Some(body), command),
         (None, Some(file)) => (Some(read_body(&file)?), args.command),
         (None, None) => (None, args.command),
     };

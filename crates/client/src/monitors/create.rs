@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use farescan_sheets::numbers;
+use farescan_sheets::rule::main_field;
 use farescan_sheets::trip::body_title;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
@@ -14,7 +15,7 @@ use crate::client::ClientArgs;
 use crate::exit::CommandEnd;
 use crate::format::{time, zone};
 use crate::question::Confirmation;
-use crate::request::{HotelArgs, OnewayArgs, RoundtripArgs};
+use crate::request::{HotelArgs, OnewayArgs, RoundtripArgs, SearchArguments};
 use crate::scan::{cost, read_body};
 use crate::wrap::note;
 use farescan_contract::FieldValue as _;
@@ -68,19 +69,27 @@ enum CreateKind {
 
 /// The searches of each run, the monitor, and what else the command takes.
 #[derive(Debug, clap::Args)]
-pub(super) struct MonitorArgs<S: clap::Args, C: clap::Args> {
+pub(super) struct MonitorArgs<S: SearchArguments, C: clap::Args> {
     #[command(flatten)]
-    pub(super) searches: S,
+    searches: S,
     #[command(flatten)]
-    pub(super) monitor: MonitorOptions,
+    monitor: MonitorOptions,
     #[command(flatten)]
-    pub(super) command: C,
+    command: C,
+}
+
+impl<S: SearchArguments, C: clap::Args> MonitorArgs<S, C> {
+    /// The body of the API, and the rest of the command.
+    pub(super) fn body(self) -> Result<(Map<String, Value>, C), Failure> {
+        let scan = self.searches.draft()?.into_body();
+        Ok((self.monitor.body(scan), self.command))
+    }
 }
 
 /// When it runs, and when it alerts.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Monitor")]
-pub(super) struct MonitorOptions {
+struct MonitorOptions {
     /// Name of the monitor [default: its route or hotel]
     #[arg(long, value_name = "TEXT")]
     name: Option<String>,
@@ -114,20 +123,8 @@ pub(super) fn rule(text: &str) -> Result<Value, String> {
         .map_or((first, None), |(word, main)| (word, Some(main)));
     let rule_type: RuleType = word.parse().map_err(|error| format!("{error}"))?;
     let mut body = Map::from_iter([("type".to_owned(), json!(word))]);
-    let main_field = match rule_type {
-        RuleType::PriceBelow => Some("amount"),
-        RuleType::DropPercent | RuleType::ParityGapPercent => Some("percent"),
-        RuleType::Stale => Some("runs"),
-        RuleType::NewLow => Some("days"),
-        RuleType::PercentileAtMost => Some("percentile"),
-        RuleType::Verdict
-        | RuleType::Available
-        | RuleType::SoldOut
-        | RuleType::BackInStock
-        | RuleType::PlanEndsBeforeReset => None,
-    };
     let scalar = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
-    match (main_field, main) {
+    match (main_field(rule_type), main) {
         (Some(field), Some(main)) => _ = body.insert(field.to_owned(), scalar(main)),
         (None, Some(_)) => {
             return Err(format!(
@@ -154,18 +151,9 @@ pub(super) fn rule(text: &str) -> Result<Value, String> {
 /// Previews, asks, creates.
 pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
     let (body, command) = match (args.kind, args.file) {
-        (Some(CreateKind::Oneway(create)), _) => {
-            let scan = create.searches.fields()?.into_scan();
-            (create.monitor.body(scan), create.command)
-        }
-        (Some(CreateKind::Roundtrip(create)), _) => {
-            let scan = create.searches.fields()?.into_scan();
-            (create.monitor.body(scan), create.command)
-        }
-        (Some(CreateKind::Hotel(create)), _) => {
-            let scan = create.searches.fields()?.into_scan();
-            (create.monitor.body(scan), create.command)
-        }
+        (Some(CreateKind::Oneway(create)), _) => create.body()?,
+        (Some(CreateKind::Roundtrip(create)), _) => create.body()?,
+        (Some(CreateKind::Hotel(create)), _) => create.body()?,
         (None, Some(file)) => (read_body(&file)?, args.command),
         (None, None) => return Err(CommandEnd::usage("a kind of scan or a file is missing").into()),
     };
@@ -213,8 +201,7 @@ pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
 }
 
 impl MonitorOptions {
-    /// The body of the API.
-    pub(super) fn body(self, mut scan: Map<String, Value>) -> Map<String, Value> {
+    fn body(self, mut scan: Map<String, Value>) -> Map<String, Value> {
         let mut alerts = self.alerts;
         self.watch.set(&mut scan, &mut alerts);
         let system = || TimeZone::system().iana_name().unwrap_or("UTC").to_owned();

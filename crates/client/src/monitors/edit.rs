@@ -178,11 +178,10 @@ async fn ask(
     monitor: &Monitor,
     patch: &Map<String, Value>,
 ) -> Result<(), Failure> {
-    let scan: Value = monitor.scan.read()?;
-    let mut body = json!({"name": monitor.name, "schedule": monitor.schedule, "scan": scan, "alerts": monitor.alerts, "max_requests_per_month": monitor.requests.max_per_month});
-    for field in ["schedule", "scan", "alerts", "max_requests_per_month"] {
-        if let Some(new) = patch.get(field) {
-            body[field] = new.clone();
+    let mut body = monitor.backtest_body()?;
+    for (field, value) in &mut body {
+        if let Some(new) = patch.get(field).filter(|_| field != "name") {
+            *value = new.clone();
         }
     }
     let cost = match session

@@ -16,6 +16,7 @@ use farescan_contract::monitors::{
 };
 use farescan_contract::scans::StrategyProgress;
 use farescan_contract::{ErrorType, Scan};
+use farescan_sheets::draft::plain;
 use farescan_sheets::numbers::{self, amount, counted};
 use farescan_sheets::rule;
 use farescan_sheets::schedule;
@@ -196,7 +197,7 @@ fn rule_words(alert: &Rule, standing: Option<&RuleStanding>) -> String {
         .map(|_| ", each date or market alone".to_owned());
     let margin = fields
         .get("rearm_percent")
-        .map(|margin| format!(", margin {} %", trip::plain(margin)));
+        .map(|margin| format!(", margin {} %", plain(margin)));
     let words = std::iter::once(rule::sentence(alert, currency));
     words.chain(scope).chain(margin).collect()
 }

@@ -7,6 +7,7 @@ use crate::Failure;
 use crate::amount;
 use crate::exit::CommandEnd;
 use farescan_contract::monitors::Monitor;
+use farescan_sheets::draft::share_amount;
 
 /// The word that removes a value.
 pub(super) const NONE: &str = "none";
@@ -31,13 +32,9 @@ impl WatchOptions {
     /// `price_below`, whichever of them names it.
     pub(super) fn set(&self, scan: &mut Map<String, Value>, alerts: &mut Vec<Value>) {
         if let Some(watch) = &self.watch {
-            let rule = alerts.iter().find(|rule| rule["type"] == "price_below");
-            let of_rule = rule.and_then(|rule| rule["amount"].as_number().cloned());
-            let below = self.below.clone().or(of_rule.filter(|_| watch == "below"));
-            if let (None, Some(below)) = (rule, &below) {
-                alerts.push(json!({"type": "price_below", "amount": below}));
-            }
-            scan.insert("strategy".to_owned(), strategy(watch, below.as_ref()));
+            let strategy = strategy(watch, self.below.as_ref());
+            scan.insert("strategy".to_owned(), strategy);
+            share_amount(scan, alerts);
         }
         if let Some(max) = self.max_requests {
             scan.insert("max_requests".to_owned(), max.into());
@@ -47,7 +44,7 @@ impl WatchOptions {
 
 fn strategy(watch: &str, below: Option<&Number>) -> Value {
     let below = below.map(|below| ("below".to_owned(), json!(below)));
-    let watch = ("watch".to_owned(), json!(watch.replace('-', "_")));
+    let watch = ("watch".to_owned(), json!(watch));
     Value::Object([watch].into_iter().chain(below).collect())
 }
 
@@ -91,28 +88,22 @@ impl WatchChange<'_> {
     /// # Errors
     /// A price without a watch.
     pub(super) fn apply(&self, scan: &mut Map<String, Value>) -> Result<(), Failure> {
-        let stored = scan.get("strategy").and_then(|stored| stored.get("watch"));
-        let stored = stored.and_then(Value::as_str).map(str::to_owned);
-        match (self.watch, stored) {
-            (Some(NONE) | None, None) => {}
-            (Some(NONE), Some(_)) => _ = scan.shift_remove("strategy"),
-            (Some(watch), stored) => {
-                let is_same = stored.as_deref() == Some(watch);
-                let kept = scan.get("strategy").filter(|_| is_same);
-                let kept = kept.and_then(|stored| stored.get("below")?.as_number().cloned());
-                let changed = strategy(watch, self.below.or(kept.as_ref()));
-                scan.insert("strategy".to_owned(), changed);
-            }
-            (None, Some(_)) => {
-                if let Some(below) = self.below {
-                    scan["strategy"]["below"] = json!(below);
-                }
-            }
+        let stored = watch_of(scan).map(str::to_owned);
+        let watch = match self.watch {
+            Some(NONE) => None,
+            given => given.or(stored.as_deref()),
+        };
+        if let Some(watch) = watch {
+            let kept = scan
+                .get("strategy")
+                .filter(|_| stored.as_deref() == Some(watch));
+            let kept = kept.and_then(|kept| kept.get("below")?.as_number().cloned());
+            let changed = strategy(watch, self.below.or(kept.as_ref()));
+            scan.insert("strategy".to_owned(), changed);
+        } else if stored.is_some() {
+            scan.shift_remove("strategy");
         }
-        let has_watch = scan
-            .get("strategy")
-            .is_some_and(|left| left.get("watch").is_some());
-        if self.below.is_some() && !has_watch {
+        if self.below.is_some() && watch.is_none() {
             return Err(
                 CommandEnd::usage("--below needs --watch below; nothing was changed").into(),
             );
@@ -126,11 +117,12 @@ impl WatchChange<'_> {
     }
 }
 
+fn watch_of(scan: &Map<String, Value>) -> Option<&str> {
+    scan.get("strategy")?.get("watch")?.as_str()
+}
+
 /// Whether the runs of a monitor watch.
 pub(super) fn is_watch(monitor: &Monitor) -> bool {
     let scan = monitor.scan.read::<Map<String, Value>>();
-    scan.is_ok_and(|scan| {
-        scan.get("strategy")
-            .is_some_and(|strategy| strategy.get("watch").is_some_and(Value::is_string))
-    })
+    scan.is_ok_and(|scan| watch_of(&scan).is_some())
 }

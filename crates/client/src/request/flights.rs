@@ -3,11 +3,12 @@
 use clap::ArgAction;
 use serde_json::{Value, json};
 
-use super::{OtherFields, ScanFields};
+use super::{OtherFields, SearchArguments, set_dates, set_others};
 use crate::Failure;
 use crate::dates::{DateArgs, Dates, NightsList};
 use crate::exit::CommandEnd;
 use farescan_contract::Endpoint;
+use farescan_sheets::draft::ScanDraft;
 
 /// What the fare must be.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -49,7 +50,7 @@ pub enum Cabin {
 
 impl FlightOptions {
     /// Sets the fields of the endpoint.
-    pub fn apply(&self, fields: &mut ScanFields) {
+    pub fn apply(&self, fields: &mut ScanDraft) {
         let (airlines, without): (&[&str], &[&str]) = match fields.endpoint {
             Endpoint::FlightsRoundtrip => (
                 &["departure_airline_codes", "return_airline_codes"],
@@ -79,7 +80,7 @@ impl FlightOptions {
             }),
         );
         fields.set("passengers", self.passengers());
-        fields.set_others(&self.others);
+        set_others(fields, &self.others);
     }
 
     /// One number for each passenger: 1 is an adult, 2 a child.
@@ -116,14 +117,14 @@ pub struct RouteArgs {
 
 impl RouteArgs {
     /// The fields and the sweep of an endpoint.
-    fn fields(&self, endpoint: Endpoint) -> Result<ScanFields, Failure> {
-        let mut fields = ScanFields::new(endpoint);
-        fields.vary("from_airport", &self.from);
-        fields.vary("to_airport", &self.to);
+    fn fields(&self, endpoint: Endpoint) -> Result<ScanDraft, Failure> {
+        let mut fields = ScanDraft::new(endpoint);
+        fields.vary("from_airport", self.from.clone());
+        fields.vary("to_airport", self.to.clone());
         let dates = self.depart.as_ref().or(self.dates.as_ref());
         let dates = dates.ok_or_else(|| CommandEnd::usage("--depart is missing"))?;
-        let dates = dates.field_or_sweep(&self.filter);
-        fields.dates("departure_date", "--depart", dates)?;
+        let names = ("departure_date", "--depart");
+        set_dates(&mut fields, names, dates, &self.filter)?;
         Ok(fields)
     }
 }
@@ -137,9 +138,8 @@ pub struct OnewayArgs {
     options: FlightOptions,
 }
 
-impl OnewayArgs {
-    /// Its fields and sweep.
-    pub fn fields(&self) -> Result<ScanFields, Failure> {
+impl SearchArguments for OnewayArgs {
+    fn draft(&self) -> Result<ScanDraft, Failure> {
         let mut fields = self.route.fields(Endpoint::FlightsOneway)?;
         self.options.apply(&mut fields);
         Ok(fields)
@@ -166,15 +166,14 @@ pub struct RoundtripArgs {
     options: FlightOptions,
 }
 
-impl RoundtripArgs {
-    /// Its fields and sweep.
-    pub fn fields(&self) -> Result<ScanFields, Failure> {
+impl SearchArguments for RoundtripArgs {
+    fn draft(&self) -> Result<ScanDraft, Failure> {
         let mut fields = self.route.fields(Endpoint::FlightsRoundtrip)?;
         match (&self.nights, &self.return_dates) {
             (Some(nights), _) => _ = fields.sweep.insert("nights".to_owned(), json!(nights.0)),
             (None, Some(dates)) => {
-                let dates = dates.field_or_sweep(&DateArgs::default());
-                fields.dates("return_date", "--return", dates)?;
+                let names = ("return_date", "--return");
+                set_dates(&mut fields, names, dates, &DateArgs::default())?;
             }
             (None, None) => return Err(CommandEnd::usage("--nights or --return is missing").into()),
         }

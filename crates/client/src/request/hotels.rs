@@ -2,10 +2,11 @@
 
 use serde_json::json;
 
-use super::{OtherFields, ScanFields};
+use super::{OtherFields, SearchArguments, set_dates, set_others};
 use crate::Failure;
 use crate::dates::{DateArgs, Dates, NightsList};
 use farescan_contract::Endpoint;
+use farescan_sheets::draft::ScanDraft;
 
 /// What the rate must be.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -25,11 +26,11 @@ pub struct HotelOptions {
 
 impl HotelOptions {
     /// Sets the fields.
-    pub fn apply(&self, fields: &mut ScanFields) {
+    pub fn apply(&self, fields: &mut ScanDraft) {
         fields.set("adults", self.adults);
         fields.set("children", self.children);
         fields.set("currency", self.currency.as_deref());
-        fields.set_others(&self.others);
+        set_others(fields, &self.others);
     }
 }
 
@@ -63,18 +64,17 @@ pub struct HotelArgs {
     pub options: HotelOptions,
 }
 
-impl HotelArgs {
-    /// Its fields and sweep.
-    pub fn fields(&self) -> Result<ScanFields, Failure> {
-        let mut fields = ScanFields::new(Endpoint::HotelsByName);
+impl SearchArguments for HotelArgs {
+    fn draft(&self) -> Result<ScanDraft, Failure> {
+        let mut fields = ScanDraft::new(Endpoint::HotelsByName);
         fields.set("hotel_name", Some(self.hotel.as_str()));
         fields.set("area", self.area.as_deref());
-        let dates = self.checkin.field_or_sweep(&self.filter);
-        fields.dates("checkin_date", "--checkin", dates)?;
+        let names = ("checkin_date", "--checkin");
+        set_dates(&mut fields, names, &self.checkin, &self.filter)?;
         fields
             .sweep
             .insert("nights".to_owned(), json!(self.nights.0));
-        fields.vary("proxy_country", &self.markets);
+        fields.vary("proxy_country", self.markets.clone());
         if let Some(samples) = self.samples {
             fields.sweep.insert("samples".to_owned(), samples.into());
         }

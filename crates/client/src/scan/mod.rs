@@ -11,13 +11,13 @@ pub use submit::read_body;
 
 use std::path::PathBuf;
 
-use serde_json::Number;
+use serde_json::{Map, Number, Value};
 
 use super::Failure;
 use super::amount;
 use super::client::ClientArgs;
 use super::question::Confirmation;
-use super::request::{HotelArgs, OnewayArgs, RoundtripArgs};
+use super::request::{HotelArgs, OnewayArgs, RoundtripArgs, SearchArguments};
 
 /// A scan by its kind, or the body of a file.
 #[derive(Debug, clap::Args)]
@@ -39,44 +39,32 @@ enum ScanKind {
     #[command(
         after_help = "Examples:\n  farescan scan oneway TLV LHR,CDG --depart 2027-02 --weekdays thu,fri --max-stops 0\n  farescan scan oneway TLV LHR --depart 2027-02-01..2027-03-15 --max-requests 60 --yes --csv > fares.csv"
     )]
-    Oneway(Box<OnewayScan>),
+    Oneway(Box<SearchedArgs<OnewayArgs>>),
     /// Scan round-trip fares over dates and nights
     #[command(
         after_help = "Examples:\n  farescan scan roundtrip TLV LHR --depart 2027-02 --nights 7,10..14\n  farescan scan roundtrip TLV LHR,LGW --depart 2027-02-04 --nights 3..7 --detach --yes"
     )]
-    Roundtrip(Box<RoundtripScan>),
+    Roundtrip(Box<SearchedArgs<RoundtripArgs>>),
     /// Scan one hotel over dates, nights and markets
     #[command(
         after_help = "Examples:\n  farescan scan hotel \"Hotel Arts\" --area Barcelona --checkin 2027-02-04 --nights 3 --markets us,de,gb --samples 3\n  farescan scan hotel \"Hotel Arts\" --area Barcelona --checkin 2027-02 --nights 2,3"
     )]
-    Hotel(Box<HotelScan>),
+    Hotel(Box<SearchedArgs<HotelArgs>>),
 }
 
-/// One way.
+/// The searches, and how they are submitted.
 #[derive(Debug, clap::Args)]
-struct OnewayScan {
+struct SearchedArgs<S: SearchArguments> {
     #[command(flatten)]
-    fields: OnewayArgs,
+    searches: S,
     #[command(flatten)]
     submit: SubmitArgs,
 }
 
-/// Round trip.
-#[derive(Debug, clap::Args)]
-struct RoundtripScan {
-    #[command(flatten)]
-    fields: RoundtripArgs,
-    #[command(flatten)]
-    submit: SubmitArgs,
-}
-
-/// One hotel.
-#[derive(Debug, clap::Args)]
-struct HotelScan {
-    #[command(flatten)]
-    fields: HotelArgs,
-    #[command(flatten)]
-    submit: SubmitArgs,
+impl<S: SearchArguments> SearchedArgs<S> {
+    fn body(self) -> Result<(Map<String, Value>, SubmitArgs), Failure> {
+        Ok((self.searches.draft()?.into_body(), self.submit))
+    }
 }
 
 /// How it is submitted and shown.
@@ -127,11 +115,61 @@ struct SubmitArgs {
 /// Previews, asks, submits, follows, prints.
 pub async fn run(args: ScanArgs) -> Result<(), Failure> {
     let (body, submit) = match (args.kind, args.file) {
-        (Some(ScanKind::Oneway(scan)), _) => (scan.fields.fields()?.into_scan(), scan.submit),
-        (Some(ScanKind::Roundtrip(scan)), _) => (scan.fields.fields()?.into_scan(), scan.submit),
-        (Some(ScanKind::Hotel(scan)), _) => (scan.fields.fields()?.into_scan(), scan.submit),
+        (Some(ScanKind::Oneway(scan)), _) => scan.body()?,
+        (Some(ScanKind::Roundtrip(scan)), _) => scan.body()?,
+        (Some(ScanKind::Hotel(scan)), _) => scan.body()?,
         (None, Some(file)) => (submit::read_body(&file)?, args.submit),
         (None, None) => return Err("a kind of scan or a file is missing".into()),
     };
     submit::run(body, submit).await
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use farescan_sheets::draft::ScanDraft;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        scan: ScanArgs,
+    }
+
+    /// The command that the dashboard shows submits the body that it shows it for.
+    #[test]
+    fn the_words_of_a_body_make_the_same_body() {
+        for body in [
+            json!({
+                "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "airline_codes": ["LY"], "use_fallback": false},
+                "sweep": {"to_airport": ["LHR", "CDG"],
+                          "departure_date": {"from": "2027-02-01", "to": "2027-02-28", "step_days": 2, "weekdays": ["thu", "fri"]}},
+                "label": "February", "tags": ["a", "b"], "max_requests": 40, "max_age_seconds": 3600, "retry": {"max_attempts": 2},
+                "strategy": {"find": "below", "below": 150.5, "max_risk": 0.05}
+            }),
+            json!({
+                "endpoint": "flights/roundtrip", "request": {"from_airport": "TLV", "to_airport": "LHR", "departure_date": "2027-02-01"},
+                "sweep": {"nights": [3, 7]}
+            }),
+            json!({
+                "endpoint": "hotels/by-name", "request": {"hotel_name": "Arts", "area": "Barcelona"},
+                "sweep": {"checkin_date": ["2027-02-01", "2027-02-03"], "nights": [3], "proxy_country": ["us", "de"], "samples": 3}
+            }),
+        ] {
+            let draft = ScanDraft::of(body.as_object().unwrap()).unwrap();
+            let command = draft.command().unwrap();
+            let words = command.replace('\'', "");
+            let words = words.split(' ').skip(1);
+            let parsed = Command::try_parse_from(words).unwrap().scan;
+            let (mut made, options) = match parsed.kind.unwrap() {
+                ScanKind::Oneway(scan) => scan.body().unwrap(),
+                ScanKind::Roundtrip(scan) => scan.body().unwrap(),
+                ScanKind::Hotel(scan) => scan.body().unwrap(),
+            };
+            submit::add_options(&mut made, &options);
+            assert_eq!(Value::Object(made), body, "{command}");
+        }
+    }
 }

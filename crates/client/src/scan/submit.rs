@@ -85,7 +85,7 @@ pub(super) async fn run(mut body: Map<String, Value>, args: SubmitArgs) -> Resul
 }
 
 /// Adds the options of the command line, which have precedence over a file.
-fn add_options(body: &mut Map<String, Value>, args: &SubmitArgs) {
+pub(super) fn add_options(body: &mut Map<String, Value>, args: &SubmitArgs) {
     let mut set = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
             body.insert(name.to_owned(), value);

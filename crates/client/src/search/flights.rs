@@ -3,13 +3,13 @@
 use super::{OnewaySearch, RoundtripSearch, lowest, price_text, search};
 use crate::Failure;
 use crate::render::{Column, ListTable};
-use crate::request::ScanFields;
 use farescan_contract::flights::{OnewayFlight, RoundtripItinerary, StopCount};
 use farescan_contract::{Endpoint, Verdict};
+use farescan_sheets::draft::ScanDraft;
 
 /// `search oneway`.
 pub(super) async fn oneway(args: OnewaySearch) -> Result<(), Failure> {
-    let mut fields = ScanFields::new(Endpoint::FlightsOneway);
+    let mut fields = ScanDraft::new(Endpoint::FlightsOneway);
     fields.set("from_airport", Some(args.from));
     fields.set("to_airport", Some(args.to));
     fields.set("departure_date", Some(args.date));
@@ -22,7 +22,7 @@ pub(super) async fn oneway(args: OnewaySearch) -> Result<(), Failure> {
 
 /// `search roundtrip`.
 pub(super) async fn roundtrip(args: RoundtripSearch) -> Result<(), Failure> {
-    let mut fields = ScanFields::new(Endpoint::FlightsRoundtrip);
+    let mut fields = ScanDraft::new(Endpoint::FlightsRoundtrip);
     fields.set("from_airport", Some(args.from));
     fields.set("to_airport", Some(args.to));
     fields.set("departure_date", Some(args.date));

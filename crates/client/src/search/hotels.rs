@@ -3,16 +3,16 @@
 use super::{HotelSearchArgs, HotelsSearch, RoomsSearch, lowest, price_text, search};
 use crate::Failure;
 use crate::render::{Column, ListTable};
-use crate::request::ScanFields;
 use crate::wrap::note;
 use farescan_contract::Endpoint;
 use farescan_contract::hotels::{
     HotelByNameResponse, HotelRoomsResponse, HotelSearchResponse, ResolveResponse,
 };
+use farescan_sheets::draft::ScanDraft;
 
 /// `search hotels`.
 pub(super) async fn of_place(args: HotelsSearch) -> Result<(), Failure> {
-    let mut fields = ScanFields::new(Endpoint::HotelsSearch);
+    let mut fields = ScanDraft::new(Endpoint::HotelsSearch);
     fields.set("destination", Some(args.place));
     args.stay.apply(&mut fields)?;
     args.options.apply(&mut fields);
@@ -21,7 +21,7 @@ pub(super) async fn of_place(args: HotelsSearch) -> Result<(), Failure> {
 
 /// `search hotel`.
 pub(super) async fn by_name(args: HotelSearchArgs) -> Result<(), Failure> {
-    let mut fields = ScanFields::new(Endpoint::HotelsByName);
+    let mut fields = ScanDraft::new(Endpoint::HotelsByName);
     fields.set("hotel_name", Some(args.hotel));
     fields.set("area", args.area);
     args.stay.apply(&mut fields)?;
@@ -31,13 +31,13 @@ pub(super) async fn by_name(args: HotelSearchArgs) -> Result<(), Failure> {
 
 /// `search rooms`: with a name, one more request finds the id.
 pub(super) async fn rooms(args: RoomsSearch) -> Result<(), Failure> {
-    let mut fields = ScanFields::new(Endpoint::HotelsRooms);
+    let mut fields = ScanDraft::new(Endpoint::HotelsRooms);
     args.stay.apply(&mut fields)?;
     args.options.apply(&mut fields);
     let id = match args.id {
         Some(id) => id,
         None => {
-            let mut name = ScanFields::new(Endpoint::HotelsResolve);
+            let mut name = ScanDraft::new(Endpoint::HotelsResolve);
             name.set("hotel_name", args.name);
             let resolver = args.send.client.open()?;
             let resolved: ResolveResponse = resolver

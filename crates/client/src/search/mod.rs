@@ -5,6 +5,7 @@ mod hotels;
 
 use std::io::Write as _;
 
+use farescan_sheets::draft::ScanDraft;
 use farescan_sheets::numbers::{count, counted};
 use serde::de::DeserializeOwned;
 
@@ -14,7 +15,7 @@ use super::client::{ClientArgs, ServiceResponse};
 use super::dates::Dates;
 use super::exit::{CommandEnd, ExitStatus};
 use super::render::{ListTable, Text, Tone};
-use super::request::{FlightOptions, HotelOptions, ScanFields};
+use super::request::{FlightOptions, HotelOptions};
 use crate::wrap::note;
 use farescan_contract::{Endpoint, SearchStatus};
 
@@ -163,7 +164,7 @@ fn one_date(text: &str) -> Result<String, String> {
 }
 
 impl StayArgs {
-    fn apply(&self, fields: &mut ScanFields) -> Result<(), Failure> {
+    fn apply(&self, fields: &mut ScanDraft) -> Result<(), Failure> {
         let checkin: jiff::civil::Date = self.checkin.parse()?;
         let checkout = checkin.checked_add(jiff::Span::new().days(self.nights))?;
         fields.set("checkin_date", Some(self.checkin.as_str()));
@@ -187,7 +188,7 @@ pub async fn run(command: SearchCommand) -> Result<(), Failure> {
 /// Sends the search and prints its answer.
 async fn search<T: DeserializeOwned>(
     send: SendArgs,
-    fields: ScanFields,
+    fields: ScanDraft,
     table: impl FnOnce(&T, &str) -> Option<ListTable>,
 ) -> Result<(), Failure> {
     let session = send.client.open()?;

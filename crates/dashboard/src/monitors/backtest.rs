@@ -15,7 +15,7 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-use super::new_form::{BACKTEST, error_notice};
+use super::new_form::{BACKTEST, DAYS, error_notice};
 use super::one::own;
 use super::words;
 use crate::charts::{Bar, BarChart};
@@ -29,8 +29,6 @@ use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
 use farescan_core::contract::monitors::{Backtest, BacktestAlert, BacktestCeiling, BacktestQuery};
 
-/// The field with the days.
-pub(super) const DAYS: &str = "backtest_days";
 const RANGES: [&str; 4] = ["30", "90", "180", "366"];
 const DEFAULT_RANGE: &str = RANGES[1];
 

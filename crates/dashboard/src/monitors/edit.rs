@@ -6,16 +6,17 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::{get, post};
+use farescan_sheets::draft::entered;
 use farescan_sheets::numbers;
 use jiff::Timestamp;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::backtest::{self, Replay};
-use super::edit_fields::{changes, fields_of};
+use super::edit_fields::{body_of, changes, fields_of};
 use super::new_form::{self, MonitorForm, error_notice};
 use super::one::own;
-use super::{forecast, webhook, words};
+use super::{forecast, webhook};
 use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm, token_field};
 use crate::layout::{NavItem, page_with_status};
@@ -41,7 +42,7 @@ pub(super) fn routes() -> Router<AppState> {
 
 async fn show(session: Session, Path(id): Path<String>) -> Result<Response, PageFailure> {
     let monitor = own(&session, &id).await?;
-    let fields = fields_of(&monitor);
+    let fields = fields_of(&body_of(&monitor));
     Ok(form_page(&session, StatusCode::OK, &monitor, &fields, &[]).await)
 }
 
@@ -103,14 +104,9 @@ async fn check(Path(id): Path<String>, form: SessionForm) -> Result<Response, Pa
     match previewed {
         Ok((body, previewed)) => {
             let replay = Replay::of_step(&session, &body, &fields).await?;
-            let patch = changes(&monitor, &body);
-            let previewed = previewed.as_ref();
+            let (previewed, replay) = (previewed.as_ref(), replay.as_ref());
             Ok(confirm_page(
-                &session,
-                &monitor,
-                &fields,
-                (&patch, previewed),
-                replay.as_ref(),
+                &session, &monitor, &fields, &body, previewed, replay,
             ))
         }
         Err(error) if !error.details().is_empty() => {
@@ -134,7 +130,7 @@ async fn previewed(
         Ok(previewed) => return Ok(Some(previewed)),
         Err(error) => ApiError::from(error),
     };
-    let patch = changes(monitor, body);
+    let patch = changes(&body_of(monitor), body);
     let is_touched = |detail: &FieldError| {
         let part = detail.field.split(['.', '[']).next().unwrap_or_default();
         let depends = ["alerts", "max_requests_per_month"].contains(&part);
@@ -150,18 +146,13 @@ fn confirm_page(
     session: &Session,
     monitor: &Monitor,
     fields: &FormFields,
-    (patch, previewed): (&Map<String, Value>, Option<&MonitorPreview>),
+    wanted: &Map<String, Value>,
+    previewed: Option<&MonitorPreview>,
     replay: Option<&Replay>,
 ) -> Response {
     let path = links::monitor(monitor.id);
-    let limit = match patch.get("max_requests_per_month") {
-        Some(limit) => limit.as_u64().and_then(|limit| u32::try_from(limit).ok()),
-        None => monitor.requests.max_per_month,
-    };
-    let zone = patch
-        .get("schedule")
-        .and_then(|schedule| schedule.get("timezone")?.as_str())
-        .unwrap_or(&monitor.schedule.timezone);
+    let stored = body_of(monitor);
+    let patch = changes(&stored, wanted);
     let body = html! {
         div class="head" {
             div {
@@ -172,17 +163,9 @@ fn confirm_page(
         @if let Some(previewed) = previewed {
             @for warning in &previewed.schedule_warnings { p class="notice warn" { (warning) } }
         }
-        (change_table(monitor, patch))
+        (change_table(&stored, &patch))
         @match previewed {
-            Some(previewed) => {
-                div class="grid2" {
-                    (forecast::card(&previewed.forecast, limit))
-                    section class="card" {
-                        h2 { "Next slots" }
-                        ol class="plain-list" { @for slot in &previewed.next_slots { li { (words::zoned(*slot, zone)) } } }
-                    }
-                }
-            }
+            Some(previewed) => { (forecast::cards(previewed, wanted, "Next slots", &html! {})) }
             None => {
                 p class="notice warn" { "The next run cannot be planned, usually because its dates have passed, so its cost is unknown." }
             }
@@ -190,7 +173,7 @@ fn confirm_page(
         (backtest::section(replay, |controls| html! {
             form class="filters" method="post" action={ (path) "/edit#" (new_form::BACKTEST) } {
                 (token_field(session))
-                (hidden_fields(fields))
+                (new_form::entered(fields))
                 (controls)
             }
         }))
@@ -209,7 +192,7 @@ fn confirm_page(
                 }
                 form method="post" action={ (path) "/edit" } {
                     (token_field(session))
-                    (hidden_fields(fields))
+                    (new_form::entered(fields))
                     button type="submit" name="step" value="edit" { "Change it again" }
                 }
                 a class="button" href=(path) { "Leave it as it is" }
@@ -218,15 +201,6 @@ fn confirm_page(
     };
     let status = replay.map_or(StatusCode::OK, Replay::status);
     page_with_status(status, session, "What changes", NavItem::Monitors, body)
-}
-
-/// What was entered, for the form again.
-fn hidden_fields(fields: &FormFields) -> Markup {
-    html! {
-        @for (name, text) in fields.pairs().filter(|(name, _)| !["step", backtest::DAYS].contains(name)) {
-            input type="hidden" name=(name) value=(text);
-        }
-    }
 }
 
 /// What a month costs, now and then.
@@ -244,28 +218,7 @@ fn cost_words(monitor: &Monitor, previewed: Option<&MonitorPreview>) -> String {
     }
 }
 
-fn change_table(monitor: &Monitor, patch: &Map<String, Value>) -> Markup {
-    let stored = |name: &str| match name {
-        "name" => monitor.name.clone(),
-        "schedule" => format!("{} ({})", monitor.schedule.cron, monitor.schedule.timezone),
-        "scan" => pretty(&monitor.scan.read().unwrap_or_default()),
-        "alerts" => pretty(&serde_json::to_value(&monitor.alerts).unwrap_or_default()),
-        "webhook_url" => monitor.webhook_url.clone().unwrap_or_default(),
-        _ => monitor
-            .requests
-            .max_per_month
-            .map(|most| most.to_string())
-            .unwrap_or_default(),
-    };
-    let wanted = |name: &str, value: &Value| match (name, value) {
-        ("schedule", value) => {
-            let part = |name: &str| value[name].as_str().unwrap_or_default();
-            format!("{} ({})", part("cron"), part("timezone"))
-        }
-        (_, Value::String(text)) => text.clone(),
-        (_, Value::Null) => String::new(),
-        (_, value) => pretty(value),
-    };
+fn change_table(stored: &Map<String, Value>, patch: &Map<String, Value>) -> Markup {
     html! {
         @if !patch.is_empty() {
             section class="card" {
@@ -276,8 +229,8 @@ fn change_table(monitor: &Monitor, patch: &Map<String, Value>) -> Markup {
                             @for (name, value) in patch {
                                 tr {
                                     td { (field_name(name)) }
-                                    td { (shown(&stored(name))) }
-                                    td { (shown(&wanted(name, value))) }
+                                    td { (shown(stored.get(name).unwrap_or(&Value::Null))) }
+                                    td { (shown(value)) }
                                 }
                             }
                         }
@@ -291,16 +244,19 @@ fn change_table(monitor: &Monitor, patch: &Map<String, Value>) -> Markup {
     }
 }
 
-fn shown(text: &str) -> Markup {
+fn shown(value: &Value) -> Markup {
+    let text = match (value.get("cron"), value) {
+        (Some(cron), _) => format!("{} ({})", entered(cron), entered(&value["timezone"])),
+        (_, Value::Object(_) | Value::Array(_)) => {
+            serde_json::to_string_pretty(value).unwrap_or_default()
+        }
+        _ => entered(value),
+    };
     html! {
         @if text.is_empty() { span class="muted" { "none" } }
         @else if text.contains('\n') { pre tabindex="0" { (text) } }
         @else { (text) }
     }
-}
-
-fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
 fn field_name(field: &str) -> &'static str {
@@ -347,16 +303,20 @@ async fn store(Path(id): Path<String>, form: SessionForm) -> Result<Response, Pa
 
 /// Whether the monitor is as the change wants it.
 fn is_done(monitor: &Monitor, patch: &Map<String, Value>) -> bool {
-    let mut wanted = new_form::body(&fields_of(monitor)).unwrap_or_default();
-    wanted.extend(patch.clone());
-    changes(monitor, &wanted).is_empty()
+    let stored = body_of(monitor);
+    patch
+        .iter()
+        .all(|(name, value)| stored.get(name) == Some(value))
 }
 
 /// What the change would make of the monitor as it is now. It is checked and shown with its cost
 /// again before it can be saved.
 fn changed_meanwhile(session: &Session, monitor: &Monitor, patch: &Map<String, Value>) -> Response {
     let path = links::monitor(monitor.id);
-    let fields = fields_of(&with_patch(monitor, patch));
+    let stored = body_of(monitor);
+    let mut wanted = stored.clone();
+    wanted.extend(patch.clone());
+    let fields = fields_of(&wanted);
     let body = html! {
         div class="head" {
             div {
@@ -367,10 +327,10 @@ fn changed_meanwhile(session: &Session, monitor: &Monitor, patch: &Map<String, V
         div class="notice warn" role="alert" {
             p { "The monitor was changed since you opened its form, by another page or a program. Below is what your change would make of it now." }
         }
-        (change_table(monitor, patch))
+        (change_table(&stored, patch))
         form method="post" action={ (path) "/edit" } class="actions" {
             (token_field(session))
-            (hidden_fields(&fields))
+            (new_form::entered(&fields))
             input type="hidden" name=(SEEN) value=(monitor.updated_at);
             button class="primary" type="submit" name="step" value="check" { "Show what it costs" }
             button type="submit" name="step" value="edit" { "Change it again" }
@@ -384,34 +344,4 @@ fn changed_meanwhile(session: &Session, monitor: &Monitor, patch: &Map<String, V
         NavItem::Monitors,
         body,
     )
-}
-
-/// The monitor with a change that was not stored; the change was checked before it was sent.
-fn with_patch(monitor: &Monitor, patch: &Map<String, Value>) -> Monitor {
-    let mut changed = monitor.clone();
-    for (name, value) in patch {
-        let text = || value.as_str().map(str::to_owned);
-        match name.as_str() {
-            "name" => changed.name = text().unwrap_or_default(),
-            "schedule" => {
-                let part = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
-                (changed.schedule.cron, changed.schedule.timezone) =
-                    (part("cron"), part("timezone"));
-            }
-            "scan" => {
-                if let Ok(scan) = serde_json::value::to_raw_value(value) {
-                    changed.scan = scan.into();
-                }
-            }
-            "alerts" => {
-                changed.alerts = serde_json::from_value(value.clone()).unwrap_or_default();
-            }
-            "webhook_url" => changed.webhook_url = text(),
-            _ => {
-                let most = value.as_u64().and_then(|most| u32::try_from(most).ok());
-                changed.requests.max_per_month = most;
-            }
-        }
-    }
-    changed
 }

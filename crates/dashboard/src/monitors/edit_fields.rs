@@ -1,245 +1,143 @@
 //! A stored monitor as the fields of its form, and what a sent form changes of it.
 
-use jiff::civil::Date;
+use farescan_sheets::draft::{ScanDraft, date_fields, entered};
+use farescan_sheets::rule::main_field;
 use serde_json::{Map, Value, json};
 
-use super::new_form;
+use super::new_form::{self, REPEATS, RULES, SEARCH_FIELDS};
 use crate::form::FormFields;
-use farescan_core::contract::monitors::{LookbackDays, Monitor, Rule};
+use farescan_core::contract::monitors::{LookbackDays, Monitor};
 
-/// The fields of a form that stand for exactly this monitor. What has no field of its own stands
-/// there as JSON.
-pub(super) fn fields_of(monitor: &Monitor) -> FormFields {
-    let scan: Map<String, Value> = monitor.scan.read().unwrap_or_default();
-    let mut pairs = vec![
-        ("name".to_owned(), monitor.name.clone()),
-        ("timezone".to_owned(), monitor.schedule.timezone.clone()),
-    ];
-    pairs.extend(schedule_fields(&monitor.schedule.cron));
-    let mut add = |name: &str, text: String| pairs.push((name.to_owned(), text));
-    if let Some(url) = &monitor.webhook_url {
-        add("webhook_url", url.clone());
+type Pairs = Vec<(String, String)>;
+
+/// The body that would create this monitor, as far as the form has it.
+pub(super) fn body_of(monitor: &Monitor) -> Map<String, Value> {
+    let mut body = monitor.backtest_body().unwrap_or_default();
+    body.insert("webhook_url".to_owned(), json!(monitor.webhook_url));
+    body
+}
+
+/// The fields of a form that stand for exactly this body. What has no field of its own stands there
+/// as JSON.
+pub(super) fn fields_of(body: &Map<String, Value>) -> FormFields {
+    let of = |name: &str| body.get(name).unwrap_or(&Value::Null);
+    let (scan, rules) = (of("scan"), of("alerts"));
+    let mut pairs = schedule_pairs(&entered(&of("schedule")["cron"]));
+    pairs.extend([
+        pair("name", of("name")),
+        pair("timezone", &of("schedule")["timezone"]),
+        pair("webhook_url", of("webhook_url")),
+        pair("max_requests_per_month", of("max_requests_per_month")),
+        pair("endpoint", &scan["endpoint"]),
+    ]);
+    let draft = scan.as_object().and_then(ScanDraft::of);
+    let scan_pairs = draft.map(scan_pairs).unwrap_or_default();
+    let rule_pairs = rule_pairs(rules);
+    let all = [&pairs[..], &scan_pairs, &rule_pairs].concat();
+    let made = new_form::body(&FormFields::from_pairs(all)).unwrap_or_default();
+    for (name, field, fields) in [
+        ("scan", "scan", scan_pairs),
+        ("alerts", "rules", rule_pairs),
+    ] {
+        if made.get(name) == Some(of(name)) {
+            pairs.extend(fields);
+        } else {
+            let json = serde_json::to_string_pretty(of(name)).unwrap_or_default();
+            pairs.push((field.to_owned(), json));
+        }
     }
-    if let Some(most) = monitor.requests.max_per_month {
-        add("max_requests_per_month", most.to_string());
-    }
-    let rules = serde_json::to_value(&monitor.alerts).unwrap_or_default();
-    let plain = with(&pairs, &scan_fields(&scan));
-    let plain = with(&plain, &rule_fields(&rules));
-    let made = new_form::body(&FormFields::from_pairs(plain.clone())).unwrap_or_default();
-    let is_scan = made.get("scan") == Some(&Value::Object(scan.clone()));
-    let are_rules = made
-        .get("alerts")
-        .is_some_and(|made| is_equal(made, &monitor.alerts));
-    let pairs = if is_scan {
-        with(&pairs, &scan_fields(&scan))
-    } else {
-        let endpoint = scan.get("endpoint").map(text).unwrap_or_default();
-        let json = serde_json::to_string_pretty(&scan).unwrap_or_default();
-        with(&pairs, &[("endpoint", endpoint), ("scan", json)])
-    };
-    let pairs = if are_rules {
-        with(&pairs, &rule_fields(&rules))
-    } else {
-        let json = serde_json::to_string_pretty(&rules).unwrap_or_default();
-        with(&pairs, &[("rules", json)])
-    };
+    pairs.retain(|(_, text)| !text.is_empty());
     FormFields::from_pairs(pairs)
 }
 
-/// The fields of a new monitor that repeats a scan and tells of each new low, with `more` fields:
-/// those of the form where they can say the scan, else the scan as JSON.
-pub(super) fn of_scan(
-    name: String,
-    scan: &Map<String, Value>,
-    more: Option<(String, String)>,
-) -> FormFields {
-    let days = LookbackDays::THIRTY.get().to_string();
-    let new_low = ("new_low_days".to_owned(), days);
-    let own: Vec<_> = [("name".to_owned(), name), new_low]
-        .into_iter()
-        .chain(more)
-        .collect();
-    let swept = with_swept_dates(scan);
-    let plain = FormFields::from_pairs(with(&own, &scan_fields(&swept)));
-    let made = new_form::body(&plain).unwrap_or_default();
-    if made.get("scan") == Some(&Value::Object(swept)) {
-        return plain;
-    }
-    let endpoint = scan.get("endpoint").map(text).unwrap_or_default();
-    let json = serde_json::to_string_pretty(scan).unwrap_or_default();
-    FormFields::from_pairs(with(&own, &[("endpoint", endpoint), ("scan", json)]))
+fn pair(name: &str, value: &Value) -> (String, String) {
+    (name.to_owned(), entered(value))
 }
 
-/// The same searches with a fixed date as a sweep of one date, and a fixed stay as its nights: as
-/// the form has them.
-fn with_swept_dates(scan: &Map<String, Value>) -> Map<String, Value> {
-    let part = |name: &str| scan.get(name).and_then(Value::as_object).cloned();
-    let (mut request, mut sweep) = (
-        part("request").unwrap_or_default(),
-        part("sweep").unwrap_or_default(),
-    );
-    for (first, last) in [
-        ("departure_date", "return_date"),
-        ("checkin_date", "checkout_date"),
-    ] {
-        let Some(from) = request.shift_remove(first) else {
-            continue;
-        };
-        let date = |value: &Value| value.as_str()?.parse::<Date>().ok();
-        let until = request.get(last).and_then(date);
-        if let Some((from, until)) = date(&from).zip(until) {
-            request.shift_remove(last);
-            let nights = (until - from).get_days();
-            sweep.insert("nights".to_owned(), json!([nights]));
-        }
-        sweep.insert(first.to_owned(), json!({"from": from, "to": from}));
-    }
-    let mut swept = scan.clone();
-    swept.insert("request".to_owned(), Value::Object(request));
-    if !sweep.is_empty() {
-        swept.insert("sweep".to_owned(), Value::Object(sweep));
-    }
-    swept
+/// The body of a new monitor that repeats the searches of a scan and tells of each new low. Its
+/// dates are as the form has them.
+pub(super) fn body_like(name: &str, mut scan: ScanDraft) -> Map<String, Value> {
+    scan.options.clear();
+    scan.sweep_dates();
+    let days = LookbackDays::THIRTY.get();
+    Map::from_iter([
+        ("name".to_owned(), name.into()),
+        (
+            "schedule".to_owned(),
+            json!({"cron": "0 6 * * *", "timezone": "UTC"}),
+        ),
+        ("scan".to_owned(), scan.into_body().into()),
+        (
+            "alerts".to_owned(),
+            json!([{"type": "new_low", "days": days}]),
+        ),
+    ])
 }
 
 /// The choice and time that make this cron text, or the text itself.
-fn schedule_fields(cron: &str) -> Vec<(String, String)> {
+fn schedule_pairs(cron: &str) -> Pairs {
     let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
     let mut parts = cron.split(' ').map(|part| part.parse::<u8>().ok());
     let minute = parts.next().flatten().unwrap_or_default();
     let hour = parts.next().flatten().unwrap_or_default();
     let time = format!("{hour:02}:{minute:02}");
-    for (repeat, _) in new_form::REPEATS {
-        let fields = vec![pair("repeat", repeat), pair("time", &time)];
-        if new_form::cron(&FormFields::from_pairs(fields.clone())) == cron {
-            return fields;
-        }
-    }
-    vec![pair("repeat", "cron"), pair("cron", cron)]
-}
-
-/// The body of a `PATCH` that turns the monitor into what `wanted` describes: only what differs, so
-/// that a change of another field by someone else stays.
-pub(super) fn changes(monitor: &Monitor, wanted: &Map<String, Value>) -> Map<String, Value> {
-    let mut patch = Map::new();
-    let scan: Value = monitor.scan.read().unwrap_or_default();
-    let schedule = json!({"cron": monitor.schedule.cron, "timezone": monitor.schedule.timezone});
-    let stored = [
-        ("name", json!(monitor.name)),
-        ("schedule", schedule),
-        ("scan", scan),
-        ("webhook_url", json!(monitor.webhook_url)),
-        (
-            "max_requests_per_month",
-            json!(monitor.requests.max_per_month),
-        ),
-    ];
-    for (name, stored) in stored {
-        let wanted = wanted.get(name).cloned().unwrap_or_default();
-        if wanted != stored {
-            patch.insert(name.to_owned(), wanted);
-        }
-    }
-    if let Some(rules) = wanted
-        .get("alerts")
-        .filter(|rules| !is_equal(rules, &monitor.alerts))
-    {
-        patch.insert("alerts".to_owned(), rules.clone());
-    }
-    patch
-}
-
-fn is_equal(rules: &Value, stored: &[Rule]) -> bool {
-    serde_json::from_value::<Vec<Rule>>(rules.clone()).is_ok_and(|rules| rules == stored)
-}
-
-fn with(pairs: &[(String, String)], more: &[(&str, String)]) -> Vec<(String, String)> {
-    let more = more
+    let mut known = REPEATS
         .iter()
-        .filter(|(_, text)| !text.is_empty())
-        .map(|(name, text)| ((*name).to_owned(), text.clone()));
-    pairs.iter().cloned().chain(more).collect()
+        .map(|(repeat, _)| vec![pair("repeat", repeat), pair("time", &time)]);
+    let makes = |pairs: &Pairs| new_form::cron(&FormFields::from_pairs(pairs.clone())) == cron;
+    known
+        .find(makes)
+        .unwrap_or_else(|| vec![pair("repeat", "cron"), pair("cron", cron)])
+}
+
+/// The body of a `PATCH` that turns the `stored` monitor into what `wanted` describes: only what
+/// differs, so that a change of another field by someone else stays.
+pub(super) fn changes(
+    stored: &Map<String, Value>,
+    wanted: &Map<String, Value>,
+) -> Map<String, Value> {
+    let wanted = |name: &str| wanted.get(name).cloned().unwrap_or_default();
+    let differs = stored
+        .iter()
+        .filter(|(name, value)| wanted(name) != **value);
+    differs
+        .map(|(name, _)| (name.clone(), wanted(name)))
+        .collect()
 }
 
 /// The fields of a scan as well as they can say it.
-fn scan_fields(scan: &Map<String, Value>) -> Vec<(&'static str, String)> {
-    const TEXTS: [&str; 6] = [
-        "from_airport",
-        "to_airport",
-        "hotel_name",
-        "destination",
-        "hotel_booking_id",
-        "currency",
-    ];
-    let part = |name: &str| {
-        let part = scan.get(name).and_then(Value::as_object);
-        part.cloned().unwrap_or_default()
-    };
-    let (mut request, sweep) = (part("request"), part("sweep"));
-    let mut fields = vec![(
-        "endpoint",
-        scan.get("endpoint").map(text).unwrap_or_default(),
-    )];
-    for name in TEXTS {
-        fields.extend(request.shift_remove(name).map(|value| (name, text(&value))));
+fn scan_pairs(mut draft: ScanDraft) -> Pairs {
+    let mut pairs: Vec<_> = draft.option_pairs().collect();
+    let date = date_fields(draft.endpoint).next();
+    if let Some(range) = date.and_then(|date| draft.sweep.get(date)?.as_object()) {
+        for (field, end) in [("first", "from"), ("last", "to")] {
+            pairs.extend(range.get(end).map(|day| pair(field, day)));
+        }
     }
-    let dates = ["departure_date", "checkin_date"]
-        .iter()
-        .find_map(|name| sweep.get(*name));
-    for (field, end) in [("first", "from"), ("last", "to")] {
-        fields.extend(dates.and_then(|dates| Some((field, text(dates.get(end)?)))));
+    for name in SEARCH_FIELDS.into_iter().chain(["nights"]) {
+        pairs.extend(draft.take(name).map(|value| pair(name, &value)));
     }
-    fields.extend(sweep.get("nights").map(|nights| ("nights", text(nights))));
-    let markets = request
-        .shift_remove("proxy_country")
-        .or_else(|| sweep.get("proxy_country").cloned());
-    fields.extend(markets.map(|markets| ("proxy_country", text(&markets))));
-    for name in ["watch", "below"] {
-        let part = scan.get("strategy").and_then(|strategy| strategy.get(name));
-        fields.extend(part.map(|part| (name, text(part))));
+    if !draft.request.is_empty() {
+        pairs.push(pair("fields", &draft.request.into()));
     }
-    let most = scan.get("max_requests");
-    fields.extend(most.map(|most| ("max_requests", text(most))));
-    if !request.is_empty() {
-        fields.push(("fields", Value::Object(request).to_string()));
-    }
-    fields
+    pairs
 }
 
 /// The fields of alert rules as well as they can say them.
-fn rule_fields(rules: &Value) -> Vec<(&'static str, String)> {
+fn rule_pairs(rules: &Value) -> Pairs {
     let rules = rules.as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut fields = Vec::new();
+    let mut pairs = Vec::new();
     for rule in rules {
-        let number = |name: &str| rule.get(name).map(text).unwrap_or_default();
-        fields.push(match rule["type"].as_str() {
-            Some("price_below") => ("price_below", number("amount")),
-            Some("drop_percent") => ("drop_percent", number("percent")),
-            Some("stale") => ("stale", number("runs")),
-            Some("new_low") => ("new_low_days", number("days")),
-            Some("percentile_at_most") => ("percentile_at_most", number("percentile")),
-            Some("back_in_stock") => ("back_in_stock", "yes".to_owned()),
-            Some("verdict") => ("verdict", "yes".to_owned()),
-            Some("available") => ("available", "yes".to_owned()),
-            Some("sold_out") => ("sold_out", "yes".to_owned()),
-            _ => continue,
-        });
+        let known = RULES.iter().find(|(_, of)| rule["type"] == of.as_str());
+        if let Some((field, of)) = known {
+            let number = main_field(*of).map(|number| &rule[number]);
+            pairs.push(pair(field, number.unwrap_or(&json!("yes"))));
+        }
     }
     if rules.iter().any(|rule| rule["scope"] == "cell") {
-        fields.push(("scope", "cell".to_owned()));
+        pairs.push(("scope".to_owned(), "cell".to_owned()));
     }
-    fields
-}
-
-/// A value as the form takes it.
-fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Array(values) => values.iter().map(text).collect::<Vec<_>>().join(", "),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    }
+    pairs
 }
 
 #[cfg(test)]
@@ -302,14 +200,15 @@ mod tests {
             ),
         ] {
             let monitor = monitor(&scan, &alerts);
-            let fields = fields_of(&monitor);
+            let stored = body_of(&monitor);
+            let fields = fields_of(&stored);
             assert_eq!(
                 ["scan", "rules"].map(|name| fields.text(name).is_some()),
                 as_json,
                 "{fields:?}"
             );
             let body = new_form::body(&fields).unwrap();
-            assert_eq!(changes(&monitor, &body), Map::new(), "{fields:?}");
+            assert_eq!(changes(&stored, &body), Map::new(), "{fields:?}");
         }
     }
 
@@ -317,11 +216,12 @@ mod tests {
     fn only_what_differs_is_changed_and_an_empty_field_removes() {
         let scan = json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"}});
         let monitor = monitor(&scan, &json!([{"type": "new_low", "days": 30}]));
-        let mut wanted = new_form::body(&fields_of(&monitor)).unwrap();
+        let stored = body_of(&monitor);
+        let mut wanted = new_form::body(&fields_of(&stored)).unwrap();
         wanted.insert("name".to_owned(), "March".into());
         wanted.shift_remove("webhook_url");
         assert_eq!(
-            Value::Object(changes(&monitor, &wanted)),
+            Value::Object(changes(&stored, &wanted)),
             json!({"name": "March", "webhook_url": null})
         );
     }

@@ -2,10 +2,37 @@
 
 use farescan_sheets::numbers;
 use maud::{Markup, html};
+use serde_json::{Map, Value};
 
+use super::words;
 use crate::parts::{self, BadgeTone};
-use farescan_core::contract::monitors::MonitorForecast;
+use farescan_core::contract::monitors::{MonitorForecast, MonitorPreview};
 use farescan_core::contract::scans::{PlanCost, PlanFit, RequestRange};
+
+/// The cost and the next slots of the monitor that a checked body describes; `more` stands below
+/// them.
+pub(super) fn cards(
+    previewed: &MonitorPreview,
+    body: &Map<String, Value>,
+    title: &str,
+    more: &Markup,
+) -> Markup {
+    let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
+    let schedule = body.get("schedule");
+    let zone = schedule.and_then(|schedule| schedule.get("timezone")?.as_str());
+    html! {
+        div class="grid2" {
+            (card(&previewed.forecast, limit.and_then(|limit| u32::try_from(limit).ok())))
+            section class="card" {
+                h2 { (title) }
+                ol class="plain-list" {
+                    @for slot in &previewed.next_slots { li { (words::zoned(*slot, zone.unwrap_or("UTC"))) } }
+                }
+                (more)
+            }
+        }
+    }
+}
 
 /// The forecast with its limit and the price on each plan.
 pub(super) fn card(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {

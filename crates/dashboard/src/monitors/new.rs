@@ -4,15 +4,16 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::{get, post};
+use farescan_sheets::draft::ScanDraft;
 use farescan_sheets::numbers;
 use farescan_sheets::rule::sentence;
 use farescan_sheets::trip;
-use maud::{Markup, html};
+use maud::html;
 use serde_json::{Map, Value};
 
 use super::backtest::{self, Replay};
 use super::new_form::MonitorForm;
-use super::{NEW_PATH, PATH, edit_fields, forecast, new_form, webhook, words};
+use super::{NEW_PATH, PATH, edit_fields, forecast, new_form, webhook};
 use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm, token_field};
 use crate::layout::{NavItem, page_with_status};
@@ -41,7 +42,8 @@ async fn show(session: Session, query: FormFields) -> Result<Response, PageFailu
     };
     let scan = scan_pages::read_own(&session, id).await?;
     let name = trip::title(scan.endpoint, &scan.request, &scan.sweep);
-    let fields = edit_fields::of_scan(name, &scan_pages::searches_of(&scan), once_of(&query));
+    let like = edit_fields::body_like(&name, ScanDraft::from(&scan));
+    let fields = edit_fields::fields_of(&like).with(once_of(&query));
     let body = new_form::body(&fields).unwrap_or_default();
     match previewed(&session, &body).await {
         Ok(previewed) => Ok(cost_page(&session, &fields, &body, &previewed, None)),
@@ -132,18 +134,18 @@ fn cost_page(
     replay: Option<&Replay>,
 ) -> Response {
     let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
-    let zone = body
-        .get("schedule")
-        .and_then(|schedule| schedule.get("timezone"))
-        .and_then(Value::as_str)
-        .unwrap_or("UTC");
     let scan = serde_json::value::to_raw_value(&body.get("scan")).map(RawJson::from);
-    let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
-    let forecast = &previewed.forecast;
-    let month = numbers::request_range(forecast.requests_per_month);
+    let month = numbers::request_range(previewed.forecast.requests_per_month);
     let alerts = alerts(body);
     let request = serde_json::to_string(body).unwrap_or_default();
     let pretty = serde_json::to_string_pretty(body).unwrap_or_default();
+    let json = html! {
+        details class="fold" {
+            summary { "The request as JSON" }
+            pre tabindex="0" { (pretty) }
+        }
+    };
+    let cards = forecast::cards(previewed, body, "First slots", &json);
     let body = html! {
         div class="head" {
             div {
@@ -155,21 +157,11 @@ fn cost_page(
         @for warning in &previewed.schedule_warnings {
             p class="notice warn" { (warning) }
         }
-        div class="grid2" {
-            (forecast::card(forecast, limit.and_then(|limit| u32::try_from(limit).ok())))
-            section class="card" {
-                h2 { "First slots" }
-                ol class="plain-list" { @for slot in &previewed.next_slots { li { (words::zoned(*slot, zone)) } } }
-                details class="fold" {
-                    summary { "The request as JSON" }
-                    pre tabindex="0" { (pretty) }
-                }
-            }
-        }
+        (cards)
         (backtest::section(replay, |controls| html! {
             form class="filters" method="post" action={ (NEW_PATH) "#" (new_form::BACKTEST) } {
                 (token_field(session))
-                (entered(fields))
+                (new_form::entered(fields))
                 (controls)
             }
         }))
@@ -186,7 +178,7 @@ fn cost_page(
                 }
                 form method="post" action=(NEW_PATH) {
                     (token_field(session))
-                    (entered(fields))
+                    (new_form::entered(fields))
                     button type="submit" name="step" value="edit" { "Change it" }
                 }
             }
@@ -194,16 +186,6 @@ fn cost_page(
     };
     let status = replay.map_or(StatusCode::OK, Replay::status);
     page_with_status(status, session, "New monitor", NavItem::Monitors, body)
-}
-
-/// What was entered, for the steps before and after.
-fn entered(fields: &FormFields) -> Markup {
-    let of_page = ["step", "once", backtest::DAYS];
-    html! {
-        @for (name, text) in fields.pairs().filter(|(name, _)| !of_page.contains(name)) {
-            input type="hidden" name=(name) value=(text);
-        }
-    }
 }
 
 /// The rules of a checked body.

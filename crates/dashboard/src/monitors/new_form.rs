@@ -1,12 +1,18 @@
 //! The fields of a new monitor, and the request that they make.
 
+use farescan_sheets::draft::{ScanDraft, date_fields, date_range, number, numbers, share_amount};
+use farescan_sheets::rule;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
-use crate::form::{FormFields, number};
+use crate::form::FormFields;
+use crate::once;
 use crate::suggestions::{self, Suggestions};
+use farescan_core::contract::monitors::RuleType;
+use farescan_core::contract::scans::ScanEndpoint;
 use farescan_core::contract::{
-    Endpoint, FieldError, MAX_DEPTH, ValidationError, ValidationErrors, read_object,
+    Endpoint, FieldError, FieldValue as _, MAX_DEPTH, ValidationError, ValidationErrors,
+    read_object,
 };
 
 /// How often a monitor can run without a cron text of its own.
@@ -26,8 +32,34 @@ const WATCHES: [(&str, &str); 3] = [
     ("below", "watches for an amount"),
 ];
 
+/// The fields of a search that the form has.
+pub(super) const SEARCH_FIELDS: [&str; 7] = [
+    "from_airport",
+    "to_airport",
+    "hotel_name",
+    "destination",
+    "hotel_booking_id",
+    "currency",
+    "proxy_country",
+];
+
+/// The rules that the form has, each with its field.
+pub(super) const RULES: [(&str, RuleType); 9] = [
+    ("price_below", RuleType::PriceBelow),
+    ("drop_percent", RuleType::DropPercent),
+    ("percentile_at_most", RuleType::PercentileAtMost),
+    ("new_low_days", RuleType::NewLow),
+    ("verdict", RuleType::Verdict),
+    ("available", RuleType::Available),
+    ("sold_out", RuleType::SoldOut),
+    ("stale", RuleType::Stale),
+    ("back_in_stock", RuleType::BackInStock),
+];
+
 /// The step that also replays the rules on the past, and the section with its outcome.
 pub(super) const BACKTEST: &str = "backtest";
+/// The field with its days.
+pub(super) const DAYS: &str = "backtest_days";
 
 /// The form of a monitor: a new one, or one that is changed.
 pub(super) struct MonitorForm<'a> {
@@ -50,20 +82,10 @@ pub(super) struct MonitorForm<'a> {
 /// # Errors
 /// Only text that is meant to be JSON and is not.
 pub(super) fn body(fields: &FormFields) -> Result<Map<String, Value>, ValidationErrors> {
-    let scan = match fields.text("scan") {
+    let mut scan = match fields.text("scan") {
         Some(text) => read_object(text.as_bytes(), MAX_DEPTH)?,
         None => scan(fields)?,
     };
-    let mut body = Map::new();
-    body.insert(
-        "name".to_owned(),
-        fields.text("name").unwrap_or_default().into(),
-    );
-    body.insert(
-        "schedule".to_owned(),
-        json!({"cron": cron(fields), "timezone": fields.text("timezone").unwrap_or("UTC")}),
-    );
-    body.insert("scan".to_owned(), Value::Object(scan));
     let rules = match fields.text("rules") {
         Some(text) => serde_json::from_str(text).map_err(|_| {
             ValidationError::new(
@@ -72,9 +94,19 @@ pub(super) fn body(fields: &FormFields) -> Result<Map<String, Value>, Validation
                 "a list of rules in JSON, as in the API",
             )
         })?,
-        None => Value::Array(alerts(fields)),
+        None => Value::Array(alerts(fields, &mut scan)),
     };
-    body.insert("alerts".to_owned(), rules);
+    let schedule =
+        json!({"cron": cron(fields), "timezone": fields.text("timezone").unwrap_or("UTC")});
+    let mut body = Map::from_iter([
+        (
+            "name".to_owned(),
+            fields.text("name").unwrap_or_default().into(),
+        ),
+        ("schedule".to_owned(), schedule),
+        ("scan".to_owned(), Value::Object(scan)),
+        ("alerts".to_owned(), rules),
+    ]);
     if let Some(url) = fields.text("webhook_url") {
         body.insert("webhook_url".to_owned(), url.into());
     }
@@ -105,113 +137,55 @@ pub(super) fn cron(fields: &FormFields) -> String {
 
 fn scan(fields: &FormFields) -> Result<Map<String, Value>, ValidationErrors> {
     let endpoint = fields.text("endpoint").unwrap_or("flights/oneway");
-    let is_flight = endpoint.starts_with("flights/");
-    let mut request = match fields.text("fields") {
-        Some(text) => read_object(text.as_bytes(), MAX_DEPTH)?,
-        None => Map::new(),
-    };
-    let texts: &[&str] = match endpoint {
-        "hotels/search" => &["destination", "currency"],
-        "hotels/by-name" => &["hotel_name", "currency"],
-        "hotels/rooms" => &["hotel_booking_id", "currency"],
-        _ => &["from_airport", "to_airport", "currency"],
-    };
-    for name in texts {
-        if let Some(text) = fields.text(name) {
-            request.insert((*name).to_owned(), text.into());
-        }
+    let endpoint = ScanEndpoint::read(&endpoint.into());
+    let endpoint = endpoint.map_err(|wrong| wrong.prefix("scan.endpoint"))?;
+    let mut draft = ScanDraft::new(endpoint.get());
+    if let Some(text) = fields.text("fields") {
+        draft.request = read_object(text.as_bytes(), MAX_DEPTH)?;
     }
-    let mut sweep = Map::new();
-    let date = if is_flight {
-        "departure_date"
-    } else {
-        "checkin_date"
-    };
+    let mut dates = date_fields(draft.endpoint);
     let (first, last) = (fields.text("first"), fields.text("last"));
-    if let Some(first) = first.or(last) {
-        let last = last.unwrap_or(first);
-        sweep.insert(date.to_owned(), json!({"from": first, "to": last}));
+    if let (Some(date), Some(first)) = (dates.next(), first.or(last)) {
+        let range = date_range(first, last.unwrap_or(first), None, &[]);
+        draft.sweep.insert(date.to_owned(), range);
     }
-    if endpoint != "flights/oneway"
-        && let Some(nights) = fields.text("nights")
-    {
-        let nights: Vec<_> = list(nights).map(number).collect();
-        sweep.insert("nights".to_owned(), nights.into());
+    if let (Some(_), Some(nights)) = (dates.next(), fields.text("nights")) {
+        draft.sweep.insert("nights".to_owned(), numbers(nights));
     }
-    if !is_flight && let Some(markets) = fields.text("proxy_country") {
-        let markets: Vec<_> = list(markets).map(Value::from).collect();
-        match markets.as_slice() {
-            [market] => request.insert("proxy_country".to_owned(), market.clone()),
-            _ => sweep.insert("proxy_country".to_owned(), markets.into()),
-        };
-    }
-    let mut scan = Map::new();
-    scan.insert("endpoint".to_owned(), endpoint.into());
-    scan.insert("request".to_owned(), Value::Object(request));
-    if !sweep.is_empty() {
-        scan.insert("sweep".to_owned(), Value::Object(sweep));
-    }
-    add_watch(fields, &mut scan);
-    Ok(scan)
-}
-
-/// What each run looks at, and its requests (scans.md, rule 91).
-fn add_watch(fields: &FormFields, scan: &mut Map<String, Value>) {
-    if let Some(watch) = fields.text("watch") {
-        let mut strategy = Map::from_iter([("watch".to_owned(), watch.into())]);
-        if watch == "below"
-            && let Some(below) = fields.text("below").or(fields.text("price_below"))
-        {
-            strategy.insert("below".to_owned(), number(below));
-        }
-        scan.insert("strategy".to_owned(), Value::Object(strategy));
-    }
-    if let Some(max) = fields.text("max_requests") {
-        scan.insert("max_requests".to_owned(), number(max));
-    }
-}
-
-/// The parts of a text with commas.
-fn list(text: &str) -> impl Iterator<Item = &str> {
-    text.split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-}
-
-fn alerts(fields: &FormFields) -> Vec<Value> {
-    let mut rules = Vec::new();
-    // One amount is that of a watch and of its rule.
-    let watched = fields
-        .text("below")
-        .filter(|_| fields.text("watch") == Some("below"));
-    if let Some(amount) = fields.text("price_below").or(watched) {
-        rules.push(json!({"type": "price_below", "amount": number(amount)}));
-    }
-    if let Some(percent) = fields.text("drop_percent") {
-        rules.push(json!({"type": "drop_percent", "percent": number(percent)}));
-    }
-    if let Some(percentile) = fields.text("percentile_at_most") {
-        rules.push(json!({"type": "percentile_at_most", "percentile": number(percentile)}));
-    }
-    if let Some(days) = fields.text("new_low_days") {
-        rules.push(json!({"type": "new_low", "days": number(days)}));
-    }
-    for rule in ["verdict", "available", "sold_out"] {
-        if fields.text(rule).is_some() {
-            rules.push(json!({"type": rule}));
+    for name in SEARCH_FIELDS {
+        if let (Some(field), Some(text)) = (draft.endpoint.field(name), fields.text(name)) {
+            draft.enter(field, text);
         }
     }
-    if let Some(runs) = fields.text("stale") {
-        rules.push(json!({"type": "stale", "runs": number(runs)}));
+    let is_below = fields.text("watch") == Some("below");
+    draft.enter_options(|name| match name {
+        "watch" | "max_requests" => fields.text(name),
+        "below" if is_below => fields.text(name),
+        _ => None,
+    });
+    Ok(draft.into_body())
+}
+
+/// The rules of the fields. A scan of fields gets the amount of its watch from them, or gives it to
+/// them.
+fn alerts(fields: &FormFields, scan: &mut Map<String, Value>) -> Vec<Value> {
+    let given = RULES
+        .iter()
+        .filter_map(|(field, rule)| Some((*rule, fields.text(field)?)));
+    let mut rules: Vec<_> = given
+        .map(|(rule, text)| rule::entered(rule, text))
+        .collect();
+    if fields.text("scan").is_none() {
+        share_amount(scan, &mut rules);
     }
     if fields.text("scope") == Some("cell") {
-        for rule in &mut rules {
+        // `back_in_stock` is about each date or market, unless its scope says otherwise.
+        for rule in rules
+            .iter_mut()
+            .filter(|rule| rule["type"] != "back_in_stock")
+        {
             rule["scope"] = "cell".into();
         }
-    }
-    // It is about each date or market, unless its scope says otherwise.
-    if fields.text("back_in_stock").is_some() {
-        rules.push(json!({"type": "back_in_stock"}));
     }
     rules
 }
@@ -425,6 +399,16 @@ fn select(
                     option value=(value) selected[chosen == Some(*value)] { (text) }
                 }
             }
+        }
+    }
+}
+
+/// What was entered, for the steps before and after.
+pub(super) fn entered(fields: &FormFields) -> Markup {
+    let of_page = ["step", once::FIELD, DAYS];
+    html! {
+        @for (name, text) in fields.pairs().filter(|(name, _)| !of_page.contains(name)) {
+            input type="hidden" name=(name) value=(text);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The alert rules of a monitor, with what each remembers.
 
+use farescan_sheets::draft::plain;
 use farescan_sheets::rule::sentence;
-use farescan_sheets::trip::plain;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 

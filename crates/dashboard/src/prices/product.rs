@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use farescan_sheets::trip::plain;
+use farescan_sheets::draft::plain;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
