@@ -28,7 +28,6 @@ use super::parts;
 use super::session::Session;
 use crate::contract::{Api, Endpoint};
 use crate::history::places::{self, KnownPlace};
-use crate::history::{Flights, Hotels};
 use crate::http::AppState;
 use crate::http::error::ApiError;
 
@@ -64,11 +63,7 @@ async fn show_or_choose(
     let Some(subject) = subject else {
         return Ok(Redirect::to(PATH).into_response());
     };
-    let shown = match subject.api() {
-        Api::Flights => show::page::<Flights>(session, query, &subject).await,
-        Api::Hotels => show::page::<Hotels>(session, query, &subject).await,
-    };
-    match shown {
+    match show::page(session, query, &subject).await {
         // A wrong airport code or date: the form says so.
         Err(PageFailure::Api(error)) if !error.details().is_empty() => {
             choose_page(session, Some(&error)).await

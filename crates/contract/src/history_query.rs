@@ -15,14 +15,15 @@ use serde_json::{Map, Value};
 const MAX_DAYS: i32 = 400;
 
 /// A query of the history of any product.
-pub trait HistoryQuery: Sized + Send + Sync {
-    /// Reads the decoded pairs of a query string.
+pub trait HistoryQuery {
+    /// Reads the decoded pairs of a query string: the fields, with the defaults of those that are
+    /// absent.
     ///
     /// # Errors
     /// All validation errors of the query.
     fn read<'a>(
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Result<Self, ValidationErrors>;
+    ) -> Result<Map<String, Value>, ValidationErrors>;
 }
 
 /// A query that was read without errors in single fields.
@@ -141,8 +142,14 @@ macro_rules! history_query {
         impl $crate::history_query::HistoryQuery for $name {
             fn read<'a>(
                 pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
-            ) -> Result<Self, $crate::validation::ValidationErrors> {
-                Self::from_query(pairs)
+            ) -> Result<serde_json::Map<String, serde_json::Value>, $crate::validation::ValidationErrors> {
+                let mut fields = Self::from_query(pairs)?.to_body();
+                for field in Self::FIELDS {
+                    if let Some(default) = field.default_value() {
+                        fields.entry(field.name).or_insert(default);
+                    }
+                }
+                Ok(fields)
             }
         }
     };

@@ -3,21 +3,21 @@
 use axum::Json;
 
 use super::reader;
-use crate::contract::HistoryQuery as _;
+use crate::contract::HistoryQuery;
 use crate::contract::history_grid::{FlightGridQuery, HistoryGrids, HotelGridQuery};
-use crate::history::{Flights, Hotels, Product, judged_grid};
+use crate::history::{PriceQuery, judged_grid};
 use crate::http::api_request::ApiRequest;
 use crate::http::error::ApiResult;
 use crate::http::export::JsonOnly;
 use crate::http::openapi::{ListErrors, NotAcceptable};
 
-async fn grids<P: Product>(request: ApiRequest) -> ApiResult<Json<HistoryGrids>> {
+async fn grids<Q: HistoryQuery>(request: ApiRequest) -> ApiResult<Json<HistoryGrids>> {
     let context = request.context()?;
-    let params = P::GridQuery::read(request.pairs.iter())?;
+    let query = PriceQuery::read::<Q>(request.pairs.iter())?;
     let _permits = request.heavy_permits().await?;
     let grids = match reader(&request.app, context).await? {
         Some((mut conn, tenant)) => {
-            judged_grid::grids::<P>(&mut conn, tenant, &params, context.now).await?
+            judged_grid::grids(&mut conn, tenant, &query, context.now).await?
         }
         None => HistoryGrids {
             data: Vec::new(),
@@ -40,7 +40,7 @@ pub(in crate::http) async fn flights(
     request: ApiRequest,
     _: JsonOnly,
 ) -> ApiResult<Json<HistoryGrids>> {
-    grids::<Flights>(request).await
+    grids::<FlightGridQuery>(request).await
 }
 
 /// Read the last known rates of a hotel or place as grids
@@ -56,5 +56,5 @@ pub(in crate::http) async fn hotels(
     request: ApiRequest,
     _: JsonOnly,
 ) -> ApiResult<Json<HistoryGrids>> {
-    grids::<Hotels>(request).await
+    grids::<HotelGridQuery>(request).await
 }
