@@ -29,6 +29,7 @@ mod reported;
 mod router;
 mod scans;
 mod session;
+mod sheet;
 mod suggestions;
 mod usage;
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use farescan_sheets::cell::CellValue;
 use farescan_sheets::numbers;
+pub(super) use farescan_sheets::sheet::Tone as BadgeTone;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
@@ -61,16 +62,6 @@ pub(super) fn price_class(class: PriceClass) -> Markup {
         PriceClass::Insufficient => (BadgeTone::Plain, "too few past prices"),
     };
     chip(tone, word)
-}
-
-/// The colour of a chip; its text says the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BadgeTone {
-    Plain,
-    Info,
-    Good,
-    Warn,
-    Bad,
 }
 
 /// A short state in a coloured frame.

@@ -4,8 +4,8 @@ use farescan_sheets::numbers;
 use maud::{Markup, html};
 
 use crate::contract::monitors::MonitorForecast;
-use crate::contract::scans::{PlanCost, PlanFit, RequestRange};
-use crate::web::parts::{self, BadgeTone};
+use crate::contract::scans::RequestRange;
+use crate::web::sheet;
 
 /// The forecast with its limit and the price on each plan.
 pub(super) fn card(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {
@@ -28,7 +28,7 @@ pub(super) fn card(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {
                 }
             }
             (limit_warning(forecast, limit))
-            (plans(&forecast.plans))
+            (sheet::plans(&forecast.plans))
         }
     }
 }
@@ -47,50 +47,5 @@ fn limit_warning(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {
                 "All runs of the month may need " b { (numbers::request_range(all)) } ". With your limit the last ones of a month are skipped."
             }
         }
-    }
-}
-
-fn plans(plans: &[PlanCost]) -> Markup {
-    html! {
-        div class="scroll" tabindex="0" role="region" aria-label="Cost on each plan" {
-            table class="rows" {
-                thead {
-                    tr {
-                        th scope="col" { "Plan" }
-                        th scope="col" { "Fits" }
-                        th scope="col" class="num" { "USD a month" }
-                        th scope="col" class="num" { "Requests left" }
-                        th scope="col" { "Beyond the quota" }
-                    }
-                }
-                tbody {
-                    @for plan in plans {
-                        tr {
-                            td { (plan.plan) @if plan.current { " " (parts::chip(BadgeTone::Info, "yours")) } }
-                            td { (fit(plan.fit)) }
-                            td class="num" { (plan.usd_per_month) }
-                            td class="num" { (numbers::count(plan.requests_left)) }
-                            td {
-                                @match &plan.overage_usd {
-                                    Some(usd) if plan.overage_requests.most > 0 => {
-                                        (numbers::count(plan.overage_requests.most)) " for at most " (numbers::price(usd.most, "USD"))
-                                    }
-                                    _ => { "–" }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn fit(fit: PlanFit) -> Markup {
-    match fit {
-        PlanFit::Included => parts::chip(BadgeTone::Good, "included"),
-        PlanFit::Overage => parts::chip(BadgeTone::Warn, "billed beyond the quota"),
-        PlanFit::MayStop => parts::chip(BadgeTone::Warn, "may stop"),
-        PlanFit::NotPossible => parts::chip(BadgeTone::Bad, "stops before the end"),
     }
 }

@@ -1,7 +1,7 @@
 //! What needs a decision: each with its reason, what it costs, and the button that mends it.
 
 use farescan_sheets::numbers::{count, counted};
-use farescan_sheets::trip;
+use farescan_sheets::{scan, trip};
 use maud::{Markup, html};
 
 use crate::contract::monitors::{Monitor, MonitorPause, SlotOutcome};
@@ -27,14 +27,6 @@ pub(super) struct Decisions {
     pub(super) all_monitors: usize,
     pub(super) deliveries: Vec<Delivery>,
     pub(super) has_more_deliveries: bool,
-}
-
-/// Whether a pause ends without its caller.
-pub(super) fn continues_by_itself(scan: &Scan) -> bool {
-    matches!(
-        scan.status_reason,
-        Some(PauseReason::RateLimited | PauseReason::UpstreamDown | PauseReason::Moving)
-    )
 }
 
 /// Why a monitor fails, and whether its webhook is the cause. `monitors::read::failing` finds those
@@ -136,7 +128,7 @@ fn paused(session: &Session, scan: &Scan) -> Markup {
         &html! {
             (scan_link(scan)) " " (chip(BadgeTone::Warn, "paused"))
             div class="sub" {
-                @if let Some(reason) = reason { (scan_pages::pause_words(reason)) " " }
+                @if let Some(reason) = reason { (scan::pause(reason)) " " }
                 (count(scan.items.pending)) " searches are left."
             }
         },
