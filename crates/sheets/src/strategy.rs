@@ -22,7 +22,7 @@ pub fn sentence(progress: &StrategyProgress) -> String {
 }
 
 /// What a question for the cheapest says, and how it came to it.
-pub fn found(find: &FindProgress) -> String {
+fn found(find: &FindProgress) -> String {
     format!(
         "{} {} searched, {} reused, {} not searched, in {}",
         find.risk_in_words(),

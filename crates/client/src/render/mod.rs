@@ -7,6 +7,7 @@ mod calendar;
 mod list;
 mod markets;
 mod matrix;
+pub mod sheet;
 mod sparkline;
 mod tone;
 
