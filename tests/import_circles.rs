@@ -6,16 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::syntax::{Module, Segments, module_of, product};
 
 /// The circles that stay, as `folder: members`, and why.
-const KNOWN: &[(&str, &str)] = &[
-    (
-        "history: buckets grid latest presenter product query store",
-        "`Product` names the row types of the readers, and the readers are generic over `Product`",
-    ),
-    (
-        "dashboard: failure form layout session",
-        "without a session there is a page that says so, and a page shows who is signed in",
-    ),
-];
+const KNOWN: &[(&str, &str)] = &[(
+    "dashboard: failure form layout session",
+    "without a session there is a page that says so, and a page shows who is signed in",
+)];
 
 struct Imports {
     /// The modules and the paths that each names.

@@ -89,7 +89,7 @@ impl Syntax {
         let own = OUR_CRATES.contains(&own).then_some(own);
         let of_tree = |mut segments: Segments| {
             if segments[0] == "farescan_core" {
-                segments[0] = "crate".to_owned();
+                "crate".clone_into(&mut segments[0]);
             } else if let Some(other) = segments[0].strip_prefix("farescan_") {
                 segments.splice(..1, ["crate".to_owned(), other.to_owned()]);
             } else if let (Some(own), "crate") = (own, segments[0].as_str()) {

@@ -278,7 +278,9 @@ async fn only_yes_at_the_question_submits() {
             80,
             40,
         );
-        terminal.expect("Spend 8 to 16 requests? [y/N]").await;
+        terminal
+            .expect("Submit 8 searches for 8 to 16 requests? [y/N]")
+            .await;
         terminal.type_text(typed);
         assert_eq!(
             terminal.end().await,
@@ -468,7 +470,7 @@ async fn a_scan_of_one_search_that_was_refused_says_what_it_is() {
     assert!(
         refused
             .err
-            .contains("is paused: no answer yet; 1 request spent"),
+            .contains("is paused (key rejected): no answer yet; 1 request spent"),
         "{refused:?}"
     );
 }

@@ -6,7 +6,7 @@ use farescan::contract::Endpoint;
 use farescan::contract::history::{HotelHistoryQuery, HotelObservation};
 use farescan::contract::scans::{Grid, GridQuery, ItemState, ParityVerdict};
 use farescan::contract::{SearchStatus, Verdict};
-use farescan::history::{Hotels, query};
+use farescan::history::{PriceQuery, list};
 use farescan::ids::ScanId;
 use farescan::scans::grid::grid;
 use rust_decimal::Decimal;
@@ -200,12 +200,12 @@ async fn each_market_is_compared_with_the_baseline() {
 
 /// The caller's hotel observations.
 async fn read_rates(fixture: &WorkerFixture, question: &[(&str, &str)]) -> Vec<HotelObservation> {
-    let query = HotelHistoryQuery::from_query(question.iter().copied()).unwrap();
+    let query = PriceQuery::read::<HotelHistoryQuery>(question.iter().copied()).unwrap();
     let mut conn = fixture.pool().acquire().await.unwrap();
-    query::page::<Hotels>(&mut conn, fixture.tenant().await, &query)
+    let (found, _) = list::page(&mut conn, fixture.tenant().await, &query)
         .await
-        .unwrap()
-        .0
+        .unwrap();
+    found.into_iter().map(HotelObservation::from).collect()
 }
 
 /// A search of a destination does not name a hotel, so the history does.

@@ -8,7 +8,7 @@ pub(super) mod grid;
 pub(super) mod series;
 
 use axum::Json;
-use futures::{Stream, StreamExt as _, stream};
+use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use serde::Serialize;
 use sqlx::pool::PoolConnection;
 use sqlx::{PgPool, Postgres};
@@ -20,7 +20,6 @@ use farescan_core::app::AppState;
 use farescan_core::app::api_request::{ApiRequest, find_tenant};
 use farescan_core::app::error::ApiResult;
 use farescan_core::commands::RequestContext;
-use farescan_core::contract::HistoryQuery as _;
 use farescan_core::contract::history::{
     FlightHistoryPage, FlightHistoryQuery, FlightObservation, HotelHistoryPage, HotelHistoryQuery,
     HotelObservation,
@@ -29,9 +28,10 @@ use farescan_core::contract::history_verdict::no_verdict_in_files;
 use farescan_core::contract::latest::{
     FlightCalendar, FlightLatest, FlightLatestQuery, HotelCalendar, HotelLatest, HotelLatestQuery,
 };
-use farescan_core::history::{
-    Flights, Hotels, Product, judged_latest, latest, product_field_names, query,
-};
+use farescan_core::contract::{Api, HistoryQuery};
+use farescan_core::history::latest::LatestPrice;
+use farescan_core::history::list::ListedObservation;
+use farescan_core::history::{PriceQuery, judged_latest, latest, list, product_field_names};
 use farescan_core::ids::TenantId;
 use farescan_core::paging::PageError;
 use farescan_core::tenants;
@@ -56,72 +56,86 @@ async fn reader(
     Ok(Some((conn, tenant)))
 }
 
+/// A row of an answer or file.
+trait Row: Serialize + ToSchema + Send + 'static {}
+
+impl<T: Serialize + ToSchema + Send + 'static> Row for T {}
+
 /// The complete result as a file, with a column for each field of its products; empty for a caller
 /// without a tenant.
-async fn file<P: Product, Row: ToSchema + Serialize + Send + 'static, Rows>(
+async fn file<R: Row, Rows>(
     request: &ApiRequest,
     format: ExportFormat,
-    suffix: &str,
-    rows: impl FnOnce(&PgPool, TenantId) -> Rows,
+    (api, suffix): (Api, &str),
+    rows: impl FnOnce(PgPool, TenantId) -> Rows,
 ) -> ApiResult
 where
-    Rows: Stream<Item = Result<Row, PageError>> + Send + 'static,
+    Rows: Stream<Item = Result<R, PageError>> + Send + 'static,
 {
     let pool = request.app.history_pool()?;
     let tenant = find_tenant(request.context()?).await?;
-    let rows = tenant.map(|tenant| rows(pool, tenant));
-    let columns = CsvColumns::of::<Row>()
-        .flattened("product", &product_field_names::<P>())
+    let rows = tenant.map(|tenant| rows(pool.clone(), tenant));
+    let columns = CsvColumns::of::<R>()
+        .flattened("product", &product_field_names(api))
         .ordered(&[], "product");
-    let name = format!("{}{suffix}", P::NAME);
     let permits = request.app.concurrency.export(&request.caller.key).await?;
     let rows = stream::iter(rows).flatten();
-    export(format, &name, columns, rows, permits).await
+    export(format, &format!("{api}{suffix}"), columns, rows, permits).await
 }
 
-async fn list<P: Product>(request: &ApiRequest, requested: RequestedFormat) -> ApiResult {
+async fn observations<Q: HistoryQuery, R: Row + From<ListedObservation>, P: Serialize>(
+    request: &ApiRequest,
+    requested: RequestedFormat,
+    page: fn(Vec<R>, Option<String>) -> P,
+) -> ApiResult {
     let context = request.context()?;
-    let params = P::ListQuery::read(request.pairs.iter())?;
+    let query = PriceQuery::read::<Q>(request.pairs.iter())?;
     requested.check(&request.pairs)?;
     if let Some(format) = requested.0 {
-        return file::<P, _, _>(request, format, "", |pool, tenant| {
-            query::stream::<P>(pool, tenant, &params)
+        return file(request, format, (query.api(), ""), |pool, tenant| {
+            list::stream(pool, tenant, query).map_ok(R::from)
         })
         .await;
     }
-    let (data, next) = match reader(&request.app, context).await? {
-        Some((mut conn, tenant)) => query::page::<P>(&mut conn, tenant, &params).await?,
+    let (found, next) = match reader(&request.app, context).await? {
+        Some((mut conn, tenant)) => list::page(&mut conn, tenant, &query).await?,
         None => (Vec::new(), None),
     };
     let link = request.next_page_link(next.as_deref());
-    Ok(vary_on_accept((link, Json(P::page(data, next)))))
+    let rows = found.into_iter().map(R::from).collect();
+    Ok(vary_on_accept((link, Json(page(rows, next)))))
 }
 
-async fn latest_prices<P: Product>(request: &ApiRequest, requested: RequestedFormat) -> ApiResult {
+async fn latest_prices<Q: HistoryQuery, R: Row + From<LatestPrice>, C: Serialize>(
+    request: &ApiRequest,
+    requested: RequestedFormat,
+    calendar: fn(Vec<R>, bool) -> C,
+) -> ApiResult {
     let context = request.context()?;
-    let params = P::LatestQuery::read(request.pairs.iter())?;
+    let query = PriceQuery::read::<Q>(request.pairs.iter())?;
     if let Some(format) = requested.0 {
-        no_verdict_in_files(P::is_latest_judged(&params), format.media_type())?;
-        return file::<P, _, _>(request, format, "-latest", |pool, tenant| {
-            latest::stream::<P>(pool, tenant, &params, context.now)
+        no_verdict_in_files(query.is_judged, format.media_type())?;
+        return file(request, format, (query.api(), "-latest"), |pool, tenant| {
+            latest::stream(pool, tenant, query, context.now).map_ok(R::from)
         })
         .await;
     }
-    let _permits = if P::is_latest_judged(&params) {
+    let _permits = if query.is_judged {
         Some(request.heavy_permits().await?)
     } else {
         None
     };
-    let calendar = match reader(&request.app, context).await? {
-        Some((conn, tenant)) if P::is_latest_judged(&params) => {
-            judged_latest::calendar::<P>(conn, tenant, &params, None, context.now).await?
+    let (found, truncated) = match reader(&request.app, context).await? {
+        Some((conn, tenant)) if query.is_judged => {
+            judged_latest::calendar(conn, tenant, &query, None, context.now).await?
         }
         Some((mut conn, tenant)) => {
-            latest::calendar::<P>(&mut conn, tenant, &params, context.now).await?
+            latest::calendar(&mut conn, tenant, &query, context.now).await?
         }
-        None => P::calendar(Vec::new(), false),
+        None => (Vec::new(), false),
     };
-    Ok(vary_on_accept(Json(calendar)))
+    let rows = found.into_iter().map(R::from).collect();
+    Ok(vary_on_accept(Json(calendar(rows, truncated))))
 }
 
 /// List the observations of a route
@@ -145,7 +159,10 @@ async fn latest_prices<P: Product>(request: &ApiRequest, requested: RequestedFor
     )
 )]
 pub(super) async fn flights(request: ApiRequest, requested: RequestedFormat) -> ApiResult {
-    list::<Flights>(&request, requested).await
+    observations::<FlightHistoryQuery, _, _>(&request, requested, |data, next_cursor| {
+        FlightHistoryPage { data, next_cursor }
+    })
+    .await
 }
 
 /// List the observations of a hotel or of a place's hotels
@@ -169,7 +186,10 @@ pub(super) async fn flights(request: ApiRequest, requested: RequestedFormat) -> 
     )
 )]
 pub(super) async fn hotels(request: ApiRequest, requested: RequestedFormat) -> ApiResult {
-    list::<Hotels>(&request, requested).await
+    observations::<HotelHistoryQuery, _, _>(&request, requested, |data, next_cursor| {
+        HotelHistoryPage { data, next_cursor }
+    })
+    .await
 }
 
 /// Read the last known fares of a route by date
@@ -192,7 +212,10 @@ pub(super) async fn hotels(request: ApiRequest, requested: RequestedFormat) -> A
     )
 )]
 pub(super) async fn latest_flights(request: ApiRequest, requested: RequestedFormat) -> ApiResult {
-    latest_prices::<Flights>(&request, requested).await
+    latest_prices::<FlightLatestQuery, _, _>(&request, requested, |data, truncated| {
+        FlightCalendar { data, truncated }
+    })
+    .await
 }
 
 /// Read the last known rates of a hotel or place by date
@@ -216,5 +239,9 @@ pub(super) async fn latest_flights(request: ApiRequest, requested: RequestedForm
     )
 )]
 pub(super) async fn latest_hotels(request: ApiRequest, requested: RequestedFormat) -> ApiResult {
-    latest_prices::<Hotels>(&request, requested).await
+    latest_prices::<HotelLatestQuery, _, _>(&request, requested, |data, truncated| HotelCalendar {
+        data,
+        truncated,
+    })
+    .await
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Failure;
 use super::client::ClientArgs;
 use super::ids;
-use super::render::{Column, ListTable, Text, Tone};
+use super::render::{CellTone, Column, ListTable, Text};
 use farescan_contract::scans::{Change, ComparedCell, Comparison, SeenPrice};
 
 /// Settings of `compare`.
@@ -93,10 +93,10 @@ fn table(cells: &[&ComparedCell]) -> ListTable {
     ]);
     for cell in cells {
         let tone = match cell.change {
-            Change::Cheaper | Change::New => Tone::Good,
-            Change::Dearer | Change::Gone => Tone::Bad,
-            Change::NotComparable | Change::Unknown => Tone::Warning,
-            Change::Unchanged | Change::NoPrice => Tone::Plain,
+            Change::Cheaper | Change::New => CellTone::Good,
+            Change::Dearer | Change::Gone => CellTone::Bad,
+            Change::NotComparable | Change::Unknown => CellTone::Warning,
+            Change::Unchanged | Change::NoPrice => CellTone::Plain,
         };
         let values = cell.cell.values().map(|value| match value {
             Value::String(text) => text.clone(),

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io::Write as _;
 
 use farescan_sheets::numbers::counted;
+use farescan_sheets::scan::line;
 use reqwest::Method;
 use serde_json::json;
 
@@ -12,7 +13,6 @@ use super::client::{ClientArgs, ServiceSession};
 use super::exit::CommandEnd;
 use super::ids;
 use super::pages::{page_limit, print_nothing, rows};
-use super::progress::summary;
 use super::question::Confirmation;
 use crate::wrap::note;
 use farescan_contract::monitors::{Monitor, MonitorStatus};
@@ -196,16 +196,6 @@ async fn send(
         return Ok(());
     }
     let scan: Scan = answer.read()?;
-    let reason = scan
-        .status_reason
-        .map(|reason| format!(" ({reason})"))
-        .unwrap_or_default();
-    writeln!(
-        out,
-        "{} is {}{reason}: {}",
-        scan.id,
-        scan.status,
-        summary(&scan)
-    )?;
+    writeln!(out, "{}", line(&scan))?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use super::format::{clock, time, time_or, zone};
 use super::ids;
 use super::pages::{Query, page_limit, print_lines, print_nothing, rows};
 use super::question::Confirmation;
-use super::render::{Column, ListTable, Text, Tone};
+use super::render::{CellTone, Column, ListTable, Text};
 use crate::wrap::note;
 use farescan_contract::webhooks::{Delivery, DeliveryDetail, DeliveryStatus};
 
@@ -134,9 +134,9 @@ async fn list(args: DeliveryListArgs) -> Result<(), Failure> {
 
 fn status(delivery: &Delivery) -> Text {
     let tone = match delivery.status {
-        DeliveryStatus::Delivered => Tone::Good,
-        DeliveryStatus::Failed => Tone::Bad,
-        DeliveryStatus::Pending => Tone::Plain,
+        DeliveryStatus::Delivered => CellTone::Good,
+        DeliveryStatus::Failed => CellTone::Bad,
+        DeliveryStatus::Pending => CellTone::Plain,
     };
     match delivery.reason {
         Some(reason) => Text::new(format!("{} ({reason})", delivery.status), tone),

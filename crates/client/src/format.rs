@@ -13,16 +13,6 @@ pub fn price_or(value: Option<Decimal>, absent: &str) -> String {
     value.map_or_else(|| absent.to_owned(), amount)
 }
 
-/// A duration in its largest unit: `45 s`, `12 min`, `3 h`, `9 d`.
-pub fn duration(seconds: u64) -> String {
-    match seconds {
-        0..=89 => format!("{seconds} s"),
-        90..=5_399 => format!("{} min", seconds.div_ceil(60)),
-        5_400..=172_799 => format!("{} h", seconds / 3_600),
-        _ => format!("{} d", seconds / 86_400),
-    }
-}
-
 /// An age for a cell of a calendar: `3h`, and from a day on `9d`.
 pub fn short_age(seconds: u64) -> String {
     match seconds {
@@ -61,9 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_one_unit() {
-        let shown = [0, 89, 90, 120, 5_400, 172_800].map(duration);
-        assert_eq!(shown, ["0 s", "89 s", "2 min", "2 min", "1 h", "2 d"]);
+    fn ages_have_one_unit() {
         assert_eq!(
             [59, 3_600, 86_399, 86_400].map(short_age),
             ["0m", "1h", "23h", "1d"]

@@ -4,17 +4,17 @@
 
 use std::time::Duration;
 
-use farescan_sheets::numbers::{amount, counted};
+use farescan_sheets::numbers::{counted, duration, price};
+use farescan_sheets::scan::{ended, outcomes, waits_for_caller};
+use farescan_sheets::trip::words;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::Instant;
 
 use super::client::{ApiClient, ClientError, ScanChanges, ServiceSession};
-use super::format::duration;
 use super::layout::Layout;
 use super::terminal::Screen;
 use super::wrap::for_stderr;
 use farescan_contract::ids::ScanId;
-use farescan_contract::scans::PauseReason;
 use farescan_contract::{Scan, ScanStatus};
 
 /// Polling interval of a scan that ends soon.
@@ -143,26 +143,7 @@ fn is_decision_due(scan: &Scan) -> bool {
 
 /// Whether nothing more happens without the caller.
 pub fn is_at_rest(scan: &Scan) -> bool {
-    match scan.status {
-        ScanStatus::Queued | ScanStatus::Running => false,
-        ScanStatus::Completed | ScanStatus::Incomplete | ScanStatus::Cancelled => true,
-        ScanStatus::Paused => match scan.status_reason {
-            // These end by themselves.
-            Some(PauseReason::RateLimited | PauseReason::UpstreamDown | PauseReason::Moving) => {
-                false
-            }
-            Some(
-                PauseReason::ByCaller
-                | PauseReason::QuotaExhausted
-                | PauseReason::KeyRejected
-                | PauseReason::NotSubscribed
-                | PauseReason::BudgetSpent
-                | PauseReason::ReserveReached
-                | PauseReason::KeyExpired,
-            )
-            | None => true,
-        },
-    }
+    scan.status.is_ended() || waits_for_caller(scan)
 }
 
 /// The calendar above the bar.
@@ -176,7 +157,7 @@ struct LiveCalendar {
 impl LiveCalendar {
     /// Reads the grid again if an item has ended since. Without an answer the old one stays.
     async fn update(&mut self, client: &ApiClient, scan: &Scan, screen: Screen) {
-        let ended = ended(scan);
+        let ended = ended(&scan.items);
         let layout = Layout::of(scan);
         if self.ended == Some(ended) || scan.items.total > MAX_LIVE_ITEMS || !layout.is_calendar() {
             return;
@@ -192,14 +173,9 @@ impl LiveCalendar {
     }
 }
 
-fn ended(scan: &Scan) -> u32 {
-    let items = scan.items;
-    items.total.saturating_sub(items.pending + items.running)
-}
-
 /// `[=====>    ] 12/28 searches  11 ok, 1 degraded · best 146 USD · 8 s left`
 fn line(scan: &Scan) -> String {
-    let (ended, total) = (ended(scan), scan.items.total);
+    let (ended, total) = (ended(&scan.items), scan.items.total);
     let filled = BAR_WIDTH * usize::try_from(ended).unwrap_or(0)
         / usize::try_from(total.max(1)).unwrap_or(1);
     let bar = format!(
@@ -207,12 +183,14 @@ fn line(scan: &Scan) -> String {
         "=".repeat(filled),
         if filled < BAR_WIDTH { ">" } else { "" }
     );
-    let mut parts = vec![summary(scan)];
+    let mut parts = vec![outcomes(&scan.items)];
     if let Some(best) = &scan.best {
-        parts.push(format!("best {} {}", amount(best.price), best.currency));
+        parts.push(format!("best {}", price(best.price, &best.currency)));
     }
     match (scan.status, scan.status_reason) {
-        (ScanStatus::Paused, Some(reason)) => parts.push(format!("waits: {reason}")),
+        (ScanStatus::Paused, Some(reason)) => {
+            parts.push(format!("waits: {}", words(reason.as_str())));
+        }
         _ => parts.extend(
             scan.eta_seconds
                 .map(|left| format!("{} left", duration(left))),
@@ -223,27 +201,4 @@ fn line(scan: &Scan) -> String {
         counted(total, "search"),
         parts.join(" · ")
     )
-}
-
-/// The counts that are not zero, in words.
-pub fn summary(scan: &Scan) -> String {
-    let items = scan.items;
-    let counts = [
-        (items.running, "in flight"),
-        (items.ok, "ok"),
-        (items.empty, "empty"),
-        (items.partial, "partial"),
-        (items.degraded, "degraded"),
-        (items.failed, "failed"),
-        (items.cancelled, "cancelled"),
-    ];
-    let parts: Vec<String> = counts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    if parts.is_empty() {
-        return "no answer yet".to_owned();
-    }
-    parts.join(", ")
 }

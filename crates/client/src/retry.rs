@@ -3,7 +3,8 @@
 
 use std::io::Write as _;
 
-use farescan_sheets::numbers::{count, counted, range};
+use farescan_sheets::numbers::{count, counted};
+use farescan_sheets::scan::ask_again;
 use serde_json::json;
 
 use super::Failure;
@@ -59,8 +60,6 @@ pub async fn run(args: RetryArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let left = left(&session, &scan).await?;
-    // A server error is tried a second time.
-    let most = 2 * items;
     let left_text = left.map_or_else(String::new, |left| {
         format!("; {} left of the plan", count(left))
     });
@@ -74,11 +73,7 @@ pub async fn run(args: RetryArgs) -> Result<(), Failure> {
         )
         .into());
     }
-    let question = format!(
-        "Search {} again, for {} requests{left_text}?",
-        counted(items, "item"),
-        range(items, most)
-    );
+    let question = format!("{}{left_text}?", ask_again(items));
     args.confirmation.ask(session.screen, &question).await?;
     let mut body = json!({"search_status": args.status});
     if !args.reasons.is_empty() {

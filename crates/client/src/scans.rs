@@ -4,17 +4,18 @@ use std::io::Write as _;
 
 use super::Failure;
 use super::client::{ClientArgs, ServiceSession};
-use super::format::{time, time_or, zone};
+use super::format::{time, zone};
 use super::ids;
 use super::layout::Layout;
 use super::pages::{Query, page_limit, print_lines, print_nothing, rows};
-use super::progress::summary;
-use super::render::{Column, ListTable, Text, Tone};
-use super::scan::results::{avoided, next_step};
-use crate::wrap::note;
+use super::render::sheet::lines;
+use super::render::{CellTone, Column, ListTable, Text};
+use super::scan::results::next_step;
+use crate::wrap::{for_stdout, note};
 use farescan_contract::scans::ScanEndpoint;
 use farescan_contract::{FieldValue as _, Scan, ScanStatus};
 use farescan_sheets::numbers::{amount, count};
+use farescan_sheets::scan::{Cheapest, outcomes, sheet};
 use farescan_sheets::trip::title;
 
 /// Settings of `scans`.
@@ -128,7 +129,7 @@ fn table(scans: &[Scan]) -> ListTable {
         table.row([
             id.into(),
             status(scan),
-            format!("{}: {}", count(scan.items.total), summary(scan)).into(),
+            format!("{}: {}", count(scan.items.total), outcomes(&scan.items)).into(),
             best.map(|best| format!("{} {}", amount(best.price), best.currency))
                 .unwrap_or_default()
                 .into(),
@@ -143,10 +144,10 @@ fn table(scans: &[Scan]) -> ListTable {
 
 fn status(scan: &Scan) -> Text {
     let tone = match scan.status {
-        ScanStatus::Completed => Tone::Good,
-        ScanStatus::Incomplete | ScanStatus::Paused => Tone::Warning,
-        ScanStatus::Cancelled => Tone::Quiet,
-        ScanStatus::Queued | ScanStatus::Running => Tone::Plain,
+        ScanStatus::Completed => CellTone::Good,
+        ScanStatus::Incomplete | ScanStatus::Paused => CellTone::Warning,
+        ScanStatus::Cancelled => CellTone::Quiet,
+        ScanStatus::Queued | ScanStatus::Running => CellTone::Plain,
     };
     match scan.status_reason {
         Some(reason) => Text::new(format!("{} ({reason})", scan.status), tone),
@@ -167,42 +168,9 @@ async fn show_one(args: ScanShowArgs) -> Result<(), Failure> {
 
 async fn print(session: &ServiceSession, scan: &Scan) -> Result<(), Failure> {
     let mut out = anstream::stdout();
-    let label = scan
-        .label
-        .as_deref()
-        .map(|label| format!("  {label}"))
-        .unwrap_or_default();
-    writeln!(
-        out,
-        "{}{label}\n{}: {}",
-        scan.id,
-        scan.endpoint,
-        title(scan.endpoint, &scan.request, &scan.sweep)
-    )?;
-    let reason = scan
-        .status_reason
-        .map(|reason| format!(" ({reason})"))
-        .unwrap_or_default();
-    writeln!(out, "{}{reason}: {}", scan.status, summary(scan))?;
-    let requests = scan.requests;
-    let limit = requests
-        .max
-        .map(|max| format!(" of at most {}", count(max)))
-        .unwrap_or_default();
-    writeln!(
-        out,
-        "{} requests spent{limit}{}; {} planned",
-        count(requests.spent),
-        avoided(scan),
-        count(requests.planned)
-    )?;
-    writeln!(
-        out,
-        "created {}, ended {} ({})\n",
-        time(scan.created_at),
-        time_or(scan.finished_at, "–"),
-        zone()
-    )?;
+    let sheet = sheet(scan, Cheapest::default());
+    let text = format!("{} is {}\n{}\n", scan.id, scan.status, lines(&sheet));
+    writeln!(out, "{}", for_stdout(&text))?;
     let text = Layout::of(scan)
         .render(&session.client, scan, session.screen)
         .await?;

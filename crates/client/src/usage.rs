@@ -9,7 +9,7 @@ use super::Failure;
 use super::client::ClientArgs;
 use super::dates::today;
 use super::pages::{Query, check_key_is_known, collect, print_lines};
-use super::render::{Column, ListTable, Text, Tone};
+use super::render::{CellTone, Column, ListTable, Text};
 use crate::wrap::note;
 use farescan_contract::Api;
 use farescan_contract::usage::{Usage, UsageCounts, UsageGroup, UsageRow};
@@ -77,7 +77,7 @@ pub async fn run(args: UsageArgs) -> Result<(), Failure> {
         let counts = first.totals.of(*api).counts;
         if counts != UsageCounts::default() {
             let row = cells("Total", *api, &counts);
-            table.row(row.map(|text| Text::new(text.text, Tone::Best)));
+            table.row(row.map(|text| Text::new(text.text, CellTone::Best)));
         }
     }
     let mut out = anstream::stdout();

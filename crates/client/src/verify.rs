@@ -5,7 +5,7 @@ use std::io::Write as _;
 use super::Failure;
 use super::client::ClientArgs;
 use super::exit::{CommandEnd, ExitStatus};
-use super::render::{Column, ListTable, Text, Tone};
+use super::render::{CellTone, Column, ListTable, Text};
 use farescan_contract::Api;
 use farescan_contract::verify::{VerifyReason, VerifyResponse, VerifyScope};
 use farescan_sheets::numbers::count;
@@ -44,7 +44,11 @@ pub async fn run(args: VerifyArgs) -> Result<(), Failure> {
             Api::Hotels => verified.api_usage.hotels,
         };
         let left = usage.and_then(|usage| usage.plan_requests_remaining);
-        let tone = if check.ok { Tone::Good } else { Tone::Bad };
+        let tone = if check.ok {
+            CellTone::Good
+        } else {
+            CellTone::Bad
+        };
         table.row([
             check.api.to_string().into(),
             Text::new(words(check.reason), tone),

@@ -4,18 +4,19 @@
 use std::io::Write;
 
 use farescan_sheets::cell::CellValue;
+use farescan_sheets::item;
 use farescan_sheets::numbers::{amount, counted};
 use jiff::civil::Date;
 
 use super::Failure;
 use super::client::{ClientArgs, ServiceSession};
 use super::exit::CommandEnd;
-use super::format::{clock, duration, time, zone};
+use super::format::{clock, zone};
 use super::ids;
 use super::layout::cell_text;
 use super::pages::{Query, rows};
-use super::render::{Column, ListTable, Text, exact_text};
-use crate::wrap::note;
+use super::render::{Column, ListTable, Text, exact_text, sheet};
+use crate::wrap::{for_stdout, note};
 use farescan_contract::ids::ItemId;
 use farescan_contract::scans::ItemState;
 use farescan_contract::{Attempt, AttemptPage, Item, Scan, SearchStatus};
@@ -174,13 +175,10 @@ async fn story(session: &ServiceSession, item: &Item) -> Result<(), Failure> {
                 .map_or_else(|| value.to_string(), str::to_owned)
         )?;
     }
-    writeln!(out, "\n{}", verdict(item))?;
-    if let Some(verdict) = &item.history_verdict {
-        writeln!(out, "By your past prices: {}.", verdict.in_words())?;
-    }
-    if let Some((source, age)) = item.reused_item.zip(item.age_seconds) {
-        let age = duration(age);
-        writeln!(out, "It took the answer of {source}, which was {age} old.")?;
+    writeln!(out, "\n{}", sheet::figures(&item::figures(item)))?;
+    if let Some(notice) = item::notice(item) {
+        let notice = sheet::notice(&notice, item.scan_id);
+        writeln!(out, "\n{}", for_stdout(&notice))?;
     }
     for attempt in &attempts.data {
         print_attempt(&mut out, attempt)?;
@@ -192,71 +190,13 @@ async fn story(session: &ServiceSession, item: &Item) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the item says about prices, in a sentence.
-fn verdict(item: &Item) -> String {
-    let reason = item
-        .reason
-        .as_deref()
-        .map(|reason| format!(" ({reason})"))
-        .unwrap_or_default();
-    let spent = counted(item.requests_spent, "request");
-    let found = item.best_price.map(|best| {
-        format!(
-            "{} {}",
-            amount(best),
-            item.currency.as_deref().unwrap_or_default()
-        )
-    });
-    if let Some(first) = &item.confirming {
-        let state = match item.state {
-            ItemState::Running => "It is being searched once more now",
-            _ => "It waits for its confirmation, one more search",
-        };
-        return format!(
-            "{state}: before its rule fires, {} {} of {} is to be found again. {spent} spent.",
-            amount(first.price),
-            first.currency,
-            time(first.at)
-        );
-    }
-    match (item.state, item.search_status, found) {
-        (ItemState::Pending, ..) => format!("It waits for its search. {spent} spent."),
-        (ItemState::Running, ..) => format!("It is being searched now. {spent} spent."),
-        (ItemState::Cancelled, ..) => {
-            format!("Its scan was cancelled before its search. {spent} spent.")
-        }
-        (ItemState::Skipped, ..) => {
-            "The scan's question was answered without it, so it was not searched.".to_owned()
-        }
-        (ItemState::Failed, ..) => format!(
-            "The marketplace refused the search{reason}: {}. {spent} spent.",
-            item.error.as_deref().unwrap_or("no message")
-        ),
-        (ItemState::Done, Some(SearchStatus::Degraded), _) => format!(
-            "The search did not complete{reason}, so nothing is known about its price.\n{spent} spent.\nnext: `farescan retry {}` shows its cost",
-            item.scan_id
-        ),
-        (ItemState::Done, Some(SearchStatus::Empty), _) => {
-            format!("The search completed, and nothing is on offer{reason}. {spent} spent.")
-        }
-        (ItemState::Done, Some(SearchStatus::Partial), found) => format!(
-            "A part of the search failed{reason}. Best of what there is: {}. {spent} spent.",
-            found.unwrap_or_else(|| "no price".to_owned())
-        ),
-        (ItemState::Done, _, Some(found)) => format!("Lowest price: {found}. {spent} spent."),
-        (ItemState::Done, _, None) => format!("No price{reason}. {spent} spent."),
-    }
-}
-
 fn print_attempt(out: &mut impl Write, attempt: &Attempt) -> Result<(), Failure> {
     writeln!(out, "\nAttempt {}  {}", attempt.number, attempt.id)?;
     writeln!(out, "  recorded and sent  {}", clock(attempt.started_at))?;
     match attempt.ended_at {
         Some(ended) => {
-            let latency = attempt
-                .latency_ms
-                .map(|ms| format!(" after {ms} ms"))
-                .unwrap_or_default();
+            let latency = attempt.latency_ms.map(item::latency);
+            let latency = latency.map_or_else(String::new, |took| format!(" after {took}"));
             writeln!(out, "  answered, stored   {}{latency}", clock(ended))?;
         }
         None => writeln!(out, "  not answered yet")?,

@@ -12,9 +12,6 @@ use super::primitives::{
 use super::reason::SearchReason;
 use super::scans::SearchFields;
 use super::status::{SearchStatus, Verdict};
-use super::string_enum::quoted_list;
-use super::time_range::time_range_errors;
-use super::validation::{ValidationError, ValidationErrors};
 use crate::ids::ItemId;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -58,71 +55,6 @@ history_query! {
         }
         example { "hotel_name": "Grand Hotel", "checkin_date": "2027-01-14", "proxy_country": "de" }
     }
-}
-
-impl FlightHistoryQuery {
-    /// Rules across fields: one day or a range of days, not both; a time range ends after it
-    /// begins.
-    fn cross_field_errors(&self) -> ValidationErrors {
-        let mut errors = day_or_range_errors(
-            "departure",
-            self.departure_date,
-            self.departure_from.or(self.departure_to),
-        );
-        errors.merge(time_range_errors(self.since, self.until));
-        errors
-    }
-}
-
-impl HotelHistoryQuery {
-    /// Rules across fields: exactly one subject; one day or a range of days, not both; a time range
-    /// ends after it begins.
-    fn cross_field_errors(&self) -> ValidationErrors {
-        let mut errors = subject_errors(&self.to_body());
-        errors.merge(day_or_range_errors(
-            "checkin",
-            self.checkin_date,
-            self.checkin_from.or(self.checkin_to),
-        ));
-        errors.merge(time_range_errors(self.since, self.until));
-        errors
-    }
-}
-
-/// The subjects of hotel prices; a query names exactly one.
-const SUBJECTS: [&str; 3] = ["hotel_name", "destination", "hotel_booking_id"];
-
-/// Exactly one subject in a query.
-pub(super) fn subject_errors(query: &Map<String, Value>) -> ValidationErrors {
-    let subjects = SUBJECTS
-        .iter()
-        .filter_map(|name| query.get(*name).map(|value| (*name, value)));
-    let expected = format!("exactly one of {}", quoted_list(SUBJECTS));
-    let mut errors = match subjects.clone().next() {
-        None => ValidationError::missing(SUBJECTS[0], &expected).into(),
-        Some(_) => ValidationErrors::default(),
-    };
-    for (name, value) in subjects.skip(1) {
-        errors.push(ValidationError::new(name, value, &expected));
-    }
-    errors
-}
-
-pub(super) fn day_or_range_errors(
-    what: &str,
-    day: Option<Date>,
-    range: Option<Date>,
-) -> ValidationErrors {
-    let mut errors = ValidationErrors::default();
-    if let (Some(day), Some(_)) = (day, range) {
-        let expected = format!("a day without `{what}_from` and `{what}_to`, or the range alone");
-        errors.push(ValidationError::new(
-            format!("{what}_date"),
-            &day.to_string().into(),
-            expected,
-        ));
-    }
-    errors
 }
 
 /// A fare, or its absence, at a time. A degraded search gives one without a price, so that gaps are

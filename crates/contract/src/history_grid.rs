@@ -2,10 +2,8 @@
 //! markets, without upstream requests.
 
 use super::endpoint::Endpoint;
-use super::field::FieldValue as _;
-use super::history::{ProductFields, subject_errors};
+use super::history::ProductFields;
 use super::history_query::history_query;
-use super::latest::calendar_range_errors;
 use super::primitives::{
     Adults, Airport, Children, CountryCode, Currency, Date, FreeText, HotelBookingId,
 };
@@ -13,7 +11,6 @@ use super::reason::SearchReason;
 use super::scans::{GridAxis, Nights, SearchFields};
 use super::status::{SearchStatus, Verdict};
 use super::string_enum::string_enum;
-use super::validation::{ValidationError, ValidationErrors};
 use crate::ids::ItemId;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
@@ -89,63 +86,6 @@ history_query! {
             "hotel_name": "Grand Hotel", "checkin_from": "2027-01-01", "checkin_to": "2027-01-31", "rows": "checkin_date",
             "columns": "proxy_country", "nights": 3
         }
-    }
-}
-
-impl FlightGridQuery {
-    fn cross_field_errors(&self) -> ValidationErrors {
-        let mut errors =
-            calendar_range_errors("departure_to", self.departure_from, self.departure_to);
-        errors.merge(axis_errors(
-            self.rows.as_str(),
-            self.columns.map(FlightSide::as_str),
-        ));
-        let on_a_side = self.rows == FlightSide::Nights || self.columns == Some(FlightSide::Nights);
-        errors.merge(nights_errors(self.nights, on_a_side, false));
-        errors
-    }
-}
-
-impl HotelGridQuery {
-    fn cross_field_errors(&self) -> ValidationErrors {
-        let mut errors = subject_errors(&self.to_body());
-        errors.merge(calendar_range_errors(
-            "checkin_to",
-            self.checkin_from,
-            self.checkin_to,
-        ));
-        errors.merge(axis_errors(
-            self.rows.as_str(),
-            self.columns.map(HotelSide::as_str),
-        ));
-        let on_a_side = self.rows == HotelSide::Nights || self.columns == Some(HotelSide::Nights);
-        errors.merge(nights_errors(self.nights, on_a_side, true));
-        errors
-    }
-}
-
-fn axis_errors(rows: &str, columns: Option<&str>) -> ValidationErrors {
-    match columns {
-        Some(columns) if columns == rows => {
-            ValidationError::new("columns", &columns.into(), "a field other than `rows`").into()
-        }
-        _ => ValidationErrors::default(),
-    }
-}
-
-fn nights_errors(given: Option<Nights>, on_a_side: bool, needed: bool) -> ValidationErrors {
-    match given {
-        Some(given) if on_a_side => ValidationError::new(
-            "nights",
-            &given.to_value(),
-            "no value if `nights` is `rows` or `columns`",
-        )
-        .into(),
-        None if needed && !on_a_side => {
-            let expected = "an integer from 1 to 366, or `nights` as `rows` or `columns`: stays of different lengths cannot be compared";
-            ValidationError::missing("nights", expected).into()
-        }
-        _ => ValidationErrors::default(),
     }
 }
 

@@ -1,24 +1,125 @@
-//! The queries of the history: each group of fields that they share is declared once.
+//! The queries of the history: each group of fields that they share is declared once, with its rules
+//! across fields.
 //!
 //! Here: the groups and the `history_query!` macro. Not here: the queries (`history`, `latest`, `series`,
 //! `history_grid`).
 
+use super::field::{FieldSpec, FieldValue};
+use super::primitives::Date;
 use super::request_body::field_groups;
-use super::validation::ValidationErrors;
+use super::string_enum::quoted_list;
+use super::time_range::time_range_errors;
+use super::validation::{ValidationError, ValidationErrors};
+use serde_json::{Map, Value};
+
+/// The longest range of a calendar or grid, in days: a year and what is left of its last month.
+const MAX_DAYS: i32 = 400;
 
 /// A query of the history of any product.
-pub trait HistoryQuery: Sized + Send + Sync {
-    /// Reads the decoded pairs of a query string.
+pub trait HistoryQuery {
+    /// Reads the decoded pairs of a query string: the fields, with the defaults of those that are
+    /// absent.
     ///
     /// # Errors
     /// All validation errors of the query.
     fn read<'a>(
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Result<Self, ValidationErrors>;
+    ) -> Result<Map<String, Value>, ValidationErrors>;
 }
 
-/// A body with groups of `history_fields` that is a query with rules across fields
-/// (`cross_field_errors`).
+/// A query that was read without errors in single fields.
+pub(crate) struct ReadQuery<'a> {
+    pub(crate) table: &'static [FieldSpec],
+    pub(crate) fields: &'a Map<String, Value>,
+}
+
+impl ReadQuery<'_> {
+    /// The errors of the rules across the fields of each group that the query has.
+    pub(crate) fn cross_field_errors(&self) -> ValidationErrors {
+        let mut errors = ValidationErrors::default();
+        self.check_subject(&mut errors);
+        self.check_dates("departure", &mut errors);
+        self.check_dates("checkin", &mut errors);
+        errors.merge(time_range_errors(self.get("since"), self.get("until")));
+        self.check_axes(&mut errors);
+        errors
+    }
+
+    fn get<T: FieldValue>(&self, name: &str) -> Option<T> {
+        T::read(self.fields.get(name)?).ok()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.table.iter().any(|field| field.name == name)
+    }
+
+    /// Hotel prices have exactly one subject.
+    fn check_subject(&self, errors: &mut ValidationErrors) {
+        const SUBJECTS: [&str; 3] = ["hotel_name", "destination", "hotel_booking_id"];
+        let expected = format!("exactly one of {}", quoted_list(SUBJECTS));
+        let subjects = SUBJECTS.iter();
+        let given = subjects.filter_map(|name| Some((*name, self.fields.get(*name)?)));
+        if self.has(SUBJECTS[0]) && given.clone().next().is_none() {
+            errors.push(ValidationError::missing(SUBJECTS[0], &expected));
+        }
+        for (name, value) in given.skip(1) {
+            errors.push(ValidationError::new(name, value, &expected));
+        }
+    }
+
+    /// One day or a range of days, not both. A calendar, which must have both ends, is not too long.
+    fn check_dates(&self, what: &str, errors: &mut ValidationErrors) {
+        let [day, from, to] = ["date", "from", "to"].map(|end| format!("{what}_{end}"));
+        let range = (self.get::<Date>(&from), self.fields.get(&to));
+        if let (Some(day_value), (Some(_), _) | (_, Some(_))) = (self.fields.get(&day), range) {
+            let expected = format!("a day without `{from}` and `{to}`, or the range alone");
+            errors.push(ValidationError::new(day, day_value, expected));
+        }
+        let is_calendar = self
+            .table
+            .iter()
+            .any(|field| field.required && field.name == to);
+        if let (true, (Some(first), Some(to_value))) = (is_calendar, range) {
+            let last = first.saturating_add(jiff::Span::new().days(MAX_DAYS - 1));
+            if self.get::<Date>(&to) > Some(last) {
+                let expected =
+                    format!("a date up to {last}: a calendar has at most {MAX_DAYS} days");
+                errors.push(ValidationError::new(to, to_value, expected));
+            }
+        }
+    }
+
+    /// The axes of a grid differ. Stays of different lengths cannot be compared, so `nights` is an axis
+    /// or given; flights may leave it out.
+    fn check_axes(&self, errors: &mut ValidationErrors) {
+        let Some(rows) = self.fields.get("rows") else {
+            return;
+        };
+        let columns = self.fields.get("columns");
+        if let Some(columns) = columns.filter(|columns| *columns == rows) {
+            errors.push(ValidationError::new(
+                "columns",
+                columns,
+                "a field other than `rows`",
+            ));
+        }
+        let is_axis = [Some(rows), columns].contains(&Some(&"nights".into()));
+        match self.fields.get("nights") {
+            Some(nights) if is_axis => {
+                let expected = "no value if `nights` is `rows` or `columns`";
+                errors.push(ValidationError::new("nights", nights, expected));
+            }
+            None if !is_axis && self.has("checkin_from") => {
+                let expected = "an integer from 1 to 366, or `nights` as `rows` or `columns`: stays of different lengths cannot be compared";
+                errors.push(ValidationError::missing("nights", expected));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A `request_body!` that is a query. `..route;` includes the fields of the group `route`, and their
+/// `order`; the types of the fields must be in scope.
 macro_rules! history_query {
     ($(#[doc = $doc:literal])+ pub struct $name:ident $( $rest:tt )*) => {
         $crate::request_body::grouped_body! {
@@ -27,11 +128,23 @@ macro_rules! history_query {
             pub struct $name $( $rest )*
         }
         $crate::query_string::query_string!($name => cross_field_errors);
+        impl $name {
+            fn cross_field_errors(&self) -> $crate::validation::ValidationErrors {
+                let fields = &self.to_body();
+                $crate::history_query::ReadQuery { table: Self::FIELDS, fields }.cross_field_errors()
+            }
+        }
         impl $crate::history_query::HistoryQuery for $name {
             fn read<'a>(
                 pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
-            ) -> Result<Self, $crate::validation::ValidationErrors> {
-                Self::from_query(pairs)
+            ) -> Result<serde_json::Map<String, serde_json::Value>, $crate::validation::ValidationErrors> {
+                let mut fields = Self::from_query(pairs)?.to_body();
+                for field in Self::FIELDS {
+                    if let Some(default) = field.default_value() {
+                        fields.entry(field.name).or_insert(default);
+                    }
+                }
+                Ok(fields)
             }
         }
     };
@@ -135,4 +248,8 @@ field_groups! { $ history_fields {
         format: ListFormat;
     }
 } }
+#[expect(
+    clippy::single_component_path_imports,
+    reason = "it gives the macro a path"
+)]
 pub(crate) use history_fields;

@@ -2,8 +2,7 @@
 //! requests.
 
 use super::endpoint::Endpoint;
-use super::field::FieldValue as _;
-use super::history::{ProductFields, subject_errors};
+use super::history::ProductFields;
 use super::history_query::history_query;
 use super::history_verdict::HistoryVerdict;
 use super::primitives::{
@@ -11,15 +10,11 @@ use super::primitives::{
 };
 use super::scans::SearchFields;
 use super::status::Verdict;
-use super::validation::{ValidationError, ValidationErrors};
 use crate::ids::ItemId;
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-/// The longest range of a calendar, in days: a year and what is left of its last month.
-pub const MAX_DAYS: i32 = 400;
 
 history_query! {
     /// The query of `GET /v1/history/flights/latest`.
@@ -52,38 +47,6 @@ history_query! {
             ..format;
         }
         example { "hotel_name": "Grand Hotel", "checkin_from": "2027-01-01", "checkin_to": "2027-01-31" }
-    }
-}
-
-impl FlightLatestQuery {
-    fn cross_field_errors(&self) -> ValidationErrors {
-        calendar_range_errors("departure_to", self.departure_from, self.departure_to)
-    }
-}
-
-impl HotelLatestQuery {
-    fn cross_field_errors(&self) -> ValidationErrors {
-        let mut errors = subject_errors(&self.to_body());
-        errors.merge(calendar_range_errors(
-            "checkin_to",
-            self.checkin_from,
-            self.checkin_to,
-        ));
-        errors
-    }
-}
-
-pub(super) fn calendar_range_errors(field: &str, from: Date, to: Date) -> ValidationErrors {
-    let last = from.saturating_add(jiff::Span::new().days(MAX_DAYS - 1));
-    if to <= last {
-        ValidationErrors::default()
-    } else {
-        ValidationError::new(
-            field,
-            &to.to_value(),
-            format!("a date up to {last}: a calendar has at most {MAX_DAYS} days"),
-        )
-        .into()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::endpoint::Endpoint;
 use super::field::FieldValue as _;
-use super::history::{ProductFields, day_or_range_errors, subject_errors};
+use super::history::ProductFields;
 use super::history_query::history_query;
 use super::history_verdict::HistoryVerdict;
 use super::primitives::{
@@ -66,28 +66,6 @@ history_query! {
             ..format;
         }
         example { "hotel_name": "Grand Hotel", "checkin_date": "2027-01-14", "proxy_country": "de", "bucket": "week" }
-    }
-}
-
-impl FlightSeriesQuery {
-    fn cross_field_errors(&self) -> ValidationErrors {
-        day_or_range_errors(
-            "departure",
-            self.departure_date,
-            self.departure_from.or(self.departure_to),
-        )
-    }
-}
-
-impl HotelSeriesQuery {
-    fn cross_field_errors(&self) -> ValidationErrors {
-        let mut errors = subject_errors(&self.to_body());
-        errors.merge(day_or_range_errors(
-            "checkin",
-            self.checkin_date,
-            self.checkin_from.or(self.checkin_to),
-        ));
-        errors
     }
 }
 

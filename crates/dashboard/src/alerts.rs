@@ -16,7 +16,7 @@ use super::failure::PageFailure;
 use super::form::FormFields;
 use super::layout::{NavItem, page};
 use super::links;
-use super::parts::{self, BadgeTone, VERDICT_TIMEOUT};
+use super::parts::{self, Tone, VERDICT_TIMEOUT};
 use super::reported::ReportedMonitors;
 use super::session::Session;
 use farescan_core::app::AppState;
@@ -366,10 +366,10 @@ fn evidence(alert: &Alert) -> Markup {
 
 fn parity(verdict: ParityVerdict) -> Markup {
     match verdict {
-        ParityVerdict::Gap => parts::chip(BadgeTone::Warn, "gap"),
-        ParityVerdict::Noise => parts::chip(BadgeTone::Plain, "noise"),
-        ParityVerdict::Insufficient => parts::chip(BadgeTone::Plain, "too few prices"),
-        ParityVerdict::NotComparable => parts::chip(BadgeTone::Plain, "not comparable"),
+        ParityVerdict::Gap => parts::chip(Tone::Warn, "gap"),
+        ParityVerdict::Noise => parts::chip(Tone::Plain, "noise"),
+        ParityVerdict::Insufficient => parts::chip(Tone::Plain, "too few prices"),
+        ParityVerdict::NotComparable => parts::chip(Tone::Plain, "not comparable"),
     }
 }
 

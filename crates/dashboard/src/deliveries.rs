@@ -12,7 +12,7 @@ use super::form::{FormFields, SessionForm};
 use super::layout::{NavItem, page};
 use super::links;
 use super::once::{once_field, once_key};
-use super::parts::{self, BadgeTone, ConfirmationPage};
+use super::parts::{self, ConfirmationPage, Tone};
 use super::reported::ReportedMonitors;
 use super::session::Session;
 use farescan_core::app::AppState;
@@ -155,9 +155,9 @@ const fn status_name(status: DeliveryStatus) -> &'static str {
 
 fn status(delivery: &Delivery) -> Markup {
     let tone = match delivery.status {
-        DeliveryStatus::Pending => BadgeTone::Info,
-        DeliveryStatus::Delivered => BadgeTone::Good,
-        DeliveryStatus::Failed => BadgeTone::Bad,
+        DeliveryStatus::Pending => Tone::Info,
+        DeliveryStatus::Delivered => Tone::Good,
+        DeliveryStatus::Failed => Tone::Bad,
     };
     html! {
         (parts::chip(tone, status_name(delivery.status)))
@@ -274,9 +274,9 @@ fn try_row(one: &DeliveryTry) -> Markup {
             td class="num" { @match one.latency_ms { Some(ms) => { (numbers::count(ms)) " ms" } None => { "–" } } }
             td {
                 @match (one.error, one.ended_at) {
-                    (Some(error), _) => { (parts::chip(BadgeTone::Bad, "failed")) " " (error_words(error)) }
-                    (None, Some(_)) => { (parts::chip(BadgeTone::Good, "delivered")) }
-                    (None, None) => { (parts::chip(BadgeTone::Info, "running")) }
+                    (Some(error), _) => { (parts::chip(Tone::Bad, "failed")) " " (error_words(error)) }
+                    (None, Some(_)) => { (parts::chip(Tone::Good, "delivered")) }
+                    (None, None) => { (parts::chip(Tone::Info, "running")) }
                 }
                 @if let Some(status) = one.http_status { " " span class="muted" { "HTTP " (status) } }
             }

@@ -6,20 +6,21 @@ use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use farescan_sheets::item::{self as sheets, latency};
 use farescan_sheets::numbers::{self, counted};
 use farescan_sheets::trip::{self, search_title};
 use maud::{Markup, html};
 use serde_json::Value;
-use tokio::time::timeout;
 
 use super::failure::PageFailure;
 use super::layout::{NavItem, page};
-use super::parts::{self, VERDICT_TIMEOUT};
+use super::parts;
 use super::scans as scan_pages;
 use super::session::Session;
+use super::sheet;
 use farescan_core::app::AppState;
-use farescan_core::contract::scans::{Attempt, Expand, Item, ItemState, Scan};
-use farescan_core::contract::{Api, Endpoint, KnownReason, Offer, RawJson, SearchStatus, offers};
+use farescan_core::contract::scans::{Attempt, Expand, Item, Scan};
+use farescan_core::contract::{Api, Endpoint, Offer, RawJson, SearchStatus, offers};
 use farescan_core::ids::{ItemId, TenantId};
 use farescan_core::scans;
 
@@ -63,14 +64,7 @@ async fn show(session: Session, Path(id): Path<String>) -> Result<Response, Page
         .ok_or_else(no_such_item)?;
     let mut item = item;
     if item.best_price.is_some() {
-        // Without the history the page shows no verdict.
-        let judged = async {
-            let _permits = session.heavy_read_permits().await?;
-            let (history, items) = (session.history_pool()?, std::slice::from_mut(&mut item));
-            scans::read::judge_items(pool, history, tenant, scan.id, items).await?;
-            Ok::<_, PageFailure>(())
-        };
-        drop(timeout(VERDICT_TIMEOUT, judged).await);
+        scan_pages::judge(&session, tenant, scan.id, std::slice::from_mut(&mut item)).await;
     }
     let attempts = scans::read::attempts(pool, tenant, item.id)
         .await?
@@ -87,121 +81,13 @@ async fn show(session: Session, Path(id): Path<String>) -> Result<Response, Page
                 p class="sub mono" { (item.id) }
             }
         }
-        (result_notice(&item))
-        (figures(&item))
+        @if let Some(notice) = sheets::notice(&item) { (sheet::notice(&notice, None)) }
+        (sheet::figures(&sheets::figures(&item)))
         (timeline(&scan, &attempts.data))
         (offer_table(scan.endpoint, &item))
         (search_fields(&item))
     };
     Ok(page(&session, &title, NavItem::Scans, body))
-}
-
-/// What the result means, in a sentence.
-fn result_notice(item: &Item) -> Markup {
-    if let Some(first) = &item.confirming {
-        return html! {
-            div class="notice" {
-                p {
-                    "A rule waits for the confirmation of " b { (numbers::price(first.price, &first.currency)) } ", found first "
-                    (parts::time(first.at)) ". It fires if this search finds such a price once more."
-                }
-            }
-        };
-    }
-    let explained = item.reason.as_deref().and_then(explain);
-    let (tone, text) = match (item.state, item.search_status) {
-        (ItemState::Done, Some(SearchStatus::Degraded)) => (
-            "warn",
-            "The search did not complete, so it says nothing about prices.",
-        ),
-        (ItemState::Done, Some(SearchStatus::Partial)) => (
-            "warn",
-            "A part of the search failed: what is here is true, and more may exist.",
-        ),
-        (ItemState::Done, Some(SearchStatus::Empty)) => {
-            ("", "The search completed, and nothing is on offer.")
-        }
-        (ItemState::Failed, _) => (
-            "bad",
-            "The marketplace refused the request. Asking again helps only once the cause is mended.",
-        ),
-        (ItemState::Skipped, _) => ("", "Not searched: the scan's strategy left it out."),
-        (ItemState::Cancelled, _) => ("", "Not searched: the scan was cancelled before."),
-        _ => return html! {},
-    };
-    html! {
-        div class={ "notice " (tone) } {
-            p {
-                (text)
-                @if let Some(reason) = &item.reason { " Reason: " b { (trip::words(reason)) } "." }
-                @if let Some(explained) = explained { " " (explained) }
-            }
-            @if let Some(error) = &item.error { p class="sub" { "The marketplace's message: " (error) } }
-        }
-    }
-}
-
-/// A reason for people.
-fn explain(reason: &str) -> Option<&'static str> {
-    Some(match KnownReason::parse(reason)? {
-        KnownReason::UpstreamTimeout => "The marketplace did not answer in time.",
-        KnownReason::UpstreamStatus => "The marketplace answered with a server error twice.",
-        KnownReason::UpstreamConnection => {
-            "The marketplace could not be reached, or the connection broke."
-        }
-        KnownReason::UnreadableResponse => "The marketplace's response could not be read.",
-        KnownReason::NotStated => "The marketplace did not say whether the search completed.",
-        KnownReason::BlockedPage => "The searched site blocked the marketplace.",
-        KnownReason::RateLimited => "Your plan's rate window was full.",
-        KnownReason::QuotaExhausted => "Your plan's quota was used up.",
-        KnownReason::KeyRejected => "The marketplace does not know the key.",
-        KnownReason::NotSubscribed => "The key has no subscription to this API.",
-        KnownReason::InvalidRequest => "The marketplace refused the request as invalid.",
-        KnownReason::DatePassed => "The date had passed when its turn came; nothing was sent.",
-        KnownReason::WorkerLost => {
-            "The process died during the call. It may have been billed and is not repeated by itself."
-        }
-        KnownReason::FilteredOut => "The filters of the request removed all results.",
-        KnownReason::NoProperty => "The place has no property for the stay.",
-        KnownReason::NoMatch => "No hotel matched the name.",
-        KnownReason::NoRooms => "The hotel has no room for the stay.",
-        KnownReason::SoldOut => "The hotel is sold out for the stay.",
-    })
-}
-
-fn figures(item: &Item) -> Markup {
-    html! {
-        dl class="stats" {
-            div class="stat" {
-                dt { "Cheapest" }
-                @match (item.best_price, &item.currency) {
-                    (Some(price), Some(currency)) => { dd class="value" { (numbers::amount(price)) " " small { (currency) } } }
-                    _ => { dd class="value muted" { "–" } }
-                }
-                @if let Some(results) = item.results { dd class="note" { (counted(results, "offer")) } }
-                @if let Some(verdict) = &item.history_verdict { dd class="note" { (parts::history_verdict(verdict)) } }
-            }
-            div class="stat" {
-                dt { "Cost" }
-                dd class="value" { (counted(item.requests_spent, "request")) }
-                dd class="note" { "in " (counted(item.attempts, "attempt")) }
-            }
-            div class="stat" {
-                dt { "Answer took" }
-                dd class="value" { @match item.latency_ms { Some(ms) => { (latency(ms)) } None => { span class="muted" { "–" } } } }
-                @if let Some(at) = item.observed_at { dd class="note" { "answered " (parts::time(at)) } }
-            }
-        }
-    }
-}
-
-/// `1.61 s`, `240 ms`.
-fn latency(milliseconds: u32) -> String {
-    if milliseconds < 1_000 {
-        format!("{milliseconds} ms")
-    } else {
-        format!("{:.2} s", f64::from(milliseconds) / 1_000.0)
-    }
 }
 
 /// Each call, oldest first.
@@ -443,13 +329,6 @@ mod tests {
             ("data:text/html,x", false),
         ] {
             assert_eq!(is_web_link(link), followed, "{link}");
-        }
-    }
-
-    #[test]
-    fn every_known_reason_is_explained() {
-        for reason in KnownReason::ALL {
-            assert!(explain(reason.as_str()).is_some(), "{reason}");
         }
     }
 }

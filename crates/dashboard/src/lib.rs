@@ -31,6 +31,7 @@ mod reported;
 mod router;
 mod scans;
 mod session;
+mod sheet;
 mod suggestions;
 mod usage;
 

@@ -26,7 +26,7 @@ use super::failure::PageFailure;
 use super::form::FormFields;
 use super::layout::{NavItem, page};
 use super::links;
-use super::parts::{self, BadgeTone};
+use super::parts::{self, Tone};
 use super::session::Session;
 use farescan_core::app::AppState;
 use farescan_core::contract::monitors::{
@@ -209,15 +209,15 @@ pub(super) fn implausible_note(run: &RunPrice) -> Markup {
 pub(super) fn state(monitor: &Monitor) -> Markup {
     match (monitor.status, monitor.status_reason) {
         (MonitorStatus::Active, _) if monitor.next_slot.is_none() => {
-            parts::chip(BadgeTone::Warn, "No further slot")
+            parts::chip(Tone::Warn, "No further slot")
         }
-        (MonitorStatus::Active, _) => parts::chip(BadgeTone::Good, "Active"),
+        (MonitorStatus::Active, _) => parts::chip(Tone::Good, "Active"),
         (MonitorStatus::Paused, Some(MonitorPause::KeyRejected)) => {
-            parts::chip(BadgeTone::Bad, "Paused: key rejected")
+            parts::chip(Tone::Bad, "Paused: key rejected")
         }
         (MonitorStatus::Paused, Some(MonitorPause::NotSubscribed)) => {
-            parts::chip(BadgeTone::Bad, "Paused: not subscribed")
+            parts::chip(Tone::Bad, "Paused: not subscribed")
         }
-        (MonitorStatus::Paused, _) => parts::chip(BadgeTone::Plain, "Paused"),
+        (MonitorStatus::Paused, _) => parts::chip(Tone::Plain, "Paused"),
     }
 }

@@ -8,17 +8,20 @@ use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
 use farescan_sheets::numbers::{self, count, counted};
+use farescan_sheets::scan::waits_for_caller;
+use farescan_sheets::sheet::Figure;
 use farescan_sheets::trip::words;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
-use self::decisions::{Decisions, continues_by_itself};
+use self::decisions::Decisions;
 use super::failure::PageFailure;
 use super::layout::{NavItem, page};
 use super::links;
-use super::parts::{self, BadgeTone, chip};
+use super::parts::{self, Tone, chip};
 use super::session::Session;
+use super::sheet;
 use super::usage::bill;
 use super::{alerts as alert_pages, monitors as monitor_pages, scans as scan_pages};
 use farescan_core::account::quota::quota;
@@ -103,7 +106,7 @@ async fn work(session: &Session, tenant: TenantId, now: Timestamp) -> Result<Wor
     let (mut live, paused): (Vec<_>, Vec<_>) = scans::read::live(pool, tenant)
         .await?
         .into_iter()
-        .partition(|scan| scan.status != ScanStatus::Paused || continues_by_itself(scan));
+        .partition(|scan| !waits_for_caller(scan));
     live.sort_by_key(|scan| match scan.status {
         ScanStatus::Running => 0,
         ScanStatus::Queued => 1,
@@ -183,51 +186,48 @@ fn figures(work: &Work, usage: &Usage, quota: &Quota) -> Markup {
         });
         each.collect::<Vec<_>>().join(", ")
     };
+    let left: u64 = work
+        .live
+        .iter()
+        .map(|scan| u64::from(scan.items.pending))
+        .sum();
+    let live = counted(work.live.len() as u64, "scan");
+    let decisions = work.decisions.count();
+    let more = if work.decisions.has_more() { "+" } else { "" };
+    let asked = of(|counts| counts.asked);
+    let figures = [
+        Figure::new("Running now", live).note(format!("{} searches to make", count(left))),
+        Figure::new("Needs a decision", format!("{decisions}{more}"))
+            .note("incomplete, paused or failing"),
+        Figure::new("Billed this month (UTC)", of(|counts| counts.billed))
+            .note(against_plans(quota)),
+        Figure::new(
+            "Saved this month",
+            of(|counts| counts.reused + counts.not_needed),
+        )
+        .note(format!("reused or not needed, of {asked} asked")),
+    ];
     html! {
-        dl class="stats" {
-            div class="stat" {
-                dt { "Running now" }
-                dd class="value" { (counted(work.live.len() as u64, "scan")) }
-                dd class="note" {
-                    @let left: u64 = work.live.iter().map(|scan| u64::from(scan.items.pending)).sum();
-                    (count(left)) " searches to make"
-                }
-            }
-            div class="stat" {
-                dt { "Needs a decision" }
-                dd class="value" { (work.decisions.count()) @if work.decisions.has_more() { "+" } }
-                dd class="note" { "incomplete, paused or failing" }
-            }
-            div class="stat" {
-                dt { "Billed this month (UTC)" }
-                dd class="value" { (of(|counts| counts.billed)) }
-                dd class="note" { (against_plans(quota)) }
-            }
-            div class="stat" {
-                dt { "Saved this month" }
-                dd class="value" { (of(|counts| counts.reused + counts.not_needed)) }
-                dd class="note" { "reused or not needed, of " (of(|counts| counts.asked)) " asked" }
-            }
-        }
+        (sheet::figures(&figures))
         (bill::forecast(&usage.forecast))
     }
 }
 
 /// What each plan has left, and how much of it is kept in reserve.
-fn against_plans(quota: &Quota) -> Markup {
+fn against_plans(quota: &Quota) -> String {
     let lanes = [(Api::Flights, &quota.flights), (Api::Hotels, &quota.hotels)];
-    let known: Vec<_> = lanes
-        .iter()
-        .filter_map(|(api, lane)| Some((api, lane.plan_requests_remaining?, lane.bounds)))
-        .collect();
-    html! {
-        @if known.is_empty() { "the plans are not reported yet" }
-        @for (nth, (api, left, bounds)) in known.iter().enumerate() {
-            @if nth > 0 { "; " }
-            (count(*left)) " left of " (api)
-            @if bounds.keep_in_reserve > 0 { ", " (count(bounds.keep_in_reserve)) " of them in reserve" }
-        }
+    let known = lanes.into_iter().filter_map(|(api, lane)| {
+        let left = format!("{} left of {api}", count(lane.plan_requests_remaining?));
+        Some(match lane.bounds.keep_in_reserve {
+            0 => left,
+            kept => format!("{left}, {} of them in reserve", count(kept)),
+        })
+    });
+    let known: Vec<_> = known.collect();
+    if known.is_empty() {
+        return "the plans are not reported yet".to_owned();
     }
+    known.join("; ")
 }
 
 fn running(work: &Work) -> Markup {
@@ -324,7 +324,7 @@ fn lane(name: &str, lane: &LaneQuota) -> Markup {
         div class="lane" {
             h3 {
                 (name)
-                @if let Some(paused) = &lane.paused { " " (chip(BadgeTone::Warn, &words(paused.reason.as_str()))) }
+                @if let Some(paused) = &lane.paused { " " (chip(Tone::Warn, &words(paused.reason.as_str()))) }
             }
             @match (lane.plan_requests_limit, lane.plan_requests_remaining) {
                 (Some(limit), Some(left)) => {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use farescan_sheets::cell::CellValue;
 use farescan_sheets::numbers;
+pub(super) use farescan_sheets::sheet::Tone;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
@@ -52,35 +53,25 @@ pub(super) fn history_verdict(verdict: &HistoryVerdict) -> Markup {
 /// The class of a price among past ones.
 pub(super) fn price_class(class: PriceClass) -> Markup {
     let (tone, word) = match class {
-        PriceClass::Low => (BadgeTone::Good, "low"),
-        PriceClass::Below => (BadgeTone::Good, "below typical"),
-        PriceClass::Typical => (BadgeTone::Plain, "typical"),
-        PriceClass::Above => (BadgeTone::Warn, "above typical"),
-        PriceClass::High => (BadgeTone::Warn, "high"),
-        PriceClass::Implausible => (BadgeTone::Warn, "implausible"),
-        PriceClass::Insufficient => (BadgeTone::Plain, "too few past prices"),
+        PriceClass::Low => (Tone::Good, "low"),
+        PriceClass::Below => (Tone::Good, "below typical"),
+        PriceClass::Typical => (Tone::Plain, "typical"),
+        PriceClass::Above => (Tone::Warn, "above typical"),
+        PriceClass::High => (Tone::Warn, "high"),
+        PriceClass::Implausible => (Tone::Warn, "implausible"),
+        PriceClass::Insufficient => (Tone::Plain, "too few past prices"),
     };
     chip(tone, word)
 }
 
-/// The colour of a chip; its text says the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BadgeTone {
-    Plain,
-    Info,
-    Good,
-    Warn,
-    Bad,
-}
-
 /// A short state in a coloured frame.
-pub(super) fn chip(tone: BadgeTone, text: &str) -> Markup {
+pub(super) fn chip(tone: Tone, text: &str) -> Markup {
     let class = match tone {
-        BadgeTone::Plain => "chip",
-        BadgeTone::Info => "chip info",
-        BadgeTone::Good => "chip good",
-        BadgeTone::Warn => "chip warn",
-        BadgeTone::Bad => "chip bad",
+        Tone::Plain => "chip",
+        Tone::Info => "chip info",
+        Tone::Good => "chip good",
+        Tone::Warn => "chip warn",
+        Tone::Bad => "chip bad",
     };
     html! { span class=(class) { (text) } }
 }
@@ -88,12 +79,12 @@ pub(super) fn chip(tone: BadgeTone, text: &str) -> Markup {
 /// The status of a scan.
 pub(super) fn scan_status(status: ScanStatus) -> Markup {
     let (tone, text) = match status {
-        ScanStatus::Queued => (BadgeTone::Plain, "Queued"),
-        ScanStatus::Running => (BadgeTone::Info, "Running"),
-        ScanStatus::Paused => (BadgeTone::Warn, "Paused"),
-        ScanStatus::Completed => (BadgeTone::Good, "Completed"),
-        ScanStatus::Incomplete => (BadgeTone::Warn, "Incomplete"),
-        ScanStatus::Cancelled => (BadgeTone::Plain, "Cancelled"),
+        ScanStatus::Queued => (Tone::Plain, "Queued"),
+        ScanStatus::Running => (Tone::Info, "Running"),
+        ScanStatus::Paused => (Tone::Warn, "Paused"),
+        ScanStatus::Completed => (Tone::Good, "Completed"),
+        ScanStatus::Incomplete => (Tone::Warn, "Incomplete"),
+        ScanStatus::Cancelled => (Tone::Plain, "Cancelled"),
     };
     chip(tone, text)
 }
@@ -101,10 +92,10 @@ pub(super) fn scan_status(status: ScanStatus) -> Markup {
 /// The status of a search.
 pub(super) fn search_status(status: SearchStatus) -> Markup {
     let (tone, text) = match status {
-        SearchStatus::Ok => (BadgeTone::Good, "ok"),
-        SearchStatus::Empty => (BadgeTone::Plain, "empty"),
-        SearchStatus::Partial => (BadgeTone::Warn, "partial"),
-        SearchStatus::Degraded => (BadgeTone::Bad, "degraded"),
+        SearchStatus::Ok => (Tone::Good, "ok"),
+        SearchStatus::Empty => (Tone::Plain, "empty"),
+        SearchStatus::Partial => (Tone::Warn, "partial"),
+        SearchStatus::Degraded => (Tone::Bad, "degraded"),
     };
     chip(tone, text)
 }

@@ -30,7 +30,6 @@ use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
 use farescan_core::contract::{Api, Endpoint};
 use farescan_core::history::places::{self, KnownPlace};
-use farescan_core::history::{Flights, Hotels};
 
 pub(super) const PATH: &str = "/prices";
 const FLIGHTS_PATH: &str = "/prices/flights";
@@ -64,11 +63,7 @@ async fn show_or_choose(
     let Some(subject) = subject else {
         return Ok(Redirect::to(PATH).into_response());
     };
-    let shown = match subject.api() {
-        Api::Flights => show::page::<Flights>(session, query, &subject).await,
-        Api::Hotels => show::page::<Hotels>(session, query, &subject).await,
-    };
-    match shown {
+    match show::page(session, query, &subject).await {
         // A wrong airport code or date: the form says so.
         Err(PageFailure::Api(error)) if !error.details().is_empty() => {
             choose_page(session, Some(&error)).await

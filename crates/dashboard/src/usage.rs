@@ -21,7 +21,7 @@ use super::charts::{Segment, segments};
 use super::failure::PageFailure;
 use super::form::FormFields;
 use super::layout::{NavItem, page_with_status};
-use super::parts::{self, BadgeTone};
+use super::parts::{self, Tone};
 use super::session::Session;
 use farescan_core::account::quota;
 use farescan_core::app::AppState;
@@ -94,8 +94,8 @@ fn lane_card(api: Api, lane: &LaneQuota, now: Timestamp) -> Markup {
             div class="card-head" {
                 h2 { (api_name(api)) " plan" }
                 @match &lane.paused {
-                    Some(paused) => { (parts::chip(BadgeTone::Warn, &format!("paused: {}", pause_words(paused.reason)))) }
-                    None => { (parts::chip(BadgeTone::Good, "open")) }
+                    Some(paused) => { (parts::chip(Tone::Warn, &format!("paused: {}", pause_words(paused.reason)))) }
+                    None => { (parts::chip(Tone::Good, "open")) }
                 }
             }
             @match plan {

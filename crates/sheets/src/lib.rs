@@ -1,5 +1,6 @@
 //! What a resource says of itself, as data and words: the dashboard and the command line render the
-//! same cells, months, titles and sentences, so that a price, a mark and a route look alike in both.
+//! same sheets (`sheet`), cells, months, titles and sentences, so that a price, a mark and a route look
+//! alike in both.
 //! And the reverse ([`draft`]): what a person enters there, as a body of the API.
 //!
 //! Everything here is a pure function of the API's types. Colours, HTML and the width of a terminal
@@ -9,8 +10,15 @@ pub mod calendar;
 pub mod cell;
 pub mod draft;
 pub mod fifths;
+pub mod item;
 pub mod numbers;
+pub mod preview;
 pub mod rule;
+pub mod scan;
 pub mod schedule;
+pub mod sheet;
 pub mod strategy;
 pub mod trip;
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,28 @@
 //! What a strategy has searched, and what it declares about the rest.
 
-use farescan_contract::scans::{FindProgress, WatchProgress};
+use farescan_contract::scans::{FindProgress, PriceLimit, StrategyProgress, WatchProgress};
 
 use crate::numbers::{count, counted};
 
+/// What a strategy looks for, what it says, and how it came to it.
+pub fn sentence(progress: &StrategyProgress) -> String {
+    let goal = |below: Option<&PriceLimit>| match below {
+        Some(below) => format!("one below {}", below.get()),
+        None => "the cheapest".to_owned(),
+    };
+    match progress {
+        StrategyProgress::Find(find) => {
+            format!("Finds {}. {}.", goal(find.below.as_ref()), found(find))
+        }
+        StrategyProgress::Watch(watch) => {
+            let goal = goal(watch.below.as_ref());
+            format!("Watches for {goal}. {}.", watched(watch))
+        }
+    }
+}
+
 /// What a question for the cheapest says, and how it came to it.
-pub fn found(find: &FindProgress) -> String {
+fn found(find: &FindProgress) -> String {
     format!(
         "{} {} searched, {} reused, {} not searched, in {}",
         find.risk_in_words(),

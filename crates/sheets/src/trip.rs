@@ -74,6 +74,14 @@ pub fn body_title(scan: &Map<String, Value>) -> Option<String> {
     ScanDraft::of(scan).map(|body| body.title())
 }
 
+/// The facts beside that title.
+pub fn body_facts(scan: &Map<String, Value>) -> Vec<String> {
+    let body = ScanDraft::of(scan);
+    body.map_or_else(Vec::new, |body| {
+        facts(body.endpoint, &body.request, &body.sweep)
+    })
+}
+
 /// The title of one search, with its dates: `TLV → LHR, 4 Feb 2027`.
 pub fn search_title(endpoint: Endpoint, search: &Map<String, Value>) -> String {
     let dates = DATE_FIELDS.iter().filter_map(|name| search.get(*name));

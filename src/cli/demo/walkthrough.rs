@@ -6,6 +6,7 @@
 use std::io::Write;
 
 use farescan_sheets::cell::CellValue;
+use farescan_sheets::scan::line;
 use jiff::civil::Date;
 use jiff::{Span, ToSpan};
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ use crate::ids::{AlertId, MonitorId, ScanId};
 use crate::sandbox::DayShift;
 use farescan_client::Failure;
 use farescan_client::client::ApiClient;
-use farescan_client::progress::{View, follow, summary};
+use farescan_client::progress::{View, follow};
 use farescan_client::render::{Calendar, CalendarDay, MarketRow, MarketTable, legend};
 use farescan_client::terminal::Screen;
 
@@ -174,7 +175,7 @@ impl<W: Write> Walkthrough<'_, W> {
 
     async fn ended(&mut self, id: ScanId) -> Result<Scan, Failure> {
         let scan = follow(self.client, id, self.view()).await?;
-        writeln!(self.out, "   {id} is {}: {}\n", scan.status, summary(&scan))?;
+        writeln!(self.out, "   {}\n", line(&scan))?;
         match scan.status {
             ScanStatus::Completed | ScanStatus::Incomplete => Ok(scan),
             other => Err(format!("scan {id} stopped as {other}").into()),

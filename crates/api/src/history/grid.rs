@@ -7,17 +7,17 @@ use crate::export::JsonOnly;
 use crate::openapi::{ListErrors, NotAcceptable};
 use farescan_core::app::api_request::ApiRequest;
 use farescan_core::app::error::ApiResult;
-use farescan_core::contract::HistoryQuery as _;
+use farescan_core::contract::HistoryQuery;
 use farescan_core::contract::history_grid::{FlightGridQuery, HistoryGrids, HotelGridQuery};
-use farescan_core::history::{Flights, Hotels, Product, judged_grid};
+use farescan_core::history::{PriceQuery, judged_grid};
 
-async fn grids<P: Product>(request: ApiRequest) -> ApiResult<Json<HistoryGrids>> {
+async fn grids<Q: HistoryQuery>(request: ApiRequest) -> ApiResult<Json<HistoryGrids>> {
     let context = request.context()?;
-    let params = P::GridQuery::read(request.pairs.iter())?;
+    let query = PriceQuery::read::<Q>(request.pairs.iter())?;
     let _permits = request.heavy_permits().await?;
     let grids = match reader(&request.app, context).await? {
         Some((mut conn, tenant)) => {
-            judged_grid::grids::<P>(&mut conn, tenant, &params, context.now).await?
+            judged_grid::grids(&mut conn, tenant, &query, context.now).await?
         }
         None => HistoryGrids {
             data: Vec::new(),
@@ -37,7 +37,7 @@ async fn grids<P: Product>(request: ApiRequest) -> ApiResult<Json<HistoryGrids>>
     responses((status = 200, description = "The grids", body = HistoryGrids), ListErrors, NotAcceptable)
 )]
 pub(crate) async fn flights(request: ApiRequest, _: JsonOnly) -> ApiResult<Json<HistoryGrids>> {
-    grids::<Flights>(request).await
+    grids::<FlightGridQuery>(request).await
 }
 
 /// Read the last known rates of a hotel or place as grids
@@ -50,5 +50,5 @@ pub(crate) async fn flights(request: ApiRequest, _: JsonOnly) -> ApiResult<Json<
     responses((status = 200, description = "The grids", body = HistoryGrids), ListErrors, NotAcceptable)
 )]
 pub(crate) async fn hotels(request: ApiRequest, _: JsonOnly) -> ApiResult<Json<HistoryGrids>> {
-    grids::<Hotels>(request).await
+    grids::<HotelGridQuery>(request).await
 }

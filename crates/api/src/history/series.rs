@@ -1,39 +1,58 @@
 //! `/v1/history/flights/series` and `/v1/history/hotels/series`: prices over time.
 
 use axum::Json;
+use futures::TryStreamExt as _;
+use serde::Serialize;
 
-use super::{file, reader};
+use super::{Row, file, reader};
 use crate::export::{RequestedFormat, vary_on_accept};
 use crate::openapi::{ListErrors, NotAcceptable};
 use farescan_core::app::api_request::ApiRequest;
 use farescan_core::app::error::ApiResult;
-use farescan_core::contract::HistoryQuery as _;
+use farescan_core::contract::HistoryQuery;
 use farescan_core::contract::history_verdict::no_verdict_in_files;
 use farescan_core::contract::series::{
     FlightBucket, FlightSeries, FlightSeriesQuery, HotelBucket, HotelSeries, HotelSeriesQuery,
 };
-use farescan_core::history::{Flights, Hotels, Product, buckets};
+use farescan_core::history::PriceQuery;
+use farescan_core::history::buckets::{self, BucketRange, ProductBucket};
 
-pub(super) async fn series<P: Product>(
+async fn series<Q: HistoryQuery, R: Row + From<ProductBucket>, S: Serialize>(
     request: &ApiRequest,
     requested: RequestedFormat,
+    answer: fn(BucketRange, Vec<R>, bool) -> S,
 ) -> ApiResult {
     let context = request.context()?;
-    let params = P::SeriesQuery::read(request.pairs.iter())?;
-    let range = P::range(&params, context.now)?;
+    let query = PriceQuery::read::<Q>(request.pairs.iter())?;
+    let range = BucketRange::of(&query, context.now)?;
     if let Some(format) = requested.0 {
-        no_verdict_in_files(P::is_series_judged(&params), format.media_type())?;
-        return file::<P, _, _>(request, format, "-series", |pool, tenant| {
-            buckets::stream::<P>(pool, tenant, &params, range)
+        no_verdict_in_files(query.is_judged, format.media_type())?;
+        return file(request, format, (query.api(), "-series"), |pool, tenant| {
+            buckets::stream(pool, tenant, query, &range).map_ok(R::from)
         })
         .await;
     }
     let _permits = request.heavy_permits().await?;
-    let series = match reader(&request.app, context).await? {
-        Some((conn, tenant)) => buckets::series::<P>(conn, tenant, &params, range).await?,
-        None => P::series(range, Vec::new(), false),
+    let (found, truncated) = match reader(&request.app, context).await? {
+        Some((conn, tenant)) => buckets::series(conn, tenant, &query, &range).await?,
+        None => (Vec::new(), false),
     };
-    Ok(vary_on_accept(Json(series)))
+    let rows = found.into_iter().map(R::from).collect();
+    Ok(vary_on_accept(Json(answer(range, rows, truncated))))
+}
+
+/// The series in `$name`.
+macro_rules! in_range {
+    ($name:ident) => {
+        |range, data, truncated| $name {
+            since: range.since,
+            until: range.until,
+            bucket: range.bucket,
+            timezone: range.zone,
+            data,
+            truncated,
+        }
+    };
 }
 
 /// Read the fares of a route over time
@@ -56,7 +75,7 @@ pub(super) async fn series<P: Product>(
     )
 )]
 pub(crate) async fn flights(request: ApiRequest, requested: RequestedFormat) -> ApiResult {
-    series::<Flights>(&request, requested).await
+    series::<FlightSeriesQuery, _, _>(&request, requested, in_range!(FlightSeries)).await
 }
 
 /// Read the rates of a hotel or place over time
@@ -79,5 +98,5 @@ pub(crate) async fn flights(request: ApiRequest, requested: RequestedFormat) -> 
     )
 )]
 pub(crate) async fn hotels(request: ApiRequest, requested: RequestedFormat) -> ApiResult {
-    series::<Hotels>(&request, requested).await
+    series::<HotelSeriesQuery, _, _>(&request, requested, in_range!(HotelSeries)).await
 }

@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::dates::Dates;
 use crate::format::price_or;
 use crate::pages::{Query, print_nothing};
-use crate::render::{Column, ListTable, Text, Tone, exact_text, sparkline};
+use crate::render::{CellTone, Column, ListTable, Text, exact_text, sparkline};
 use farescan_contract::history_verdict::HistoryVerdict;
 use farescan_contract::series::{FlightSeries, HotelSeries};
 
@@ -191,7 +191,11 @@ fn table(rows: &[SeriesRow], date: Option<Date>) -> ListTable {
         }
         let is_lowest = row.minimum.is_some() && row.minimum == lowest;
         let mark = if is_lowest { "*" } else { "" };
-        let tone = if is_lowest { Tone::Best } else { Tone::Plain };
+        let tone = if is_lowest {
+            CellTone::Best
+        } else {
+            CellTone::Plain
+        };
         let band = row
             .band
             .map(|(low, high)| format!("{}–{}", amount(low), amount(high)));
@@ -204,9 +208,9 @@ fn table(rows: &[SeriesRow], date: Option<Date>) -> ListTable {
             Text::new(
                 row.degraded.to_string(),
                 if row.degraded > 0 {
-                    Tone::Warning
+                    CellTone::Warning
                 } else {
-                    Tone::Plain
+                    CellTone::Plain
                 },
             ),
         ]);

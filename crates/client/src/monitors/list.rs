@@ -7,7 +7,7 @@ use crate::client::ClientArgs;
 use crate::format::{time_or, zone};
 use crate::ids;
 use crate::pages::{Query, page_limit, print_lines, print_nothing, rows};
-use crate::render::{Column, ListTable, Text, Tone};
+use crate::render::{CellTone, Column, ListTable, Text};
 use crate::wrap::note;
 use farescan_contract::monitors::{Monitor, MonitorStatus, SlotOutcome};
 use farescan_sheets::numbers::count;
@@ -53,8 +53,8 @@ pub(super) async fn run(args: MonitorListArgs) -> Result<(), Failure> {
     for (monitor, id) in monitors.iter().zip(shortened) {
         let last = monitor.last_slot.as_ref().map(|slot| {
             let tone = match slot.outcome {
-                SlotOutcome::Ran | SlotOutcome::Late => Tone::Plain,
-                _ => Tone::Warning,
+                SlotOutcome::Ran | SlotOutcome::Late => CellTone::Plain,
+                _ => CellTone::Warning,
             };
             Text::new(slot.outcome.to_string(), tone)
         });
@@ -81,10 +81,10 @@ pub(super) async fn run(args: MonitorListArgs) -> Result<(), Failure> {
 /// The status with its reason.
 pub(super) fn status(monitor: &Monitor) -> Text {
     match (monitor.status, monitor.status_reason) {
-        (MonitorStatus::Active, _) => Text::new("active", Tone::Good),
+        (MonitorStatus::Active, _) => Text::new("active", CellTone::Good),
         (MonitorStatus::Paused, Some(reason)) => {
-            Text::new(format!("paused ({reason})"), Tone::Warning)
+            Text::new(format!("paused ({reason})"), CellTone::Warning)
         }
-        (MonitorStatus::Paused, None) => Text::new("paused", Tone::Warning),
+        (MonitorStatus::Paused, None) => Text::new("paused", CellTone::Warning),
     }
 }

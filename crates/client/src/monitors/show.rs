@@ -8,7 +8,7 @@ use crate::Failure;
 use crate::client::{ClientArgs, ServiceResponse, ServiceSession};
 use crate::format::{time, time_or, zone};
 use crate::ids;
-use crate::render::{Column, ListTable, Text, Tone};
+use crate::render::{CellTone, Column, ListTable, Text};
 use crate::wrap::note;
 use farescan_contract::FieldValue as _;
 use farescan_contract::monitors::{
@@ -222,8 +222,8 @@ fn slot_table(slots: &[MonitorSlot]) -> ListTable {
     ]);
     for slot in slots {
         let tone = match slot.outcome {
-            SlotOutcome::Ran | SlotOutcome::Late => Tone::Plain,
-            _ => Tone::Warning,
+            SlotOutcome::Ran | SlotOutcome::Late => CellTone::Plain,
+            _ => CellTone::Warning,
         };
         table.row([
             time(slot.slot).into(),

@@ -8,7 +8,7 @@ use rust_decimal::prelude::ToPrimitive as _;
 use crate::Failure;
 use crate::client::ClientArgs;
 use crate::format::{time, time_or, zone};
-use crate::render::{Column, ListTable, Text, Tone};
+use crate::render::{CellTone, Column, ListTable, Text};
 use crate::wrap::note;
 use farescan_contract::quota::{LaneQuota, OwnBounds, Quota};
 
@@ -84,13 +84,20 @@ fn row(api: &str, lane: &LaneQuota) -> [Text; 9] {
             let until = paused.until.map(|until| format!(" until {}", time(until)));
             Text::new(
                 format!("paused: {}{}", paused.reason, until.unwrap_or_default()),
-                Tone::Warning,
+                CellTone::Warning,
             )
         }
     };
     [
         api.into(),
-        Text::new(left, if is_used_up { Tone::Bad } else { Tone::Plain }),
+        Text::new(
+            left,
+            if is_used_up {
+                CellTone::Bad
+            } else {
+                CellTone::Plain
+            },
+        ),
         number(lane.plan_requests_limit).into(),
         time_or(lane.plan_resets_at, "–").into(),
         count(lane.bounds.keep_in_reserve).into(),

@@ -10,7 +10,7 @@ use farescan_sheets::cell::CellValue;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use super::{Tone, cell_text, price_tone, set_styling, tone};
+use super::{CellTone, cell_text, price_tone, set_styling, tone};
 use crate::terminal::Screen;
 
 /// Includes a blank on both sides.
@@ -119,15 +119,15 @@ impl Calendar {
             text = format!("{text}\n{note:>width$.width$}");
         }
         let tone = match day.value {
-            CellValue::Price(_) if cheapest => Tone::Best,
-            CellValue::Price(_) if day.is_old => Tone::Quiet,
+            CellValue::Price(_) if cheapest => CellTone::Best,
+            CellValue::Price(_) if day.is_old => CellTone::Quiet,
             CellValue::Price(price) => self.tone(price),
             other => tone(other),
         };
         tone.apply(Cell::new(text))
     }
 
-    fn tone(&self, price: Decimal) -> Tone {
+    fn tone(&self, price: Decimal) -> CellTone {
         let prices = self.days.values().filter_map(|day| day.value.price());
         price_tone(&prices.collect(), price)
     }

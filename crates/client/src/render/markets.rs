@@ -6,7 +6,7 @@ use farescan_sheets::cell::CellValue;
 use farescan_sheets::numbers::{percent_of, signed_percent};
 use rust_decimal::Decimal;
 
-use super::{Tone, cell_text, set_styling, tone};
+use super::{CellTone, cell_text, set_styling, tone};
 use farescan_contract::scans::ParityVerdict;
 
 /// Differences below this percentage have no colour.
@@ -80,8 +80,8 @@ fn difference_cell(is_baseline: bool, difference: Option<Decimal>) -> Cell {
     };
     let cell = cell.set_alignment(CellAlignment::Right);
     match difference {
-        Some(percent) if percent <= -WORTH_A_COLOUR_PERCENT => Tone::Good.apply(cell),
-        Some(percent) if percent >= WORTH_A_COLOUR_PERCENT => Tone::Bad.apply(cell),
+        Some(percent) if percent <= -WORTH_A_COLOUR_PERCENT => CellTone::Good.apply(cell),
+        Some(percent) if percent >= WORTH_A_COLOUR_PERCENT => CellTone::Bad.apply(cell),
         _ => cell,
     }
 }
@@ -89,11 +89,11 @@ fn difference_cell(is_baseline: bool, difference: Option<Decimal>) -> Cell {
 /// The verdict of the service in words.
 fn parity_cell(verdict: Option<ParityVerdict>) -> Cell {
     let (text, tone) = match verdict {
-        None => ("", Tone::Plain),
-        Some(ParityVerdict::Gap) => ("real", Tone::Warning),
-        Some(ParityVerdict::Noise) => ("noise", Tone::Quiet),
-        Some(ParityVerdict::Insufficient) => ("unsure: too few samples", Tone::Quiet),
-        Some(ParityVerdict::NotComparable) => ("of another room", Tone::Quiet),
+        None => ("", CellTone::Plain),
+        Some(ParityVerdict::Gap) => ("real", CellTone::Warning),
+        Some(ParityVerdict::Noise) => ("noise", CellTone::Quiet),
+        Some(ParityVerdict::Insufficient) => ("unsure: too few samples", CellTone::Quiet),
+        Some(ParityVerdict::NotComparable) => ("of another room", CellTone::Quiet),
     };
     tone.apply(Cell::new(text))
 }

@@ -8,7 +8,7 @@ use farescan_sheets::cell::CellValue;
 use farescan_sheets::fifths::PriceFifths;
 use serde_json::Value;
 
-use super::{Text, Tone, cell_text, price_tone, set_styling, tone};
+use super::{CellTone, Text, cell_text, price_tone, set_styling, tone};
 use crate::terminal::Screen;
 
 /// The blanks and the line of a column.
@@ -127,8 +127,8 @@ impl Matrix {
             let is_best = best.is_some() && cell.value.price() == best;
             let mark = if is_best { "*" } else { "" };
             let tone = match cell.value {
-                _ if is_best => Tone::Best,
-                _ if cell.is_old => Tone::Quiet,
+                _ if is_best => CellTone::Best,
+                _ if cell.is_old => CellTone::Quiet,
                 CellValue::Price(price) => price_tone(&fifths, price),
                 value => tone(value),
             };

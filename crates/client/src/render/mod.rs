@@ -7,6 +7,7 @@ mod calendar;
 mod list;
 mod markets;
 mod matrix;
+pub mod sheet;
 mod sparkline;
 mod tone;
 
@@ -15,7 +16,7 @@ pub use list::{Column, ListTable};
 pub use markets::{MarketRow, MarketTable};
 pub use matrix::{Matrix, MatrixAxis, MatrixCell};
 pub use sparkline::sparkline;
-pub use tone::{Text, Tone};
+pub use tone::{CellTone, Text};
 
 use farescan_sheets::cell::CellValue;
 use farescan_sheets::fifths::PriceFifths;
@@ -32,15 +33,15 @@ pub fn exact_text(value: CellValue) -> Text {
 }
 
 /// What the colour of a cell repeats.
-fn tone(value: CellValue) -> Tone {
+fn tone(value: CellValue) -> CellTone {
     match value {
-        CellValue::Price(_) | CellValue::Running => Tone::Plain,
-        CellValue::Incomplete => Tone::Warning,
-        CellValue::Failed => Tone::Bad,
+        CellValue::Price(_) | CellValue::Running => CellTone::Plain,
+        CellValue::Incomplete => CellTone::Warning,
+        CellValue::Failed => CellTone::Bad,
         CellValue::Empty
         | CellValue::Waiting
         | CellValue::NotSearched
-        | CellValue::Implausible(_) => Tone::Quiet,
+        | CellValue::Implausible(_) => CellTone::Quiet,
     }
 }
 
@@ -55,11 +56,11 @@ fn cell_text(value: CellValue) -> String {
 }
 
 /// The cheapest fifth is green, the dearest fifth red.
-fn price_tone(fifths: &PriceFifths, price: Decimal) -> Tone {
+fn price_tone(fifths: &PriceFifths, price: Decimal) -> CellTone {
     match fifths.fifth(price) {
-        1 => Tone::Good,
-        5 => Tone::Bad,
-        _ => Tone::Plain,
+        1 => CellTone::Good,
+        5 => CellTone::Bad,
+        _ => CellTone::Plain,
     }
 }
 

@@ -6,7 +6,7 @@ use farescan_contract::visible_text::VisibleText;
 
 /// What a cell's colour repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Tone {
+pub enum CellTone {
     #[default]
     Plain,
     Good,
@@ -18,7 +18,7 @@ pub enum Tone {
     Best,
 }
 
-impl Tone {
+impl CellTone {
     /// The cell in this tone.
     pub fn apply(self, cell: Cell) -> Cell {
         match self {
@@ -36,11 +36,11 @@ impl Tone {
 #[derive(Debug, Clone, Default)]
 pub struct Text {
     pub text: VisibleText,
-    pub tone: Tone,
+    pub tone: CellTone,
 }
 
 impl Text {
-    pub fn new(text: impl Into<VisibleText>, tone: Tone) -> Self {
+    pub fn new(text: impl Into<VisibleText>, tone: CellTone) -> Self {
         Self {
             text: text.into(),
             tone,
@@ -55,6 +55,6 @@ impl Text {
 
 impl<T: Into<VisibleText>> From<T> for Text {
     fn from(text: T) -> Self {
-        Self::new(text, Tone::Plain)
+        Self::new(text, CellTone::Plain)
     }
 }

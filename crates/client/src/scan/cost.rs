@@ -1,10 +1,10 @@
 //! What a scan would cost, in words.
 
-use std::fmt::Write as _;
-
-use crate::format::duration;
-use farescan_contract::scans::{PlanCost, PlanFit, RequestRange, ScanPreview, WarningKind};
-use farescan_sheets::numbers::{self, amount, count, counted, range};
+use crate::render::sheet::lines;
+use farescan_contract::scans::{PlanCost, PlanFit, ScanPreview, WarningKind};
+use farescan_sheets::numbers::{self, count};
+use farescan_sheets::preview::{overage_usd, plan_fit};
+use farescan_sheets::sheet::Sheet;
 
 /// Why a scan is not submitted.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,55 +16,11 @@ pub enum CostRefusal {
 }
 
 /// The lines before the question.
-pub fn describe(preview: &ScanPreview) -> String {
-    let mut text = format!(
-        "{}: {}, about {} at {} searches a minute\n",
-        counted(preview.items, "search"),
-        requests_and_reuse(preview),
-        duration(preview.seconds),
-        whole(preview.searches_per_minute)
-    );
-    match preview.plan_requests_remaining {
-        Some(left) => {
-            let after = |spent: u64| left.saturating_sub(spent);
-            let RequestRange { least, most, .. } = preview.requests;
-            _ = writeln!(
-                text,
-                "{} left of the plan; {} afterwards",
-                counted(left, "request"),
-                range(after(most), after(least))
-            );
-        }
-        None => text.push_str("What is left of the plan is not known yet: the marketplace reports it with the first search\n"),
-    }
-    text.push_str(&plans(&preview.plans));
-    for warning in &preview.warnings {
-        _ = writeln!(text, "Note: {}", warning.message);
-    }
-    text
-}
-
-/// A pace as a whole number with separators.
-fn whole(pace: f64) -> String {
-    let digits = format!("{pace:.0}");
-    digits.parse::<u64>().map_or(digits, count)
-}
-
-/// `16 requests`, `16 to 32 requests`.
-pub fn requests(preview: &ScanPreview) -> String {
-    numbers::request_range(preview.requests)
-}
-
-/// `5 to 10 requests, 11 answers reused`.
-fn requests_and_reuse(preview: &ScanPreview) -> String {
-    let mut text = requests(preview);
-    if let Some(expected) = preview.requests.expected {
-        _ = write!(text, ", {} if prices are as stored", count(expected));
-    }
-    if let Some(reused) = preview.reused.filter(|reused| *reused > 0) {
-        _ = write!(text, ", {} reused", counted(reused, "answer"));
-    }
-    text
+pub fn describe(preview: &ScanPreview, sheet: &Sheet) -> String {
+    let notes = sheet.notices.iter();
+    let notes = notes.map(|notice| format!("{} {}\n", notice.lead, notice.text));
+    let plans = plans(&preview.plans);
+    format!("{}\n{plans}{}", lines(sheet), notes.collect::<String>())
 }
 
 /// One line about each of the marketplace's plans.
@@ -78,23 +34,9 @@ pub fn plans(plans: &[PlanCost]) -> String {
 
 fn plan(cost: &PlanCost) -> String {
     let yours = if cost.current { " (yours)" } else { "" };
-    let fit = match (cost.fit, &cost.overage_usd) {
-        (PlanFit::Included, _) => "included".to_owned(),
-        (PlanFit::Overage, Some(usd)) if usd.least == usd.most => {
-            format!("{} USD beyond the quota", amount(usd.most))
-        }
-        (PlanFit::Overage, Some(usd)) => {
-            format!(
-                "{} to {} USD beyond the quota",
-                amount(usd.least),
-                amount(usd.most)
-            )
-        }
-        (PlanFit::Overage, None) => "beyond the quota".to_owned(),
-        (PlanFit::MayStop, _) => "may stop at its quota".to_owned(),
-        (PlanFit::NotPossible, _) => "stops at its quota".to_owned(),
-    };
-    format!("{}{yours} {fit}", cost.plan)
+    let usd = overage_usd(cost).filter(|_| cost.fit == PlanFit::Overage);
+    let usd = usd.map_or_else(String::new, |usd| format!(" for {usd} USD"));
+    format!("{}{yours} {}{usd}", cost.plan, plan_fit(cost).1)
 }
 
 /// Why the scan should not be submitted, if so.

@@ -11,6 +11,7 @@ use crate::question;
 use crate::wrap::note;
 use farescan_contract::Scan;
 use farescan_contract::ids::ScanId;
+use farescan_sheets::scan::line;
 
 /// How long a second Ctrl-C is expected.
 const SECOND_SIGNAL: Duration = Duration::from_secs(3);
@@ -44,7 +45,7 @@ async fn leave(
                 drop(handler);
                 let path = format!("/v1/scans/{id}/cancel");
                 let scan: Scan = session.client.command(&path).await?;
-                note!("{id} is {}: {}", scan.status, progress::summary(&scan));
+                note!("{}", line(&scan));
             }
         }
     }

@@ -13,6 +13,7 @@ use crate::exit::{CommandEnd, ExitStatus};
 use crate::wrap::note;
 use farescan_contract::scans::ScanPreview;
 use farescan_contract::{ErrorType, Scan};
+use farescan_sheets::preview;
 
 /// The longest file that is read: longer than the longest body that the service takes.
 const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -44,8 +45,9 @@ pub(super) async fn run(mut body: Map<String, Value>, args: SubmitArgs) -> Resul
     let session = args.client.open()?;
     add_options(&mut body, &args);
     let preview: ScanPreview = session.client.post("/v1/scans/preview", &body).await?;
+    let sheet = preview::sheet(&preview, &body);
     if !args.confirmation.yes || session.screen.interactive {
-        note!("{}", cost::describe(&preview).trim_end());
+        note!("{}", cost::describe(&preview, &sheet).trim_end());
     }
     match cost::refusal(&preview) {
         Some(CostRefusal::Limit(message)) => {
@@ -64,7 +66,7 @@ pub(super) async fn run(mut body: Map<String, Value>, args: SubmitArgs) -> Resul
         }
         Some(CostRefusal::OverQuota(_)) | None => {}
     }
-    let question = format!("Spend {}?", cost::requests(&preview));
+    let question = format!("{}?", sheet.action.unwrap_or_default());
     args.confirmation.ask(session.screen, &question).await?;
     let scan = submit(&session, &body).await?;
     if args.detach {

@@ -14,7 +14,7 @@ use super::age::roughly;
 use super::client::{ClientArgs, ServiceResponse};
 use super::dates::Dates;
 use super::exit::{CommandEnd, ExitStatus};
-use super::render::{ListTable, Text, Tone};
+use super::render::{CellTone, ListTable, Text};
 use super::request::{FlightOptions, HotelOptions};
 use crate::wrap::note;
 use farescan_contract::{Endpoint, SearchStatus};
@@ -274,8 +274,8 @@ fn lowest(prices: impl Iterator<Item = f64>) -> Option<f64> {
 /// A price as the engine sent it; the lowest is marked.
 fn price_text(price: Option<f64>, best: Option<f64>) -> Text {
     match price.filter(|price| *price > 0.0) {
-        Some(price) if Some(price) == best => Text::new(format!("*{price}"), Tone::Best),
+        Some(price) if Some(price) == best => Text::new(format!("*{price}"), CellTone::Best),
         Some(price) => price.to_string().into(),
-        None => Text::new("–", Tone::Quiet),
+        None => Text::new("–", CellTone::Quiet),
     }
 }

@@ -57,6 +57,7 @@ impl Asset {
     }
 
     /// The same for a path that names [`Asset::digest`]: clients never ask again.
+    #[must_use]
     pub fn immutable(self) -> Self {
         Self {
             caching: IMMUTABLE,

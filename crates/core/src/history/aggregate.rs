@@ -3,6 +3,7 @@
 use jiff::civil::{Date, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
+use rust_decimal::Decimal;
 
 use super::marked_samples::MarkedSample;
 use super::price::{CompactPrice, PriceAccumulator, PriceRange};
@@ -21,24 +22,24 @@ pub(super) struct BucketSpec {
 }
 
 /// The statistics of one bucket.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct BucketStats {
     /// First day of the bucket.
-    pub(super) bucket: Date,
+    pub bucket: Date,
     pub(super) observations: u64,
     pub(super) empty: u64,
     pub(super) degraded: u64,
     /// Number of samples with a plausible price.
     pub(super) prices: u64,
     /// Of the plausible prices.
-    pub(super) range: Option<PriceRange>,
+    pub range: Option<PriceRange>,
     /// The first sample with the lowest plausible price.
     pub(super) lowest: Option<Sample>,
     /// Number of samples with an implausible price.
-    pub(super) implausible: u64,
-    pub(super) lowest_implausible: Option<CompactPrice>,
-    pub(super) band_low: Option<CompactPrice>,
-    pub(super) band_high: Option<CompactPrice>,
+    pub implausible: u64,
+    lowest_implausible: Option<CompactPrice>,
+    band_low: Option<CompactPrice>,
+    band_high: Option<CompactPrice>,
 }
 
 /// Aggregates the samples of one product. Samples must arrive in chronological order.
@@ -64,19 +65,19 @@ impl<'a> BucketAggregator<'a> {
 
     /// Adds a sample if it matches the requested range and dates.
     pub(super) fn add(&mut self, marked: &MarkedSample) {
-        let (spec, sample) = (self.spec, &marked.sample);
-        let is_asked =
-            sample.at >= spec.since.as_microsecond() && sample.at < spec.until.as_microsecond();
-        if !is_asked || !sample.matches(spec.dates) {
+        let sample = &marked.sample;
+        if !self.spec.selects(sample) {
             return;
         }
         if sample.at >= self.ends_at
-            && let Ok(time) = Timestamp::from_microsecond(sample.at)
+            && let Some((bucket, ends_at)) = self.spec.bucket_at(sample.at)
         {
-            let bucket = spec.bucket_of(time);
-            self.ends_at = spec.end_of(bucket);
+            self.ends_at = ends_at;
             self.close();
-            self.buckets.push(BucketStats::new(bucket));
+            self.buckets.push(BucketStats {
+                bucket,
+                ..BucketStats::default()
+            });
         }
         if let Some(price) = marked.plausible_price() {
             self.prices.push(price);
@@ -101,46 +102,33 @@ impl<'a> BucketAggregator<'a> {
 }
 
 impl BucketSpec {
-    fn bucket_of(&self, time: Timestamp) -> Date {
-        let day = time.to_zoned(self.zone.clone()).date();
-        match self.bucket {
-            Bucket::Day => day,
-            Bucket::Week => {
-                day.saturating_sub(i64::from(day.weekday().since(Weekday::Monday)).days())
-            }
-        }
+    /// Whether a sample is in the requested range and of the requested dates.
+    pub(super) fn selects(&self, sample: &Sample) -> bool {
+        sample.at >= self.since.as_microsecond()
+            && sample.at < self.until.as_microsecond()
+            && sample.matches(self.dates)
     }
 
-    /// In microseconds since 1970.
-    fn end_of(&self, bucket: Date) -> i64 {
-        let days = match self.bucket {
-            Bucket::Day => 1,
-            Bucket::Week => 7,
+    /// The bucket of a time and the bucket's end; times are in microseconds since 1970.
+    pub(super) fn bucket_at(&self, at: i64) -> Option<(Date, i64)> {
+        let time = Timestamp::from_microsecond(at).ok()?;
+        let day = time.to_zoned(self.zone.clone()).date();
+        let (bucket, days) = match self.bucket {
+            Bucket::Day => (day, 1),
+            Bucket::Week => {
+                let past = i64::from(day.weekday().since(Weekday::Monday));
+                (day.saturating_sub(past.days()), 7)
+            }
         };
         let next = bucket
             .checked_add(days.days())
             .and_then(|next| next.to_zoned(self.zone.clone()));
-        next.map_or(i64::MAX, |next| next.timestamp().as_microsecond())
+        let ends_at = next.map_or(i64::MAX, |next| next.timestamp().as_microsecond());
+        Some((bucket, ends_at))
     }
 }
 
 impl BucketStats {
-    fn new(bucket: Date) -> Self {
-        Self {
-            bucket,
-            observations: 0,
-            empty: 0,
-            degraded: 0,
-            prices: 0,
-            range: None,
-            lowest: None,
-            implausible: 0,
-            lowest_implausible: None,
-            band_low: None,
-            band_high: None,
-        }
-    }
-
     fn count(&mut self, marked: &MarkedSample) {
         let sample = &marked.sample;
         self.observations += 1;
@@ -165,6 +153,17 @@ impl BucketStats {
         if high.is_some_and(|high| self.band_high.is_none_or(|known| high > known)) {
             self.band_high = high;
         }
+    }
+
+    /// The lowest implausible price.
+    pub fn lowest_implausible(&self) -> Option<Decimal> {
+        self.lowest_implausible.map(Decimal::from)
+    }
+
+    /// The lowest bottom and the highest top of the provider's bands.
+    pub fn band(&self) -> (Option<Decimal>, Option<Decimal>) {
+        let price = |price: Option<CompactPrice>| price.map(Decimal::from);
+        (price(self.band_low), price(self.band_high))
     }
 
     /// Degraded samples as a share of all samples, rounded to four decimals.

@@ -4,25 +4,27 @@
 //! reads run in one snapshot, so a concurrent delete affects all of an answer or none of it. An
 //! export takes a new snapshot for each page.
 
+use std::sync::Arc;
+
 use futures::{Stream, TryStreamExt as _, pin_mut};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, PgPool, Postgres};
 
-use super::aggregate::{BucketAggregator, BucketSpec, BucketStats};
+pub use super::aggregate::BucketStats;
+use super::aggregate::{BucketAggregator, BucketSpec};
 use super::compute::compute;
-use super::filter::Filter;
 use super::marked_samples::{MarkedSample, MarkedSamples};
-use super::presenter::ProductPresenter;
-use super::product::Product;
+use super::presenter::{Product, ProductPresenter};
+use super::query::PriceQuery;
 use super::sample::{Sample, midnight, unpack};
 use super::store::daily_pack;
-use super::store::products::{ProductRow, products};
+use super::store::products::{ProductCursor, ProductRow, products};
 use super::verdict::{self, JudgedPrice, PlausiblePrices};
-use crate::contract::Endpoint;
+use crate::contract::ValidationErrors;
 use crate::contract::history_verdict::HistoryVerdict;
-use crate::contract::series::Bucket;
+use crate::contract::series::{Bucket, time_range};
 use crate::db;
 use crate::ids::TenantId;
 use crate::paging::{self, PageError};
@@ -47,7 +49,21 @@ pub struct BucketRange {
 }
 
 impl BucketRange {
-    fn spec(&self, filter: &Filter) -> BucketSpec {
+    /// The range of a query and its buckets, at the time `now`.
+    ///
+    /// # Errors
+    /// The range is too long, or ends before it begins.
+    pub fn of(query: &PriceQuery, now: Timestamp) -> Result<Self, ValidationErrors> {
+        let (since, until) = time_range(query.since, query.until, now)?;
+        Ok(Self {
+            since,
+            until,
+            bucket: query.bucket.unwrap_or(Bucket::Day),
+            zone: query.timezone.clone(),
+        })
+    }
+
+    pub(super) fn spec(&self, query: &PriceQuery) -> BucketSpec {
         // The contract accepts only zones of the time zone database.
         let zone = TimeZone::get(&self.zone).unwrap_or(TimeZone::UTC);
         BucketSpec {
@@ -55,97 +71,100 @@ impl BucketRange {
             until: self.until,
             bucket: self.bucket,
             zone,
-            dates: filter.dates(),
+            dates: query.dates(),
         }
     }
 }
 
-/// Last product of the previous page.
-#[derive(Debug, Clone)]
-pub(super) struct ProductCursor {
-    pub(super) endpoint: Endpoint,
-    pub(super) series: Vec<u8>,
+/// A bucket of one product.
+pub struct ProductBucket {
+    /// The product; its buckets share it.
+    pub product: Arc<Product>,
+    /// What was found.
+    pub stats: BucketStats,
+    /// The verdict on the lowest price, if one is wanted and there is a price.
+    pub(super) verdict: Option<HistoryVerdict>,
 }
 
-/// Prices in buckets.
-pub async fn series<P: Product>(
+/// Prices in buckets, and whether there are more products.
+pub async fn series(
     conn: PoolConnection<Postgres>,
     tenant: TenantId,
-    query: &P::SeriesQuery,
-    range: BucketRange,
-) -> sqlx::Result<P::Series> {
+    query: &PriceQuery,
+    range: &BucketRange,
+) -> sqlx::Result<(Vec<ProductBucket>, bool)> {
     let mut snapshot = db::snapshot(conn).await?;
-    let filter = P::series_filter(query);
     let wanted = WantedBuckets {
-        spec: range.spec(&filter),
-        filter,
-        is_judged: P::is_series_judged(query),
+        spec: range.spec(query),
+        query: query.clone(),
     };
+    let mut presenter = ProductPresenter::default();
     let (products, next) = page(&mut snapshot, tenant, &wanted, None, MAX_PRODUCTS).await?;
-    let mut presenter = ProductPresenter::<P>::default();
-    let data = products
+    let buckets = products
         .into_iter()
-        .flat_map(|product| rows(product, &mut presenter))
+        .flat_map(|product| product.present(&mut presenter))
         .collect();
-    Ok(P::series(range, data, next.is_some()))
+    Ok((buckets, next.is_some()))
 }
 
-/// Prices in buckets as a stream of rows, without a limit on products.
-pub fn stream<P: Product>(
-    pool: &PgPool,
-    tenant: TenantId,
-    query: &P::SeriesQuery,
-    range: BucketRange,
-) -> impl Stream<Item = Result<P::Bucket, PageError>> + Send + use<P> {
-    let mut presenter = ProductPresenter::<P>::default();
-    let filter = P::series_filter(query);
-    let wanted = WantedBuckets {
-        spec: range.spec(&filter),
-        filter,
-        is_judged: false,
-    };
-    stream_products(pool.clone(), tenant, wanted)
-        .map_ok(move |product| {
-            futures::stream::iter(rows(product, &mut presenter).into_iter().map(Ok))
-        })
-        .try_flatten()
-}
-
-fn stream_products(
+/// Prices in buckets as a stream, without a limit on products.
+pub fn stream(
     pool: PgPool,
     tenant: TenantId,
-    wanted: WantedBuckets,
-) -> impl Stream<Item = Result<ProductBuckets, PageError>> + Send {
-    paging::stream_rows(None, move |after: Option<ProductCursor>| {
+    query: PriceQuery,
+    range: &BucketRange,
+) -> impl Stream<Item = Result<ProductBucket, PageError>> + Send + use<> {
+    let wanted = WantedBuckets {
+        spec: range.spec(&query),
+        query,
+    };
+    let products = paging::stream_rows(None, move |after: Option<ProductCursor>| {
         let (pool, wanted) = (pool.clone(), wanted.clone());
         async move {
             let mut snapshot = db::snapshot(pool.acquire().await?).await?;
-            let (rows, next) = page(
+            let after = after.as_ref();
+            let (products, next) = page(
                 &mut snapshot,
                 tenant,
                 &wanted,
-                after.as_ref(),
+                after,
                 PRODUCTS_PER_EXPORT_PAGE,
             )
             .await?;
-            Ok((rows, next.map(Some)))
+            Ok((products, next.map(Some)))
         }
-    })
+    });
+    let mut presenter = ProductPresenter::default();
+    products
+        .map_ok(move |product| {
+            futures::stream::iter(product.present(&mut presenter).into_iter().map(Ok))
+        })
+        .try_flatten()
 }
 
 /// Which products are aggregated, and how.
 #[derive(Clone)]
 struct WantedBuckets {
-    filter: Filter,
+    query: PriceQuery,
     spec: BucketSpec,
-    is_judged: bool,
 }
 
-/// A product and its buckets.
-struct ProductBuckets {
+/// A product and its buckets, with the verdicts on their lowest prices.
+struct BucketsOfProduct {
     product: ProductRow,
-    /// With the verdict on the lowest price, if one is wanted and there is a price.
     buckets: Vec<(BucketStats, Option<HistoryVerdict>)>,
+}
+
+impl BucketsOfProduct {
+    fn present(self, presenter: &mut ProductPresenter) -> Vec<ProductBucket> {
+        let product = Arc::new(presenter.present(self.product));
+        let bucket = |(stats, verdict)| ProductBucket {
+            product: product.clone(),
+            stats,
+            verdict,
+        };
+        self.buckets.into_iter().map(bucket).collect()
+    }
 }
 
 /// At most `limit` products with their buckets, and a cursor if there are more.
@@ -155,11 +174,11 @@ async fn page(
     wanted: &WantedBuckets,
     after: Option<&ProductCursor>,
     limit: usize,
-) -> sqlx::Result<(Vec<ProductBuckets>, Option<ProductCursor>)> {
+) -> sqlx::Result<(Vec<BucketsOfProduct>, Option<ProductCursor>)> {
     let mut found = products(
         &mut *conn,
         tenant,
-        &wanted.filter,
+        &wanted.query,
         after,
         paging::limit_plus_one(limit),
     )
@@ -171,7 +190,7 @@ async fn page(
     let mut entry = Vec::new();
     for product in found {
         let buckets = product_buckets(&mut *conn, tenant, &product, wanted).await?;
-        entry.push(ProductBuckets { product, buckets });
+        entry.push(BucketsOfProduct { product, buckets });
     }
     Ok((entry, next))
 }
@@ -187,7 +206,7 @@ async fn product_buckets(
     wanted: &WantedBuckets,
 ) -> sqlx::Result<Vec<(BucketStats, Option<HistoryVerdict>)>> {
     let spec = &wanted.spec;
-    let since = if wanted.is_judged {
+    let since = if wanted.query.is_judged {
         verdict::compared_since(spec.since)
     } else {
         verdict::plausible_since(spec.since)
@@ -198,13 +217,13 @@ async fn product_buckets(
         for sample in day {
             buckets.add(sample);
         }
-        if wanted.is_judged {
+        if wanted.query.is_judged {
             prices.add_day(day);
         }
     })
     .await?;
     let buckets = buckets.finish();
-    if !wanted.is_judged {
+    if !wanted.query.is_judged {
         return Ok(buckets.into_iter().map(|stats| (stats, None)).collect());
     }
     let lowest = |stats: &BucketStats| JudgedPrice::of(stats.lowest.as_ref()?);
@@ -291,15 +310,4 @@ pub(super) async fn for_each_sample(
         }
     }
     Ok(())
-}
-
-fn rows<P: Product>(
-    ProductBuckets { product, buckets }: ProductBuckets,
-    presenter: &mut ProductPresenter<P>,
-) -> Vec<P::Bucket> {
-    let fields = presenter.product(product.endpoint, &product.product);
-    buckets
-        .into_iter()
-        .map(|(stats, verdict)| P::bucket(&product, fields.clone(), stats, verdict))
-        .collect()
 }

@@ -13,10 +13,10 @@ use uuid::Uuid;
 
 use super::latest::age_seconds;
 use super::presenter;
-use super::product::Product;
+use super::query::PriceQuery;
 use super::store::grid::{self, HistoryGridRow};
 use crate::contract::history_grid::{HistoryCell, HistoryGrid, HistoryGrids};
-use crate::contract::scans::{GridAxis, Nights};
+use crate::contract::scans::GridAxis;
 use crate::contract::{Endpoint, SearchStatus};
 use crate::ids::TenantId;
 use crate::paging;
@@ -28,19 +28,18 @@ const MAX_CELLS: usize = 10_000;
 
 /// The dimension that an axis shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HistoryAxis {
+enum HistoryAxis {
     First,
     Nights,
     Market,
 }
 
-/// The axes of a grid, the date range that a date axis covers completely, and the only length.
+/// The axes of a grid, and the date range that a date axis covers completely.
 #[derive(Debug, Clone, Copy)]
-pub struct HistoryLayout {
-    pub(super) rows: (HistoryAxis, &'static str),
-    pub(super) columns: Option<(HistoryAxis, &'static str)>,
-    pub(super) dates: [Date; 2],
-    pub(super) nights: Option<Nights>,
+struct HistoryLayout<'a> {
+    rows: (HistoryAxis, &'a str),
+    columns: Option<(HistoryAxis, &'a str)>,
+    dates: Option<(Date, Date)>,
 }
 
 /// A value on an axis. The order of the variants' values is the order of the axis.
@@ -52,21 +51,13 @@ enum GridValue {
 }
 
 /// The last known prices of a grid's products, and whether there are more.
-pub(super) async fn read<P: Product>(
+pub(super) async fn read(
     conn: &mut PgConnection,
     tenant: TenantId,
-    query: &P::GridQuery,
+    query: &PriceQuery,
 ) -> sqlx::Result<(Vec<HistoryGridRow>, bool)> {
-    let (filter, layout) = (P::grid_filter(query), P::layout(query));
-    let nights = layout.nights.map(|nights| i32::from(nights.get()));
-    let mut known = grid::latest_by_date(
-        conn,
-        tenant,
-        &filter,
-        nights,
-        paging::limit_plus_one(MAX_ROWS),
-    )
-    .await?;
+    let limit = paging::limit_plus_one(MAX_ROWS);
+    let mut known = grid::latest_by_date(conn, tenant, query, limit).await?;
     let truncated = known.len() > MAX_ROWS;
     if truncated {
         // A truncated product would show its missing dates as never searched.
@@ -77,17 +68,17 @@ pub(super) async fn read<P: Product>(
 }
 
 /// The grids of these prices. A cell shows that of an implausible item if it has no other.
-pub(super) fn build<P: Product>(
+pub(super) fn build(
     (known, mut truncated): (Vec<HistoryGridRow>, bool),
     implausible: &HashSet<Uuid>,
-    query: &P::GridQuery,
+    query: &PriceQuery,
     now: Timestamp,
 ) -> HistoryGrids {
-    let layout = P::layout(query);
+    let layout = HistoryLayout::of(query);
     let (mut data, mut cells) = (Vec::new(), 0);
     for rows in products(known, &layout).into_values() {
         let most = MAX_CELLS - cells;
-        let Some(grid) = build_grid::<P>(&rows, implausible, &layout, now, most) else {
+        let Some(grid) = build_grid(&rows, implausible, &layout, now, most) else {
             truncated = true;
             continue;
         };
@@ -100,7 +91,7 @@ pub(super) fn build<P: Product>(
 /// Groups rows by product. If the market is an axis, it is not part of the product.
 fn products(
     known: Vec<HistoryGridRow>,
-    layout: &HistoryLayout,
+    layout: &HistoryLayout<'_>,
 ) -> BTreeMap<(Endpoint, String), Vec<HistoryGridRow>> {
     let markets = layout.axes().any(|side| side == HistoryAxis::Market);
     let mut products = BTreeMap::<_, Vec<_>>::new();
@@ -117,7 +108,20 @@ fn products(
     products
 }
 
-impl HistoryLayout {
+impl<'a> HistoryLayout<'a> {
+    fn of(query: &'a PriceQuery) -> Self {
+        let axis = |field: &'a str| match field {
+            "nights" => (HistoryAxis::Nights, field),
+            "proxy_country" => (HistoryAxis::Market, field),
+            _ => (HistoryAxis::First, field),
+        };
+        Self {
+            rows: axis(&query.rows),
+            columns: query.columns.as_deref().map(axis),
+            dates: query.first_from().zip(query.first_to()),
+        }
+    }
+
     fn axes(&self) -> impl Iterator<Item = HistoryAxis> {
         [Some(self.rows.0), self.columns.map(|columns| columns.0)]
             .into_iter()
@@ -127,11 +131,14 @@ impl HistoryLayout {
     /// The values of an axis: all days of the range, or the values that occur.
     fn axis_values(&self, side: HistoryAxis, known: &[HistoryGridRow]) -> Vec<GridValue> {
         match side {
-            HistoryAxis::First => self.dates[0]
-                .series(jiff::Span::new().days(1))
-                .take_while(|day| *day <= self.dates[1])
-                .map(GridValue::Day)
-                .collect(),
+            HistoryAxis::First => {
+                let days = |(first, last): (Date, Date)| {
+                    let days = first.series(jiff::Span::new().days(1));
+                    days.take_while(move |day| *day <= last)
+                };
+                let days = self.dates.into_iter().flat_map(days);
+                days.map(GridValue::Day).collect()
+            }
             _ => known
                 .iter()
                 .map(|row| axis_value(side, row))
@@ -164,10 +171,10 @@ impl GridValue {
 }
 
 /// The grid of one product; `None` if it would exceed `max_cells`.
-fn build_grid<P: Product>(
+fn build_grid(
     known: &[HistoryGridRow],
     implausible: &HashSet<Uuid>,
-    layout: &HistoryLayout,
+    layout: &HistoryLayout<'_>,
     now: Timestamp,
     max_cells: usize,
 ) -> Option<HistoryGrid> {
@@ -217,7 +224,7 @@ fn build_grid<P: Product>(
         from_airport: first.origin.clone(),
         place: first.place.clone(),
         proxy_country: first.market.clone().filter(|_| !markets),
-        product: presenter::other_fields::<P>(endpoint, &first.product),
+        product: presenter::other_fields(endpoint, &first.product),
         currency: first.currency.clone(),
         rows: axis(layout.rows, &rows),
         columns: layout

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::grid;
 use super::known_price::KnownPrice;
 use super::past_prices::implausibly_low;
-use super::product::Product;
+use super::query::PriceQuery;
 use super::series::SeriesKey;
 use super::store::grid::HistoryGridRow;
 use crate::contract::Endpoint;
@@ -20,15 +20,15 @@ use crate::ids::TenantId;
 const AT_A_TIME: usize = 50;
 
 /// The last known prices as grids.
-pub async fn grids<P: Product>(
+pub async fn grids(
     conn: &mut PgConnection,
     tenant: TenantId,
-    query: &P::GridQuery,
+    query: &PriceQuery,
     now: Timestamp,
 ) -> sqlx::Result<HistoryGrids> {
-    let read = grid::read::<P>(conn, tenant, query).await?;
+    let read = grid::read(conn, tenant, query).await?;
     let implausible = implausible_lowest(conn, tenant, &read.0).await?;
-    Ok(grid::build::<P>(read, &implausible, query, now))
+    Ok(grid::build(read, &implausible, query, now))
 }
 
 /// The items of implausible prices that are lower than every plausible one of their product.

@@ -12,9 +12,9 @@ use sqlx::{PgConnection, Postgres};
 
 use super::buckets::{MAX_PRODUCTS, StoredSeries, for_each_sample};
 use super::compute::compute;
-use super::latest::{MAX_ROWS, rows};
+use super::latest::{LatestPrice, MAX_ROWS, rows};
 use super::presenter::ProductPresenter;
-use super::product::Product;
+use super::query::PriceQuery;
 use super::store::select::LatestRow;
 use super::verdict::{self, DailyPrices, JudgedPrice};
 use crate::contract::Endpoint;
@@ -22,20 +22,19 @@ use crate::contract::history_verdict::HistoryVerdict;
 use crate::db;
 use crate::ids::{ItemId, TenantId};
 
-/// The last known lowest price of each date with its verdict, at the time `now`: of the first
-/// products alone, because each needs its history. `shown`: only of the products whose prices these
-/// items found.
+/// The last known lowest price of each date with its verdict, at the time `now`, and whether there
+/// are more: of the first products alone, because each needs its history. `shown`: only of the
+/// products whose prices these items found.
 #[expect(clippy::implicit_hasher, reason = "callers have the usual set")]
-pub async fn calendar<P: Product>(
+pub async fn calendar(
     conn: PoolConnection<Postgres>,
     tenant: TenantId,
-    query: &P::LatestQuery,
+    query: &PriceQuery,
     shown: Option<&HashSet<ItemId>>,
     now: Timestamp,
-) -> sqlx::Result<P::Calendar> {
+) -> sqlx::Result<(Vec<LatestPrice>, bool)> {
     let mut snapshot = db::snapshot(conn).await?;
-    let filter = P::latest_filter(query);
-    let (rows, next) = rows(&mut snapshot, tenant, &filter, None, MAX_ROWS).await?;
+    let (rows, next) = rows(&mut snapshot, tenant, query, None, MAX_ROWS).await?;
     let mut by_product = BTreeMap::<_, Vec<_>>::new();
     for (place, row) in rows.iter().enumerate() {
         let product = (row.endpoint.as_str(), row.series.as_slice());
@@ -53,13 +52,16 @@ pub async fn calendar<P: Product>(
             verdicts[place] = Some(verdict);
         }
     }
-    let mut presenter = ProductPresenter::<P>::default();
+    let mut presenter = ProductPresenter::default();
     let shown = rows.into_iter().zip(verdicts);
-    let data = shown.filter_map(|(row, verdict)| {
-        let product = presenter.product(row.endpoint, &row.product);
-        Some(P::latest(row, product, verdict?, now))
+    let prices = shown.filter_map(|(row, verdict)| {
+        let history_verdict = verdict?;
+        Some(LatestPrice {
+            history_verdict,
+            ..LatestPrice::new(row, &mut presenter, now)
+        })
     });
-    Ok(P::calendar(data.collect(), is_truncated))
+    Ok((prices.collect(), is_truncated))
 }
 
 /// The verdicts on the prices of one product, in their order.

@@ -2,15 +2,14 @@
 
 use futures::{Stream, TryStreamExt as _};
 use jiff::Timestamp;
-use jiff::civil::Date;
 use sqlx::{PgConnection, PgPool};
 
-use super::filter::Filter;
 use super::presenter::ProductPresenter;
-use super::product::Product;
-use super::store::select::{self, LatestRow};
-use crate::contract::Endpoint;
-use crate::ids::TenantId;
+use super::query::PriceQuery;
+use super::store::select::{self, LatestCursor, LatestRow};
+use crate::contract::history::ProductFields;
+use crate::contract::history_verdict::HistoryVerdict;
+use crate::ids::{ItemId, TenantId};
 use crate::paging::{self, PageError};
 
 /// Rows of a calendar: twelve products over the longest range.
@@ -19,83 +18,77 @@ pub(super) const MAX_ROWS: usize = 5_000;
 /// Rows that an export reads at a time: some hundred kilobytes.
 const ROWS_PER_EXPORT_PAGE: usize = 500;
 
-/// Last row of the previous page.
-#[derive(Debug, Clone)]
-pub(super) struct LatestCursor {
-    pub(super) first_date: Date,
-    pub(super) stay: Date,
-    pub(super) endpoint: Endpoint,
-    pub(super) series: Vec<u8>,
+/// A last known price with the fields of its product.
+pub struct LatestPrice {
+    pub(super) row: LatestRow,
+    pub(super) product: ProductFields,
+    pub(super) age_seconds: u64,
+    /// The verdict, if one was asked for.
+    pub history_verdict: Option<HistoryVerdict>,
 }
 
-/// The last known lowest price of each date, at the time `now`.
-pub async fn calendar<P: Product>(
+impl LatestPrice {
+    pub(super) fn new(row: LatestRow, presenter: &mut ProductPresenter, now: Timestamp) -> Self {
+        Self {
+            product: presenter.product(row.endpoint, &row.product),
+            age_seconds: age_seconds(row.observed_at.to_jiff(), now),
+            row,
+            history_verdict: None,
+        }
+    }
+
+    /// The item that found it.
+    pub fn item(&self) -> ItemId {
+        self.row.item_id.into()
+    }
+}
+
+/// The last known lowest price of each date, at the time `now`, and whether there are more.
+pub async fn calendar(
     conn: &mut PgConnection,
     tenant: TenantId,
-    query: &P::LatestQuery,
+    query: &PriceQuery,
     now: Timestamp,
-) -> sqlx::Result<P::Calendar> {
-    let (rows, next) = rows(conn, tenant, &P::latest_filter(query), None, MAX_ROWS).await?;
-    let mut presenter = ProductPresenter::<P>::default();
-    let data = rows
+) -> sqlx::Result<(Vec<LatestPrice>, bool)> {
+    let (rows, next) = rows(conn, tenant, query, None, MAX_ROWS).await?;
+    let mut presenter = ProductPresenter::default();
+    let prices = rows
         .into_iter()
-        .map(|row| latest(row, &mut presenter, now))
+        .map(|row| LatestPrice::new(row, &mut presenter, now))
         .collect();
-    Ok(P::calendar(data, next.is_some()))
+    Ok((prices, next.is_some()))
 }
 
 /// The last known lowest prices as a stream, without the row limit of a calendar.
-pub fn stream<P: Product>(
-    pool: &PgPool,
-    tenant: TenantId,
-    query: &P::LatestQuery,
-    now: Timestamp,
-) -> impl Stream<Item = Result<P::Latest, PageError>> + Send + use<P> {
-    let mut presenter = ProductPresenter::<P>::default();
-    stream_latest(pool.clone(), tenant, P::latest_filter(query))
-        .map_ok(move |row| latest(row, &mut presenter, now))
-}
-
-fn latest<P: Product>(
-    row: LatestRow,
-    presenter: &mut ProductPresenter<P>,
-    now: Timestamp,
-) -> P::Latest {
-    let product = presenter.product(row.endpoint, &row.product);
-    P::latest(row, product, None, now)
-}
-
-fn stream_latest(
+pub fn stream(
     pool: PgPool,
     tenant: TenantId,
-    filter: Filter,
-) -> impl Stream<Item = Result<LatestRow, PageError>> + Send {
-    paging::stream_rows(None, move |after: Option<LatestCursor>| {
-        let (pool, filter) = (pool.clone(), filter.clone());
+    query: PriceQuery,
+    now: Timestamp,
+) -> impl Stream<Item = Result<LatestPrice, PageError>> + Send {
+    let mut presenter = ProductPresenter::default();
+    let rows = paging::stream_rows(None, move |after: Option<LatestCursor>| {
+        let (pool, query) = (pool.clone(), query.clone());
         async move {
-            let (rows, next) = rows(
-                &mut *pool.acquire().await?,
-                tenant,
-                &filter,
-                after.as_ref(),
-                ROWS_PER_EXPORT_PAGE,
-            )
-            .await?;
+            let mut conn = pool.acquire().await?;
+            let after = after.as_ref();
+            let (rows, next) = rows(&mut conn, tenant, &query, after, ROWS_PER_EXPORT_PAGE).await?;
             Ok((rows, next.map(Some)))
         }
-    })
+    });
+    rows.map_ok(move |row| LatestPrice::new(row, &mut presenter, now))
 }
 
 /// At most `limit` rows, and a cursor if there are more.
 pub(super) async fn rows(
     conn: &mut PgConnection,
     tenant: TenantId,
-    filter: &Filter,
+    query: &PriceQuery,
     after: Option<&LatestCursor>,
     limit: usize,
 ) -> sqlx::Result<(Vec<LatestRow>, Option<LatestCursor>)> {
     let mut rows =
-        select::latest(conn, tenant, filter, after, paging::limit_plus_one(limit)).await?;
+        select::latest(conn, tenant, query, after, paging::limit_plus_one(limit)).await?;
     let next = paging::truncate_page(&mut rows, limit).map(|last| LatestCursor {
         first_date: last.first_date.to_jiff(),
         stay: last.stay.to_jiff(),

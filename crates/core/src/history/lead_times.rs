@@ -4,23 +4,20 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
-use jiff::ToSpan as _;
-use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
 use sqlx::Postgres;
 use sqlx::pool::PoolConnection;
 
+use super::aggregate::BucketSpec;
 use super::buckets::{BucketRange, MAX_PRODUCTS, for_each_marked_day};
 use super::marked_samples::MarkedSample;
-use super::presenter::ProductPresenter;
+use super::presenter::{Product, ProductPresenter};
 use super::price::PriceAccumulator;
-use super::product::Product;
-use super::sample::{DateFilter, day};
+use super::query::PriceQuery;
+use super::sample::day;
 use super::store::products::products;
 use super::verdict;
-use crate::contract::Endpoint;
-use crate::contract::history::ProductFields;
+use crate::contract::series::Bucket;
 use crate::db;
 use crate::ids::TenantId;
 use crate::paging;
@@ -33,14 +30,8 @@ const MAX_DAILY: i32 = 45;
 /// The prices of one product by days before departure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeadTimes {
-    /// The endpoint of the searches.
-    pub endpoint: Endpoint,
-    /// The other fields of the product.
-    pub product: ProductFields,
-    /// ISO currency code.
-    pub currency: String,
-    /// Hotels: the market.
-    pub market: Option<String>,
+    /// The product.
+    pub product: Product,
     /// Whether each row is a week instead of a day.
     pub is_weekly: bool,
     /// The days or weeks that have a price, the last one before departure first.
@@ -66,21 +57,20 @@ pub struct LeadDay {
 
 /// The plausible prices of each product that a query selects, by days before departure. `nights`: only stays
 /// of this length, because the prices of others do not compare.
-pub async fn lead_times<P: Product>(
+pub async fn lead_times(
     conn: PoolConnection<Postgres>,
     tenant: TenantId,
-    query: &P::SeriesQuery,
+    query: &PriceQuery,
     range: &BucketRange,
     nights: Option<i32>,
 ) -> sqlx::Result<Vec<LeadTimes>> {
     let mut snapshot = db::snapshot(conn).await?;
-    let filter = P::series_filter(query);
     let limit = paging::limit_plus_one(MAX_PRODUCTS) - 1;
-    let found = products(&mut snapshot, tenant, &filter, None, limit).await?;
-    let mut presenter = ProductPresenter::<P>::default();
+    let found = products(&mut snapshot, tenant, query, None, limit).await?;
+    let mut presenter = ProductPresenter::default();
     let mut all = Vec::new();
     for product in found {
-        let mut leads = LeadAggregator::new(range, filter.dates(), nights);
+        let mut leads = LeadAggregator::new(range.spec(query), nights);
         for_each_marked_day(
             &mut snapshot,
             tenant,
@@ -93,10 +83,7 @@ pub async fn lead_times<P: Product>(
         let implausible = leads.implausible;
         let (is_weekly, days) = leads.finish();
         all.push(LeadTimes {
-            endpoint: product.endpoint,
-            product: presenter.product(product.endpoint, &product.product),
-            currency: product.currency,
-            market: product.market,
+            product: presenter.present(product),
             is_weekly,
             days,
             implausible,
@@ -107,11 +94,9 @@ pub async fn lead_times<P: Product>(
 
 /// Collects the prices of one product. Samples must arrive in chronological order.
 struct LeadAggregator {
-    since: i64,
-    until: i64,
-    dates: DateFilter,
+    /// Its buckets are days.
+    spec: BucketSpec,
     nights: Option<i32>,
-    zone: TimeZone,
     /// The date of the last sample, in days since 1970, and its end in microseconds.
     today: i32,
     ends_at: i64,
@@ -120,14 +105,13 @@ struct LeadAggregator {
 }
 
 impl LeadAggregator {
-    fn new(range: &BucketRange, dates: DateFilter, nights: Option<i32>) -> Self {
+    fn new(spec: BucketSpec, nights: Option<i32>) -> Self {
         Self {
-            since: range.since.as_microsecond(),
-            until: range.until.as_microsecond(),
-            dates,
+            spec: BucketSpec {
+                bucket: Bucket::Day,
+                ..spec
+            },
             nights,
-            // The contract accepts only zones of the time zone database.
-            zone: TimeZone::get(&range.zone).unwrap_or(TimeZone::UTC),
             today: 0,
             ends_at: i64::MIN,
             prices: BTreeMap::new(),
@@ -138,18 +122,19 @@ impl LeadAggregator {
     /// Adds the price of a sample that matches the requested range, dates and length.
     fn add(&mut self, marked: &MarkedSample) {
         let sample = &marked.sample;
-        let is_asked = sample.at >= self.since && sample.at < self.until;
         let is_length = self
             .nights
             .is_none_or(|nights| sample.nights() == Some(nights));
         let Some(price) = sample.price else {
             return;
         };
-        if !is_asked || !is_length || !sample.matches(self.dates) {
+        if !is_length || !self.spec.selects(sample) {
             return;
         }
-        if sample.at >= self.ends_at {
-            self.begin_day(sample.at);
+        if sample.at >= self.ends_at
+            && let Some((date, ends_at)) = self.spec.bucket_at(sample.at)
+        {
+            (self.today, self.ends_at) = (day(date), ends_at);
         }
         let lead = sample.first_date() - self.today;
         if !(0..=MAX_LEAD).contains(&lead) {
@@ -160,18 +145,6 @@ impl LeadAggregator {
         } else {
             self.prices.entry(lead).or_default().push(price);
         }
-    }
-
-    fn begin_day(&mut self, at: i64) {
-        let Ok(time) = Timestamp::from_microsecond(at) else {
-            return;
-        };
-        let date = time.to_zoned(self.zone.clone()).date();
-        self.today = day(date);
-        let next = date
-            .checked_add(1.day())
-            .and_then(|next| next.to_zoned(self.zone.clone()));
-        self.ends_at = next.map_or(i64::MAX, |next| next.timestamp().as_microsecond());
     }
 
     /// Whether the rows are weeks, and the rows.
@@ -205,12 +178,13 @@ impl LeadAggregator {
 
 #[cfg(test)]
 mod tests {
+    use jiff::ToSpan as _;
     use jiff::civil::{Date, date};
+    use jiff::tz::TimeZone;
 
     use super::*;
     use crate::contract::SearchStatus;
-    use crate::contract::series::Bucket;
-    use crate::history::sample::{RawSample, Sample};
+    use crate::history::sample::{DateFilter, RawSample, Sample};
 
     fn sample(at: &str, first: Date, nights: Option<i64>, price: Option<i64>) -> Sample {
         Sample::of(&RawSample {
@@ -230,13 +204,14 @@ mod tests {
         nights: Option<i32>,
         samples: &[Sample],
     ) -> Vec<(i32, u64, String)> {
-        let range = BucketRange {
+        let spec = BucketSpec {
             since: "2026-11-01T00:00:00Z".parse().unwrap(),
             until: "2026-12-01T00:00:00Z".parse().unwrap(),
-            bucket: Bucket::Day,
-            zone: zone.to_owned(),
+            bucket: Bucket::Week,
+            zone: TimeZone::get(zone).unwrap(),
+            dates,
         };
-        let mut all = LeadAggregator::new(&range, dates, nights);
+        let mut all = LeadAggregator::new(spec, nights);
         for sample in samples {
             all.add(&MarkedSample {
                 sample: *sample,

@@ -2,11 +2,12 @@
 //! date.
 //!
 //! [`Subject`] identifies the product of a search. [`mod@insert`] stores observations in the
-//! transaction of the answer; [`mod@delete`] removes those of a scan. Queries: [`query`] (single
-//! observations), [`buckets`] (by day or week), [`mod@lead_times`] (by days before departure),
-//! [`latest`] (last price of each date), [`judged_latest`] (with verdicts), [`grid`], [`mod@places`] (what there is a history of). They
-//! are written once for any [`Product`]: [`Flights`] or [`Hotels`]. [`daily_pack`] packs past days,
-//! so that long ranges are quick to read. `marked_samples` marks implausible prices by
+//! transaction of the answer; [`mod@delete`] removes those of a scan. A [`PriceQuery`] asks for
+//! observations ([`list`]), [`buckets`] (by day or week), [`mod@lead_times`] (by days before
+//! departure), [`latest`] (last price of each date), [`judged_latest`] (with verdicts) or
+//! [`judged_grid`]; [`mod@places`] says what there is a history of. To all of them a flight and a
+//! stay are a product with dates; only `rows` makes different rows of them. [`daily_pack`] packs past
+//! days, so that long ranges are quick to read. `marked_samples` marks implausible prices by
 //! [`mod@plausibility`], for whatever shows a lowest one. `verdict` judges a price by the past ones;
 //! [`mod@past_prices`] does so for prices of many products, [`mod@replay`] for searches that a monitor
 //! would have made.
@@ -18,14 +19,14 @@ pub mod buckets;
 mod compute;
 pub mod daily_pack;
 pub mod delete;
-mod filter;
-pub mod grid;
+mod grid;
 pub mod insert;
 pub mod judged_grid;
 pub mod judged_latest;
 pub mod known_price;
 pub mod latest;
 pub mod lead_times;
+pub mod list;
 mod marked_samples;
 mod observation;
 pub mod past_prices;
@@ -33,9 +34,9 @@ pub mod places;
 pub mod plausibility;
 mod presenter;
 mod price;
-mod product;
-pub mod query;
+mod query;
 pub mod replay;
+mod rows;
 mod sample;
 mod series;
 mod store;
@@ -44,6 +45,6 @@ mod verdict;
 pub use delete::delete;
 pub use insert::insert;
 pub use observation::{Observation, ObservedItem, ObservedPrice};
-pub use presenter::product_field_names;
-pub use product::{Flights, Hotels, Product};
+pub use presenter::{Product, product_field_names};
+pub use query::PriceQuery;
 pub use series::{Series, SeriesKey, Subject};

@@ -75,11 +75,13 @@ pub(super) struct PriceAccumulator {
 
 /// Minimum, median and maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PriceRange {
-    pub(super) lowest: Decimal,
-    /// For an even count, the exact mean of the two middle prices.
-    pub(super) middle: Decimal,
-    pub(super) highest: Decimal,
+pub struct PriceRange {
+    /// The minimum.
+    pub lowest: Decimal,
+    /// The median: for an even count, the exact mean of the two middle prices.
+    pub middle: Decimal,
+    /// The maximum.
+    pub highest: Decimal,
 }
 
 impl PriceAccumulator {

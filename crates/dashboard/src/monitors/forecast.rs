@@ -5,9 +5,9 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::words;
-use crate::parts::{self, BadgeTone};
+use crate::sheet;
 use farescan_core::contract::monitors::{MonitorForecast, MonitorPreview};
-use farescan_core::contract::scans::{PlanCost, PlanFit, RequestRange};
+use farescan_core::contract::scans::RequestRange;
 
 /// The cost and the next slots of the monitor that a checked body describes; `more` stands below
 /// them.
@@ -55,7 +55,7 @@ pub(super) fn card(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {
                 }
             }
             (limit_warning(forecast, limit))
-            (plans(&forecast.plans))
+            (sheet::plans(&forecast.plans))
         }
     }
 }
@@ -74,50 +74,5 @@ fn limit_warning(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {
                 "All runs of the month may need " b { (numbers::request_range(all)) } ". With your limit the last ones of a month are skipped."
             }
         }
-    }
-}
-
-fn plans(plans: &[PlanCost]) -> Markup {
-    html! {
-        div class="scroll" tabindex="0" role="region" aria-label="Cost on each plan" {
-            table class="rows" {
-                thead {
-                    tr {
-                        th scope="col" { "Plan" }
-                        th scope="col" { "Fits" }
-                        th scope="col" class="num" { "USD a month" }
-                        th scope="col" class="num" { "Requests left" }
-                        th scope="col" { "Beyond the quota" }
-                    }
-                }
-                tbody {
-                    @for plan in plans {
-                        tr {
-                            td { (plan.plan) @if plan.current { " " (parts::chip(BadgeTone::Info, "yours")) } }
-                            td { (fit(plan.fit)) }
-                            td class="num" { (plan.usd_per_month) }
-                            td class="num" { (numbers::count(plan.requests_left)) }
-                            td {
-                                @match &plan.overage_usd {
-                                    Some(usd) if plan.overage_requests.most > 0 => {
-                                        (numbers::count(plan.overage_requests.most)) " for at most " (numbers::price(usd.most, "USD"))
-                                    }
-                                    _ => { "–" }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn fit(fit: PlanFit) -> Markup {
-    match fit {
-        PlanFit::Included => parts::chip(BadgeTone::Good, "included"),
-        PlanFit::Overage => parts::chip(BadgeTone::Warn, "billed beyond the quota"),
-        PlanFit::MayStop => parts::chip(BadgeTone::Warn, "may stop"),
-        PlanFit::NotPossible => parts::chip(BadgeTone::Bad, "stops before the end"),
     }
 }

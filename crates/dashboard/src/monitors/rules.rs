@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use crate::links;
-use crate::parts::{self, BadgeTone};
+use crate::parts::{self, Tone};
 use farescan_core::contract::FieldValue as _;
 use farescan_core::contract::monitors::{Monitor, Rule, RuleScope, RuleStanding};
 
@@ -53,7 +53,7 @@ fn row(rule: &Rule, standing: Option<&RuleStanding>) -> Markup {
         tr {
             td {
                 (sentence(rule, currency))
-                @if is_by_cell { " " (parts::chip(BadgeTone::Plain, "each date or market alone")) }
+                @if is_by_cell { " " (parts::chip(Tone::Plain, "each date or market alone")) }
                 @if let Some(rearm) = extra.get("rearm_percent") { div class="sub" { "margin " (plain(rearm)) " %" } }
             }
             td { (armed(standing)) }
@@ -65,14 +65,14 @@ fn row(rule: &Rule, standing: Option<&RuleStanding>) -> Markup {
 
 fn armed(standing: Option<&RuleStanding>) -> Markup {
     let Some(standing) = standing else {
-        return parts::chip(BadgeTone::Plain, "no run yet");
+        return parts::chip(Tone::Plain, "no run yet");
     };
     match (standing.armed, standing.cells.zip(standing.armed_cells)) {
-        (None, _) => parts::chip(BadgeTone::Plain, "no run yet"),
+        (None, _) => parts::chip(Tone::Plain, "no run yet"),
         (Some(true), Some((cells, armed))) => {
-            parts::chip(BadgeTone::Info, &format!("armed for {armed} of {cells}"))
+            parts::chip(Tone::Info, &format!("armed for {armed} of {cells}"))
         }
-        (Some(true), None) => parts::chip(BadgeTone::Info, "armed"),
-        (Some(false), _) => parts::chip(BadgeTone::Warn, "fired, not armed"),
+        (Some(true), None) => parts::chip(Tone::Info, "armed"),
+        (Some(false), _) => parts::chip(Tone::Warn, "fired, not armed"),
     }
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::words::zoned;
-use crate::parts::{self, BadgeTone};
+use crate::parts::{self, Tone};
 use farescan_core::contract::monitors::{
     Monitor, MonitorSlot, SlotConfirmation, SlotKind, SlotOutcome,
 };
@@ -19,12 +19,12 @@ const CONFIRMED: usize = 3;
 /// What became of a slot.
 pub(super) fn outcome(outcome: SlotOutcome) -> Markup {
     let (tone, text) = match outcome {
-        SlotOutcome::Ran => (BadgeTone::Good, "ran"),
-        SlotOutcome::Late => (BadgeTone::Warn, "ran late"),
-        SlotOutcome::Missed => (BadgeTone::Bad, "missed"),
-        SlotOutcome::Overlap => (BadgeTone::Warn, "skipped: overlap"),
-        SlotOutcome::MonthlyCeiling => (BadgeTone::Warn, "skipped: monthly limit"),
-        SlotOutcome::Failed => (BadgeTone::Bad, "failed"),
+        SlotOutcome::Ran => (Tone::Good, "ran"),
+        SlotOutcome::Late => (Tone::Warn, "ran late"),
+        SlotOutcome::Missed => (Tone::Bad, "missed"),
+        SlotOutcome::Overlap => (Tone::Warn, "skipped: overlap"),
+        SlotOutcome::MonthlyCeiling => (Tone::Warn, "skipped: monthly limit"),
+        SlotOutcome::Failed => (Tone::Bad, "failed"),
     };
     parts::chip(tone, text)
 }
@@ -91,7 +91,7 @@ fn row(monitor: &Monitor, slot: &MonitorSlot) -> Markup {
         tr {
             td class="nowrap" {
                 (zoned(slot.slot, &monitor.schedule.timezone))
-                @if slot.kind == SlotKind::Manual { " " (parts::chip(BadgeTone::Plain, "by hand")) }
+                @if slot.kind == SlotKind::Manual { " " (parts::chip(Tone::Plain, "by hand")) }
             }
             td { (outcome(slot.outcome)) }
             td { @if let Some(scan) = slot.scan_id { a href=(parts::scan_path(scan)) { "Scan" } } @else { span class="muted" { "none" } } }

@@ -13,7 +13,7 @@ use crate::form::current_key_field;
 use crate::layout::{NavItem, page_with_status};
 use crate::links;
 use crate::once::once_field;
-use crate::parts::{self, BadgeTone, ConfirmationPage};
+use crate::parts::{self, ConfirmationPage, Tone};
 use crate::session::Session;
 use farescan_core::contract::monitors::{Monitor, OffReason, ShownSecret};
 use farescan_core::contract::webhooks::Delivery;
@@ -40,15 +40,15 @@ pub(super) fn card(session: &Session, monitor: &Monitor, recent: &[Delivery]) ->
                         dd {
                             @match (webhook.off_at, webhook.failing_since) {
                                 (Some(off), _) => {
-                                    (parts::chip(BadgeTone::Bad, "off")) " since " (parts::time(off)) ": "
+                                    (parts::chip(Tone::Bad, "off")) " since " (parts::time(off)) ": "
                                     (match webhook.off_reason {
                                         Some(OffReason::Gone) => "the receiver answered 410",
                                         Some(OffReason::Failing) => "it failed for five days",
                                         None => "switched off",
                                     })
                                 }
-                                (None, Some(since)) => { (parts::chip(BadgeTone::Warn, "failing")) " since " (parts::time(since)) }
-                                (None, None) => { (parts::chip(BadgeTone::Good, "on")) }
+                                (None, Some(since)) => { (parts::chip(Tone::Warn, "failing")) " since " (parts::time(since)) }
+                                (None, None) => { (parts::chip(Tone::Good, "on")) }
                             }
                         }
                         dt { "Last delivered" }

@@ -1,11 +1,11 @@
 //! What needs a decision: each with its reason, what it costs, and the button that mends it.
 
 use farescan_sheets::numbers::{count, counted};
-use farescan_sheets::trip;
+use farescan_sheets::{scan, trip};
 use maud::{Markup, html};
 
 use crate::links;
-use crate::parts::{self, BadgeTone, ConfirmationPage, chip};
+use crate::parts::{self, ConfirmationPage, Tone, chip};
 use crate::session::Session;
 use crate::{deliveries as delivery_pages, scans as scan_pages};
 use farescan_core::contract::monitors::{Monitor, MonitorPause, SlotOutcome};
@@ -27,14 +27,6 @@ pub(super) struct Decisions {
     pub(super) all_monitors: usize,
     pub(super) deliveries: Vec<Delivery>,
     pub(super) has_more_deliveries: bool,
-}
-
-/// Whether a pause ends without its caller.
-pub(super) fn continues_by_itself(scan: &Scan) -> bool {
-    matches!(
-        scan.status_reason,
-        Some(PauseReason::RateLimited | PauseReason::UpstreamDown | PauseReason::Moving)
-    )
 }
 
 /// Why a monitor fails, and whether its webhook is the cause. `monitors::read::failing` finds those
@@ -134,9 +126,9 @@ fn paused(session: &Session, scan: &Scan) -> Markup {
     let has_key = reason == Some(PauseReason::KeyRejected);
     line(
         &html! {
-            (scan_link(scan)) " " (chip(BadgeTone::Warn, "paused"))
+            (scan_link(scan)) " " (chip(Tone::Warn, "paused"))
             div class="sub" {
-                @if let Some(reason) = reason { (scan_pages::pause_words(reason)) " " }
+                @if let Some(reason) = reason { (scan::pause(reason)) " " }
                 (count(scan.items.pending)) " searches are left."
             }
         },
@@ -153,7 +145,7 @@ fn incomplete(session: &Session, scan: &Scan) -> Markup {
     let again = scan.items.partial + scan.items.degraded;
     line(
         &html! {
-            (scan_link(scan)) " " (chip(BadgeTone::Warn, "incomplete"))
+            (scan_link(scan)) " " (chip(Tone::Warn, "incomplete"))
             div class="sub" {
                 (count(undone)) " of " (count(scan.items.total)) " searches did not complete"
                 @if again > 0 {
@@ -173,7 +165,7 @@ fn failing(session: &Session, monitor: &Monitor) -> Markup {
     let path = links::monitor(monitor.id);
     line(
         &html! {
-            a href=(path) { (monitor.name) } " " (chip(BadgeTone::Bad, "failing"))
+            a href=(path) { (monitor.name) } " " (chip(Tone::Bad, "failing"))
             div class="sub" { (reason) }
         },
         &html! {
@@ -196,7 +188,7 @@ fn failing(session: &Session, monitor: &Monitor) -> Markup {
 fn given_up(session: &Session, delivery: &Delivery) -> Markup {
     line(
         &html! {
-            a href=(links::delivery(delivery.id)) { "Delivery of " (delivery.event_type) } " " (chip(BadgeTone::Bad, "given up"))
+            a href=(links::delivery(delivery.id)) { "Delivery of " (delivery.event_type) } " " (chip(Tone::Bad, "given up"))
             div class="sub" {
                 @if let Some(reason) = delivery.reason { (delivery_pages::reason_words(reason)) ", " }
                 (parts::time(delivery.created_at)) " · " a href=(links::monitor(delivery.monitor_id)) { "its monitor" }

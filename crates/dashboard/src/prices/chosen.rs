@@ -7,13 +7,17 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 
 use super::calendar::PriceCalendar;
-use super::product::{PricePage, ProductName};
+use super::product::ProductName;
 use super::subject::{PriceSubject, path_with};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
-use farescan_core::contract::HistoryQuery as _;
-use farescan_core::contract::history_grid::{HistoryCell, HistoryGrid, HistoryGrids};
+use farescan_core::contract::history_grid::{
+    FlightGridQuery, HistoryCell, HistoryGrid, HistoryGrids, HotelGridQuery,
+};
 use farescan_core::contract::history_verdict::HistoryVerdict;
+use farescan_core::contract::latest::{FlightLatestQuery, HotelLatestQuery};
+use farescan_core::contract::series::{FlightSeriesQuery, HotelSeriesQuery};
+use farescan_core::history::PriceQuery;
 use farescan_core::ids::ItemId;
 
 /// Dates of a calendar: as many as one query may have.
@@ -70,30 +74,29 @@ pub(super) fn read_choice<'a>(
     })
 }
 
-pub(super) fn grid_query<P: PricePage>(
-    choice: &ChosenProduct<'_>,
-) -> Result<P::GridQuery, PageFailure> {
-    let last = choice.from.saturating_add((DAYS - 1).days());
+pub(super) fn grid_query(choice: &ChosenProduct<'_>) -> Result<PriceQuery, PageFailure> {
+    let names = choice.subject.names();
     let mut pairs = choice.subject.pairs();
-    let (from, to, rows) = match P::FIRST {
-        "departure" => ("departure_from", "departure_to", "departure_date"),
-        _ => ("checkin_from", "checkin_to", "checkin_date"),
-    };
-    pairs.extend([
-        (from, choice.from.to_string()),
-        (to, last.to_string()),
-        ("rows", rows.to_owned()),
-    ]);
-    if P::HAS_NIGHTS {
+    pairs.extend(choice.range_pairs());
+    pairs.push(("rows", names.date.to_owned()));
+    if choice.subject.has_nights() {
         pairs.push(("columns", "nights".to_owned()));
     }
-    Ok(P::GridQuery::read(borrowed(&pairs))?)
+    choice
+        .subject
+        .read::<FlightGridQuery, HotelGridQuery>(&pairs)
 }
 
-pub(super) fn borrowed<'a>(
-    pairs: &'a [(&'static str, String)],
-) -> impl Iterator<Item = (&'a str, &'a str)> + Clone {
-    pairs.iter().map(|(name, text)| (*name, text.as_str()))
+impl ChosenProduct<'_> {
+    /// The range of dates of the calendar.
+    fn range_pairs(&self) -> [(&'static str, String); 2] {
+        let names = self.subject.names();
+        let last = self.from.saturating_add((DAYS - 1).days());
+        [
+            (names.from, self.from.to_string()),
+            (names.to, last.to_string()),
+        ]
+    }
 }
 
 /// The chosen product and length, else those with the most prices. `None`: nothing was searched.
@@ -154,51 +157,28 @@ pub(super) fn shown<'a>(
     })
 }
 
-/// The series of the chosen date, or of all dates.
-pub(super) fn series_query<P: PricePage>(
-    shown: &ShownProduct<'_>,
-) -> Result<P::SeriesQuery, PageFailure> {
-    let pairs = shown.series_pairs::<P>(shown.date::<P>());
-    Ok(P::SeriesQuery::read(borrowed(&pairs))?)
-}
-
 impl ShownProduct<'_> {
     /// The date whose price over time is shown. Stays always have one, because those of all dates
     /// and lengths do not compare.
-    pub(super) fn date<P: PricePage>(&self) -> Option<Date> {
+    pub(super) fn date(&self) -> Option<Date> {
         let cheapest = || self.calendar().cheapest().map(|(date, _)| date);
         self.choice
             .date
-            .or_else(|| P::HAS_NIGHTS.then(cheapest).flatten())
+            .or_else(|| self.choice.subject.has_nights().then(cheapest).flatten())
     }
 
-    pub(super) fn series_pairs<P: PricePage>(
-        &self,
-        date: Option<Date>,
-    ) -> Vec<(&'static str, String)> {
-        let mut pairs = self.choice.subject.pairs();
+    /// The series of one date, or of all dates.
+    pub(super) fn series_query(&self, date: Option<Date>) -> Result<PriceQuery, PageFailure> {
+        let mut pairs = self.product_pairs();
         let since = self.now - SignedDuration::from_hours(24 * i64::from(self.choice.range));
         let bucket = if self.choice.range > MOST_DAILY {
             "week"
         } else {
             "day"
         };
-        pairs.extend([
-            ("since", since.to_string()),
-            ("bucket", bucket.to_owned()),
-            ("currency", self.product.currency.clone()),
-        ]);
-        pairs.extend(
-            self.product
-                .market
-                .clone()
-                .map(|market| ("proxy_country", market)),
-        );
+        pairs.extend([("since", since.to_string()), ("bucket", bucket.to_owned())]);
         if let Some(date) = date {
-            pairs.extend(match P::FIRST {
-                "departure" => vec![("departure_date", date.to_string())],
-                _ => vec![("checkin_date", date.to_string())],
-            });
+            pairs.push((self.choice.subject.names().date, date.to_string()));
             pairs.extend(self.nights.map(|nights| {
                 (
                     "checkout_date",
@@ -206,33 +186,34 @@ impl ShownProduct<'_> {
                 )
             }));
         }
+        self.choice
+            .subject
+            .read::<FlightSeriesQuery, HotelSeriesQuery>(&pairs)
+    }
+
+    /// The route or hotel, the currency and the market.
+    fn product_pairs(&self) -> Vec<(&'static str, String)> {
+        let mut pairs = self.choice.subject.pairs();
+        pairs.push(("currency", self.product.currency.clone()));
+        let market = self.product.market.clone();
+        pairs.extend(market.map(|market| ("proxy_country", market)));
         pairs
     }
 
     /// The query of a file of this route or hotel.
-    pub(super) fn export_pairs<P: PricePage>(&self) -> Vec<(&'static str, String)> {
-        let mut pairs = self.choice.subject.pairs();
-        pairs.push(("currency", self.product.currency.clone()));
-        pairs.extend(
-            self.product
-                .market
-                .clone()
-                .map(|market| ("proxy_country", market)),
-        );
-        let last = self.choice.from.saturating_add((DAYS - 1).days());
-        let (from, to) = match P::FIRST {
-            "departure" => ("departure_from", "departure_to"),
-            _ => ("checkin_from", "checkin_to"),
-        };
-        pairs.extend([(from, self.choice.from.to_string()), (to, last.to_string())]);
+    pub(super) fn export_pairs(&self) -> Vec<(&'static str, String)> {
+        let mut pairs = self.product_pairs();
+        pairs.extend(self.choice.range_pairs());
         pairs
     }
 
     /// The query of the last prices of this route or hotel with their verdicts.
-    pub(super) fn judged_query<P: PricePage>(&self) -> Result<P::LatestQuery, PageFailure> {
-        let mut pairs = self.export_pairs::<P>();
+    pub(super) fn judged_query(&self) -> Result<PriceQuery, PageFailure> {
+        let mut pairs = self.export_pairs();
         pairs.push(("history_verdict", "true".to_owned()));
-        Ok(P::LatestQuery::read(borrowed(&pairs))?)
+        self.choice
+            .subject
+            .read::<FlightLatestQuery, HotelLatestQuery>(&pairs)
     }
 
     /// The verdict on the price of a cell.
@@ -277,14 +258,7 @@ impl ShownProduct<'_> {
     pub(super) fn watch_link(&self) -> String {
         let mut pairs: Vec<(&str, String)> = vec![("name", self.choice.subject.title())];
         pairs.push(("endpoint", self.product.endpoint.as_str().to_owned()));
-        pairs.extend(self.choice.subject.pairs());
-        pairs.push(("currency", self.product.currency.clone()));
-        pairs.extend(
-            self.product
-                .market
-                .clone()
-                .map(|market| ("proxy_country", market)),
-        );
+        pairs.extend(self.product_pairs());
         let mut fields = (*self.product.fields).clone();
         fields.shift_remove("proxy_country");
         if !fields.is_empty() {

@@ -6,46 +6,47 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
 use super::chosen::{MOST_DAILY, RANGES, ShownProduct};
-use super::product::{PriceBucket, PricePage, ProductName};
+use super::product::ProductName;
 use crate::charts::{ChartAxis, LineChart, LineNames, Point, Unit};
 use crate::parts;
+use farescan_core::history::buckets::{BucketStats, ProductBucket};
 use farescan_core::history::lead_times::LeadTimes;
 
 /// Days of a week.
 const WEEK: i64 = 7;
 
 impl ShownProduct<'_> {
-    pub(super) fn over_time<P: PricePage>(&self, found: Vec<PriceBucket>) -> Markup {
-        let date = self.date::<P>();
-        let found: Vec<_> = found
-            .into_iter()
-            .filter(|bucket| bucket.product == self.product)
-            .collect();
+    pub(super) fn over_time(&self, found: &[ProductBucket]) -> Markup {
+        let date = self.date();
+        let names = self.choice.subject.names();
+        let found = found
+            .iter()
+            .filter(|bucket| ProductName::from(&*bucket.product) == self.product);
+        let found: Vec<_> = found.map(|bucket| &bucket.stats).collect();
         let points: Vec<_> = found
             .iter()
-            .map(|bucket| Point {
-                value: bucket.lowest,
-                reference: bucket.median.filter(|_| date.is_none()),
-                band: bucket.band,
-                ..Point::on(bucket.day)
+            .map(|stats| {
+                let (low, high) = stats.band();
+                let median = stats.range.map(|range| range.middle);
+                Point {
+                    value: stats.range.map(|range| range.lowest),
+                    reference: median.filter(|_| date.is_none()),
+                    band: low.zip(high),
+                    ..Point::on(stats.bucket)
+                }
             })
             .collect();
-        let of = date.map_or_else(
-            || format!("all {} dates together", P::FIRST_WORD.to_lowercase()),
-            |date| {
-                format!(
-                    "{} {}",
-                    P::FIRST_WORD.to_lowercase(),
-                    date.strftime("%a %-d %b %Y")
-                )
-            },
-        );
+        let first = names.first_word.to_lowercase();
+        let of = match date {
+            None => format!("all {first} dates together"),
+            Some(date) => format!("{first} {}", date.strftime("%a %-d %b %Y")),
+        };
         let unit = if self.choice.range > MOST_DAILY {
             "week (UTC)"
         } else {
             "day (UTC)"
         };
-        let title = format!("{} found each {unit}: {of}", P::PRICE);
+        let title = format!("{} found each {unit}: {of}", names.price);
         html! {
             section class="card" id="over-time" {
                 div class="card-head" {
@@ -56,7 +57,7 @@ impl ShownProduct<'_> {
                         }
                     }
                 }
-                @if let Some(words) = self.week_ago(&points, self.date::<P>().is_some()) { p { (words) } }
+                @if let Some(words) = self.week_ago(&points, date.is_some()) { p { (words) } }
                 (self.lower_before(&points))
                 @if self.choice.date.is_some() {
                     p class="sub" { a href=(format!("{}#over-time", self.link(&[("date", String::new())]))) { "Back to all dates" } }
@@ -70,7 +71,7 @@ impl ShownProduct<'_> {
                         title: &title,
                         unit: Unit::Money(&self.product.currency),
                         axis: ChartAxis::Dates,
-                        names: LineNames { value: P::PRICE, reference: "Median of the dates searched", band: "Provider's usual range" },
+                        names: LineNames { value: names.price, reference: "Median of the dates searched", band: "Provider's usual range" },
                         points,
                     }.markup())
                 } @else {
@@ -82,12 +83,12 @@ impl ShownProduct<'_> {
     }
 
     /// The implausible prices, of which the lowest is shown.
-    fn left_out(&self, found: &[PriceBucket]) -> Option<Markup> {
+    fn left_out(&self, found: &[&BucketStats]) -> Option<Markup> {
         let lowest = found
             .iter()
-            .filter_map(|bucket| Some((bucket.implausible.1?, bucket.day)))
+            .filter_map(|stats| Some((stats.lowest_implausible()?, stats.bucket)))
             .min()?;
-        let others = found.iter().map(|bucket| bucket.implausible.0).sum::<u64>() - 1;
+        let others = found.iter().map(|stats| stats.implausible).sum::<u64>() - 1;
         let (price, day) = lowest;
         let of = if self.choice.range > MOST_DAILY {
             "in the week of "
@@ -158,10 +159,10 @@ impl ShownProduct<'_> {
         })
     }
 
-    pub(super) fn by_lead_time<P: PricePage>(&self, leads: &[LeadTimes]) -> Markup {
+    pub(super) fn by_lead_time(&self, leads: &[LeadTimes]) -> Markup {
         let own = leads
             .iter()
-            .find(|leads| ProductName::from(*leads) == self.product);
+            .find(|leads| ProductName::from(&leads.product) == self.product);
         let points: Vec<_> = own
             .into_iter()
             .flat_map(|leads| &leads.days)
@@ -172,7 +173,10 @@ impl ShownProduct<'_> {
             })
             .collect();
         let implausible = own.map_or(0, |leads| leads.implausible);
-        let title = format!("Price by days before {}", P::FIRST_WORD.to_lowercase());
+        let title = format!(
+            "Price by days before {}",
+            self.choice.subject.names().first_word.to_lowercase()
+        );
         html! {
             section class="card" {
                 h2 { (title) }

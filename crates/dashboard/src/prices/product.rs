@@ -1,7 +1,5 @@
 //! The products of a route or hotel: what must be equal for prices to compare.
 
-use std::collections::HashMap;
-
 use farescan_sheets::draft::plain;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -9,14 +7,7 @@ use sha2::{Digest as _, Sha256};
 use farescan_core::contract::Endpoint;
 use farescan_core::contract::history::ProductFields;
 use farescan_core::contract::history_grid::HistoryGrid;
-use farescan_core::contract::history_verdict::HistoryVerdict;
-use farescan_core::contract::latest::{FlightCalendar, HotelCalendar};
-use farescan_core::contract::series::{FlightSeries, HotelSeries};
-use farescan_core::history::lead_times::LeadTimes;
-use farescan_core::history::{Flights, Hotels, Product};
-use farescan_core::ids::ItemId;
-use jiff::civil::Date;
-use rust_decimal::Decimal;
+use farescan_core::history::Product;
 
 /// What distinguishes one product from another of the same route or hotel.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,13 +69,13 @@ impl From<&HistoryGrid> for ProductName {
     }
 }
 
-impl From<&LeadTimes> for ProductName {
-    fn from(leads: &LeadTimes) -> Self {
+impl From<&Product> for ProductName {
+    fn from(product: &Product) -> Self {
         Self {
-            endpoint: leads.endpoint,
-            currency: leads.currency.clone(),
-            market: leads.market.clone(),
-            fields: leads.product.clone(),
+            endpoint: product.endpoint,
+            currency: product.currency.clone(),
+            market: product.market.clone(),
+            fields: product.fields.clone(),
         }
     }
 }
@@ -136,96 +127,6 @@ fn passengers(kinds: &[Value]) -> String {
 
 fn counted(count: u64, one: &str, more: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { more })
-}
-
-/// The prices of one day or week of search.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct PriceBucket {
-    pub(super) product: ProductName,
-    pub(super) day: Date,
-    pub(super) lowest: Option<Decimal>,
-    /// How many implausible prices are left out, and the lowest of them.
-    pub(super) implausible: (u64, Option<Decimal>),
-    pub(super) median: Option<Decimal>,
-    pub(super) band: Option<(Decimal, Decimal)>,
-}
-
-/// Flights or hotels, as a page shows them.
-pub(super) trait PricePage: Product {
-    /// The beginning of the names of its date fields: `departure_date`, `departure_from`.
-    const FIRST: &'static str;
-    /// What its first date is called.
-    const FIRST_WORD: &'static str;
-    /// What a price is called.
-    const PRICE: &'static str;
-    /// Whether prices depend on the length of the stay.
-    const HAS_NIGHTS: bool;
-
-    /// The buckets of a series.
-    fn buckets(series: Self::Series) -> Vec<PriceBucket>;
-
-    /// The verdicts of a calendar, by the items that found the prices.
-    fn verdicts(calendar: Self::Calendar) -> HashMap<ItemId, HistoryVerdict>;
-}
-
-impl PricePage for Flights {
-    const FIRST: &'static str = "departure";
-    const FIRST_WORD: &'static str = "Departure";
-    const PRICE: &'static str = "Lowest fare";
-    const HAS_NIGHTS: bool = false;
-
-    fn buckets(series: FlightSeries) -> Vec<PriceBucket> {
-        let bucket = |row: farescan_core::contract::series::FlightBucket| PriceBucket {
-            day: row.bucket,
-            lowest: row.minimum,
-            implausible: (row.implausible, row.lowest_implausible),
-            median: row.median,
-            band: row.price_insights_low.zip(row.price_insights_high),
-            product: ProductName {
-                endpoint: row.endpoint,
-                currency: row.currency,
-                market: None,
-                fields: row.product,
-            },
-        };
-        series.data.into_iter().map(bucket).collect()
-    }
-
-    fn verdicts(calendar: FlightCalendar) -> HashMap<ItemId, HistoryVerdict> {
-        let rows = calendar.data.into_iter();
-        rows.filter_map(|row| Some((row.item_id, row.history_verdict?)))
-            .collect()
-    }
-}
-
-impl PricePage for Hotels {
-    const FIRST: &'static str = "checkin";
-    const FIRST_WORD: &'static str = "Check-in";
-    const PRICE: &'static str = "Lowest rate";
-    const HAS_NIGHTS: bool = true;
-
-    fn buckets(series: HotelSeries) -> Vec<PriceBucket> {
-        let bucket = |row: farescan_core::contract::series::HotelBucket| PriceBucket {
-            day: row.bucket,
-            lowest: row.minimum,
-            implausible: (row.implausible, row.lowest_implausible),
-            median: row.median,
-            band: None,
-            product: ProductName {
-                endpoint: row.endpoint,
-                currency: row.currency,
-                market: row.proxy_country,
-                fields: row.product,
-            },
-        };
-        series.data.into_iter().map(bucket).collect()
-    }
-
-    fn verdicts(calendar: HotelCalendar) -> HashMap<ItemId, HistoryVerdict> {
-        let rows = calendar.data.into_iter();
-        rows.filter_map(|row| Some((row.item_id, row.history_verdict?)))
-            .collect()
-    }
 }
 
 #[cfg(test)]

@@ -7,8 +7,7 @@ use jiff::civil::Date;
 use maud::{Markup, html};
 
 use super::calendar::PriceCalendar;
-use super::chosen::{ShownProduct, borrowed, grid_query, read_choice, series_query, shown};
-use super::product::PricePage;
+use super::chosen::{ShownProduct, grid_query, read_choice, shown};
 use super::subject::PriceSubject;
 use super::{export, table};
 use crate::failure::PageFailure;
@@ -16,17 +15,17 @@ use crate::form::FormFields;
 use crate::layout::{NavItem, page as layout_page};
 use crate::parts;
 use crate::session::Session;
-use farescan_core::contract::HistoryQuery as _;
-use farescan_core::history::{buckets, judged_grid, judged_latest, lead_times};
+use farescan_core::history::buckets::{self, BucketRange};
+use farescan_core::history::{judged_grid, judged_latest, lead_times};
 
-pub(super) async fn page<P: PricePage>(
+pub(super) async fn page(
     session: &Session,
     query: &FormFields,
     subject: &PriceSubject,
 ) -> Result<Response, PageFailure> {
     let now = session.context()?.now;
     let choice = read_choice(query, subject, now)?;
-    let grid_query = grid_query::<P>(&choice)?;
+    let grid_query = grid_query(&choice)?;
     let title = subject.title();
     let Some(tenant) = session.tenant() else {
         return Ok(empty_page(session, &title));
@@ -34,26 +33,29 @@ pub(super) async fn page<P: PricePage>(
     let permits = session.heavy_read_permits().await?;
     let grids = {
         let mut conn = session.history_pool()?.acquire().await?;
-        judged_grid::grids::<P>(&mut conn, tenant, &grid_query, now).await?
+        judged_grid::grids(&mut conn, tenant, &grid_query, now).await?
     };
     let Some(mut shown) = shown(choice, &grids, now) else {
         return Ok(empty_page(session, &title));
     };
     let conn = session.history_pool()?.acquire().await?;
-    let judged_query = shown.judged_query::<P>()?;
+    let judged_query = shown.judged_query()?;
     let items = shown.cells.iter().filter_map(|(_, cell)| cell.item_id);
     let items = items.collect();
-    let judged =
-        judged_latest::calendar::<P>(conn, tenant, &judged_query, Some(&items), now).await?;
-    shown.verdicts = P::verdicts(judged);
-    let series_query = series_query::<P>(&shown)?;
-    let range = P::range(&series_query, now)?;
+    let (judged, _) =
+        judged_latest::calendar(conn, tenant, &judged_query, Some(&items), now).await?;
+    let judged = judged.into_iter();
+    shown.verdicts = judged
+        .filter_map(|price| Some((price.item(), price.history_verdict?)))
+        .collect();
+    let series_query = shown.series_query(shown.date())?;
+    let range = BucketRange::of(&series_query, now)?;
     let conn = session.history_pool()?.acquire().await?;
-    let series = buckets::series::<P>(conn, tenant, &series_query, range.clone()).await?;
-    let all_dates = P::SeriesQuery::read(borrowed(&shown.series_pairs::<P>(None)))?;
+    let (series, _) = buckets::series(conn, tenant, &series_query, &range).await?;
+    let all_dates = shown.series_query(None)?;
     let conn = session.history_pool()?.acquire().await?;
     let nights = shown.nights.and_then(|nights| i32::try_from(nights).ok());
-    let leads = lead_times::lead_times::<P>(conn, tenant, &all_dates, &range, nights).await?;
+    let leads = lead_times::lead_times(conn, tenant, &all_dates, &range, nights).await?;
     drop(permits);
     let link = |date: Date| format!("{}#over-time", shown.link(&[("date", date.to_string())]));
     let calendar = PriceCalendar {
@@ -62,21 +64,21 @@ pub(super) async fn page<P: PricePage>(
     };
     let body = html! {
         (shown.head())
-        (shown.choices::<P>())
+        (shown.choices())
         (shown.stats())
         section class="card" {
-            h2 { "Last known price of each " (P::FIRST_WORD.to_lowercase()) " date" }
+            h2 { "Last known price of each " (subject.names().first_word.to_lowercase()) " date" }
             p class="sub" { (shown.product.label()) ". Choose a date to see its price over time." }
             (calendar.markup())
             @if shown.truncated {
                 p class="hint" { "There are more products than fit here. The files have all of them." }
             }
-            (shown.earlier::<P>())
+            (shown.earlier())
         }
-        (shown.over_time::<P>(P::buckets(series)))
-        (shown.by_lead_time::<P>(&leads))
-        (table::markup(&shown, P::FIRST_WORD))
-        (export::links(&shown.export_pairs::<P>(), subject.api()))
+        (shown.over_time(&series))
+        (shown.by_lead_time(&leads))
+        (table::markup(&shown))
+        (export::links(&shown.export_pairs(), subject.api()))
     };
     Ok(layout_page(session, &title, NavItem::Prices, body))
 }
@@ -97,7 +99,7 @@ impl ShownProduct<'_> {
         }
     }
 
-    fn choices<P: PricePage>(&self) -> Markup {
+    fn choices(&self) -> Markup {
         html! {
             @if self.products.len() > 1 {
                 nav class="tabs" aria-label="Product" {
@@ -116,11 +118,11 @@ impl ShownProduct<'_> {
         }
     }
 
-    fn earlier<P: PricePage>(&self) -> Markup {
+    fn earlier(&self) -> Markup {
         let earlier = self.choice.from.saturating_sub(90.days());
         html! {
             p class="hint no-print" {
-                a href=(self.link(&[("from", earlier.to_string()), ("date", String::new())])) { "Earlier " (P::FIRST_WORD.to_lowercase()) " dates" }
+                a href=(self.link(&[("from", earlier.to_string()), ("date", String::new())])) { "Earlier " (self.choice.subject.names().first_word.to_lowercase()) " dates" }
                 @if self.choice.from != self.choice.today {
                     " · " a href=(self.link(&[("from", String::new())])) { "From today" }
                 }

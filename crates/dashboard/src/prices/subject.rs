@@ -1,7 +1,9 @@
 //! What prices are of: a route, a hotel or a place, as it stands in the URL.
 
+use crate::failure::PageFailure;
 use crate::form::FormFields;
-use farescan_core::contract::Api;
+use farescan_core::contract::{Api, HistoryQuery};
+use farescan_core::history::PriceQuery;
 
 /// The fields that name a hotel or place; a query has one of them.
 const PLACES: [&str; 3] = ["hotel_name", "destination", "hotel_booking_id"];
@@ -13,6 +15,20 @@ pub(super) enum PriceSubject {
     Route { from: String, to: String },
     /// Rates of a hotel or of a place's hotels; `field` is the query's field.
     Place { field: &'static str, text: String },
+}
+
+/// Names of the fields and figures of a route, or of a hotel or place.
+pub(super) struct SubjectNames {
+    /// The fields of its first date: on a day …
+    pub(super) date: &'static str,
+    /// … or from a day …
+    pub(super) from: &'static str,
+    /// … to a day.
+    pub(super) to: &'static str,
+    /// Its first date.
+    pub(super) first_word: &'static str,
+    /// A price.
+    pub(super) price: &'static str,
 }
 
 impl PriceSubject {
@@ -38,6 +54,43 @@ impl PriceSubject {
             Self::Route { .. } => Api::Flights,
             Self::Place { .. } => Api::Hotels,
         }
+    }
+
+    /// What its pages call things.
+    pub(super) fn names(&self) -> &'static SubjectNames {
+        match self {
+            Self::Route { .. } => &SubjectNames {
+                date: "departure_date",
+                from: "departure_from",
+                to: "departure_to",
+                first_word: "Departure",
+                price: "Lowest fare",
+            },
+            Self::Place { .. } => &SubjectNames {
+                date: "checkin_date",
+                from: "checkin_from",
+                to: "checkin_to",
+                first_word: "Check-in",
+                price: "Lowest rate",
+            },
+        }
+    }
+
+    /// Whether its prices depend on the length of the stay.
+    pub(super) fn has_nights(&self) -> bool {
+        self.api() == Api::Hotels
+    }
+
+    /// Reads a query of the history, with the table of flights or of hotels.
+    pub(super) fn read<F: HistoryQuery, H: HistoryQuery>(
+        &self,
+        pairs: &[(&'static str, String)],
+    ) -> Result<PriceQuery, PageFailure> {
+        let pairs = pairs.iter().map(|(name, text)| (*name, text.as_str()));
+        Ok(match self {
+            Self::Route { .. } => PriceQuery::read::<F>(pairs),
+            Self::Place { .. } => PriceQuery::read::<H>(pairs),
+        }?)
     }
 
     /// The fields of a query of the history.

@@ -12,7 +12,7 @@ use farescan_core::contract::history_grid::HistoryCell;
 /// Rows on the page; the files have all of them.
 const MOST_ROWS: usize = 120;
 
-pub(super) fn markup(shown: &ShownProduct<'_>, first: &str) -> Markup {
+pub(super) fn markup(shown: &ShownProduct<'_>) -> Markup {
     let searched: Vec<_> = shown
         .cells
         .iter()
@@ -28,7 +28,7 @@ pub(super) fn markup(shown: &ShownProduct<'_>, first: &str) -> Markup {
                     table class="rows" {
                         thead {
                             tr {
-                                th scope="col" { (first) }
+                                th scope="col" { (shown.choice.subject.names().first_word) }
                                 @if has_return { th scope="col" { "Until" } }
                                 th scope="col" class="num" { "Price" }
                                 th scope="col" { "By your past prices" }

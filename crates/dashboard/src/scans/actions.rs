@@ -6,6 +6,7 @@ use axum::extract::Path;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::post;
 use farescan_sheets::numbers::{count, counted, requests};
+use farescan_sheets::scan::ask_again;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
@@ -181,7 +182,7 @@ fn retry_button(
                 "A second request of a search is made only after a server error. Dates that have passed are skipped."
             }
         },
-        confirm: &format!("Ask again for {}", requests(items, most)),
+        confirm: &ask_again(items.into()),
         is_destructive: false,
         fields: html! {
             (once_field())

@@ -16,7 +16,7 @@ use super::own_scan;
 use crate::failure::PageFailure;
 use crate::form::FormFields;
 use crate::layout::{NavItem, page};
-use crate::parts::{self, BadgeTone};
+use crate::parts::{self, Tone};
 use crate::session::Session;
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
@@ -152,7 +152,7 @@ fn candidate_row(scan: &Scan, other: &Scan) -> Markup {
                 a href=(in_order(scan, other)) { (other.label.as_deref().unwrap_or(&name)) }
                 div class="sub" { (facts(other.endpoint, &other.request, &other.sweep).join(" · ")) }
             }
-            td { (parts::scan_status(other.status)) @if is_same(scan, other) { " " (parts::chip(BadgeTone::Info, "same searches")) } }
+            td { (parts::scan_status(other.status)) @if is_same(scan, other) { " " (parts::chip(Tone::Info, "same searches")) } }
             td class="num" {
                 @match &other.best {
                     Some(best) => { (numbers::price(best.price, &best.currency)) }
@@ -352,10 +352,10 @@ fn changes(comparison: &Comparison, chosen: Option<&str>) -> Markup {
 
 fn row(cell: &ComparedCell) -> Markup {
     let tone = match cell.change {
-        Change::Cheaper | Change::New => BadgeTone::Good,
-        Change::Dearer | Change::Gone => BadgeTone::Bad,
-        Change::NotComparable | Change::Unknown => BadgeTone::Warn,
-        Change::Unchanged | Change::NoPrice => BadgeTone::Plain,
+        Change::Cheaper | Change::New => Tone::Good,
+        Change::Dearer | Change::Gone => Tone::Bad,
+        Change::NotComparable | Change::Unknown => Tone::Warn,
+        Change::Unchanged | Change::NoPrice => Tone::Plain,
     };
     let seen = |side: Option<&SeenPrice>| {
         html! {

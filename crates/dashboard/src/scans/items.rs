@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::ALREADY_STARTED;
 use crate::failure::PageFailure;
 use crate::form::FormFields;
-use crate::parts::{self, BadgeTone};
+use crate::parts::{self, Tone};
 use crate::session::Session;
 use farescan_core::contract::scans::{
     Item, ItemPage, ItemState, ItemsQuery, Scan, StrategyProgress,
@@ -170,9 +170,9 @@ fn what(scan: &Scan, item: &Item) -> String {
 pub(crate) fn state(item: &Item) -> Markup {
     match (item.state, item.search_status) {
         (ItemState::Done, Some(status)) => parts::search_status(status),
-        (ItemState::Running, _) => parts::chip(BadgeTone::Info, "running"),
-        (ItemState::Failed, _) => parts::chip(BadgeTone::Bad, "failed"),
-        (ItemState::Skipped, _) => parts::chip(BadgeTone::Plain, "left out"),
-        (state, _) => parts::chip(BadgeTone::Plain, state.as_str()),
+        (ItemState::Running, _) => parts::chip(Tone::Info, "running"),
+        (ItemState::Failed, _) => parts::chip(Tone::Bad, "failed"),
+        (ItemState::Skipped, _) => parts::chip(Tone::Plain, "left out"),
+        (state, _) => parts::chip(Tone::Plain, state.as_str()),
     }
 }

@@ -4,6 +4,7 @@ use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
 use farescan_sheets::numbers;
+use farescan_sheets::scan::ended;
 use farescan_sheets::trip::{self, facts, title};
 use maud::{Markup, html};
 
@@ -92,7 +93,6 @@ pub(crate) fn table(name: &str, scans: &[Scan]) -> Markup {
 }
 
 fn row(scan: &Scan) -> Markup {
-    let ended = scan.items.total - scan.items.pending - scan.items.running;
     html! {
         tr {
             td class="what" {
@@ -111,7 +111,7 @@ fn row(scan: &Scan) -> Markup {
             td class="progress-cell" {
                 progress max="1" value=(scan.progress) aria-label="Progress" {}
                 div class="sub nowrap" {
-                    (numbers::count(ended)) " of " (numbers::count(scan.items.total))
+                    (numbers::count(ended(&scan.items))) " of " (numbers::count(scan.items.total))
                     @let incomplete = scan.items.partial + scan.items.degraded + scan.items.failed;
                     @if incomplete > 0 { " · " span class="warn-text" { (incomplete) " incomplete" } }
                 }

@@ -30,7 +30,7 @@ use farescan_core::scans;
 pub(super) use self::actions::{resume_button, retry_buttons};
 pub(super) use self::items::state as item_state;
 pub(super) use self::list::table;
-pub(super) use self::show::pause_words;
+pub(super) use self::show::judge;
 use super::failure::PageFailure;
 use super::session::Session;
 

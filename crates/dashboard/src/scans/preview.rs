@@ -1,8 +1,8 @@
 //! The second step of a new scan: what it would search, how long it takes and what it costs, and
 //! the button that submits exactly that.
 
-use farescan_sheets::numbers::{self, count, counted, duration, range};
-use farescan_sheets::trip::{facts, search_title, title};
+use farescan_sheets::sheet::Sheet;
+use farescan_sheets::trip::title;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -10,11 +10,12 @@ use super::new_form::path_without_key;
 use super::same_as;
 use crate::form::{FormFields, token_field};
 use crate::once::{once_field_with, once_text_for};
-use crate::parts::{self, BadgeTone, chip};
+use crate::parts;
 use crate::session::Session;
+use crate::sheet;
 use farescan_core::app::error::ApiError;
 use farescan_core::commands::IdempotencyKey;
-use farescan_core::contract::scans::{PlanCost, PlanFit, Scan, ScanPreview, WarningKind};
+use farescan_core::contract::scans::{Scan, ScanPreview, WarningKind};
 use farescan_core::scans;
 
 /// The field with the previewed body.
@@ -103,67 +104,22 @@ fn render(
     json: &str,
     preview: &ScanPreview,
 ) -> Markup {
-    let object = |name: &str| {
-        body.get(name)
-            .and_then(Value::as_object)
-            .cloned()
-            .unwrap_or_default()
-    };
-    let (request, sweep) = (object("request"), object("sweep"));
+    let sheet = farescan_sheets::preview::sheet(preview, body);
     html! {
         section class="card preview" {
-            h2 { (title(preview.endpoint, &request, &sweep)) }
-            p class="sub" { (facts(preview.endpoint, &request, &sweep).join(" · ")) }
-            dl class="stats" {
-                div class="stat" {
-                    dt { "Searches" }
-                    dd class="value" { (count(preview.items)) }
-                    dd class="note" { "from " (search_title(preview.endpoint, &preview.first)) }
-                }
-                div class="stat" {
-                    dt { "Requests of your plan" }
-                    dd class="value" { (range(preview.requests.least, preview.requests.most)) }
-                    dd class="note" {
-                        "the most only after server errors and retries"
-                        @if let Some(reused) = preview.reused { "; " (counted(reused, "answer")) " reused" }
-                    }
-                }
-                div class="stat" {
-                    dt { "Duration" }
-                    dd class="value" { "about " (duration(preview.seconds)) }
-                    dd class="note" { (numbers::rate(preview.searches_per_minute)) " searches a minute" }
-                }
-                div class="stat" {
-                    dt { "Left of your plan" }
-                    dd class="value" {
-                        @match preview.plan_requests_remaining {
-                            Some(left) => { (count(left)) }
-                            None => { span class="muted" { "unknown" } }
-                        }
-                    }
-                    dd class="note" {
-                        @match preview.plan_requests_remaining {
-                            Some(left) => { (count(left.saturating_sub(preview.requests.least))) " after this scan" }
-                            None => { "the marketplace has not reported it yet" }
-                        }
-                    }
-                }
-            }
-            @if !preview.warnings.is_empty() {
-                div class="notice warn" {
-                    b { "Before you submit" }
-                    ul { @for warning in &preview.warnings { li { (warning.message) } } }
-                }
-            }
+            h2 { (sheet.title) }
+            p class="sub" { (sheet::facts(&sheet)) }
+            (sheet::figures(&sheet.figures))
+            @for notice in &sheet.notices { (sheet::notice(notice, None)) }
             @match end {
-                PreviewEnd::Button(once) => { (submit_form(session, once, json, preview)) }
+                PreviewEnd::Button(once) => { (submit_form(session, once, json, preview, &sheet)) }
                 PreviewEnd::AlreadyStarted(notice) => { (notice) }
             }
         }
         section class="card" {
             h2 { "On each plan of the marketplace" }
             p class="sub" { "Requests beyond a plan's quota are billed at its price, or the plan stops." }
-            (plan_table(&preview.plans))
+            (sheet::plans(&preview.plans))
         }
         section class="card" {
             details class="fold" {
@@ -174,7 +130,13 @@ fn render(
     }
 }
 
-fn submit_form(session: &Session, once: &Markup, body: &str, preview: &ScanPreview) -> Markup {
+fn submit_form(
+    session: &Session,
+    once: &Markup,
+    body: &str,
+    preview: &ScanPreview,
+    sheet: &Sheet,
+) -> Markup {
     let is_refused = preview
         .warnings
         .iter()
@@ -185,55 +147,9 @@ fn submit_form(session: &Session, once: &Markup, body: &str, preview: &ScanPrevi
             (once)
             input type="hidden" name=(BODY_FIELD) value=(body);
             button class="primary" type="submit" disabled[is_refused] data-off[is_refused] {
-                "Submit " (counted(preview.items, "search")) " for " (range(preview.requests.least, preview.requests.most)) " requests"
+                (sheet.action.as_deref().unwrap_or_default())
             }
             @if session.app().is_sandbox() { span class="hint" { "Sandbox: nothing is billed." } }
         }
-    }
-}
-
-fn plan_table(plans: &[PlanCost]) -> Markup {
-    html! {
-        div class="scroll" tabindex="0" role="region" aria-label="Cost on each plan" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "Plan" } th scope="col" { "This scan" }
-                        th scope="col" class="num" { "USD a month" } th scope="col" class="num" { "Requests left" }
-                        th scope="col" class="num" { "Beyond the quota" } th scope="col" class="num" { "USD for them" }
-                    }
-                }
-                tbody {
-                    @for plan in plans {
-                        tr {
-                            td {
-                                (plan.plan.as_str())
-                                @if plan.current { " " (chip(BadgeTone::Info, "yours")) }
-                            }
-                            td { (fit(plan.fit)) }
-                            td class="num" { (plan.usd_per_month) }
-                            td class="num" { (count(plan.requests_left)) }
-                            td class="num" { (range(plan.overage_requests.least, plan.overage_requests.most)) }
-                            td class="num" {
-                                @match &plan.overage_usd {
-                                    Some(usd) if usd.least == usd.most => { (numbers::amount(usd.least)) }
-                                    Some(usd) => { (numbers::amount(usd.least)) " to " (numbers::amount(usd.most)) }
-                                    None => { span class="muted" { "stops" } }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn fit(fit: PlanFit) -> Markup {
-    match fit {
-        PlanFit::Included => chip(BadgeTone::Good, "included"),
-        PlanFit::Overage => chip(BadgeTone::Warn, "partly beyond the quota"),
-        PlanFit::MayStop => chip(BadgeTone::Warn, "may stop before the end"),
-        PlanFit::NotPossible => chip(BadgeTone::Bad, "stops before the end"),
     }
 }

@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::contract::{Endpoint, SearchStatus, Verdict};
-use crate::history::filter::Filter;
+use crate::history::query::PriceQuery;
 use crate::ids::TenantId;
 
 /// A row of `latest_prices` with its series.
@@ -38,8 +38,7 @@ pub(in crate::history) struct HistoryGridRow {
 pub(in crate::history) async fn latest_by_date(
     conn: &mut PgConnection,
     tenant: TenantId,
-    filter: &Filter,
-    nights: Option<i32>,
+    query: &PriceQuery,
     limit: i64,
 ) -> sqlx::Result<Vec<HistoryGridRow>> {
     sqlx::query_as!(
@@ -55,16 +54,16 @@ pub(in crate::history) async fn latest_by_date(
            and l.first_date between $9 and $10 and ($11::int is null or l.last_date - l.first_date = $11)
          order by s.endpoint, s.series, l.first_date, l.last_date limit $12",
         tenant.uuid(),
-        &filter.endpoints(),
-        filter.place,
-        filter.origin,
-        filter.currency,
-        filter.market,
-        filter.adults,
-        filter.children,
-        filter.first_from.map(|date| date.to_sqlx()) as _,
-        filter.first_to.map(|date| date.to_sqlx()) as _,
-        nights,
+        &query.endpoints(),
+        query.place(),
+        query.origin,
+        query.currency,
+        query.market,
+        query.adults,
+        query.children,
+        query.first_from().map(|date| date.to_sqlx()) as _,
+        query.first_to().map(|date| date.to_sqlx()) as _,
+        query.nights,
         limit,
     )
     .fetch_all(conn)

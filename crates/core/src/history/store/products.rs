@@ -3,11 +3,17 @@
 use sqlx::PgConnection;
 use sqlx::types::Json;
 
+use super::RawProduct;
 use crate::contract::Endpoint;
-use crate::history::buckets::ProductCursor;
-use crate::history::filter::Filter;
-use crate::history::presenter::RawProduct;
+use crate::history::query::PriceQuery;
 use crate::ids::TenantId;
+
+/// Last product of the previous page.
+#[derive(Debug, Clone)]
+pub(in crate::history) struct ProductCursor {
+    pub(in crate::history) endpoint: Endpoint,
+    pub(in crate::history) series: Vec<u8>,
+}
 
 /// A series of a tenant.
 pub struct ProductRow {
@@ -22,11 +28,11 @@ pub struct ProductRow {
     pub(in crate::history) unpacked_since: Option<jiff_sqlx::Timestamp>,
 }
 
-/// The next matching products, ordered by endpoint and key. Ignores the filter's dates and times.
+/// The next matching products, ordered by endpoint and key. Ignores the query's dates and times.
 pub(in crate::history) async fn products(
     conn: &mut PgConnection,
     tenant: TenantId,
-    filter: &Filter,
+    query: &PriceQuery,
     after: Option<&ProductCursor>,
     limit: i64,
 ) -> sqlx::Result<Vec<ProductRow>> {
@@ -41,13 +47,13 @@ pub(in crate::history) async fn products(
              and ($9::text is null or (s.endpoint, s.series) > ($9, $10::bytea))
            order by s.endpoint, s.series limit $11"#,
         tenant.uuid(),
-        &filter.endpoints(),
-        filter.place,
-        filter.origin,
-        filter.currency,
-        filter.market,
-        filter.adults,
-        filter.children,
+        &query.endpoints(),
+        query.place(),
+        query.origin,
+        query.currency,
+        query.market,
+        query.adults,
+        query.children,
         after.map(|after| after.endpoint.as_str()),
         after.map(|after| after.series.as_slice()),
         limit,

@@ -7,12 +7,27 @@ use sqlx::PgConnection;
 use sqlx::types::Json;
 use uuid::Uuid;
 
+use super::RawProduct;
 use crate::contract::{Endpoint, SearchStatus, Verdict};
-use crate::history::filter::Filter;
-use crate::history::latest::LatestCursor;
-use crate::history::presenter::RawProduct;
-use crate::history::query::ObservationCursor;
+use crate::history::query::PriceQuery;
 use crate::ids::TenantId;
+
+/// Last observation of the previous page.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::history) struct ObservationCursor {
+    pub(in crate::history) observed_at: jiff::Timestamp,
+    pub(in crate::history) item: Uuid,
+    pub(in crate::history) number: i32,
+}
+
+/// Last row of the previous page.
+#[derive(Debug, Clone)]
+pub(in crate::history) struct LatestCursor {
+    pub(in crate::history) first_date: jiff::civil::Date,
+    pub(in crate::history) stay: jiff::civil::Date,
+    pub(in crate::history) endpoint: Endpoint,
+    pub(in crate::history) series: Vec<u8>,
+}
 
 /// An observation with its series.
 pub struct ObservationRow {
@@ -68,7 +83,7 @@ pub struct LatestRow {
 pub(in crate::history) async fn observations(
     conn: &mut PgConnection,
     tenant: TenantId,
-    filter: &Filter,
+    query: &PriceQuery,
     before: Option<ObservationCursor>,
     limit: i64,
 ) -> sqlx::Result<Vec<ObservationRow>> {
@@ -95,18 +110,18 @@ pub(in crate::history) async fn observations(
              and ($8::bigint is null or (s.product ->> 'children')::bigint = $8)
            order by o.observed_at desc, o.item_id desc, o.number desc limit $17"#,
         tenant.uuid(),
-        &filter.endpoints(),
-        filter.place,
-        filter.origin,
-        filter.currency,
-        filter.market,
-        filter.adults,
-        filter.children,
-        filter.first_from.map(|date| date.to_sqlx()) as _,
-        filter.first_to.map(|date| date.to_sqlx()) as _,
-        filter.last_date.map(|date| date.to_sqlx()) as _,
-        filter.since.map(|time| time.to_sqlx()) as _,
-        filter.until.map(|time| time.to_sqlx()) as _,
+        &query.endpoints(),
+        query.place(),
+        query.origin,
+        query.currency,
+        query.market,
+        query.adults,
+        query.children,
+        query.first_from().map(|date| date.to_sqlx()) as _,
+        query.first_to().map(|date| date.to_sqlx()) as _,
+        query.last_date.map(|date| date.to_sqlx()) as _,
+        query.since.map(|time| time.to_sqlx()) as _,
+        query.until.map(|time| time.to_sqlx()) as _,
         before.map(|place| place.observed_at.to_sqlx()) as _,
         before.map(|place| place.item),
         before.map(|place| place.number),
@@ -121,7 +136,7 @@ pub(in crate::history) async fn observations(
 pub(in crate::history) async fn latest(
     conn: &mut PgConnection,
     tenant: TenantId,
-    filter: &Filter,
+    query: &PriceQuery,
     after: Option<&LatestCursor>,
     limit: i64,
 ) -> sqlx::Result<Vec<LatestRow>> {
@@ -146,16 +161,16 @@ pub(in crate::history) async fn latest(
              and ($12::date is null or (l.first_date, l.stay, s.endpoint, s.series) > ($12, $13::date, $14::text, $15::bytea))
            order by l.first_date, l.stay, s.endpoint, s.series limit $16"#,
         tenant.uuid(),
-        &filter.endpoints(),
-        filter.place,
-        filter.origin,
-        filter.currency,
-        filter.market,
-        filter.adults,
-        filter.children,
-        filter.first_from.map(|date| date.to_sqlx()) as _,
-        filter.first_to.map(|date| date.to_sqlx()) as _,
-        filter.last_date.map(|date| date.to_sqlx()) as _,
+        &query.endpoints(),
+        query.place(),
+        query.origin,
+        query.currency,
+        query.market,
+        query.adults,
+        query.children,
+        query.first_from().map(|date| date.to_sqlx()) as _,
+        query.first_to().map(|date| date.to_sqlx()) as _,
+        query.last_date.map(|date| date.to_sqlx()) as _,
         after.map(|cursor| cursor.first_date.to_sqlx()) as _,
         after.map(|cursor| cursor.stay.to_sqlx()) as _,
         after.map(|cursor| cursor.endpoint.as_str()),
