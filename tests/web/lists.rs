@@ -153,6 +153,27 @@ async fn a_view_is_saved_followed_and_deleted() {
     assert!(!browser.page("/scans").await.contains("Open &lt;work"));
 }
 
+/// A rotation to a key deletes the tenant of that key only if it owns nothing.
+#[tokio::test]
+async fn a_key_with_a_view_is_in_use() {
+    let (service, _) = service_with_scan().await;
+    let other = Browser::sign_in(&service, OTHER).await;
+    redirect(
+        other
+            .send(&saved(&other.page("/scans?tag=a").await, "mine"))
+            .await,
+    );
+    let rotation = service
+        .ask(
+            "POST",
+            "/v1/account/rotate-key",
+            Some(&json!({"new_key": OTHER})),
+        )
+        .await;
+    assert_eq!(rotation.status, 409, "{}", rotation.text());
+    assert!(other.page("/scans").await.contains(">mine</a>"));
+}
+
 #[tokio::test]
 async fn a_view_has_a_name_and_known_filters() {
     let (service, _) = service_with_scan().await;

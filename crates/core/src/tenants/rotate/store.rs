@@ -187,12 +187,13 @@ pub(super) async fn find_rotated(
     Ok(rotated.collect())
 }
 
-/// Whether a tenant has submitted anything. A key that only searched has a tenant without anything.
+/// Whether a tenant has submitted or saved anything. A key that only searched has a tenant without anything.
 pub(super) async fn owns_anything(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<bool> {
     let owns_anything = sqlx::query_scalar!(
         r#"select exists (select from lanes where tenant_id = $1) or exists (select from scans where tenant_id = $1)
                or exists (select from monitors where tenant_id = $1)
-               or exists (select from account_settings where tenant_id = $1) as "owns!""#,
+               or exists (select from account_settings where tenant_id = $1)
+               or exists (select from saved_views where tenant_id = $1) as "owns!""#,
         tenant.uuid(),
     );
     owns_anything.fetch_one(conn).await
