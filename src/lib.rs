@@ -7,12 +7,12 @@
 //! expands one request into a scan over dates or markets, paces it within the caller's plan, and
 //! stores every answer with its search status. It retries degraded searches only, and only if the
 //! caller asked for it. It repeats a scan on a schedule, stores the observed prices, and notifies
-//! webhooks. The dashboard ([`web`]) shows all this to people.
+//! webhooks. The dashboard ([`dashboard`]) shows all this to people.
 //!
 //! ```text
-//!  synchronous caller ─► http ─► upstream ─► marketplace (or the sandbox)
+//!  synchronous caller ─► api  ─► upstream ─► marketplace (or the sandbox)
 //!                         │          ▲
-//!  scan caller ─► http ─► scans ─► Postgres: scan + items, one transaction
+//!  scan caller ─► api  ─► scans ─► Postgres: scan + items, one transaction
 //!                                    │ claim: due lanes, fair, paced, leased
 //!                         apalis worker ─► upstream ─► attempt + answer + observation, one transaction
 //!  monitors (slot due) ─► scans             │
@@ -21,11 +21,11 @@
 //!
 //! # A synchronous search
 //!
-//! `POST /v1/flights/oneway` reaches `http::flights`. It reads the body and notes its alias, finds
+//! `POST /v1/flights/oneway` reaches `api::flights`. It reads the body and notes its alias, finds
 //! the key in one of eight carriers, and calls [`contract::Request::check`]. That names every
 //! invalid field or returns a valid request. [`search::Search`] is the marketplace call.
 //! [`upstream::Client::search`] makes it, at most twice and within 180 seconds, and returns a
-//! [`search::Outcome`]. Only there is a search status decided. `http` maps the outcome to a status,
+//! [`search::Outcome`]. Only there is a search status decided. `api` maps the outcome to a status,
 //! headers and a body. No step needs the database, so the gateway works while it is down. Only with
 //! `Cache-Control: max-age` a stored answer is looked for, and [`search_recorder`] stores the new one;
 //! it also stores those of callers who want that of all their searches.
@@ -78,7 +78,7 @@ pub use farescan_core::{
     monitors, open_files, paging, passes, planner, queue, scans, search, search_recorder, tenants,
     upkeep, upstream, visible_text, webhooks, worker,
 };
-pub use {farescan_api as http, farescan_dashboard as web, farescan_sandbox as sandbox};
+pub use {farescan_api as api, farescan_dashboard as dashboard, farescan_sandbox as sandbox};
 
 pub mod cli;
 pub mod logging;

@@ -18,16 +18,17 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::api;
 use crate::app::{AppState, Custody};
 use crate::charges::ChargeRecorder;
 use crate::config::{
     AdminConfig, DatabaseConfig, HttpConfig, MasterKeyConfig, PaceConfig, RateLimitConfig,
     UpstreamConfig, WebhookConfig, WorkerConfig,
 };
+use crate::dashboard;
 use crate::db::clock::{Clock, DatabaseTime};
 use crate::db::partitions::create_partitions_ahead;
 use crate::db::{self, Database, DbError, Preparation};
-use crate::http;
 use crate::marketplace::{self, MarketplaceError};
 use crate::metrics;
 use crate::monitors::alerts::MAX_EVALUATION_TIME;
@@ -40,7 +41,6 @@ use crate::search_recorder::SearchRecorder;
 use crate::tenants::store::{RingCheckError, check_ring};
 use crate::tenants::{Keyring, KeyringError};
 use crate::upstream::{Client, Marketplace, UpstreamConfigError};
-use crate::web;
 use crate::webhooks::{self, Guard, Sender};
 use crate::worker::{self, WorkerDeps, WorkerError};
 
@@ -54,9 +54,9 @@ const METRICS_FOLD_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The public listener: the API, and the dashboard over it.
 pub fn router(app: AppState) -> Router {
-    let api = http::api_routes();
-    let pages = web::pages(api.clone().with_state(app.clone()), DEMO_KEY);
-    web::with_error_pages(http::router(app, api.merge(pages)))
+    let routes = api::api_routes();
+    let pages = dashboard::pages(routes.clone().with_state(app.clone()), DEMO_KEY);
+    dashboard::with_error_pages(api::router(app, routes.merge(pages)))
 }
 
 /// All settings of an operator.
@@ -386,7 +386,7 @@ fn app_state(
 impl AdminListener {
     fn serve(listener: TcpListener, app: &AppState) -> Result<Self, ServiceError> {
         let (address, stop) = (listener.local_addr()?, CancellationToken::new());
-        let serving = http::serve_admin(listener, http::admin_router(app.clone()), stop.clone());
+        let serving = api::serve_admin(listener, api::admin_router(app.clone()), stop.clone());
         let task = tokio::spawn(async move {
             tokio::select! {
                 () = serving => {}
@@ -665,6 +665,6 @@ async fn serve(
     router: Router,
     stop: CancellationToken,
 ) -> Result<(), ServiceError> {
-    http::serve(listener, router, stop).await;
+    api::serve(listener, router, stop).await;
     Ok(())
 }

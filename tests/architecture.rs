@@ -146,6 +146,21 @@ fn each_module_uses_only_the_modules_it_may() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
+/// What serves no HTTP works without it.
+#[test]
+fn no_other_module_of_core_uses_app() {
+    let core: BTreeSet<_> = MAY_USE.iter().map(|(module, _)| *module).collect();
+    for file in product() {
+        let module = module(&file.path);
+        let is_other = core.contains(&*module) && module != "app" || module == "worker";
+        assert!(
+            !is_other || !file.top_modules().contains("app"),
+            "{} uses app",
+            file.path.display()
+        );
+    }
+}
+
 /// `cargo install --path crates/client` installs the commands alone.
 #[test]
 fn the_client_depends_on_neither_server_nor_database() {

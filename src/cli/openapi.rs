@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use crate::http::openapi_description;
+use crate::api::openapi_description;
 use farescan_client::Failure;
 
 /// Prints it. No service is needed.

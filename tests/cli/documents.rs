@@ -49,7 +49,7 @@ fn there_is_a_manual_page_for_each_command() {
 #[test]
 fn the_description_is_the_one_that_is_served() {
     let printed: Value = serde_json::from_str(&out(&["openapi"])).unwrap();
-    let served = serde_json::to_value(farescan::http::openapi_description()).unwrap();
+    let served = serde_json::to_value(farescan::api::openapi_description()).unwrap();
     assert!(printed == served && printed["paths"]["/v1/scans"].is_object());
 }
 

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::support::app::{HttpResponse, KEY, TestApp};
 use crate::support::{array, text};
+use farescan::api::{api_routes, router};
 use farescan::app::AppState;
-use farescan::http::{api_routes, router};
 use farescan::upstream::Client;
 
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
+use farescan::api::{self, admin_router};
 use farescan::app::{AppState, Custody};
 use farescan::charges::ChargeRecorder;
 use farescan::config::PaceConfig;
 use farescan::db::RequestPools;
-use farescan::http::{self, admin_router};
 use farescan::ids::TenantId;
 use farescan::scans::watch::{ScanWatch, WatchSettings};
 use farescan::search::CallerKey;
@@ -213,7 +213,7 @@ async fn serve(router: axum::Router) -> (String, JoinHandle<()>) {
     let url = format!("http://{}", listener.local_addr().unwrap());
     (
         url,
-        tokio::spawn(http::serve(listener, router, CancellationToken::new())),
+        tokio::spawn(api::serve(listener, router, CancellationToken::new())),
     )
 }
 

@@ -1,8 +1,12 @@
 //! The pages of scans and what their forms do.
 
+use std::num::NonZeroU32;
+
+use farescan::config::RateLimitConfig;
 use serde_json::{Value, json};
 
 use super::{Browser, calls, fare_fields, form, key, redirect, scan_ids, service_with_scan};
+use crate::support::app::TestApp;
 use crate::support::{SearchOutcome, TestService, fares, fares_with};
 
 #[tokio::test]
@@ -309,6 +313,54 @@ async fn items_are_exported_to_a_signed_in_browser() {
         .await
         .expect(200);
     assert_eq!(unnamed.text(), response.text(), "CSV is the default");
+}
+
+/// A file is the answer of the API's route for this scan, and of no other route.
+#[tokio::test]
+async fn a_file_of_no_scan_is_no_page() {
+    let (service, id) = service_with_scan().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let unknown = farescan::ids::ScanId::new();
+    for id in [
+        unknown.to_string(),
+        format!("{id}%2Fgrid%3F"),
+        format!("{id}%23"),
+        format!("{id}%3Fwait=60&x="),
+        format!("{id}%2F..%2F..%2Fusage%3F"),
+    ] {
+        for file in ["export", "events"] {
+            let page = browser
+                .get(&format!("/scans/{id}/{file}"))
+                .await
+                .expect(404);
+            assert!(
+                page.text().contains("no such scan"),
+                "{id}: {}",
+                page.text()
+            );
+        }
+    }
+    let stranger = Browser::sign_in(&service, "another-key-0123456789").await;
+    let theft = stranger
+        .get(&format!("/scans/{id}/export"))
+        .await
+        .expect(404);
+    assert!(theft.text().contains("no such scan"), "{}", theft.text());
+}
+
+/// A page that hands its request on to the API is one request of its caller: with a burst of one
+/// request, it is answered.
+#[tokio::test]
+async fn a_file_counts_once_against_the_rate_limit() {
+    let limits = RateLimitConfig {
+        requests_per_second: NonZeroU32::MIN,
+        request_burst: NonZeroU32::MIN,
+    };
+    let app = TestApp::builder().state(move |app| app.with_rate_limits(&limits));
+    let service = TestService::start_with(app).await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let file = "/prices/flights/files/observations?from_airport=TLV&to_airport=LHR";
+    browser.get(file).await.expect(200);
 }
 
 #[tokio::test]

@@ -10,7 +10,6 @@ use farescan_core::account::{settings, usage};
 use farescan_core::app::api_request::{ApiRequest, find_tenant, replayed_header};
 use farescan_core::app::error::ApiResult;
 use farescan_core::app::extract::{JsonObject, SEARCH_BODY, read_bytes};
-use farescan_core::app::request_id::request_id;
 use farescan_core::contract::account_settings::{AccountSettings, AccountSettingsUpdate};
 use farescan_core::contract::key_rotation::{KeyRotation, RotateKeyRequest};
 use farescan_core::contract::usage::{Usage, UsageQuery};
@@ -75,14 +74,9 @@ pub(super) async fn set_settings(
 )]
 pub(super) async fn rotate_key(request: ApiRequest, sent: Request) -> ApiResult {
     request.context()?;
-    let extensions = sent.extensions().clone();
     let body = read_bytes(sent.into_body(), SEARCH_BODY).await?;
     let new_key = RotateKeyRequest::from_bytes(&body)?.new_key;
-    let id = request_id(&extensions);
-    let rotation = request
-        .app
-        .rotate_caller(&request.caller, &new_key, id)
-        .await?;
+    let rotation = request.app.rotate_key(&request.caller, &new_key).await?;
     Ok((
         replayed_header(rotation.repeated),
         Json(KeyRotation::from(rotation)),

@@ -7,8 +7,9 @@
 //!            ──► a search as without the header, which is stored after its response
 //! ```
 //!
-//! Without `max-age` or `only-if-cached` the header changes nothing. Where the database cannot be
-//! asked, the search is made: its answer is not reused later, and nothing else differs.
+//! Without `max-age` or `only-if-cached` the header changes nothing, except that `no-store` keeps the
+//! search out of what the account's setting stores. Where the database cannot be asked, the search is
+//! made: its answer is not reused later, and nothing else differs.
 
 use axum::http::HeaderMap;
 use axum::http::header::CACHE_CONTROL;

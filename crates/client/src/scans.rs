@@ -15,8 +15,8 @@ use crate::wrap::{for_stdout, note};
 use farescan_contract::scans::ScanEndpoint;
 use farescan_contract::{FieldValue as _, Scan, ScanStatus};
 use farescan_sheets::numbers::{amount, count};
-use farescan_sheets::scan::{Cheapest, outcomes, sheet};
-use farescan_sheets::trip::title;
+use farescan_sheets::scan::{Cheapest, line, outcomes, sheet};
+use farescan_sheets::trip::{title, words};
 
 /// Settings of `scans`.
 #[derive(Debug, clap::Args)]
@@ -150,7 +150,10 @@ fn status(scan: &Scan) -> Text {
         ScanStatus::Queued | ScanStatus::Running => CellTone::Plain,
     };
     match scan.status_reason {
-        Some(reason) => Text::new(format!("{} ({reason})", scan.status), tone),
+        Some(reason) => Text::new(
+            format!("{} ({})", scan.status, words(reason.as_str())),
+            tone,
+        ),
         None => Text::new(scan.status.to_string(), tone),
     }
 }
@@ -169,7 +172,7 @@ async fn show_one(args: ScanShowArgs) -> Result<(), Failure> {
 async fn print(session: &ServiceSession, scan: &Scan) -> Result<(), Failure> {
     let mut out = anstream::stdout();
     let sheet = sheet(scan, Cheapest::default());
-    let text = format!("{} is {}\n{}\n", scan.id, scan.status, lines(&sheet));
+    let text = format!("{}\n{}\n", line(scan), lines(&sheet));
     writeln!(out, "{}", for_stdout(&text))?;
     let text = Layout::of(scan)
         .render(&session.client, scan, session.screen)

@@ -1,7 +1,7 @@
 //! The search and resolve endpoints and their fields.
 //!
 //! Here: [`Api`] (one marketplace subscription) and [`Endpoint`]. Not here: HTTP paths of this
-//! service (`http`) or of the marketplace (`upstream`).
+//! service (`api`) or of the marketplace (`upstream`).
 
 use super::field::FieldSpec;
 use super::flights::{OnewayRequest, RoundtripRequest};

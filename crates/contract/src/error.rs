@@ -1,7 +1,7 @@
 //! The error response (gateway.md, rules 35 and 36).
 //!
 //! Here: every error type with its HTTP status, and the body. Not here: which failure has which
-//! type (`http::error`).
+//! type (`app::error`).
 
 use super::reason::SearchReason;
 use super::string_enum::string_enum;

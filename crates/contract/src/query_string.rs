@@ -1,7 +1,7 @@
 //! Query strings, read by the same tables as bodies.
 //!
 //! Here: from decoded pairs to an object that `request_body!` types read, and from tables to
-//! documented parameters. `http` removes keys from the query before (gateway.md, rule 11). Not
+//! documented parameters. `api` removes keys from the query before (gateway.md, rule 11). Not
 //! here: the parameters of each query.
 
 use super::body_schema::field_schema;

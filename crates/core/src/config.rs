@@ -55,7 +55,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// The rate limit of one caller for scans, history and account (`crate::http`).
+/// The rate limit of one caller for scans, history and account (`app::rate_limit`).
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub struct RateLimitConfig {

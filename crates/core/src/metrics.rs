@@ -4,7 +4,7 @@
 //! Labels have few values, all of them constants of this program: no tenant, key, id, path or
 //! reason (security.md, rule 12). Names follow Prometheus: seconds, `_total` for counters, the time
 //! of an event instead of its age. Nothing is recorded before [`start`]. Not here: the route
-//! `/metrics` (`http::admin`).
+//! `/metrics` (`api::admin`).
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};

@@ -25,6 +25,7 @@ impl ApiRoutes {
     }
 
     /// The response to `GET path?query` for the session's caller: CSV if the query names no format.
+    /// `path` is made of checked parts only, so that it names the route that the page means.
     /// The session ends before, so that its caller's permits are those of the API's request alone.
     pub(super) async fn get(
         self,

@@ -1,10 +1,11 @@
 //! Errors outside of the pages, for a person: an unknown path, a method that a path does not have,
-//! a request that no handler could read. Errors of the pages themselves are `failure`.
+//! a request that no handler could read, a file or stream that the API refuses (`api_answer`). Errors
+//! of the pages themselves are `failure`.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, VARY};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
@@ -42,7 +43,9 @@ async fn show(request: Request, next: Next) -> Response {
     }
     let (parts, body) = response.into_parts();
     let message = message(&to_bytes(body, MAX_ERROR).await.unwrap_or_default());
-    let mut page = error_page(parts.status, &path, message.as_deref());
+    let wait = parts.headers.get(RETRY_AFTER);
+    let wait = wait.and_then(|wait| wait.to_str().ok());
+    let mut page = error_page(parts.status, &path, message.as_deref(), wait);
     let own = std::mem::take(page.headers_mut());
     *page.headers_mut() = parts.headers;
     page.headers_mut().remove(CONTENT_LENGTH);
@@ -74,10 +77,16 @@ fn message(body: &[u8]) -> Option<String> {
     Some(error.error.message)
 }
 
-fn error_page(status: StatusCode, path: &str, message: Option<&str>) -> Response {
+fn error_page(
+    status: StatusCode,
+    path: &str,
+    message: Option<&str>,
+    wait: Option<&str>,
+) -> Response {
     let title = match status {
         StatusCode::NOT_FOUND => "Not found",
         StatusCode::METHOD_NOT_ALLOWED => "Not possible here",
+        StatusCode::TOO_MANY_REQUESTS => "Too many requests",
         status if status.is_server_error() => "Not available",
         _ => "Not possible",
     };
@@ -87,13 +96,16 @@ fn error_page(status: StatusCode, path: &str, message: Option<&str>) -> Response
         html! {
             h1 { (title) }
             @match (status, message) {
-                (StatusCode::NOT_FOUND, _) => { p { "There is no page " code { (path) } "." } }
+                (StatusCode::NOT_FOUND, message) if message.is_none_or(|text| text.starts_with("no such path")) => {
+                    p { "There is no page " code { (path) } "." }
+                }
                 (StatusCode::METHOD_NOT_ALLOWED, _) => {
                     p { "The address " code { (path) } " only takes the form of a page: open that page and send its form. Nothing was done." }
                 }
                 (_, Some(message)) => { p { (message) } }
                 (status, None) => { p { "The request was answered with " (status) "." } }
             }
+            @if let Some(wait) = wait { p { "Try again in " (wait) " s." } }
             (layout::ways_onward())
         },
     )

@@ -92,12 +92,12 @@ impl Session {
         &self.app
     }
 
-    /// The caller as the handlers of `http` know it.
+    /// The caller as the handlers of `api` know it.
     pub(super) fn caller(&self) -> &ApiKey {
         &self.caller
     }
 
-    /// The context of the caller's requests, as the handlers of `http` have it.
+    /// The context of the caller's requests, as the handlers of `api` have it.
     pub(super) fn context(&self) -> Result<RequestContext<'_>, ApiError> {
         request_context(&self.app, &self.caller)
     }

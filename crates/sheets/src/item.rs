@@ -43,7 +43,8 @@ pub fn notice(item: &Item) -> Option<Notice> {
             "Not searched: the scan's strategy left it out.",
         ),
         (ItemState::Cancelled, _) => (Tone::Plain, "Not searched: the scan was cancelled before."),
-        (ItemState::Done, _) => return None,
+        (ItemState::Done, _) if item.best_price.is_some() => return None,
+        (ItemState::Done, _) => (Tone::Plain, "The search has no price."),
     };
     let reason = item.reason.as_deref();
     let error = item.error.as_ref();

@@ -139,7 +139,8 @@ fn implausible(scan: &Scan) -> Option<Value> {
     if let others @ 1.. = scan.implausible.len() - 1 {
         text = format!("{text}, and {}", counted(others as u64, "other"));
     }
-    Some(Value::Implausible(lowest.item, amount(lowest.price), text))
+    let price = numbers::price(lowest.price, &lowest.currency);
+    Some(Value::Implausible(lowest.item, price, text))
 }
 
 fn requests_note(scan: &Scan) -> String {
@@ -213,6 +214,12 @@ pub fn notice(scan: &Scan) -> Option<Notice> {
             let text = "It begins as soon as your plan's pace allows.";
             Some(notice(Tone::Plain, "Stored.", text, &[]))
         }
+        ScanStatus::Paused => Some(notice(
+            Tone::Warn,
+            "Paused.",
+            "Resume continues it.",
+            &[NextStep::Resume],
+        )),
         ScanStatus::Cancelled => {
             let text = "What was searched before stays.";
             Some(notice(Tone::Plain, "Cancelled.", text, &[]))

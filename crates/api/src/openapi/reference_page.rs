@@ -20,7 +20,7 @@ use farescan_core::app::error::ApiError;
 /// element and sets styles of elements. It may send requests to this service, and there to the API
 /// only, where no cookie counts: whoever altered Scalar could not read or send a page of the dashboard
 /// as its signed-in reader. A page that it opens is out of its reach by that page's
-/// `Cross-Origin-Opener-Policy` (`web::layout`). A path needs a host, and `'self'` has none.
+/// `Cross-Origin-Opener-Policy` (`dashboard::layout`). A path needs a host, and `'self'` has none.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
      connect-src 'self'; worker-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none', \

@@ -1,6 +1,7 @@
-//! Sheets as lines.
+//! Sheets as lines. Their texts may come from a file or from the marketplace, so each is made visible.
 
 use farescan_contract::ids::ScanId;
+use farescan_contract::visible_text::VisibleText;
 use farescan_sheets::sheet::{Figure, NextStep, Notice, Sheet, Value};
 
 use crate::format::time;
@@ -9,7 +10,7 @@ use crate::format::time;
 pub fn lines(sheet: &Sheet) -> String {
     let facts: Vec<_> = sheet.facts.iter().map(value).collect();
     let (facts, figures) = (facts.join(" · "), figures(&sheet.figures));
-    format!("{}\n{facts}\n{figures}", sheet.title)
+    format!("{}\n{facts}\n{figures}", visible(&sheet.title))
 }
 
 /// Figures below each other.
@@ -24,7 +25,7 @@ pub fn figures(figures: &[Figure]) -> String {
 
 /// A figure, and what it means.
 pub fn figure(figure: &Figure) -> String {
-    let unit = figure.unit.iter().map(|unit| format!(" {unit}"));
+    let unit = figure.unit.iter().map(|unit| format!(" {}", visible(unit)));
     let notes = figure.notes.iter().map(|note| format!(", {}", value(note)));
     std::iter::once(value(&figure.value))
         .chain(unit)
@@ -32,15 +33,27 @@ pub fn figure(figure: &Figure) -> String {
         .collect()
 }
 
+fn visible(text: &str) -> VisibleText {
+    VisibleText::one_line(text)
+}
+
 fn value(value: &Value) -> String {
-    match value {
+    let text = match value {
         Value::Text(text) | Value::Strong(text) | Value::Price(_, text) => text.clone(),
         Value::Absent(word) => (*word).to_owned(),
         Value::Time(what, at) => format!("{what} {}", time(*at)),
-        Value::Implausible(item, price, text) => format!("({price}) of {item} {text}"),
+        Value::Implausible(item, price, text) => {
+            format!("({price}) {text}; `farescan why {item}` shows it")
+        }
         Value::Verdict(verdict) => format!("by your past prices {}", verdict.in_words()),
         Value::Tag(tag) => format!("#{tag}"),
-    }
+    };
+    visible(&text).to_string()
+}
+
+/// What a notice says.
+pub fn said(notice: &Notice) -> String {
+    format!("{} {}", visible(&notice.lead), visible(&notice.text))
 }
 
 /// A notice about a scan, and the commands for what can be done about it.
@@ -63,10 +76,39 @@ pub fn notice(notice: &Notice, scan: ScanId) -> String {
     } else {
         "\n  next: "
     };
-    format!(
-        "{} {}{next}{}",
-        notice.lead,
-        notice.text,
-        commands.join("\n        ")
-    )
+    format!("{}{next}{}", said(notice), commands.join("\n        "))
+}
+
+#[cfg(test)]
+mod tests {
+    use farescan_sheets::sheet::Tone;
+
+    use super::*;
+
+    /// security.md, rule 32: a title may come from a file, a message from the marketplace.
+    #[test]
+    fn no_text_of_a_sheet_commands_the_terminal() {
+        let hostile = "\u{1b}]52;c;cm0\u{7}\u{202e}a\rb\nc";
+        let mut figure = Figure::new("Cheapest", hostile).note(Value::Tag(hostile.to_owned()));
+        figure.unit = Some(hostile.to_owned());
+        let held = Notice {
+            tone: Tone::Warn,
+            lead: hostile.to_owned(),
+            text: hostile.to_owned(),
+            next: &[],
+        };
+        let sheet = Sheet {
+            title: hostile.to_owned(),
+            facts: vec![Value::Strong(hostile.to_owned())],
+            figures: vec![figure],
+            sentence: None,
+            notices: vec![held.clone()],
+            action: None,
+        };
+        let shown = lines(&sheet) + &notice(&held, ScanId::new());
+        for hidden in ['\u{1b}', '\u{7}', '\u{202e}', '\r'] {
+            assert!(!shown.contains(hidden), "{}", shown.escape_debug());
+        }
+        assert_eq!(shown.lines().count(), 3, "{}", shown.escape_debug());
+    }
 }

@@ -18,7 +18,7 @@ pub enum CostRefusal {
 /// The lines before the question.
 pub fn describe(preview: &ScanPreview, sheet: &Sheet) -> String {
     let notes = sheet.notices.iter();
-    let notes = notes.map(|notice| format!("{} {}\n", notice.lead, notice.text));
+    let notes = notes.map(|notice| format!("{}\n", crate::render::sheet::said(notice)));
     let plans = plans(&preview.plans);
     format!("{}\n{plans}{}", lines(sheet), notes.collect::<String>())
 }

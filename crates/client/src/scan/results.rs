@@ -10,7 +10,7 @@ use crate::layout::Layout;
 use crate::render::sheet;
 use crate::wrap::for_stdout;
 use crate::wrap::note;
-use farescan_contract::{Item, Scan, offers};
+use farescan_contract::{Item, Scan, ScanStatus, offers};
 use farescan_sheets::scan::{Cheapest, cheapest_figure, line, notice};
 use farescan_sheets::strategy;
 
@@ -56,9 +56,12 @@ pub async fn print(session: &ServiceSession, scan: &Scan, form: Form) -> Result<
         }
     }
     note!("{}", line(scan));
-    match next_step(scan) {
-        None => Ok(()),
-        Some(next) => Err(CommandEnd::new(ExitStatus::Incomplete, next).into()),
+    match scan.status {
+        ScanStatus::Completed | ScanStatus::Queued | ScanStatus::Running => Ok(()),
+        ScanStatus::Incomplete | ScanStatus::Paused | ScanStatus::Cancelled => {
+            let next = next_step(scan).unwrap_or_else(|| line(scan));
+            Err(CommandEnd::new(ExitStatus::Incomplete, next).into())
+        }
     }
 }
 

@@ -295,7 +295,7 @@ fn the_response_examples_deserialize() {
             assert!(example.is_object(), "{} has an example", stringify!($path));
             let read: $path = serde_json::from_value(example.clone()).unwrap();
             let written = json!(read);
-            // A nullable field is always present: `http::openapi::required_fields` marks them all
+            // A nullable field is always present: `api::openapi::required_fields` marks them all
             // as required.
             let properties = schema["properties"].as_object().unwrap();
             let nullable: Vec<_> = properties.iter().filter(|(_, property)| may_be_null(property)).map(|(name, _)| name).collect();

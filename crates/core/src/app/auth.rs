@@ -66,6 +66,10 @@ const QUERY: [(&str, &str); 4] = [
 #[derive(Clone)]
 struct ExtractedApiKey(Arc<Result<ApiKey, ApiKeyError>>);
 
+/// A request that was counted against its caller's rate limit as the request of a page.
+#[derive(Clone, Copy)]
+struct CountedAsPage;
+
 /// Removes the key from the request before anything can log it.
 pub fn extract_api_key(mut request: Request) -> Request {
     let found = find_api_key(request.headers(), request.uri());
@@ -81,12 +85,13 @@ pub fn extract_api_key(mut request: Request) -> Request {
     request
 }
 
-/// Adds the key of a session to a request that a page hands on to the API.
+/// Adds the key of a session to a request that a page hands on to the API. The page has counted it
+/// against its caller's rate limit.
 pub fn add_session_key(request: &mut Request, key: CallerKey) {
     let caller = ApiKey::without_permits(key, "session");
-    request
-        .extensions_mut()
-        .insert(ExtractedApiKey(Arc::new(Ok(caller))));
+    let extensions = request.extensions_mut();
+    extensions.insert(ExtractedApiKey(Arc::new(Ok(caller))));
+    extensions.insert(CountedAsPage);
 }
 
 impl ApiKey {
@@ -144,7 +149,9 @@ impl FromRequestParts<AppState> for LongPollApiKey {
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
         let caller = ApiKey::from_parts(parts)?;
-        app.check_rate_limit(&caller.key)?;
+        if parts.extensions.get::<CountedAsPage>().is_none() {
+            app.check_rate_limit(&caller.key)?;
+        }
         Ok(Self(caller))
     }
 }

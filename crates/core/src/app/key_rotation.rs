@@ -13,28 +13,14 @@ use crate::search::CallerKey;
 use crate::tenants::rotate::{Rotation, check_rotation, rotate};
 
 impl AppState {
-    /// Moves the caller to a new key, for the dashboard. As `POST /v1/account/rotate-key`.
+    /// Moves the caller to a new key.
     ///
     /// # Errors
-    /// As of the API.
+    /// Those of `POST /v1/account/rotate-key`.
     pub async fn rotate_key(
         &self,
         caller: &ApiKey,
         new_key: &NewKey,
-    ) -> Result<Rotation, ApiError> {
-        let id = current_request_id().unwrap_or_default();
-        self.rotate_caller(caller, new_key, &id).await
-    }
-
-    /// The same under this request id.
-    ///
-    /// # Errors
-    /// As of the API.
-    pub async fn rotate_caller(
-        &self,
-        caller: &ApiKey,
-        new_key: &NewKey,
-        request_id: &str,
     ) -> Result<Rotation, ApiError> {
         if new_key.expose() == caller.key.expose() {
             let expected = format!("{}, other than the key of this request", NewKey::expected());
@@ -46,7 +32,7 @@ impl AppState {
         if let Some(before) = check_rotation(pool, ring, old, &new.key, now).await? {
             return Ok(before);
         }
-        let verification = check_new_key(self, &new, request_id).await?;
+        let verification = check_new_key(self, &new).await?;
         // The check of the key may have taken minutes.
         let rotation = rotate(pool, ring, old, &new.key, self.now()?).await?;
         verification.charge(self, &new);
@@ -56,13 +42,10 @@ impl AppState {
 }
 
 /// Has the marketplace check the new key: a key that it rejects would lock its owner out.
-async fn check_new_key(
-    app: &AppState,
-    new: &ApiKey,
-    request_id: &str,
-) -> Result<KeyVerification, ApiError> {
+async fn check_new_key(app: &AppState, new: &ApiKey) -> Result<KeyVerification, ApiError> {
     let permit = app.admit_search(&new.key).await?;
-    let mut verification = probe_apis(app, new, None, request_id).await;
+    let request_id = current_request_id().unwrap_or_default();
+    let mut verification = probe_apis(app, new, None, &request_id).await;
     let verdict = verification.verdict();
     permit.record_verdict(verdict);
     match (verdict, verification.take_failure()) {

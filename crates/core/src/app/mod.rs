@@ -1,5 +1,5 @@
-//! What the two HTTP faces of the service share: its state ([`AppState`]), and how a request is
-//! read, admitted and refused. `http` is the API above it, `web` the dashboard; neither uses the
+//! What the two HTTP interfaces share: the service's state ([`AppState`]), and how a request is
+//! read, admitted and refused. The crates `api` and `dashboard` stand above it; neither uses the
 //! other.
 //!
 //! Here: API keys (`auth`), request bodies and queries (`extract`), requests for stored work
@@ -69,24 +69,24 @@ pub struct AppParts {
     pub upstream: Client,
     /// `None` in a gateway without storage. A pool connects on first use, so searches work without
     /// a database.
-    pub pools: Option<RequestPools>,
+    pools: Option<RequestPools>,
     /// Read replica for history queries. `None`: history uses `pools`.
-    pub replica: Option<PgPool>,
+    replica: Option<PgPool>,
     /// Pool of the worker in the same process, for metrics only.
     pub worker_pool: Option<PgPool>,
     pub custody: Option<Custody>,
     /// `None` in tests.
-    pub rate_limits: Option<Arc<RateLimits>>,
+    rate_limits: Option<Arc<RateLimits>>,
     pub concurrency: Arc<ConcurrencyLimits>,
     pub shared_calls: SharedCalls,
-    pub unknown_keys: UnknownKeys,
+    unknown_keys: UnknownKeys,
     /// The proxies whose `X-Forwarded-For` counts.
     pub trusted_proxies: Arc<[IpNet]>,
     /// One permit for each search in flight.
-    pub search_permits: Arc<Semaphore>,
-    pub lookup_permits: Arc<Semaphore>,
+    search_permits: Arc<Semaphore>,
+    lookup_permits: Arc<Semaphore>,
     /// Decides which addresses webhooks may use.
-    pub webhook_guard: Guard,
+    webhook_guard: Guard,
     /// Why new database sessions cannot work, if they cannot. `None` in tests.
     pub session_health: Option<SessionHealth>,
     pub preparation: Option<Preparation>,
@@ -339,6 +339,10 @@ impl AppState {
         Ok(&self.pools()?.reads)
     }
 
+    /// The pools for requests.
+    ///
+    /// # Errors
+    /// 503 `unavailable` when this service has no database.
     pub fn pools(&self) -> Result<&RequestPools, ApiError> {
         self.pools.as_ref().ok_or_else(ApiError::unavailable)
     }

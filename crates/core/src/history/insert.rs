@@ -6,7 +6,7 @@ use jiff::civil::Date;
 use sqlx::PgConnection;
 
 use super::observation::Observation;
-use super::series::Series;
+use super::series_key::Series;
 use super::store::write::{self, LatestUpdate};
 use crate::contract::SearchStatus;
 use crate::ids::TenantId;

@@ -10,7 +10,7 @@ use super::grid;
 use super::known_price::KnownPrice;
 use super::past_prices::implausibly_low;
 use super::query::PriceQuery;
-use super::series::SeriesKey;
+use super::series_key::SeriesKey;
 use super::store::grid::HistoryGridRow;
 use crate::contract::Endpoint;
 use crate::contract::history_grid::HistoryGrids;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use super::series::{SeriesKey, Subject};
+use super::series_key::{SeriesKey, Subject};
 use crate::contract::Api;
 
 /// A price whose past is asked for. Thousands are in memory at a time, so it holds the key of its

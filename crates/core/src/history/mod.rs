@@ -38,7 +38,7 @@ mod query;
 pub mod replay;
 mod rows;
 mod sample;
-mod series;
+mod series_key;
 mod store;
 mod verdict;
 
@@ -47,4 +47,4 @@ pub use insert::insert;
 pub use observation::{Observation, ObservedItem, ObservedPrice};
 pub use presenter::{Product, product_field_names};
 pub use query::PriceQuery;
-pub use series::{Series, SeriesKey, Subject};
+pub use series_key::{Series, SeriesKey, Subject};

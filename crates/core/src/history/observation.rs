@@ -5,7 +5,7 @@ use jiff::civil::Date;
 use rust_decimal::Decimal;
 use serde_json::{Map, Value};
 
-use super::series::{SeriesKey, Subject};
+use super::series_key::{SeriesKey, Subject};
 use crate::contract::{Endpoint, Request, SearchStatus, Verdict};
 use crate::ids::{ItemId, TenantId};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::series::product_fields;
+use super::series_key::product_fields;
 use super::store::products::ProductRow;
 use crate::contract::history::ProductFields;
 use crate::contract::{Api, Endpoint};

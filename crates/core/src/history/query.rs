@@ -59,7 +59,7 @@ pub struct PriceQuery {
     /// … and where it begins.
     #[serde(deserialize_with = "cursor")]
     pub(super) cursor: Option<Cursor>,
-    /// Read with the header `Accept` (`http::export`).
+    /// Read with the header `Accept` (`api::export`).
     #[serde(rename = "format")]
     _format: IgnoredAny,
 }

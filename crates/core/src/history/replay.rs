@@ -20,7 +20,7 @@ use super::past_prices::{
 };
 use super::price::CompactPrice;
 use super::sample::{Sample, SampleStatus, day};
-use super::series::SeriesKey;
+use super::series_key::SeriesKey;
 use super::store::past_prices::{self as store, SeriesRange};
 use super::verdict::{self, DailyPrice, DailyPrices, JudgedPrice};
 use crate::contract::Api;

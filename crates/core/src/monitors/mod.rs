@@ -18,7 +18,7 @@
 //! Pure: slot times ([`schedule`]), relative dates ([`relative_dates`]) and past ones
 //! (`past_dates`), the requests of a month (`monthly_limit`, [`forecast`]), when alerts are sent
 //! (`notify`). Not here: executing a
-//! scan (`queue`), HTTP (`http`).
+//! scan (`queue`), HTTP (`api`).
 
 pub mod alerts;
 pub mod backtest;

@@ -1,7 +1,8 @@
 //! Updates of lanes: calls that ended, the plan headers, and the usage of synchronous calls.
 //!
 //! Here: merging the updates of many calls into one for each lane (pure), and sending them. The
-//! database functions of the pace apply them under the lane's lock; docs/decisions/0010 says how.
+//! functions of `migrations/functions/lanes.sql` apply them under the lane's lock and choose the pace;
+//! docs/decisions/0010 says how.
 //! Synchronous calls come through [`crate::charges`].
 
 use std::time::Duration;

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! `store::lock` locks a scan, after its lane and its items. Every function works for one tenant:
-//! another tenant's id is treated as unknown. Not here: searching (`queue`), HTTP (`http`).
+//! another tenant's id is treated as unknown. Not here: searching (`queue`), HTTP (`api`).
 
 pub mod after_acceptance;
 pub mod cancel;

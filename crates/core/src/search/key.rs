@@ -1,6 +1,6 @@
 //! The caller's marketplace key, between the request (or grant) and the marketplace.
 //!
-//! `http` reads and validates it; `tenants` stores it.
+//! `api` reads and validates it; `tenants` stores it.
 
 use secrecy::{ExposeSecret, SecretString};
 

@@ -6,21 +6,21 @@
 //! key that no marketplace has accepted yet may do little ([`acceptance`]). [`store`] reads and
 //! writes tenants and grants. [`rewrap`] seals grants under a new primary, [`rotate`] under another
 //! key of the caller; [`relocate`] moves a caller to another installation. [`BrowserSession`] is the
-//! key sealed for a cookie of the dashboard, which no table stores. `http` finds the key in a
+//! key sealed for a cookie of the dashboard, which no table stores. `api` finds the key in a
 //! request; `upstream` sends it.
 
 pub mod acceptance;
+mod browser_session;
 mod fingerprint;
 mod grant;
 pub mod keyring;
 pub mod relocate;
 pub mod rewrap;
 pub mod rotate;
-mod session;
 pub mod store;
 
+pub use browser_session::{BrowserSession, SessionError, TOKEN_BYTES};
 pub use fingerprint::Fingerprint;
 pub use grant::{GrantTerms, Purpose, SealedKey};
 pub use keyring::{Keyring, KeyringError};
-pub use session::{BrowserSession, SessionError, TOKEN_BYTES};
 pub use store::{GrantError, OpenedSecret, open_grant, open_secrets};

@@ -3,6 +3,8 @@
 //! One process at a time, in bounded passes. No table in use is locked for long: a partition is
 //! detached concurrently, then dropped. The removal is recorded, so that any process can finish it.
 //!
+//! Not here: rows with a fixed time, such as deliveries, events and idempotency keys (`expired`).
+//!
 //! The periods are settings (`RetentionConfig`). By default answers are kept for 90 days, alerts
 //! and monitor slots for a year, scans and observations without limit.
 

@@ -13,7 +13,7 @@
 //!  no answer: late, otherwise      Incomplete(Timeout), Incomplete(Connection)
 //! ```
 //!
-//! `client` sends and retries; `http` answers the caller.
+//! `client` sends and retries; `api` answers the caller.
 
 mod json_scan;
 

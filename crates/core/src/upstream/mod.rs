@@ -5,7 +5,7 @@
 //! - `endpoints`: URLs, paths and headers; `marketplace`: the identity of the marketplace
 //! - `classify`: classifies responses (gateway.md, rule 45); `quota`: parses quota headers; both pure
 //!
-//! Gateway and scanner both use [`Client::search`]. The HTTP response is built in `http`; the
+//! Gateway and scanner both use [`Client::search`]. The HTTP response is built in `api`; the
 //! consequences for a scan are in `search::disposition`. Does not use the database.
 
 mod classify;

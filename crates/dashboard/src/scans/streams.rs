@@ -6,6 +6,7 @@ use axum::response::Response;
 use axum::routing::get;
 use axum::{Extension, Router};
 
+use super::own_scan;
 use crate::api_answer::ApiRoutes;
 use crate::failure::PageFailure;
 use crate::session::Session;
@@ -23,6 +24,7 @@ async fn follow(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, PageFailure> {
+    let (_, id) = own_scan(&session, &id)?;
     let path = format!("/v1/scans/{id}/events");
     api.get(session, &path, "", &headers).await
 }
@@ -34,6 +36,7 @@ async fn export(
     RawQuery(filters): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, PageFailure> {
+    let (_, id) = own_scan(&session, &id)?;
     let path = format!("/v1/scans/{id}/items");
     let filters = filters.unwrap_or_default();
     api.get(session, &path, &filters, &headers).await

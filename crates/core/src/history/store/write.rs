@@ -4,7 +4,7 @@ use jiff_sqlx::{Date, Timestamp, ToSqlx as _};
 use sqlx::PgConnection;
 
 use crate::history::observation::{Observation, ObservedItem, ObservedPrice};
-use crate::history::series::Series;
+use crate::history::series_key::Series;
 use crate::ids::TenantId;
 
 /// The newest data of a batch for one row of `latest_prices`.

@@ -8,7 +8,8 @@ use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// The states of one rule by the rule's `state_key`: the empty key for the whole scan, or one key per cell.
+/// The states of one rule by the rule's `state_key`: the empty key for the whole scan, or one key per
+/// cell.
 pub(super) type ScopeStates = BTreeMap<String, ScopeState>;
 
 /// The longest cell key stored in full. A swept list gives keys of a kilobyte, and a run may have

@@ -3,7 +3,7 @@
 //!
 //! Here: the rows of a call that was made without them, and the search for an answer that an equal
 //! search may take. Not here: what the call came to (`queue::recorded_search`), and when a
-//! synchronous search may take an answer (`http::gateway`).
+//! synchronous search may take an answer (`api::gateway`).
 
 mod store;
 

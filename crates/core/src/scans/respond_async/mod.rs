@@ -3,7 +3,7 @@
 //! The body goes upstream as the caller wrote it, so that the outcome equals that of the
 //! synchronous endpoint: nothing is added, `strict` is the caller's, and every outcome ends the
 //! item, including a rejected key. The last outcome is stored; the body of its answer is stored as
-//! for any scan. Not here: parsing `Prefer`, and the HTTP response of an outcome (`http`).
+//! for any scan. Not here: parsing `Prefer`, and the HTTP response of an outcome (`api`).
 
 mod store;
 

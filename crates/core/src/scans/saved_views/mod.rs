@@ -1,7 +1,7 @@
 //! Saved views: a caller's named filters of the list of scans.
 //!
 //! A view is the query of a URL under a name, and nothing else: what it lists is read anew each
-//! time. Not here: what the filters mean (`web::scans`).
+//! time. Not here: what the filters mean (`dashboard::scans`).
 
 mod store;
 
