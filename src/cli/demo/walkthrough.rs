@@ -6,7 +6,7 @@
 use std::io::Write;
 
 use farescan_sheets::cell::CellValue;
-use farescan_sheets::scan::line;
+use farescan_sheets::scan::outcomes;
 use jiff::civil::Date;
 use jiff::{Span, ToSpan};
 use serde_json::{Value, json};
@@ -175,7 +175,8 @@ impl<W: Write> Walkthrough<'_, W> {
 
     async fn ended(&mut self, id: ScanId) -> Result<Scan, Failure> {
         let scan = follow(self.client, id, self.view()).await?;
-        writeln!(self.out, "   {}\n", line(&scan))?;
+        let outcomes = outcomes(&scan.items);
+        writeln!(self.out, "   {id} is {}: {outcomes}\n", scan.status)?;
         match scan.status {
             ScanStatus::Completed | ScanStatus::Incomplete => Ok(scan),
             other => Err(format!("scan {id} stopped as {other}").into()),
