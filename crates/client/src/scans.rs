@@ -15,7 +15,7 @@ use crate::wrap::{for_stdout, note};
 use farescan_contract::scans::ScanEndpoint;
 use farescan_contract::{FieldValue as _, Scan, ScanStatus};
 use farescan_sheets::numbers::{amount, count};
-use farescan_sheets::scan::{Cheapest, line, outcomes, sheet};
+use farescan_sheets::scan::{Cheapest, outcomes, sheet};
 use farescan_sheets::trip::{title, words};
 
 /// Settings of `scans`.
@@ -172,7 +172,7 @@ async fn show_one(args: ScanShowArgs) -> Result<(), Failure> {
 async fn print(session: &ServiceSession, scan: &Scan) -> Result<(), Failure> {
     let mut out = anstream::stdout();
     let sheet = sheet(scan, Cheapest::default());
-    let text = format!("{}\n{}\n", line(scan), lines(&sheet));
+    let text = format!("{} is {}\n{}\n", scan.id, status(scan).text, lines(&sheet));
     writeln!(out, "{}", for_stdout(&text))?;
     let text = Layout::of(scan)
         .render(&session.client, scan, session.screen)
