@@ -196,7 +196,7 @@ async fn an_implausible_price_is_not_the_best_of_its_scan() {
     let browser = Browser::sign_in(&test, KEY).await;
     let page = browser.page(&format!("/scans/{scan}")).await;
     for shown in [
-        "<s>60</s></a> is implausible: usually 200",
+        "<s>60 USD</s></a> is implausible: usually 200",
         "60 USD, implausible: far off its own history",
     ] {
         assert!(page.contains(shown), "{shown}: {page}");
