@@ -53,11 +53,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
         None => ReportedMonitors::default(),
     };
     let is_filtered = filter.monitor_id.is_some() || filter.r#type.is_some();
-    let here = given()
-        .filter(|(name, _)| *name != "cursor")
-        .fold(PATH.to_owned(), |path, (name, text)| {
-            parts::with_query(&path, name, text)
-        });
+    let here = parts::path_with(PATH, given().filter(|(name, _)| *name != "cursor"));
     let body = html! {
         div class="head" {
             div {

@@ -121,6 +121,18 @@ pub(super) fn scan_path(scan: ScanId) -> String {
     format!("/scans/{scan}")
 }
 
+/// A path with a query; the path alone without a pair.
+pub(super) fn path_with(
+    path: &str,
+    pairs: impl IntoIterator<Item = (impl AsRef<str>, impl AsRef<str>)>,
+) -> String {
+    let query = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(pairs)
+        .finish();
+    let separator = if query.is_empty() { "" } else { "?" };
+    format!("{path}{separator}{query}")
+}
+
 /// `path` with one more field in its query.
 pub(super) fn with_query(path: &str, name: &str, value: &str) -> String {
     let pair = form_urlencoded::Serializer::new(String::new())

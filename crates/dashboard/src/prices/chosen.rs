@@ -8,9 +8,10 @@ use jiff::{SignedDuration, Timestamp, ToSpan as _};
 
 use super::calendar::PriceCalendar;
 use super::product::ProductName;
-use super::subject::{PriceSubject, path_with};
+use super::subject::PriceSubject;
 use crate::failure::PageFailure;
 use crate::form::FormFields;
+use crate::parts::path_with;
 use farescan_core::contract::history_grid::{
     FlightGridQuery, HistoryCell, HistoryGrid, HistoryGrids, HotelGridQuery,
 };

@@ -7,9 +7,9 @@ use axum::routing::get;
 use axum::{Extension, Router};
 use maud::{Markup, html};
 
-use super::subject::path_with;
 use crate::api_answer::ApiRoutes;
 use crate::failure::PageFailure;
+use crate::parts::path_with;
 use crate::session::Session;
 use farescan_core::app::AppState;
 use farescan_core::contract::Api;

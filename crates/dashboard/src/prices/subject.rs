@@ -116,17 +116,6 @@ impl PriceSubject {
             Self::Route { .. } => super::FLIGHTS_PATH,
             Self::Place { .. } => super::HOTELS_PATH,
         };
-        path_with(base, self.pairs())
+        crate::parts::path_with(base, self.pairs())
     }
-}
-
-/// A path with a query.
-pub(super) fn path_with<'a>(
-    base: &str,
-    pairs: impl IntoIterator<Item = (&'a str, String)>,
-) -> String {
-    let query = form_urlencoded::Serializer::new(String::new())
-        .extend_pairs(pairs)
-        .finish();
-    format!("{base}?{query}")
 }
