@@ -10,7 +10,7 @@ use jiff::civil::Date;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::cell::{PriceScale, cell_words, mark_class};
+use super::cell::{PriceScale, cell_words, class, legend};
 use crate::parts::cell_text;
 use farescan_core::contract::scans::{Grid, GridCell};
 
@@ -95,49 +95,6 @@ fn day(date: Date, cell: &GridCell, scale: &PriceScale) -> Markup {
                 i { (date.day()) }
                 b { (cell_text(CellValue::of_scan(cell))) }
             }
-        }
-    }
-}
-
-/// The classes of a cell: its fifth or its mark, and whether it is the cheapest.
-pub(super) fn class(cell: &GridCell, scale: &PriceScale) -> String {
-    let mut class = match scale.fifth(cell) {
-        Some(fifth) => format!("q{fifth}"),
-        None => mark_class(CellValue::of_scan(cell)).to_owned(),
-    };
-    if scale.cheapest == Some(cell.item_id) {
-        class.push_str(" best");
-    }
-    if cell.price.is_some()
-        && cell.search_status == Some(farescan_core::contract::SearchStatus::Partial)
-    {
-        class.push_str(" part");
-    }
-    class
-}
-
-/// The colours and marks in words.
-pub(super) fn legend() -> Markup {
-    html! {
-        ul class="legend" {
-            li {
-                "Cheap "
-                @for fifth in 1..=5 { span class={ "swatch q" (fifth) } {} }
-                " dear"
-            }
-            li { span class="swatch best" {} " cheapest" }
-            li { "~ a part of the search failed" }
-            li { s { "60" } " implausible" }
-            (mark_legend())
-        }
-    }
-}
-
-/// The marks of cells without a price.
-pub(super) fn mark_legend() -> Markup {
-    html! {
-        @for mark in CellValue::MARKS {
-            li { span class={ "swatch " (mark_class(mark)) } { (mark.text()) } " " (mark.words(None)) }
         }
     }
 }

@@ -1,8 +1,11 @@
-//! One cell of a calendar or matrix of a scan: its class, its text and its words.
+//! One cell of a calendar or matrix of a scan: its class, its text, its words, and their legend.
 
 use farescan_sheets::cell::CellValue;
 use farescan_sheets::fifths::{PriceFifths, most_frequent};
+use farescan_sheets::numbers::amount;
 use farescan_sheets::trip::words;
+use maud::{Markup, html};
+use rust_decimal::Decimal;
 
 use farescan_core::contract::SearchStatus;
 use farescan_core::contract::scans::GridCell;
@@ -71,12 +74,64 @@ impl PriceScale {
         let is_of_scale = cell.currency.as_deref() == Some(self.currency.as_str());
         is_of_scale.then(|| self.prices.fifth(price))
     }
+
+    /// `12 % under 240, the median of the 30 prices below`, or nothing if there is no difference.
+    pub(super) fn against_median(&self) -> Option<String> {
+        let (lowest, median) = (self.prices.lowest()?, self.prices.median()?);
+        let percent = median
+            .checked_sub(lowest)?
+            .checked_mul(Decimal::ONE_HUNDRED)?
+            .checked_div(median)?;
+        (self.prices.count() > 2 && percent >= Decimal::ONE).then(|| {
+            let (percent, median, count) = (percent.round(), amount(median), self.prices.count());
+            format!("{percent} % under {median}, the median of the {count} prices below")
+        })
+    }
+}
+
+/// The classes of a cell: its fifth or its mark, and whether it is the cheapest.
+pub(super) fn class(cell: &GridCell, scale: &PriceScale) -> String {
+    let mut class = match scale.fifth(cell) {
+        Some(fifth) => format!("q{fifth}"),
+        None => mark_class(CellValue::of_scan(cell)).to_owned(),
+    };
+    if scale.cheapest == Some(cell.item_id) {
+        class.push_str(" best");
+    }
+    if cell.price.is_some() && cell.search_status == Some(SearchStatus::Partial) {
+        class.push_str(" part");
+    }
+    class
+}
+
+/// The colours and marks in words.
+pub(super) fn legend() -> Markup {
+    html! {
+        ul class="legend" {
+            li {
+                "Cheap "
+                @for fifth in 1..=5 { span class={ "swatch q" (fifth) } {} }
+                " dear"
+            }
+            li { span class="swatch best" {} " cheapest" }
+            li { "~ a part of the search failed" }
+            li { s { "60" } " implausible" }
+            (mark_legend())
+        }
+    }
+}
+
+/// The marks of cells without a price.
+pub(super) fn mark_legend() -> Markup {
+    html! {
+        @for mark in CellValue::MARKS {
+            li { span class={ "swatch " (mark_class(mark)) } { (mark.text()) } " " (mark.words(None)) }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use rust_decimal::Decimal;
-
     use super::*;
     use farescan_core::contract::scans::ItemState;
 

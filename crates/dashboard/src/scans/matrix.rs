@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 
 use farescan_sheets::cell::CellValue;
-use farescan_sheets::numbers::{amount, percent_of, signed_percent};
+use farescan_sheets::numbers::{percent_of, signed_percent};
 use farescan_sheets::trip::{self, words};
 use maud::{Markup, html};
 use rust_decimal::Decimal;
 use serde_json::Value;
 
-use super::calendar::{class, legend, mark_legend};
-use super::cell::{PriceScale, cell_words, mark_class};
+use super::cell::{PriceScale, cell_words, class, legend, mark_class, mark_legend};
 use crate::parts::cell_text;
 use farescan_core::contract::scans::{Grid, GridCell, Parity, ParityVerdict};
 
@@ -234,17 +233,4 @@ fn parity_legend() -> Markup {
             (mark_legend())
         }
     }
-}
-
-/// `12 % under 240, the median of the 30 prices below`, or nothing if there is no difference.
-pub(super) fn against_median(scale: &PriceScale) -> Option<String> {
-    let (lowest, median) = (scale.prices.lowest()?, scale.prices.median()?);
-    let percent = median
-        .checked_sub(lowest)?
-        .checked_mul(Decimal::ONE_HUNDRED)?
-        .checked_div(median)?;
-    (scale.prices.count() > 2 && percent >= Decimal::ONE).then(|| {
-        let (percent, median, count) = (percent.round(), amount(median), scale.prices.count());
-        format!("{percent} % under {median}, the median of the {count} prices below")
-    })
 }

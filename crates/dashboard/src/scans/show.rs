@@ -11,7 +11,6 @@ use maud::{Markup, html};
 use tokio::time::timeout;
 
 use super::cell::PriceScale;
-use super::matrix::against_median;
 use super::{ALREADY_STARTED, actions, grid, items, new, own_scan, same_as};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
@@ -50,7 +49,7 @@ async fn show(
     let scale = grid
         .as_ref()
         .map(|grid| PriceScale::of(grid.grid.cells.iter()));
-    let beside = scale.as_ref().and_then(against_median);
+    let beside = scale.as_ref().and_then(PriceScale::against_median);
     let cheapest = Cheapest {
         item: best.as_ref(),
         beside: beside.as_deref(),
