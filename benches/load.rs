@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::HeaderName;
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use rand::rngs::StdRng;
@@ -98,20 +99,10 @@ async fn connect(address: SocketAddr) -> Res<SendRequest<Full<Bytes>>> {
     Ok(sender)
 }
 
-/// The body of a GET.
-pub async fn get(address: SocketAddr, path: &str) -> Res<Bytes> {
-    let mut connection = connect(address).await?;
-    let request = Request::builder()
-        .uri(path)
-        .header("host", "localhost")
-        .body(Full::default())?;
-    Ok(connection
-        .send_request(request)
-        .await?
-        .into_body()
-        .collect()
-        .await?
-        .to_bytes())
+/// The status and the body of a GET on a connection of its own.
+pub async fn get(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Res<(u16, Bytes)> {
+    let request = Request::builder().uri(path).body(Full::default())?;
+    send(address, request, headers).await
 }
 
 /// A POST of JSON on a connection of its own: status and body.
@@ -121,17 +112,23 @@ pub async fn post(
     headers: &[(&str, &str)],
     body: &serde_json::Value,
 ) -> Res<(u16, Bytes)> {
-    let mut connection = connect(address).await?;
-    let mut request = Request::builder()
-        .method(Method::POST)
-        .uri(path)
-        .header("host", "localhost");
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    let request = request
+    let request = Request::post(path)
         .header("content-type", "application/json")
         .body(Full::from(body.to_string()))?;
+    send(address, request, headers).await
+}
+
+async fn send(
+    address: SocketAddr,
+    mut request: Request<Full<Bytes>>,
+    headers: &[(&str, &str)],
+) -> Res<(u16, Bytes)> {
+    for (name, value) in headers.iter().chain(&[("host", "localhost")]) {
+        request
+            .headers_mut()
+            .insert(HeaderName::from_bytes(name.as_bytes())?, value.parse()?);
+    }
+    let mut connection = connect(address).await?;
     let response = connection.send_request(request).await?;
     Ok((
         response.status().as_u16(),

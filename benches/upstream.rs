@@ -60,15 +60,18 @@ impl Upstream {
 
     /// The arrival times of the searches since the epoch, from this number on.
     pub async fn arrivals(&self, from: usize) -> Res<Vec<Duration>> {
-        let nanos: Vec<u64> =
-            serde_json::from_slice(&get(self.address, &format!("/arrivals/{from}")).await?)?;
+        let nanos: Vec<u64> = serde_json::from_slice(
+            &get(self.address, &format!("/arrivals/{from}"), &[])
+                .await?
+                .1,
+        )?;
         Ok(nanos.into_iter().map(Duration::from_nanos).collect())
     }
 
     /// How many searches have arrived, and how many of them are not answered yet.
     pub async fn counts(&self) -> Res<(usize, usize)> {
         Ok(serde_json::from_slice(
-            &get(self.address, "/counts").await?,
+            &get(self.address, "/counts", &[]).await?.1,
         )?)
     }
 }
