@@ -59,7 +59,7 @@ pub async fn submit(api: SocketAddr, caller: &str, order: &Value) -> Res<Duratio
 }
 
 /// Creates callers with paused lanes: their scans wait. The marketplace accepts their keys first: of others only a few
-/// may submit within a minute (scans.md, rule 59).
+/// may submit within a minute (security.md, rule 15).
 pub async fn create_callers(
     pool: &PgPool,
     api: SocketAddr,
