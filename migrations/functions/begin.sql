@@ -31,11 +31,11 @@ declare
     changes ended_calls[];      -- what its begun calls change of their scans, and of their usage
     bill    daily_usage[];
     -- Its verdicts.
-    items    uuid[];
-    numbers  integer[];
-    attempts uuid[];
-    verdicts text[];
-    waiting  uuid[] := attempts_behind_circuit(p_workers, p_tenants, p_items, p_numbers, p_attempt_ids);
+    items       uuid[];
+    numbers     integer[];
+    attempt_ids uuid[];
+    verdicts    text[];
+    waiting     uuid[] := attempts_behind_circuit(p_workers, p_tenants, p_items, p_numbers, p_attempt_ids);
 begin
     if waiting <> '{}' then
         return query
@@ -135,7 +135,7 @@ begin
                (select array_agg(row (s.tenant_id, (p_now at time zone 'UTC')::date, s.endpoint, false, s.monitor_id, s.scan_id, s.calls,
                                       s.calls, 0, 0, 0, 0, 0, 0)::daily_usage) from of_scans s),
                array_agg(o.item_id), array_agg(o.number), array_agg(o.attempt_id), array_agg(o.verdict)
-        into changes, bill, items, numbers, attempts, verdicts
+        into changes, bill, items, numbers, attempt_ids, verdicts
         from (select d.item_id, d.number, d.attempt_id, d.verdict from decided d
               union all
               select o.item_id, o.number, o.attempt_id, 'begun' from on_record o where o.state = 'calling' and o.known_as = o.attempt_id) o;
@@ -144,7 +144,7 @@ begin
             perform change_scans(changes);
             perform add_usage(bill);
         end if;
-        return query select * from unnest(items, numbers, attempts, verdicts);
+        return query select * from unnest(items, numbers, attempt_ids, verdicts);
         exit when cardinality(claims) = 0;
     end loop;
 end $$;

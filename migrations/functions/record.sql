@@ -193,7 +193,7 @@ begin
         update item_offers k
         set seller = (o.offer).seller, board = (o.offer).board, link = (o.offer).link, band_low = (o.offer).band_low,
             band_high = (o.offer).band_high, verdict = (o.offer).verdict
-        from offers o where k.ctid = o.row_id
+        from offers o where k.tenant_id = o.tenant_id and k.ctid = o.row_id
     ), priced as (
         -- Prices of the scan's currency, or of any while it has none.
         select d.*, d.next_state = 'done' and d.best_price is not null
