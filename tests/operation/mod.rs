@@ -13,6 +13,7 @@ mod instructions;
 mod laboratory;
 mod limits;
 mod marketplace;
+mod packages;
 pub mod process;
 mod rewrap;
 mod stack;
