@@ -5,6 +5,7 @@ mod clock;
 mod commands;
 mod compose;
 mod connections;
+mod containers;
 mod fewer_rules;
 mod first_hour;
 // The counts below are those of one instruction set.
