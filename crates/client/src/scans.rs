@@ -6,7 +6,7 @@ use super::Failure;
 use super::client::{ClientArgs, ServiceSession};
 use super::format::{time, zone};
 use super::ids;
-use super::layout::Layout;
+use super::layout;
 use super::pages::{Query, page_limit, print_lines, print_nothing, rows};
 use super::render::sheet::lines;
 use super::render::{CellTone, Column, ListTable, Text};
@@ -174,8 +174,7 @@ async fn print(session: &ServiceSession, scan: &Scan) -> Result<(), Failure> {
     let sheet = sheet(scan, Cheapest::default());
     let text = format!("{} is {}\n{}\n", scan.id, status(scan).text, lines(&sheet));
     writeln!(out, "{}", for_stdout(&text))?;
-    let text = Layout::of(scan)
-        .render(&session.client, scan, session.screen)
+    let text = layout::render(&session.client, scan, session.screen)
         .await?;
     writeln!(out, "{text}")?;
     if let Some(next) = next_step(scan) {

@@ -26,6 +26,7 @@ mod monitors;
 mod once;
 mod overview;
 mod parts;
+mod price_table;
 mod prices;
 mod reported;
 mod router;

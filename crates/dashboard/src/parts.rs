@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use farescan_sheets::cell::CellValue;
 use farescan_sheets::numbers;
 pub(super) use farescan_sheets::sheet::Tone;
 use jiff::Timestamp;
@@ -30,14 +29,6 @@ pub(super) fn time(at: Timestamp) -> Markup {
 /// Whether a part of a whole can be seen in a bar: from a tenth of a per cent on.
 pub(super) fn is_visible_share(part: u64, whole: u64) -> bool {
     part.saturating_mul(1_000) >= whole
-}
-
-/// The text of a cell; an implausible price is struck out.
-pub(super) fn cell_text(value: CellValue) -> Markup {
-    match value {
-        CellValue::Implausible(_) => html! { s { (value.text()) } },
-        _ => html! { (value.text()) },
-    }
 }
 
 /// A price with its time.

@@ -1,9 +1,7 @@
 //! `/prices`: the stored prices of a route, hotel or place. Nothing here sends a search.
 //!
-//! Here: the choice of a route or hotel. Not here: its page (`show`), the calendar (`calendar`),
-//! charts (`over_time`), files (`export`).
+//! Here: the choice of a route or hotel. Not here: its page (`show`), charts (`over_time`), files (`export`).
 
-mod calendar;
 mod chosen;
 mod export;
 mod over_time;

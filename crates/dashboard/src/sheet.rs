@@ -18,6 +18,33 @@ pub(super) fn facts(sheet: &Sheet) -> Markup {
     }
 }
 
+/// The first fact as a chip, and the others beside it.
+pub(super) fn state(tone: Tone, sheet: &Sheet) -> Markup {
+    html! {
+        @for (number, fact) in sheet.facts.iter().enumerate() {
+            @match fact {
+                Value::Text(text) if number == 0 => { (chip(tone, text)) }
+                other => { " " span class="muted" { (value(other)) } }
+            }
+        }
+    }
+}
+
+/// Figures below each other.
+pub(super) fn listed(figures: &[Figure]) -> Markup {
+    html! {
+        dl class="kv" {
+            @for figure in figures {
+                dt { (figure.label) }
+                dd {
+                    (value(&figure.value)) @if let Some(unit) = &figure.unit { " " (unit) }
+                    @for note in &figure.notes { span class="muted" { ", " (value(note)) } }
+                }
+            }
+        }
+    }
+}
+
 pub(super) fn figures(figures: &[Figure]) -> Markup {
     html! {
         dl class="stats" {

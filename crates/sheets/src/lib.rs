@@ -8,11 +8,15 @@
 
 pub mod calendar;
 pub mod cell;
+pub mod compare;
 pub mod draft;
 pub mod fifths;
 pub mod item;
 pub mod numbers;
+pub mod plan;
 pub mod preview;
+pub mod price_table;
+pub mod prices;
 pub mod rule;
 pub mod scan;
 pub mod schedule;

@@ -2,6 +2,7 @@
 //! and when the plans end.
 
 use farescan_sheets::numbers;
+use farescan_sheets::plan::api_name;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
@@ -116,7 +117,7 @@ fn totals(api: Api, total: &UsageTotal) -> Markup {
         html! { div class="stat" { div class="label" { (label) } div class="value" { (numbers::count(value)) } } }
     };
     html! {
-        h3 { (super::api_name(api)) }
+        h3 { (api_name(api)) }
         div class="stats flat" {
             (stat("Asked", counts.asked))
             (stat("Billed requests", counts.billed))

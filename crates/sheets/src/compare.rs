@@ -1,0 +1,107 @@
+//! Two scans compared: which cells became cheaper, dearer, new or gone.
+
+use farescan_contract::scans::{Change, ChangeCounts, ComparedCell, Comparison, SeenPrice};
+use rust_decimal::Decimal;
+
+use crate::numbers::{amount, count, counted, percent_of, signed_percent};
+use crate::sheet::{Figure, Tone, Value};
+use crate::trip::axis_value;
+
+/// A change in words.
+pub const fn change_words(change: Change) -> &'static str {
+    match change {
+        Change::Cheaper => "cheaper",
+        Change::Dearer => "dearer",
+        Change::Unchanged => "unchanged",
+        Change::New => "new",
+        Change::Gone => "gone",
+        Change::NotComparable => "other currency",
+        Change::Unknown => "unknown",
+        Change::NoPrice => "no price",
+    }
+}
+
+/// What the colour of a change repeats.
+pub const fn tone(change: Change) -> Tone {
+    match change {
+        Change::Cheaper | Change::New => Tone::Good,
+        Change::Dearer | Change::Gone => Tone::Bad,
+        Change::NotComparable | Change::Unknown => Tone::Warn,
+        Change::Unchanged | Change::NoPrice => Tone::Plain,
+    }
+}
+
+/// The number of cells with a change.
+pub const fn count_of(counts: &ChangeCounts, change: Change) -> u32 {
+    match change {
+        Change::Cheaper => counts.cheaper,
+        Change::Dearer => counts.dearer,
+        Change::Unchanged => counts.unchanged,
+        Change::New => counts.new,
+        Change::Gone => counts.gone,
+        Change::NotComparable => counts.not_comparable,
+        Change::Unknown => counts.unknown,
+        Change::NoPrice => counts.no_price,
+    }
+}
+
+/// The values of a cell: `Thu 4 Feb 2027, 7 nights`.
+pub fn cell_name(cell: &ComparedCell) -> String {
+    let values = cell.cell.iter();
+    let values: Vec<_> = values.map(|(field, value)| axis_value(field, value)).collect();
+    if values.is_empty() {
+        "the search".to_owned()
+    } else {
+        values.join(", ")
+    }
+}
+
+/// The change of a cell in percent, exact.
+pub fn exact_percent(cell: &ComparedCell) -> Option<Decimal> {
+    cell.difference?;
+    percent_of(cell.after.as_ref()?.price, cell.before.as_ref()?.price)
+}
+
+/// The cheapest price of both scans, and the numbers of the changes.
+pub fn figures(comparison: &Comparison) -> Vec<Figure> {
+    let counts = comparison.counts;
+    let cheapest = match lowest(comparison) {
+        Some((old, new, currency)) => {
+            let percent = percent_of(new, old).map(signed_percent);
+            let mut figure = Figure::new("Cheapest", format!("{} → {}", amount(old), amount(new)));
+            figure.unit = Some(currency.to_owned());
+            figure.notes.extend(percent.map(Value::Text));
+            figure.note("of what has a price in both")
+        }
+        None => Figure::new("Cheapest", Value::Absent("–")).note("no two prices in one currency"),
+    };
+    let of = |label, number: u32, note: String| Figure::new(label, count(number)).note(note);
+    let searches = counted(comparison.cells.len() as u64, "search");
+    let unchanged = format!("{} unchanged", count(counts.unchanged));
+    let new = format!("{} new, {} gone", count(counts.new), count(counts.gone));
+    let without = format!("{} without a price in both", count(counts.no_price));
+    let unknown = counts.unknown + counts.not_comparable;
+    let why = "a search did not complete, or other currencies";
+    vec![
+        cheapest,
+        of("Cheaper", counts.cheaper, format!("of {searches}")),
+        of("Dearer", counts.dearer, unchanged),
+        Figure::new("New and gone", new).note(without),
+        of("Unknown", unknown, why.to_owned()),
+    ]
+}
+
+/// The lowest plausible prices of both scans over the cells that have one in both, with their currency.
+/// Cells of one side alone would compare different dates.
+fn lowest(comparison: &Comparison) -> Option<(Decimal, Decimal, &str)> {
+    let cells = comparison.cells.iter();
+    let both = cells.filter(|cell| cell.difference.is_some());
+    let currency = both.clone().find_map(|cell| Some(cell.after.as_ref()?.currency.as_str()))?;
+    let lowest = |side: fn(&ComparedCell) -> Option<&SeenPrice>| {
+        let seen = both.clone().filter_map(side);
+        let seen = seen.filter(|seen| seen.currency == currency && !seen.implausible);
+        seen.map(|seen| seen.price).min()
+    };
+    let before = lowest(|cell| cell.before.as_ref())?;
+    Some((before, lowest(|cell| cell.after.as_ref())?, currency))
+}
