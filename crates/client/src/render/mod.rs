@@ -12,7 +12,8 @@ mod sparkline;
 mod tone;
 
 pub use calendar::{Calendar, CalendarDay};
-pub use list::{Column, ListTable};
+pub use farescan_sheets::sheet::Column;
+pub use list::ListTable;
 pub use markets::{MarketRow, MarketTable};
 pub use matrix::{Matrix, MatrixAxis, MatrixCell};
 pub use sparkline::sparkline;
