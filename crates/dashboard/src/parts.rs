@@ -26,6 +26,22 @@ pub(super) fn time(at: Timestamp) -> Markup {
     }
 }
 
+/// A time in the zone of its schedule, with the zone's name.
+pub(super) fn zoned(at: Timestamp, zone: &str) -> Markup {
+    let known = TimeZone::get(zone).unwrap_or(TimeZone::UTC);
+    let local = at.to_zoned(known);
+    html! {
+        time datetime=(at.strftime("%Y-%m-%dT%H:%M:%SZ")) data-zone=(zone) {
+            (local.strftime("%a %-d %b, %H:%M")) " " span class="muted" { (zone_name(zone)) }
+        }
+    }
+}
+
+/// A zone's city: `Europe/London` is long for a table, and its rule is the same.
+fn zone_name(zone: &str) -> String {
+    zone.rsplit('/').next().unwrap_or(zone).replace('_', " ")
+}
+
 /// Whether a part of a whole can be seen in a bar: from a tenth of a per cent on.
 pub(super) fn is_visible_share(part: u64, whole: u64) -> bool {
     part.saturating_mul(1_000) >= whole
@@ -180,6 +196,13 @@ impl ConfirmationPage<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slot_is_shown_in_its_own_zone() {
+        let page = zoned("2027-01-14T06:00:00Z".parse().unwrap(), "America/New_York").into_string();
+        assert!(page.contains("Thu 14 Jan, 01:00"), "{page}");
+        assert!(page.contains("New York"));
+    }
 
     #[test]
     fn a_part_is_visible_from_a_tenth_of_a_per_cent() {

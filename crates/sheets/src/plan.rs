@@ -19,7 +19,11 @@ pub const fn api_name(api: Api) -> &'static str {
 
 /// The plan of an API as a sheet.
 pub fn sheet(api: Api, lane: &LaneQuota, now: Timestamp) -> Sheet {
-    let state = if lane.paused.is_some() { "paused" } else { "ready" };
+    let state = if lane.paused.is_some() {
+        "paused"
+    } else {
+        "ready"
+    };
     let until = lane.paused.and_then(|paused| paused.until);
     let until = until.map(|until| Value::Time("until", until));
     let pace = format!("{} searches a minute", rate(lane.searches_per_minute));
@@ -32,9 +36,8 @@ pub fn sheet(api: Api, lane: &LaneQuota, now: Timestamp) -> Sheet {
         title: format!("{} plan", api_name(api)),
         facts: std::iter::once(state.into()).chain(until).collect(),
         figures: vec![left(lane, now), pace, in_flight, limits(lane.bounds)],
-        sentence: None,
         notices: notice(lane).into_iter().collect(),
-        action: None,
+        ..Sheet::default()
     }
 }
 
@@ -74,7 +77,9 @@ const fn pace_source(source: PaceSource) -> &'static str {
 fn limits(bounds: OwnBounds) -> Figure {
     let most = |number: u32, what| format!("{} {what}", count(number));
     let limits = [
-        bounds.requests_per_minute.map(|number| most(number, "searches a minute")),
+        bounds
+            .requests_per_minute
+            .map(|number| most(number, "searches a minute")),
         bounds.max_in_flight.map(|number| most(number, "in flight")),
         bounds.plan.map(|plan| format!("plan {plan}")),
     ];

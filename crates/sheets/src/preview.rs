@@ -29,12 +29,12 @@ pub fn sheet(preview: &ScanPreview, body: &Map<String, Json>) -> Sheet {
             Figure::new("Duration", seconds).note(pace),
             left(preview),
         ],
-        sentence: None,
         notices: warnings.collect(),
         action: Some(format!(
             "Submit {items} for {}",
             request_range(preview.requests)
         )),
+        ..Sheet::default()
     }
 }
 

@@ -4,7 +4,7 @@ use farescan_contract::scans::{FindGoal, Item, ItemCounts, PauseReason};
 use farescan_contract::scans::{Scan, ScanStatus, StrategyProgress};
 
 use crate::numbers::{amount, count, counted, duration};
-use crate::sheet::{Figure, NextStep, Notice, Sheet, Tone, Value};
+use crate::sheet::{Figure, Link, NextStep, Notice, Sheet, Tone, Value};
 use crate::trip::{facts, swept_words, title, words};
 use crate::{item, numbers, strategy};
 
@@ -41,7 +41,7 @@ pub fn sheet(scan: &Scan, cheapest: Cheapest<'_>) -> Sheet {
         ],
         sentence: scan.strategy.as_ref().map(strategy::sentence),
         notices: notice(scan).into_iter().collect(),
-        action: None,
+        ..Sheet::default()
     }
 }
 
@@ -107,7 +107,7 @@ pub fn cheapest_figure(scan: &Scan, cheapest: Cheapest<'_>) -> Figure {
     };
     let mut figure = Figure::new(label, Value::Absent("–"));
     if let Some(best) = &scan.best {
-        figure.value = Value::Price(best.item, amount(best.price));
+        figure.value = Value::Link(Link::Item(best.item), Some(amount(best.price)));
         figure.unit = Some(best.currency.clone());
         let search = cheapest.item.map(|item| &item.search);
         let swept = search.map(|search| swept_words(scan.endpoint, search, &scan.sweep));

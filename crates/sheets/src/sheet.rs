@@ -4,11 +4,12 @@
 //! local clock on a terminal.
 
 use farescan_contract::history_verdict::HistoryVerdict;
-use farescan_contract::ids::ItemId;
+use farescan_contract::ids::{AlertId, DeliveryId, ItemId, MonitorId, ScanId};
 use jiff::Timestamp;
+use rust_decimal::Decimal;
 
 /// A resource, for a renderer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sheet {
     pub title: String,
     /// What it is, beside the title.
@@ -17,8 +18,102 @@ pub struct Sheet {
     /// What it says of itself.
     pub sentence: Option<String>,
     pub notices: Vec<Notice>,
+    pub sections: Vec<Section>,
     /// What can be done with its cost: the text of a button, or of a question without its mark.
     pub action: Option<String>,
+}
+
+/// A part of a resource with a title of its own.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Section {
+    pub title: &'static str,
+    pub sentence: Option<String>,
+    pub figures: Vec<Figure>,
+    pub notices: Vec<Notice>,
+    pub table: Option<Table>,
+}
+
+/// Values in rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// What it lists.
+    pub name: &'static str,
+    pub columns: Vec<Column>,
+    pub rows: Vec<Row>,
+}
+
+impl Table {
+    pub fn new<const N: usize>(
+        name: &'static str,
+        columns: [Column; N],
+        rows: impl Iterator<Item = (Option<Link>, [Cell; N])>,
+    ) -> Self {
+        let rows = rows.map(|(of, cells)| Row {
+            of,
+            cells: cells.into(),
+        });
+        Self {
+            name,
+            columns: columns.into(),
+            rows: rows.collect(),
+        }
+    }
+}
+
+/// A row, which may be of a resource.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    pub of: Option<Link>,
+    pub cells: Vec<Cell>,
+}
+
+/// Values side by side; none: there is nothing to say.
+pub type Cell = Vec<Value>;
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    pub title: String,
+    /// Numbers stand at the right.
+    pub is_number: bool,
+    /// 0: always shown; else the highest rank is left out first where it is narrow.
+    pub rank: u8,
+    /// A detail of the column before, which may stand beneath it.
+    pub is_detail: bool,
+}
+
+impl Column {
+    /// A column of texts.
+    pub fn text(title: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            is_number: false,
+            rank: 0,
+            is_detail: false,
+        }
+    }
+
+    /// A column of numbers.
+    pub fn number(title: impl Into<String>) -> Self {
+        Self {
+            is_number: true,
+            ..Self::text(title)
+        }
+    }
+
+    /// A detail of the column before.
+    pub fn detail(title: impl Into<String>) -> Self {
+        Self {
+            is_detail: true,
+            ..Self::text(title)
+        }
+    }
+
+    /// May be left out where it is narrow, the highest rank first.
+    #[must_use]
+    pub fn rank(self, rank: u8) -> Self {
+        Self { rank, ..self }
+    }
 }
 
 /// A figure with its name, and what it means.
@@ -85,20 +180,83 @@ pub enum Tone {
 pub enum Value {
     Text(String),
     Strong(String),
+    /// Less important than what stands beside it.
+    Muted(String),
     /// The word for what is not there.
     Absent(&'static str),
+    /// A state.
+    Word(Tone, String),
+    /// Something to copy.
+    Code(String),
+    Count(u64),
+    /// In major units, with its currency if that is known.
+    Money(Decimal, Option<String>),
     /// What was or will be, and when.
     Time(&'static str, Timestamp),
-    /// The price of an item.
-    Price(ItemId, String),
+    /// A time of a schedule, and the schedule's zone.
+    Zoned(Timestamp, String),
+    /// A resource by its name; without one by its kind or its id.
+    Link(Link, Option<String>),
     /// A price of an item that is far off its own history, and how far.
     Implausible(ItemId, String, String),
     Verdict(HistoryVerdict),
     Tag(String),
+    /// Prices in their order with what they are of and their currency; `None` is a gap.
+    Series(String, Vec<Option<Decimal>>, String),
 }
 
 impl<T: Into<String>> From<T> for Value {
     fn from(text: T) -> Self {
         Self::Text(text.into())
+    }
+}
+
+impl From<Value> for Cell {
+    fn from(value: Value) -> Self {
+        vec![value]
+    }
+}
+
+/// What can be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Link {
+    Scan(ScanId),
+    Item(ItemId),
+    Monitor(MonitorId),
+    Alert(AlertId),
+    Delivery(DeliveryId),
+    /// The prices of a route, from and to.
+    Route(String, String),
+    /// The prices of a hotel.
+    Hotel(String),
+    /// An offer at its seller: an `https` URL.
+    Offer(String),
+}
+
+impl Link {
+    /// What it leads to.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Scan(_) => "Scan",
+            Self::Item(_) => "Item",
+            Self::Monitor(_) => "Monitor",
+            Self::Alert(_) => "Alert",
+            Self::Delivery(_) => "Delivery",
+            Self::Route(..) | Self::Hotel(_) => "Prices",
+            Self::Offer(_) => "Offer",
+        }
+    }
+
+    /// What it is named by without a name.
+    pub fn id(&self) -> String {
+        match self {
+            Self::Scan(id) => id.to_string(),
+            Self::Item(id) => id.to_string(),
+            Self::Monitor(id) => id.to_string(),
+            Self::Alert(id) => id.to_string(),
+            Self::Delivery(id) => id.to_string(),
+            Self::Route(from, to) => format!("{from} → {to}"),
+            Self::Hotel(name) | Self::Offer(name) => name.clone(),
+        }
     }
 }

@@ -10,7 +10,8 @@ pub mod sheet;
 mod sparkline;
 mod tone;
 
-pub use list::{Column, ListTable};
+pub use farescan_sheets::sheet::Column;
+pub use list::ListTable;
 pub use markets::{MarketRow, MarketTable};
 pub use sparkline::sparkline;
 pub use tone::{CellTone, Text};

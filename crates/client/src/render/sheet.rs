@@ -2,15 +2,74 @@
 
 use farescan_contract::ids::ScanId;
 use farescan_contract::visible_text::VisibleText;
-use farescan_sheets::sheet::{Figure, NextStep, Notice, Sheet, Value};
+use farescan_sheets::numbers::{amount_in, count};
+use farescan_sheets::sheet::{
+    Cell, Column, Figure, Link, NextStep, Notice, Section, Sheet, Table, Tone, Value,
+};
 
+use super::{CellTone, ListTable, Text, sparkline};
 use crate::format::time;
+use crate::ids::shortened;
+use crate::terminal::Screen;
 
 /// The title, the facts and the figures.
 pub fn lines(sheet: &Sheet) -> String {
     let facts: Vec<_> = sheet.facts.iter().map(value).collect();
     let (facts, figures) = (facts.join(" · "), figures(&sheet.figures));
     format!("{}\n{facts}\n{figures}", visible(&sheet.title))
+}
+
+/// Sections below each other.
+pub fn sections(sections: &[Section], screen: Screen) -> String {
+    let each = sections.iter().map(|section| {
+        let sentence = section.sentence.iter();
+        let sentence = sentence.map(|sentence| visible(sentence).into_string());
+        let of_figures = (!section.figures.is_empty()).then(|| figures(&section.figures));
+        let of_table = section.table.as_ref().map(|of| table(of, screen));
+        let parts = std::iter::once(section.title.to_owned()).chain(sentence);
+        let notices = section.notices.iter().map(said);
+        let parts = parts.chain(of_figures).chain(notices).chain(of_table);
+        parts.collect::<Vec<_>>()
+    });
+    let each: Vec<_> = each.map(|parts| parts.join("\n")).collect();
+    each.join("\n\n")
+}
+
+/// A table as wide as the screen at most. The resource of each row is its first column.
+pub fn table(table: &Table, screen: Screen) -> String {
+    let of = table.rows.iter().filter_map(|row| row.of.as_ref());
+    let kind = of.clone().next().map(|of| Column::text(of.kind()));
+    let mut ids = shortened(of.map(Link::id)).into_iter();
+    let has_ids = kind.is_some();
+    let columns = kind.into_iter().chain(table.columns.iter().cloned());
+    let mut list = ListTable::new(columns.collect::<Vec<_>>());
+    for row in &table.rows {
+        let id = row.of.as_ref().and_then(|_| ids.next());
+        let id = has_ids.then(|| Text::from(id.unwrap_or_default()));
+        let cells = row.cells.iter().map(cell);
+        list.row(id.into_iter().chain(cells).collect::<Vec<_>>());
+    }
+    list.render(screen)
+}
+
+/// The values of a cell in one line. A sign for what is not there would keep its column.
+fn cell(cell: &Cell) -> Text {
+    let shown = cell.iter().filter(|part| **part != Value::Absent("–"));
+    let tone = cell.iter().find_map(|part| match part {
+        Value::Word(tone, _) => Some(cell_tone(*tone)),
+        _ => None,
+    });
+    let texts: Vec<_> = shown.map(value).collect();
+    Text::new(texts.join(" "), tone.unwrap_or_default())
+}
+
+const fn cell_tone(tone: Tone) -> CellTone {
+    match tone {
+        Tone::Plain | Tone::Info => CellTone::Plain,
+        Tone::Good => CellTone::Good,
+        Tone::Warn => CellTone::Warning,
+        Tone::Bad => CellTone::Bad,
+    }
 }
 
 /// Figures below each other.
@@ -39,14 +98,24 @@ fn visible(text: &str) -> VisibleText {
 
 fn value(value: &Value) -> String {
     let text = match value {
-        Value::Text(text) | Value::Strong(text) | Value::Price(_, text) => text.clone(),
+        Value::Text(text)
+        | Value::Strong(text)
+        | Value::Muted(text)
+        | Value::Word(_, text)
+        | Value::Code(text)
+        | Value::Link(_, Some(text)) => text.clone(),
+        Value::Link(to, None) => to.id(),
+        Value::Count(number) => count(*number),
+        Value::Money(price, currency) => amount_in(*price, currency.as_deref()),
         Value::Absent(word) => (*word).to_owned(),
+        Value::Time("", at) | Value::Zoned(at, _) => time(*at),
         Value::Time(what, at) => format!("{what} {}", time(*at)),
         Value::Implausible(item, price, text) => {
             format!("({price}) {text}; `farescan why {item}` shows it")
         }
         Value::Verdict(verdict) => format!("by your past prices {}", verdict.in_words()),
         Value::Tag(tag) => format!("#{tag}"),
+        Value::Series(_, prices, _) => sparkline(prices),
     };
     visible(&text).to_string()
 }
@@ -101,9 +170,8 @@ mod tests {
             title: hostile.to_owned(),
             facts: vec![Value::Strong(hostile.to_owned())],
             figures: vec![figure],
-            sentence: None,
             notices: vec![held.clone()],
-            action: None,
+            ..Sheet::default()
         };
         let shown = lines(&sheet) + &notice(&held, ScanId::new());
         for hidden in ['\u{1b}', '\u{7}', '\u{202e}', '\r'] {

@@ -17,7 +17,6 @@ use serde_json::{Map, Value};
 
 use super::new_form::{BACKTEST, DAYS, error_notice};
 use super::one::own;
-use super::words;
 use crate::charts::{Bar, BarChart};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
@@ -287,7 +286,7 @@ fn row(alert: &BacktestAlert, zone: &str) -> Markup {
     let others = alert.other_values();
     html! {
         tr {
-            td class="nowrap" { (words::zoned(alert.slot, zone)) }
+            td class="nowrap" { (parts::zoned(alert.slot, zone)) }
             td { (sentence(&alert.rule, Some(&alert.currency))) }
             td class="nowrap" {
                 (alert.first_date.strftime("%a %-d %b %Y"))
