@@ -26,7 +26,7 @@ async fn known_fares_are_a_calendar_with_their_age() {
     let shown = client.out(&args);
     // Prices are younger than an hour.
     let ages = (0..60).fold(shown.clone(), |text, age| {
-        text.replace(&format!(" {age:>2}m"), " NNm")
+        text.replace(&format!("{age:>2} min"), "NN min")
     });
     insta::assert_snapshot!(ages);
     let json: Value =
@@ -49,7 +49,7 @@ async fn known_fares_are_a_calendar_with_their_age() {
     assert_ne!(client.out(&args), shown);
     let series = client.out(&["history", "series", "TLV", "LHR", "--depart", "2030-02-07"]);
     assert!(
-        series.contains("TLV → LHR, flights/oneway, in USD") && series.contains('▁'),
+        series.contains("TLV → LHR, one way, 1 adult, USD") && series.contains('▁'),
         "{series}"
     );
     assert!(
@@ -63,7 +63,7 @@ async fn known_fares_are_a_calendar_with_their_age() {
 /// The prices of a test are younger than ten minutes.
 fn without_ages(text: &str) -> String {
     (0..10).fold(text.to_owned(), |text, age| {
-        text.replace(&format!(" {age}m"), " Nm")
+        text.replace(&format!(" {age} min"), " N min")
     })
 }
 

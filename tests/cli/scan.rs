@@ -464,7 +464,7 @@ async fn a_scan_of_one_search_that_was_refused_says_what_it_is() {
     let refused = client.run(&one);
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(
-        refused.out.contains("\n TLV → LHR, 2030-03-01 "),
+        refused.out.contains(" TLV → LHR, 1 Mar 2030 "),
         "{refused:?}"
     );
     assert!(

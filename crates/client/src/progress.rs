@@ -158,7 +158,10 @@ impl LiveCalendar {
     /// Reads the grid again if an item has ended since. Without an answer the old one stays.
     async fn update(&mut self, client: &ApiClient, scan: &Scan, screen: Screen) {
         let ended = ended(&scan.items);
-        if self.ended == Some(ended) || scan.items.total > MAX_LIVE_ITEMS || !layout::has_dates(scan) {
+        if self.ended == Some(ended)
+            || scan.items.total > MAX_LIVE_ITEMS
+            || !layout::has_dates(scan)
+        {
             return;
         }
         let Ok(text) = layout::render(client, scan, screen).await else {

@@ -2,15 +2,20 @@
 
 use std::time::Duration;
 
+use farescan_sheets::item::search_tone;
 use farescan_sheets::numbers;
+use farescan_sheets::prices::class;
+use farescan_sheets::scan::status_tone;
 pub(super) use farescan_sheets::sheet::Tone;
+use farescan_sheets::trip::capitalised;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
 use super::form::token_field;
 use super::session::Session;
-use farescan_core::contract::history_verdict::{HistoryVerdict, PriceClass};
+use super::sheet;
+use farescan_core::contract::history_verdict::HistoryVerdict;
 use farescan_core::contract::monitors::PriceMark;
 use farescan_core::contract::{ScanStatus, SearchStatus};
 use farescan_core::ids::{ItemId, ScanId};
@@ -54,21 +59,7 @@ pub(super) fn price_mark(mark: &PriceMark, currency: Option<&str>) -> Markup {
 
 /// A price among the caller's own past prices: the class, and the sentence that says it.
 pub(super) fn history_verdict(verdict: &HistoryVerdict) -> Markup {
-    html! { (price_class(verdict.class)) " " span class="muted" { (verdict.sentence) } }
-}
-
-/// The class of a price among past ones.
-pub(super) fn price_class(class: PriceClass) -> Markup {
-    let (tone, word) = match class {
-        PriceClass::Low => (Tone::Good, "low"),
-        PriceClass::Below => (Tone::Good, "below typical"),
-        PriceClass::Typical => (Tone::Plain, "typical"),
-        PriceClass::Above => (Tone::Warn, "above typical"),
-        PriceClass::High => (Tone::Warn, "high"),
-        PriceClass::Implausible => (Tone::Warn, "implausible"),
-        PriceClass::Insufficient => (Tone::Plain, "too few past prices"),
-    };
-    chip(tone, word)
+    html! { (sheet::value(&class(verdict.class))) " " span class="muted" { (verdict.sentence) } }
 }
 
 /// A short state in a coloured frame.
@@ -85,26 +76,12 @@ pub(super) fn chip(tone: Tone, text: &str) -> Markup {
 
 /// The status of a scan.
 pub(super) fn scan_status(status: ScanStatus) -> Markup {
-    let (tone, text) = match status {
-        ScanStatus::Queued => (Tone::Plain, "Queued"),
-        ScanStatus::Running => (Tone::Info, "Running"),
-        ScanStatus::Paused => (Tone::Warn, "Paused"),
-        ScanStatus::Completed => (Tone::Good, "Completed"),
-        ScanStatus::Incomplete => (Tone::Warn, "Incomplete"),
-        ScanStatus::Cancelled => (Tone::Plain, "Cancelled"),
-    };
-    chip(tone, text)
+    chip(status_tone(status), &capitalised(status.as_str()))
 }
 
 /// The status of a search.
 pub(super) fn search_status(status: SearchStatus) -> Markup {
-    let (tone, text) = match status {
-        SearchStatus::Ok => (Tone::Good, "ok"),
-        SearchStatus::Empty => (Tone::Plain, "empty"),
-        SearchStatus::Partial => (Tone::Warn, "partial"),
-        SearchStatus::Degraded => (Tone::Bad, "degraded"),
-    };
-    chip(tone, text)
+    chip(search_tone(status), status.as_str())
 }
 
 /// The link to the next page of a list; `path` has its filters, without a cursor.

@@ -7,7 +7,7 @@ use farescan_sheets::price_table::{Days, PriceCell, PriceLayout, PriceTable, Sha
 use jiff::civil::Date;
 use maud::{Markup, html};
 
-use super::parts;
+use super::{parts, sheet};
 
 /// Calendars of one page; more values of a second field are one calendar.
 pub(super) const MOST_CALENDARS: usize = 6;
@@ -33,6 +33,7 @@ pub(super) fn markup(table: &PriceTable, links: Option<DateLinks<'_>>) -> Markup
                     }
                 }
             }
+            PriceLayout::Markets(markets) => { (sheet::table(markets)) }
             PriceLayout::Matrix { corner, columns, rows } => {
                 div class="scroll" tabindex="0" role="region" aria-label=(table.title) {
                     table class="matrix" {
@@ -59,15 +60,11 @@ pub(super) fn markup(table: &PriceTable, links: Option<DateLinks<'_>>) -> Markup
                 }
             }
         }
-        (legend(table))
+        @if table.cells().next().is_some() { (legend(table)) }
     }
 }
 
-fn month_table(
-    month: &Month,
-    days: &Days,
-    links: Option<DateLinks<'_>>,
-) -> Markup {
+fn month_table(month: &Month, days: &Days, links: Option<DateLinks<'_>>) -> Markup {
     html! {
         table class="cal" {
             caption { (month.title) }
@@ -106,7 +103,12 @@ fn path(cell: &PriceCell) -> Option<String> {
     cell.item.map(parts::item_path)
 }
 
-fn linked(cell: &PriceCell, path: Option<String>, current: Option<&str>, content: &Markup) -> Markup {
+fn linked(
+    cell: &PriceCell,
+    path: Option<String>,
+    current: Option<&str>,
+    content: &Markup,
+) -> Markup {
     html! {
         @match path {
             Some(path) => { a href=(path) title=(cell.words) aria-current=[current] { (content) } }

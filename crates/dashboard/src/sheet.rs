@@ -1,6 +1,6 @@
 //! Sheets as HTML.
 
-use farescan_sheets::numbers::{amount_in, count, range};
+use farescan_sheets::numbers::{amount_in, count};
 use farescan_sheets::preview;
 use farescan_sheets::sheet::{
     Column, Figure, Link, Notice, Row, Section, Sheet, Table, Tone, Value,
@@ -29,21 +29,6 @@ pub(super) fn state(tone: Tone, sheet: &Sheet) -> Markup {
             @match fact {
                 Value::Text(text) if number == 0 => { (chip(tone, text)) }
                 other => { " " span class="muted" { (value(other)) } }
-            }
-        }
-    }
-}
-
-/// Figures below each other.
-pub(super) fn listed(figures: &[Figure]) -> Markup {
-    html! {
-        dl class="kv" {
-            @for figure in figures {
-                dt { (figure.label) }
-                dd {
-                    (value(&figure.value)) @if let Some(unit) = &figure.unit { " " (unit) }
-                    @for note in &figure.notes { span class="muted" { ", " (value(note)) } }
-                }
             }
         }
     }
@@ -87,7 +72,7 @@ pub(super) fn pairs(figures: &[Figure]) -> Markup {
                     dd {
                         (value(&figure.value))
                         @if let Some(unit) = &figure.unit { " " (unit) }
-                        @for note in &figure.notes { " " (value(note)) }
+                        @for note in &figure.notes { span class="muted" { ", " (value(note)) } }
                     }
                 }
             }
@@ -153,7 +138,8 @@ fn side_by_side(parts: &[Value]) -> Markup {
 
 /// A link; a name may be longer than its column.
 fn link(to: &Link, name: Option<&str>) -> Markup {
-    let is_named = name.is_some() && matches!(to, Link::Monitor(_) | Link::Delivery(_));
+    let is_named =
+        name.is_some() && matches!(to, Link::Scan(_) | Link::Monitor(_) | Link::Delivery(_));
     let is_outside = matches!(to, Link::Offer(_));
     html! {
         a href=(href(to)) class=[is_named.then_some("clip")] title=[name.filter(|_| is_named)]
@@ -189,6 +175,10 @@ pub(super) fn value(value: &Value) -> Markup {
         Value::Money(price, currency) => html! { (amount_in(*price, currency.as_deref())) },
         Value::Time("", at) => parts::time(*at),
         Value::Time(what, at) => html! { (what) " " (parts::time(*at)) },
+        Value::Progress(share, words) => html! {
+            progress max="1" value=(share) aria-label="Progress" {}
+            div class="sub nowrap" { (words) }
+        },
         Value::Zoned(at, zone) => parts::zoned(*at, zone),
         Value::Link(to, name) => link(to, name.as_deref()),
         Value::Implausible(item, price, text) => {
@@ -222,35 +212,15 @@ pub(super) fn notice(notice: &Notice, buttons: Option<&Markup>) -> Markup {
     }
 }
 
-/// The cost on each of the marketplace's plans.
+/// The cost on the caller's plan, and folded that on the marketplace's others.
 pub(super) fn plans(plans: &[PlanCost]) -> Markup {
+    let (own, others): (Vec<_>, Vec<_>) = plans.iter().partition(|plan| plan.current);
     html! {
-        div class="scroll" tabindex="0" role="region" aria-label="Cost on each plan" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "Plan" } th scope="col" { "Fits" }
-                        th scope="col" class="num" { "USD a month" } th scope="col" class="num" { "Requests left" }
-                        th scope="col" class="num" { "Beyond the quota" } th scope="col" class="num" { "USD for them" }
-                    }
-                }
-                tbody { @for plan in plans { (plan_row(plan)) } }
-            }
-        }
-    }
-}
-
-fn plan_row(plan: &PlanCost) -> Markup {
-    let (tone, fit) = preview::plan_fit(plan);
-    html! {
-        tr {
-            td { (plan.plan.as_str()) @if plan.current { " " (chip(Tone::Info, "yours")) } }
-            td { (chip(tone, fit)) }
-            td class="num" { (plan.usd_per_month) }
-            td class="num" { (count(plan.requests_left)) }
-            td class="num" { (range(plan.overage_requests.least, plan.overage_requests.most)) }
-            td class="num" {
-                @match preview::overage_usd(plan) { Some(usd) => { (usd) } None => { span class="muted" { "stops" } } }
+        @if !own.is_empty() { (table(&preview::plans("Cost on your plan", &own))) }
+        @if !others.is_empty() {
+            details class="fold" {
+                summary { @if own.is_empty() { "Cost on each plan" } @else { "Cost on other plans" } }
+                (table(&preview::plans("Cost on each plan", &others)))
             }
         }
     }

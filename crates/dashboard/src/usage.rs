@@ -80,7 +80,11 @@ async fn render(
 
 fn lane_card(api: Api, lane: &LaneQuota, now: Timestamp) -> Markup {
     let plan = plan::sheet(api, lane, now);
-    let tone = if lane.paused.is_some() { Tone::Warn } else { Tone::Good };
+    let tone = if lane.paused.is_some() {
+        Tone::Warn
+    } else {
+        Tone::Good
+    };
     html! {
         section class="card" {
             div class="card-head" {
@@ -88,7 +92,7 @@ fn lane_card(api: Api, lane: &LaneQuota, now: Timestamp) -> Markup {
                 span { (sheet::state(tone, &plan)) }
             }
             (plan_bar(lane))
-            (sheet::listed(&plan.figures))
+            (sheet::pairs(&plan.figures))
             @for notice in &plan.notices { (sheet::notice(notice, None)) }
         }
     }

@@ -3,8 +3,8 @@
 use farescan_contract::scans::{Change, ChangeCounts, ComparedCell, Comparison, SeenPrice};
 use rust_decimal::Decimal;
 
-use crate::numbers::{amount, count, counted, percent_of, signed_percent};
-use crate::sheet::{Figure, Tone, Value};
+use crate::numbers::{amount, count, counted, percent_of, price, signed_amount, signed_percent};
+use crate::sheet::{Cell, Column, Figure, Link, Table, Tone, Value};
 use crate::trip::axis_value;
 
 /// A change in words.
@@ -22,7 +22,7 @@ pub const fn change_words(change: Change) -> &'static str {
 }
 
 /// What the colour of a change repeats.
-pub const fn tone(change: Change) -> Tone {
+const fn tone(change: Change) -> Tone {
     match change {
         Change::Cheaper | Change::New => Tone::Good,
         Change::Dearer | Change::Gone => Tone::Bad,
@@ -46,9 +46,11 @@ pub const fn count_of(counts: &ChangeCounts, change: Change) -> u32 {
 }
 
 /// The values of a cell: `Thu 4 Feb 2027, 7 nights`.
-pub fn cell_name(cell: &ComparedCell) -> String {
+fn cell_name(cell: &ComparedCell) -> String {
     let values = cell.cell.iter();
-    let values: Vec<_> = values.map(|(field, value)| axis_value(field, value)).collect();
+    let values: Vec<_> = values
+        .map(|(field, value)| axis_value(field, value))
+        .collect();
     if values.is_empty() {
         "the search".to_owned()
     } else {
@@ -57,7 +59,7 @@ pub fn cell_name(cell: &ComparedCell) -> String {
 }
 
 /// The change of a cell in percent, exact.
-pub fn exact_percent(cell: &ComparedCell) -> Option<Decimal> {
+pub(crate) fn exact_percent(cell: &ComparedCell) -> Option<Decimal> {
     cell.difference?;
     percent_of(cell.after.as_ref()?.price, cell.before.as_ref()?.price)
 }
@@ -96,7 +98,9 @@ pub fn figures(comparison: &Comparison) -> Vec<Figure> {
 fn lowest(comparison: &Comparison) -> Option<(Decimal, Decimal, &str)> {
     let cells = comparison.cells.iter();
     let both = cells.filter(|cell| cell.difference.is_some());
-    let currency = both.clone().find_map(|cell| Some(cell.after.as_ref()?.currency.as_str()))?;
+    let currency = both
+        .clone()
+        .find_map(|cell| Some(cell.after.as_ref()?.currency.as_str()))?;
     let lowest = |side: fn(&ComparedCell) -> Option<&SeenPrice>| {
         let seen = both.clone().filter_map(side);
         let seen = seen.filter(|seen| seen.currency == currency && !seen.implausible);
@@ -104,4 +108,46 @@ fn lowest(comparison: &Comparison) -> Option<(Decimal, Decimal, &str)> {
     };
     let before = lowest(|cell| cell.before.as_ref())?;
     Some((before, lowest(|cell| cell.after.as_ref())?, currency))
+}
+
+/// The cells as rows.
+pub fn table<'a>(cells: impl Iterator<Item = &'a ComparedCell>) -> Table {
+    let columns = [
+        Column::text("Search"),
+        Column::number("Before"),
+        Column::number("After"),
+        Column::number("Difference"),
+        Column::text("Change").rank(1),
+    ];
+    let rows = cells.map(|cell| {
+        let percent = exact_percent(cell).map(|percent| format!("({})", signed_percent(percent)));
+        let difference = cell
+            .difference
+            .map(|difference| signed_amount(difference).into());
+        let difference = difference.into_iter().chain(percent.map(Value::Muted));
+        let change = Value::Word(tone(cell.change), change_words(cell.change).to_owned());
+        let cells = [
+            vec![cell_name(cell).into()],
+            seen(cell.before.as_ref()),
+            seen(cell.after.as_ref()),
+            difference.collect(),
+            vec![change],
+        ];
+        (None, cells)
+    });
+    Table::new("Each price", columns, rows)
+}
+
+fn seen(side: Option<&SeenPrice>) -> Cell {
+    let Some(seen) = side else {
+        return vec!["–".into()];
+    };
+    let price = Value::Link(
+        Link::Item(seen.item_id),
+        Some(price(seen.price, &seen.currency)),
+    );
+    let mark = seen
+        .implausible
+        .then(|| Value::Muted("implausible".to_owned()));
+    std::iter::once(price).chain(mark).collect()
 }

@@ -23,6 +23,7 @@ pub mod schedule;
 pub mod sheet;
 pub mod strategy;
 pub mod trip;
+pub mod usage;
 
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::cell::CellValue;
 use crate::fifths::PriceFifths;
+use crate::sheet::Table;
 use crate::trip::{axis_name, axis_value};
 
 pub use scan::GridFields;
@@ -47,6 +48,8 @@ pub enum PriceLayout {
         columns: Vec<String>,
         rows: Vec<(String, Vec<Option<PriceCell>>)>,
     },
+    /// One stay from several markets.
+    Markets(Table),
 }
 
 /// A cell.
@@ -117,6 +120,7 @@ impl PriceTable {
             PriceLayout::Matrix { rows, .. } => {
                 Box::new(rows.iter().flat_map(|(_, cells)| cells).flatten())
             }
+            PriceLayout::Markets(_) => Box::new(std::iter::empty()),
         }
     }
 
@@ -147,7 +151,8 @@ fn layout<'a>(
         Some(columns) => axis_value(&columns.field, value),
         None => String::new(),
     };
-    let place = |row: &Value, column: Option<&Value>| (row.to_string(), column.map(Value::to_string));
+    let place =
+        |row: &Value, column: Option<&Value>| (row.to_string(), column.map(Value::to_string));
     let mut placed: HashMap<_, PriceCell> = HashMap::new();
     for (row, column, mut cell) in cells {
         let names = std::iter::once(axis_value(&rows.field, row)).chain(column.map(is_shown));
@@ -219,7 +224,8 @@ fn cheapest_days(calendars: Vec<(Option<String>, Days)>) -> Days {
         Some(cell)
     };
     let days = dates.into_iter();
-    days.filter_map(|(date, cells)| Some((date, cheapest(cells)?))).collect()
+    days.filter_map(|(date, cells)| Some((date, cheapest(cells)?)))
+        .collect()
 }
 
 /// Whether dates are the rows, and no lengths or markets of them are compared.

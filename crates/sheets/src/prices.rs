@@ -1,16 +1,18 @@
 //! What prices are of, in words.
 
 use farescan_contract::Endpoint;
-use serde_json::{Map, Value};
+use farescan_contract::history_verdict::PriceClass;
+use serde_json::{Map, Value as Json};
 
 use crate::draft::plain;
+use crate::sheet::{Tone, Value};
 use crate::trip::words;
 
 /// A product: `one way, 1 adult, economy, USD`. The market is that of a hotel; `Some(None)`: none is
 /// given.
 pub fn product(
     endpoint: Endpoint,
-    fields: &Map<String, Value>,
+    fields: &Map<String, Json>,
     market: Option<Option<&str>>,
     currency: &str,
 ) -> String {
@@ -32,25 +34,39 @@ pub fn product(
     words.collect::<Vec<_>>().join(", ")
 }
 
+/// The class of a price among its caller's past ones.
+pub fn class(class: PriceClass) -> Value {
+    let (tone, word) = match class {
+        PriceClass::Low => (Tone::Good, "low"),
+        PriceClass::Below => (Tone::Good, "below typical"),
+        PriceClass::Typical => (Tone::Plain, "typical"),
+        PriceClass::Above => (Tone::Warn, "above typical"),
+        PriceClass::High => (Tone::Warn, "high"),
+        PriceClass::Implausible => (Tone::Warn, "implausible"),
+        PriceClass::Insufficient => (Tone::Plain, "too few past prices"),
+    };
+    Value::Word(tone, word.to_owned())
+}
+
 /// A field of a product in words; `None` for one that says nothing.
-fn field_words(name: &str, value: &Value) -> Option<String> {
+fn field_words(name: &str, value: &Json) -> Option<String> {
     let number = value.as_u64();
     Some(match (name, value) {
         // The market has words of its own.
-        ("proxy_country", _) | (_, Value::Null | Value::Bool(false)) => return None,
-        ("sort_type", Value::String(text)) if text == "Overall" => return None,
-        (_, Value::Array(values)) if values.is_empty() => return None,
+        ("proxy_country", _) | (_, Json::Null | Json::Bool(false)) => return None,
+        ("sort_type", Json::String(text)) if text == "Overall" => return None,
+        (_, Json::Array(values)) if values.is_empty() => return None,
         ("children" | "max_return_stops", _) if number == Some(0) => return None,
-        ("passengers", Value::Array(kinds)) => passengers(kinds),
+        ("passengers", Json::Array(kinds)) => passengers(kinds),
         ("seat_type", _) if number == Some(1) => "economy".to_owned(),
         ("seat_type", _) if number == Some(3) => "business".to_owned(),
         ("adults", _) => counted(number?, "adult", "adults"),
         ("children", _) => counted(number?, "child", "children"),
         ("max_stops" | "max_departure_stops", _) if number == Some(0) => "non-stop".to_owned(),
-        ("area", Value::String(area)) => area.clone(),
-        (name, Value::Bool(true)) => words(name),
-        (name, Value::String(text)) => format!("{} {text}", words(name)),
-        (name, Value::Array(values)) => {
+        ("area", Json::String(area)) => area.clone(),
+        (name, Json::Bool(true)) => words(name),
+        (name, Json::String(text)) => format!("{} {text}", words(name)),
+        (name, Json::Array(values)) => {
             let values: Vec<_> = values.iter().map(plain).collect();
             format!("{} {}", words(name), values.join("/"))
         }
@@ -58,7 +74,7 @@ fn field_words(name: &str, value: &Value) -> Option<String> {
     })
 }
 
-fn passengers(kinds: &[Value]) -> String {
+fn passengers(kinds: &[Json]) -> String {
     let of = |kind: u64| {
         let count = kinds.iter().filter(|value| value.as_u64() == Some(kind));
         count.count() as u64
@@ -80,7 +96,6 @@ fn passengers(kinds: &[Value]) -> String {
 fn counted(count: u64, one: &str, more: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { more })
 }
-
 
 #[cfg(test)]
 mod tests {
@@ -104,7 +119,10 @@ mod tests {
                 "cheapest room, Lisbon, 2 adults, free cancellation, market DE, USD",
             ),
         ] {
-            assert_eq!(product(endpoint, fields.as_object().unwrap(), market, "USD"), words);
+            assert_eq!(
+                product(endpoint, fields.as_object().unwrap(), market, "USD"),
+                words
+            );
         }
     }
 }

@@ -4,7 +4,7 @@ use farescan_contract::scans::{FindGoal, Item, ItemCounts, PauseReason};
 use farescan_contract::scans::{Scan, ScanStatus, StrategyProgress};
 
 use crate::numbers::{amount, count, counted, duration};
-use crate::sheet::{Figure, Link, NextStep, Notice, Sheet, Tone, Value};
+use crate::sheet::{Cell, Column, Figure, Link, NextStep, Notice, Sheet, Table, Tone, Value};
 use crate::trip::{facts, swept_words, title, words};
 use crate::{item, numbers, strategy};
 
@@ -55,6 +55,69 @@ pub fn line(scan: &Scan) -> String {
         "{} is {status}{reason}: {outcomes}; {spent} spent{reused}",
         scan.id
     )
+}
+
+/// What the colour of a status repeats.
+pub const fn status_tone(status: ScanStatus) -> Tone {
+    match status {
+        ScanStatus::Completed => Tone::Good,
+        ScanStatus::Incomplete | ScanStatus::Paused => Tone::Warn,
+        ScanStatus::Running => Tone::Info,
+        ScanStatus::Queued | ScanStatus::Cancelled => Tone::Plain,
+    }
+}
+
+/// The status, and why it is paused.
+pub fn status(scan: &Scan) -> Cell {
+    let status = Value::Word(status_tone(scan.status), scan.status.to_string());
+    let reason = scan
+        .status_reason
+        .map(|reason| Value::Muted(words(reason.as_str())));
+    std::iter::once(status).chain(reason).collect()
+}
+
+/// Scans as rows.
+pub fn table(name: &'static str, scans: &[Scan]) -> Table {
+    let columns = [
+        Column::text("What"),
+        Column::detail("Details").rank(3),
+        Column::text("Status"),
+        Column::text("Searches").rank(1),
+        Column::number("Cheapest"),
+        Column::number("Requests").rank(4),
+        Column::text("Created").rank(2),
+    ];
+    let rows = scans.iter().map(|scan| {
+        let title = title(scan.endpoint, &scan.request, &scan.sweep);
+        let mut details = facts(scan.endpoint, &scan.request, &scan.sweep);
+        let name = scan.label.clone().unwrap_or_else(|| title.clone());
+        if scan.label.is_some() {
+            details.insert(0, title);
+        }
+        let tags = scan.tags.iter().cloned().map(Value::Tag);
+        let details = std::iter::once(details.join(" · ").into()).chain(tags);
+        let items = &scan.items;
+        let (ended, total) = (count(ended(items)), count(items.total));
+        let searches = format!("{ended} of {total}: {}", outcomes(items));
+        let best = scan.best.as_ref();
+        let best = best.map(|best| Value::Money(best.price, Some(best.currency.clone())));
+        let most = scan
+            .requests
+            .max
+            .map(|max| Value::Muted(format!("/ {}", count(max))));
+        let spent = std::iter::once(Value::Count(scan.requests.spent.into())).chain(most);
+        let cells = [
+            vec![name.into()],
+            details.collect(),
+            status(scan),
+            vec![Value::Progress(scan.progress, searches)],
+            vec![best.unwrap_or(Value::Absent("–"))],
+            spent.collect(),
+            vec![Value::Time("", scan.created_at)],
+        ];
+        (Some(Link::Scan(scan.id)), cells)
+    });
+    Table::new(name, columns, rows)
 }
 
 /// Whether a scan is paused until its caller does something.

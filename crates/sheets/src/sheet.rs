@@ -193,6 +193,8 @@ pub enum Value {
     Money(Decimal, Option<String>),
     /// What was or will be, and when.
     Time(&'static str, Timestamp),
+    /// The share that has ended, and its words.
+    Progress(f64, String),
     /// A time of a schedule, and the schedule's zone.
     Zoned(Timestamp, String),
     /// A resource by its name; without one by its kind or its id.

@@ -1,6 +1,8 @@
 //! What a strategy has searched, and what it declares about the rest.
 
-use farescan_contract::scans::{FindGoal, FindProgress, PriceLimit, StrategyProgress, WatchProgress};
+use farescan_contract::scans::{
+    FindGoal, FindProgress, PriceLimit, StrategyProgress, WatchProgress,
+};
 
 use crate::numbers::{count, counted};
 
@@ -9,7 +11,11 @@ pub fn sentence(progress: &StrategyProgress) -> String {
     match progress {
         StrategyProgress::Find(find) => found(find),
         StrategyProgress::Watch(watch) => match &watch.below {
-            Some(below) => format!("Watches for a price below {}. {}", below.get(), watched(watch)),
+            Some(below) => format!(
+                "Watches for a price below {}. {}",
+                below.get(),
+                watched(watch)
+            ),
             None => format!("Watches for the cheapest. {}", watched(watch)),
         },
     }

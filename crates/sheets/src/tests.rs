@@ -328,11 +328,18 @@ fn comparison_sheet(value: &Value) -> String {
 fn each_field_of_a_comparison_is_shown_or_left_out() {
     let scan = |digit: u32| format!("scn_{digit}1970a1b2c3d7e4f8a9b0c1d2e3f4a5b");
     let item = |digit: u32| format!("itm_{digit}1970a1b2c3d7e4f8a9b0c1d2e3f4a5b");
-    let seen = |price: u32, currency: &str, digit: u32| {
-        json!({"price": price, "currency": currency, "item_id": item(digit), "implausible": digit > 2})
-    };
+    let seen = |price: u32, currency: &str, digit: u32| json!({"price": price, "currency": currency, "item_id": item(digit), "implausible": digit > 2});
     let comparison = |start: u32, endpoint: &str, date: &str, change: &str, cells: [Value; 2]| {
-        let counts = ["cheaper", "dearer", "unchanged", "new", "gone", "not_comparable", "unknown", "no_price"];
+        let counts = [
+            "cheaper",
+            "dearer",
+            "unchanged",
+            "new",
+            "gone",
+            "not_comparable",
+            "unknown",
+            "no_price",
+        ];
         let counts: serde_json::Map<_, _> = counts
             .into_iter()
             .zip(start..)
@@ -373,5 +380,10 @@ fn each_field_of_a_comparison_is_shown_or_left_out() {
         // The titles of the scans have it.
         "/endpoint",
     ];
-    assert_shown(&[filled, without_after], &other, &left_out, comparison_sheet);
+    assert_shown(
+        &[filled, without_after],
+        &other,
+        &left_out,
+        comparison_sheet,
+    );
 }

@@ -110,9 +110,7 @@ async fn print(
         let text = price_table::render(&table, session.screen);
         writeln!(out, "{}: {}\n{text}", title(grid), table.title)?;
     }
-    note!(
-        "With each price its age. Nothing was spent."
-    );
+    note!("With each price its age. Nothing was spent.");
     if grids.truncated {
         note!("There are more products: narrow the dates, or name a currency.");
     }
@@ -123,7 +121,10 @@ async fn print(
 fn title(grid: &HistoryGrid) -> String {
     let from = grid.from_airport.iter().map(|from| format!("{from} → "));
     let from: String = from.collect();
-    let has_markets = grid.columns.as_ref().is_some_and(|axis| axis.field == MARKET);
+    let has_markets = grid
+        .columns
+        .as_ref()
+        .is_some_and(|axis| axis.field == MARKET);
     let has_one = grid.endpoint.api() == Api::Hotels && !has_markets;
     let market = has_one.then_some(grid.proxy_country.as_deref());
     let product = product(grid.endpoint, &grid.product, market, &grid.currency);

@@ -29,13 +29,19 @@ pub(super) async fn run(args: ClientArgs) -> Result<(), Failure> {
     if !quota.known_key {
         note!("The service does not know this key yet: `farescan verify` checks it.");
     }
-    note!("Times in {}. `farescan quota set --help`: a reserve and other limits of your own.", zone());
+    note!(
+        "Times in {}. `farescan quota set --help`: a reserve and other limits of your own.",
+        zone()
+    );
     Ok(())
 }
 
 /// The plan of an API, and why it is paused.
 pub(super) fn text(api: Api, lane: &LaneQuota) -> String {
     let sheet = plan::sheet(api, lane, Timestamp::now());
-    let notices = sheet.notices.iter().map(|notice| format!("\n{}", said(notice)));
+    let notices = sheet
+        .notices
+        .iter()
+        .map(|notice| format!("\n{}", said(notice)));
     for_stdout(&format!("{}{}", lines(&sheet), notices.collect::<String>()))
 }

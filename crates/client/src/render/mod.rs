@@ -4,7 +4,6 @@
 //! found nothing, one that did not complete and one not yet made have different marks.
 
 mod list;
-mod markets;
 pub mod price_table;
 pub mod sheet;
 mod sparkline;
@@ -12,7 +11,6 @@ mod tone;
 
 pub use farescan_sheets::sheet::Column;
 pub use list::ListTable;
-pub use markets::{MarketRow, MarketTable};
 pub use sparkline::sparkline;
 pub use tone::{CellTone, Text};
 

@@ -33,6 +33,7 @@ pub fn render(table: &PriceTable, screen: Screen) -> String {
                 parts.push(calendar(days, screen));
             }
         }
+        PriceLayout::Markets(markets) => parts.push(super::sheet::table(markets, screen)),
         PriceLayout::Matrix { columns, rows, .. } => parts.push(matrix(columns, rows, screen)),
     }
     parts.push(legend(table, screen.colour));
@@ -135,7 +136,10 @@ fn join(months: &[(String, Table)], width: usize) -> String {
 
 /// The table; several below each other if the columns do not fit.
 fn matrix(columns: &[String], rows: &[Row], screen: Screen) -> String {
-    let columns: Vec<_> = columns.iter().map(|name| name.replace(" nights", " n")).collect();
+    let columns: Vec<_> = columns
+        .iter()
+        .map(|name| name.replace(" nights", " n"))
+        .collect();
     let texts = texts(rows);
     let width = |column: usize| {
         let cells = texts.iter().map(|row| row[column].text.chars().count());
@@ -183,5 +187,6 @@ fn texts(rows: &[Row]) -> Vec<Vec<Text>> {
         }
     };
     let rows = rows.iter();
-    rows.map(|(_, cells)| cells.iter().map(shown).collect()).collect()
+    rows.map(|(_, cells)| cells.iter().map(shown).collect())
+        .collect()
 }

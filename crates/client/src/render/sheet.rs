@@ -39,7 +39,15 @@ pub fn sections(sections: &[Section], screen: Screen) -> String {
 pub fn table(table: &Table, screen: Screen) -> String {
     let of = table.rows.iter().filter_map(|row| row.of.as_ref());
     let kind = of.clone().next().map(|of| Column::text(of.kind()));
-    let mut ids = shortened(of.map(Link::id)).into_iter();
+    let is_of_items = matches!(of.clone().next(), Some(Link::Item(_)));
+    let ids = of.map(Link::id);
+    // An item is named by its whole id.
+    let ids: Vec<_> = if is_of_items {
+        ids.collect()
+    } else {
+        shortened(ids)
+    };
+    let mut ids = ids.into_iter();
     let has_ids = kind.is_some();
     let columns = kind.into_iter().chain(table.columns.iter().cloned());
     let mut list = ListTable::new(columns.collect::<Vec<_>>());
@@ -53,7 +61,7 @@ pub fn table(table: &Table, screen: Screen) -> String {
 }
 
 /// The values of a cell in one line. A sign for what is not there would keep its column.
-fn cell(cell: &Cell) -> Text {
+pub fn cell(cell: &Cell) -> Text {
     let shown = cell.iter().filter(|part| **part != Value::Absent("–"));
     let tone = cell.iter().find_map(|part| match part {
         Value::Word(tone, _) => Some(cell_tone(*tone)),
@@ -103,6 +111,7 @@ fn value(value: &Value) -> String {
         | Value::Muted(text)
         | Value::Word(_, text)
         | Value::Code(text)
+        | Value::Progress(_, text)
         | Value::Link(_, Some(text)) => text.clone(),
         Value::Link(to, None) => to.id(),
         Value::Count(number) => count(*number),

@@ -15,7 +15,9 @@ fn price(units: i64) -> CellValue {
 /// A cell of a scan on a day of February.
 fn cell(day: i64, value: CellValue) -> Value {
     let (price, state, status) = match value {
-        CellValue::Price(price) | CellValue::Implausible(price) => (Some(price), "done", Some("ok")),
+        CellValue::Price(price) | CellValue::Implausible(price) => {
+            (Some(price), "done", Some("ok"))
+        }
         CellValue::Empty => (None, "done", Some("empty")),
         CellValue::Incomplete => (None, "done", Some("degraded")),
         CellValue::Failed => (None, "failed", None),
@@ -105,25 +107,4 @@ fn tables_have_colour_only_on_request() {
     let [coloured, plain] = [true, false].map(|colour| shown(&february(), colour));
     assert!(coloured.contains("\u{1b}["), "{coloured}");
     assert!(!plain.contains('\u{1b}'), "{plain}");
-}
-
-#[test]
-fn markets_stand_beside_their_baseline() {
-    let market = |country: &str, value, room: Option<&str>| MarketRow {
-        country: country.into(),
-        value,
-        room: room.map(str::to_owned),
-        parity: None,
-    };
-    let markets = MarketTable {
-        currency: "USD".into(),
-        markets: vec![
-            market("us", price(800), Some("Double Room")),
-            market("de", price(752), Some("Double Room")),
-            market("jp", price(884), Some("Deluxe Double")),
-            market("in", CellValue::Incomplete, None),
-            market("br", CellValue::Empty, None),
-        ],
-    };
-    insta::assert_snapshot!(markets.table(false));
 }

@@ -38,8 +38,7 @@ pub async fn print(session: &ServiceSession, scan: &Scan, form: Form) -> Result<
     let mut out = anstream::stdout();
     match form {
         Form::Tables => {
-            let text = layout::render(&session.client, scan, session.screen)
-                .await?;
+            let text = layout::render(&session.client, scan, session.screen).await?;
             writeln!(out, "{text}")?;
             if let Some(cheapest) = cheapest(session, scan).await? {
                 writeln!(out, "{}", for_stdout(&cheapest))?;

@@ -3,9 +3,9 @@
 use farescan_sheets::prices::product;
 use sha2::{Digest as _, Sha256};
 
-use farescan_core::contract::{Api, Endpoint};
 use farescan_core::contract::history::ProductFields;
 use farescan_core::contract::history_grid::HistoryGrid;
+use farescan_core::contract::{Api, Endpoint};
 use farescan_core::history::Product;
 
 /// What distinguishes one product from another of the same route or hotel.

@@ -38,14 +38,17 @@ impl ShownProduct<'_> {
         };
         let chosen = self.choice.date.or_else(|| self.cheapest());
         let cell = chosen.and_then(|date| self.cells.iter().find(|(day, _)| *day == date));
-        let Some((date, cell, found)) = cell.and_then(|(date, cell)| Some((date, cell, cell.price?)))
+        let Some((date, cell, found)) =
+            cell.and_then(|(date, cell)| Some((date, cell, cell.price?)))
         else {
             return Figure::new(label, Value::Absent("–")).note("no price known");
         };
-        let age = cell.age_seconds.map(|age| format!(", found {} ago", duration(age)));
+        let age = cell
+            .age_seconds
+            .map(|age| format!(", found {} ago", duration(age)));
         let day = date.strftime("%a %-d %b %Y");
-        let mut figure = Figure::new(label, amount(found))
-            .note(format!("{day}{}", age.unwrap_or_default()));
+        let mut figure =
+            Figure::new(label, amount(found)).note(format!("{day}{}", age.unwrap_or_default()));
         figure.unit = Some(self.product.currency.clone());
         let verdict = self.verdict_on(cell).cloned().map(Value::Verdict);
         let usual = usual(cell, found, &self.product.currency).map(Value::Text);
@@ -66,5 +69,8 @@ fn usual(cell: &HistoryCell, found: Decimal, currency: &str) -> Option<String> {
     };
     let verdict = cell.verdict.map(|verdict| format!("{verdict}: "));
     let (low, high) = (amount(low), price(high, currency));
-    Some(format!("{}{against} the provider's usual {low} to {high}", verdict.unwrap_or_default()))
+    Some(format!(
+        "{}{against} the provider's usual {low} to {high}",
+        verdict.unwrap_or_default()
+    ))
 }

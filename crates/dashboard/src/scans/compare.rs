@@ -5,8 +5,8 @@ use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
-use farescan_sheets::compare::{cell_name, change_words, count_of, exact_percent, figures, tone};
-use farescan_sheets::numbers::{self, signed_percent};
+use farescan_sheets::compare::{change_words, count_of, figures, table};
+use farescan_sheets::numbers;
 use farescan_sheets::price_table::PriceTable;
 use farescan_sheets::trip::{capitalised, facts, title};
 use maud::{Markup, html};
@@ -22,9 +22,7 @@ use crate::session::Session;
 use crate::sheet;
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
-use farescan_core::contract::scans::{
-    Change, ComparedCell, Comparison, Scan, ScansQuery, SeenPrice,
-};
+use farescan_core::contract::scans::{Change, ComparedCell, Comparison, Scan, ScansQuery};
 use farescan_core::ids::{ScanId, TenantId};
 use farescan_core::scans;
 use farescan_core::scans::read::ScanConditions;
@@ -260,50 +258,11 @@ fn changes(comparison: &Comparison, chosen: Option<&str>) -> Markup {
             @if cells.is_empty() {
                 (parts::empty_state(&html! { p { @if chosen.is_none() { "No price has changed." } @else { "Nothing of this kind." } } }))
             } @else {
-                div class="scroll" tabindex="0" role="region" aria-label="Each price" {
-                    table class="rows" {
-                        thead {
-                            tr {
-                                th scope="col" { "Search" }
-                                th scope="col" class="num" { "Before" } th scope="col" class="num" { "After" }
-                                th scope="col" class="num" { "Difference" } th scope="col" { "Change" }
-                            }
-                        }
-                        tbody { @for cell in cells.iter().take(MAX_ROWS) { (row(cell)) } }
-                    }
-                }
+                (sheet::table(&table(cells.iter().take(MAX_ROWS).copied())))
                 @if cells.len() > MAX_ROWS {
                     p class="hint" { "The first " (MAX_ROWS) " of " (numbers::count(cells.len() as u64)) ". The command below has all." }
                 }
             }
-        }
-    }
-}
-
-fn row(cell: &ComparedCell) -> Markup {
-    let seen = |side: Option<&SeenPrice>| {
-        html! {
-            @match side {
-                Some(seen) => {
-                    a href=(parts::item_path(seen.item_id)) { (numbers::price(seen.price, &seen.currency)) }
-                    @if seen.implausible { " " span class="muted" { "implausible" } }
-                }
-                None => { span class="muted" { "–" } }
-            }
-        }
-    };
-    html! {
-        tr {
-            td { (cell_name(cell)) }
-            td class="num" { (seen(cell.before.as_ref())) }
-            td class="num" { (seen(cell.after.as_ref())) }
-            td class="num" {
-                @if let Some(difference) = cell.difference {
-                    @if difference.is_sign_positive() { "+" } (numbers::amount(difference))
-                    @if let Some(percent) = exact_percent(cell) { span class="muted" { " (" (signed_percent(percent)) ")" } }
-                }
-            }
-            td { (parts::chip(tone(cell.change), change_words(cell.change))) }
         }
     }
 }

@@ -3,13 +3,14 @@
 use farescan_contract::scans::{Grid, GridCell, Parity, ParityVerdict, Scan};
 use farescan_contract::{Endpoint, SearchStatus};
 use rust_decimal::Decimal;
-use serde_json::Value;
+use serde_json::Value as Json;
 
-use super::{MARKET, PriceCell, PriceTable, Shade, is_calendar, layout};
+use super::{MARKET, PriceCell, PriceLayout, PriceTable, Shade, is_calendar, layout};
 use crate::cell::CellValue;
 use crate::fifths::{PriceFifths, most_frequent};
 use crate::numbers::{amount, percent_of, signed_percent};
-use crate::trip::{axis_name, words};
+use crate::sheet::{Column, Link, Table, Tone, Value};
+use crate::trip::{axis_name, axis_value, words};
 
 /// The fields of a scan's grid.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,12 +25,12 @@ impl GridFields {
     /// Markets are columns, unless nothing else is swept. A field swept over one value is no side.
     /// `None` if nothing is swept.
     pub fn of(scan: &Scan) -> Option<Self> {
-        let is_axis = |name: &str, value: &Value| !value.is_null() && name != "samples";
+        let is_axis = |name: &str, value: &Json| !value.is_null() && name != "samples";
         let all = || {
             let swept = scan.sweep.iter();
             swept.filter(|(name, value)| is_axis(name, value))
         };
-        let has_several = |value: &Value| value.as_array().is_none_or(|values| values.len() > 1);
+        let has_several = |value: &Json| value.as_array().is_none_or(|values| values.len() > 1);
         let several = all().filter(|(_, value)| has_several(value));
         let mut swept: Vec<&str> = several.map(|(name, _)| name.as_str()).collect();
         if swept.is_empty() {
@@ -83,7 +84,9 @@ impl PriceTable {
             cells.filter_map(|cell| Some((cell.price?, cell.item_id)))
         };
         let prices: PriceFifths = priced().map(|(price, _)| price).collect();
-        let best = priced().min_by_key(|(price, _)| *price).map(|(_, item)| item);
+        let best = priced()
+            .min_by_key(|(price, _)| *price)
+            .map(|(_, item)| item);
         let has_parity = grid.cells.iter().any(|cell| cell.parity.is_some());
         let cells = grid.cells.iter().map(|cell| {
             let mut shown = shown(cell, has_parity);
@@ -96,7 +99,11 @@ impl PriceTable {
         });
         let columns = grid.columns.as_ref();
         Self {
-            layout: layout(&grid.rows, columns, most_calendars, cells),
+            layout: if has_parity && columns.is_none() {
+                PriceLayout::Markets(markets(grid))
+            } else {
+                layout(&grid.rows, columns, most_calendars, cells)
+            },
             title: title(grid, currency),
             prices,
         }
@@ -127,8 +134,46 @@ fn title(grid: &Grid, currency: Option<&str>) -> String {
         return format!("{what}{currency}");
     }
     let axes = std::iter::once(&grid.rows).chain(columns);
-    let axes: Vec<_> = axes.map(|axis| axis_name(&axis.field).to_lowercase()).collect();
+    let axes: Vec<_> = axes
+        .map(|axis| axis_name(&axis.field).to_lowercase())
+        .collect();
     format!("{what}{currency}, by {}", axes.join(" and "))
+}
+
+/// One stay from several markets: each market's price, and its difference to the first one's.
+fn markets(grid: &Grid) -> Table {
+    let base = grid
+        .rows
+        .values
+        .first()
+        .map(|first| axis_value(MARKET, first));
+    let versus = base.map_or_else(String::new, |base| format!("vs {base}"));
+    let columns = [
+        Column::text("Market"),
+        Column::number("Price"),
+        Column::number(versus),
+        Column::text("Difference is").rank(1),
+        Column::text("Room"),
+    ];
+    let rows = grid.cells.iter().map(|cell| {
+        let shown = shown(cell, true);
+        let price = shown.value.words(cell.currency.as_deref());
+        let verdict = cell.parity.as_ref().map(|parity| match parity.verdict {
+            ParityVerdict::Gap => Value::Word(Tone::Warn, "real".to_owned()),
+            ParityVerdict::Noise => "noise".into(),
+            ParityVerdict::Insufficient => "unsure: too few samples".into(),
+            ParityVerdict::NotComparable => "of another room".into(),
+        });
+        let cells = [
+            vec![axis_value(MARKET, &cell.row).into()],
+            vec![Value::Link(Link::Item(cell.item_id), Some(price))],
+            vec![shown.note.into()],
+            verdict.into_iter().collect(),
+            cell.room.iter().cloned().map(Value::Text).collect(),
+        ];
+        (None, cells)
+    });
+    Table::new("Price by market", columns, rows)
 }
 
 /// What a cell shows besides its fifth. A market is compared with the first one.
