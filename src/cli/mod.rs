@@ -24,7 +24,7 @@ use farescan_client::{ClientCommand, Failure, program};
 #[derive(Debug, Parser)]
 #[command(
     name = "farescan",
-    version,
+    version = program::VERSION,
     about,
     max_term_width = 110,
     after_help = format!("Examples:\n  farescan demo\n  farescan scan oneway TLV LHR --depart 2027-02{}", program::EXIT_CODES)

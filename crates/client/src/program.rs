@@ -13,11 +13,18 @@ use super::{ClientCommand, Failure, env_file, hints, memory, report};
 /// The end of a program's help.
 pub const EXIT_CODES: &str = "\n\nExit codes:\n    0  done\n    1  failed\n    2  invalid arguments; nothing was sent\n    3  a search or scan is incomplete\n    4  refused before anything was spent: a budget, a quota, or your answer\n  130  Ctrl-C";
 
+/// What `--version` prints. A packaged program also names its commit and that commit's date, such as
+/// `0.1.0 (adfbf909b4c1 2026-11-26)`: `script/package` sets the variable for its build.
+pub const VERSION: &str = match option_env!("FARESCAN_BUILD") {
+    Some(build) => build,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// What does this trip cost on which date, in which market, and is that a good price?
 #[derive(Debug, Parser)]
 #[command(
     name = "farescan",
-    version,
+    version = VERSION,
     about,
     max_term_width = 110,
     after_help = format!("Examples:\n  farescan login\n  farescan scan oneway TLV LHR --depart 2027-02{EXIT_CODES}")

@@ -6,7 +6,7 @@ mod monitor;
 mod walkthrough;
 
 use std::io::{IsTerminal as _, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -93,7 +93,7 @@ pub async fn run(args: DemoArgs) -> Result<(), Failure> {
     let running = tokio::spawn(service.run());
     let signal = ExitSignal::default();
     stop_on_signal(stop.clone(), signal.clone());
-    let base = format!("http://{address}");
+    let base = format!("http://{}", reachable(address));
     let shown = tokio::select! {
         shown = run_walkthrough(&mut out, &base, &folder.path, days, (exit, is_verbose)) => shown,
         () = stop.cancelled() => Ok(()),
@@ -115,6 +115,16 @@ pub async fn run(args: DemoArgs) -> Result<(), Failure> {
             Err(EndedBySignal { code }.into())
         }
     }
+}
+
+/// Where a person reaches a service that listens on `address`: a container's listens on every one.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// Runs the walkthrough and prints the next steps.
@@ -284,4 +294,21 @@ fn print_next_steps(
          {curl} {base}/v1/flights/oneway -d '{{\"from_airport\":\"TLV\",\"to_airport\":\"LHR\",\"departure_date\":\"{first}\",\"limit\":1}}'"
     )?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_is_led_to_an_address_that_a_browser_can_open() {
+        for (listens, shown) in [
+            ("0.0.0.0:8080", "127.0.0.1:8080"),
+            ("[::]:8080", "[::1]:8080"),
+            ("192.0.2.7:80", "192.0.2.7:80"),
+        ] {
+            let address = reachable(listens.parse().unwrap());
+            assert_eq!(address, shown.parse().unwrap());
+        }
+    }
 }
