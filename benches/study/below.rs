@@ -76,12 +76,12 @@ fn answers(question: &Question) -> Vec<Answer> {
         let is_below = |price: i64| Decimal::from(price) < below;
         let found = |date| question.fare(date, 0).and_then(ScenarioFare::found);
         let ask = |strategy, planner: &dyn SearchPlanner| {
-            let Played { searched, best } = question.played(planner, |_| Some(AGE));
+            let Played { searched, end } = question.played(planner, |_| Some(AGE));
             StrategyAnswer {
                 strategy,
                 requests: searched.len(),
-                says_below: best.position.and_then(found).is_some_and(is_below),
-                risk: best.risk,
+                says_below: end.best.and_then(|(date, _)| found(date)).is_some_and(is_below),
+                risk: end.risk,
             }
         };
         let search = |wanted| question.bound_search(wanted, RISK, |_| Some(AGE));

@@ -1,8 +1,7 @@
 //! `script/study cheapest`: which of 90 dates is the cheapest now?
 
 use farescan::planner::{
-    BoundSearch, Candidate, Ends, Known, Misses, Played, SearchPlanner, SearchView, StoredPrice,
-    Wanted, play,
+    BoundSearch, Candidate, Ends, Known, Misses, Played, SearchPlanner, StoredPrice, Wanted, play,
 };
 use farescan::sandbox::scenarios::ScenarioFare;
 use jiff::civil::{Date, time};
@@ -42,8 +41,6 @@ const ASKED: [(u8, Option<i64>); 6] = [
 const PARTLY_STORED: [usize; 4] = [20, 40, 60, 80];
 /// The most searches, in tenths of the dates.
 const CEILING: usize = 6;
-/// How many dates are searched at a time.
-const BATCH: usize = 2;
 /// The oldest stored calendar.
 const MAX_AGE: i64 = 14;
 /// A price within one percent of the cheapest counts as it.
@@ -217,15 +214,15 @@ impl Question {
         age: impl Fn(usize) -> Option<i64>,
     ) -> BoundSearch {
         let candidates = self.candidates(age);
-        let known = Known::of(&SearchView {
-            candidates: &candidates,
-        });
+        let misses = Misses {
+            has_prior: true,
+            ..Misses::default()
+        };
+        let choice = misses.choose(Known::of(&candidates), f64::from(percent) / 100.0);
         BoundSearch {
             wanted,
-            choice: Misses::of_flights([].into()).choose(known, f64::from(percent) / 100.0),
+            ends: Ends::Answered(choice),
             most: self.dates.len() * CEILING / 10,
-            batch: BATCH,
-            ends: Ends::Answered,
         }
     }
 
@@ -247,13 +244,13 @@ impl Question {
         planner: &dyn SearchPlanner,
         age: impl Fn(usize) -> Option<i64>,
     ) -> Answer {
-        let Played { searched, best } = self.played(planner, age);
+        let Played { searched, end } = self.played(planner, age);
         Answer {
             strategy: strategy.to_owned(),
             requests: searched.len(),
             dates: self.dates.len(),
-            regret: self.regret(best.position),
-            risk: best.risk,
+            regret: self.regret(end.best.map(|(position, _)| position)),
+            risk: end.risk,
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use farescan::planner::{BestCandidate, Candidate, PlannerDecision, SearchPlanner, SearchView};
+use farescan::contract::scans::DecisionReason;
+use farescan::planner::{Candidate, SearchDecision, SearchPlanner, best_found, unsearched};
 use jiff::SignedDuration;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -39,52 +40,32 @@ pub struct Rotation {
     pub searches: usize,
 }
 
-fn cheapest_searched(view: &SearchView<'_>) -> Option<usize> {
-    view.best_found().map(|(position, _)| position)
-}
-
-fn has_searched(view: &SearchView<'_>) -> bool {
-    view.unsearched().count() < view.candidates.len()
-}
-
-/// Searches once, then answers.
+/// Searches once, then answers with the cheapest found.
 fn once(
-    view: &SearchView<'_>,
-    best: BestCandidate,
+    candidates: &[Candidate],
+    risk: Option<f64>,
     choose: impl FnOnce() -> Vec<usize>,
-) -> PlannerDecision {
-    let chosen = if has_searched(view) {
-        Vec::new()
-    } else {
-        choose()
-    };
-    if chosen.is_empty() {
-        PlannerDecision::Stop(best)
-    } else {
-        PlannerDecision::Search(chosen)
+) -> SearchDecision {
+    let has_searched = unsearched(candidates).count() < candidates.len();
+    SearchDecision {
+        search: if has_searched { Vec::new() } else { choose() },
+        reason: DecisionReason::NothingLeft,
+        best: best_found(candidates),
+        risk,
     }
 }
 
 impl SearchPlanner for FullSearch {
-    fn decide(&self, view: &SearchView<'_>) -> PlannerDecision {
-        let best = BestCandidate {
-            position: cheapest_searched(view),
-            risk: Some(0.0),
-        };
-        once(view, best, || view.unsearched().collect())
+    fn decide(&self, candidates: &[Candidate]) -> SearchDecision {
+        once(candidates, Some(0.0), || unsearched(candidates).collect())
     }
 }
 
 impl SearchPlanner for StoredCalendar {
-    fn decide(&self, view: &SearchView<'_>) -> PlannerDecision {
-        let best = BestCandidate {
-            position: cheapest_searched(view),
-            risk: None,
-        };
-        once(view, best, || {
-            let stored =
-                |position: usize| Some((view.candidates[position].stored?.price?, position));
-            let mut stored: Vec<_> = view.unsearched().filter_map(stored).collect();
+    fn decide(&self, candidates: &[Candidate]) -> SearchDecision {
+        once(candidates, None, || {
+            let stored = |position: usize| Some((candidates[position].stored?.price?, position));
+            let mut stored: Vec<_> = unsearched(candidates).filter_map(stored).collect();
             stored.sort_unstable();
             let positions = stored.into_iter().map(|(_, position)| position);
             positions.take(self.searches).collect()
@@ -93,15 +74,11 @@ impl SearchPlanner for StoredCalendar {
 }
 
 impl SearchPlanner for RandomDates {
-    fn decide(&self, view: &SearchView<'_>) -> PlannerDecision {
-        let (all, unsearched) = (view.candidates.len(), view.unsearched().count());
+    fn decide(&self, candidates: &[Candidate]) -> SearchDecision {
         let share = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
-        let best = BestCandidate {
-            position: cheapest_searched(view),
-            risk: Some(share(unsearched) / share(all)),
-        };
-        once(view, best, || {
-            let mut positions: Vec<_> = (0..all).collect();
+        let risk = share(unsearched(candidates).count()) / share(candidates.len());
+        once(candidates, Some(risk), || {
+            let mut positions: Vec<_> = (0..candidates.len()).collect();
             positions.shuffle(&mut StdRng::seed_from_u64(self.seed));
             positions.truncate(self.searches);
             positions
@@ -110,34 +87,28 @@ impl SearchPlanner for RandomDates {
 }
 
 impl SearchPlanner for GivenDates {
-    fn decide(&self, view: &SearchView<'_>) -> PlannerDecision {
-        let best = BestCandidate {
-            position: cheapest_searched(view),
-            risk: None,
-        };
-        once(view, best, || self.positions.clone())
+    fn decide(&self, candidates: &[Candidate]) -> SearchDecision {
+        once(candidates, None, || self.positions.clone())
     }
 }
 
 impl SearchPlanner for Rotation {
-    fn decide(&self, view: &SearchView<'_>) -> PlannerDecision {
+    fn decide(&self, candidates: &[Candidate]) -> SearchDecision {
         let newest = |candidate: &Candidate| match candidate.searched {
             Some(found) => found,
             None => candidate.stored.and_then(|stored| stored.price),
         };
-        let known = view.candidates.iter().map(newest).zip(0..);
+        let known = candidates.iter().map(newest).zip(0..);
         let cheapest = known.filter_map(|(price, position)| Some((price?, position)));
-        let best = BestCandidate {
-            position: cheapest.min().map(|(_, position)| position),
-            risk: None,
-        };
-        once(view, best, || {
-            let age = |position: &usize| view.candidates[*position].stored.map(|stored| stored.age);
-            let mut positions: Vec<_> = (0..view.candidates.len()).collect();
+        let best = cheapest.min().map(|(price, position)| (position, price));
+        let decision = once(candidates, None, || {
+            let age = |position: &usize| candidates[*position].stored.map(|stored| stored.age);
+            let mut positions: Vec<_> = (0..candidates.len()).collect();
             // A date that was never searched comes first; of equal ages the earlier date.
             positions.sort_by_key(|position| Reverse(age(position).unwrap_or(SignedDuration::MAX)));
             positions.truncate(self.searches);
             positions
-        })
+        });
+        SearchDecision { best, ..decision }
     }
 }

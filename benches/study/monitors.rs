@@ -2,7 +2,7 @@
 //! 150 days?
 
 use farescan::planner::{
-    BestCandidate, BoundSearch, Candidate, Played, SearchPlanner, StoredPrice, Wanted, play,
+    BoundSearch, Candidate, Ends, Played, SearchDecision, SearchPlanner, StoredPrice, Wanted, play,
     trusted,
 };
 use farescan::sandbox::scenarios::ScenarioFare;
@@ -209,7 +209,11 @@ fn strategies(compared: Compared) -> Vec<MonitorStrategy> {
 
 /// A day of a watch.
 fn spends(wanted: Wanted, budget: usize) -> Box<dyn SearchPlanner> {
-    Box::new(BoundSearch::of_watch(wanted, budget, budget))
+    Box::new(BoundSearch {
+        wanted,
+        ends: Ends::Spent { budget },
+        most: budget,
+    })
 }
 
 impl WatchedRoute {
@@ -265,7 +269,7 @@ impl WatchedRoute {
                 } else {
                     of_day.as_ref()
                 };
-                let Played { searched, best } = play(planner, &mut known, |position| {
+                let Played { searched, end } = play(planner, &mut known, |position| {
                     self.fare(position, day)
                         .and_then(ScenarioFare::found)
                         .map(Decimal::from)
@@ -276,7 +280,7 @@ impl WatchedRoute {
                     }
                 }
                 let right_dates = self.right_dates(&answers, day);
-                let shown = show(&known, best, searched.len(), right_dates);
+                let shown = show(&known, &end, searched.len(), right_dates);
                 pass_night(&mut known, &answers, day + 1, strategy.doubts);
                 shown
             })
@@ -362,17 +366,16 @@ fn is_off(price: Decimal, other: Decimal) -> bool {
 /// An answer, and its day.
 type Answer = Option<(Option<Decimal>, usize)>;
 
-fn show(known: &[Candidate], best: BestCandidate, requests: usize, right_dates: f64) -> Shown {
+fn show(known: &[Candidate], end: &SearchDecision, requests: usize, right_dates: f64) -> Shown {
+    let position = end.best.map(|(position, _)| position);
     Shown {
-        position: best.position,
-        price: best
-            .position
-            .and_then(|position| newest_price(&known[position])),
+        position,
+        price: position.and_then(|position| newest_price(&known[position])),
         searched: known
             .iter()
             .filter_map(|candidate| candidate.searched?)
             .min(),
-        risk: best.risk,
+        risk: end.risk,
         right_dates,
         requests,
     }
@@ -392,11 +395,8 @@ fn pass_night(known: &mut [Candidate], answers: &[[Answer; 2]], today: usize, do
         candidate.searched = None;
         let ago =
             |day: usize| SignedDuration::from_hours(24 * i64::try_from(today - day).unwrap_or(0));
-        let goes_by = if doubts {
-            trusted(*answers)
-        } else {
-            answers[0]
-        };
+        let before = answers[1].filter(|_| doubts);
+        let goes_by = answers[0].map(|newest| trusted(newest, before));
         candidate.stored = goes_by.map(|(price, day)| StoredPrice {
             price,
             age: ago(day),

@@ -1,12 +1,13 @@
 //! What is searched, and what the answer says.
 
-use farescan::planner::{BoundSearch, Candidate, Ends, Known, Misses, Wanted, play};
+use farescan::planner::{BoundSearch, Ends, Known, Misses, Wanted, play};
 use rust_decimal::Decimal;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::replay::unknown_dates;
 use super::{
-    check_sum, column, day_of, decisions, finding, history_passes, ladder, run, sell,
-    wait_until_decided, with_calendar,
+    assert_shows, check_sum, column, day_of, decisions, finding, history_passes, ladder, risk, run,
+    searches, sell, wait_until_decided, with_calendar,
 };
 use crate::support::db::require_key_acceptance;
 use crate::support::reply::Reply;
@@ -23,160 +24,105 @@ async fn a_stored_calendar_needs_few_searches() {
     prices[33] = Some(66);
     sell(&service, prices);
     let scan = run(&service, &finding(60)).await;
-
     let strategy = &scan["strategy"];
-    assert_eq!(
-        strategy["best"],
-        json!({"item": scan["best"]["item"], "date": day(29), "price": 60, "currency": "USD"})
+    let best =
+        json!({"item": scan["best"]["item"], "date": day(29), "price": 60, "currency": "USD"});
+    let counted = json!({"questions": 1188, "missed": 39});
+    assert_shows(
+        strategy,
+        &json!({"find": "cheapest", "max_risk": 0.05, "stored_prices": 60, "ended_by": "nothing_below",
+                "best": best, "counted": counted}),
     );
     let searched = strategy["searched"].as_u64().unwrap();
     assert!((4..=20).contains(&searched), "{scan:#}");
-    let risk = strategy["risk_of_cheaper"].as_f64().unwrap();
-    assert!(risk > 0.0 && risk <= 0.05, "{scan:#}");
-    assert_eq!(
-        (
-            &strategy["find"],
-            &strategy["max_risk"],
-            &strategy["stored_prices"],
-            &strategy["ended_by"]
-        ),
-        (
-            &json!("cheapest"),
-            &json!(0.05),
-            &json!(60),
-            &json!("nothing_below")
-        )
-    );
-    assert_eq!(scan["status"], "completed");
+    assert!(risk(&scan) > 0.0 && risk(&scan) <= 0.05, "{scan:#}");
+    assert_shows(&scan, &json!({"status": "completed"}));
     assert_eq!(scan["items"]["total"], strategy["searched"]);
     // Some prices have changed, so more was searched than unchanged ones would have needed.
     let range = &preview["requests"];
-    assert_eq!((&range["least"], &range["most"]), (&json!(2), &json!(120)));
+    assert_shows(range, &json!({"least": 2, "most": 120}));
     let expected = range["expected"].as_u64().unwrap();
     assert!((2..=searched).contains(&expected), "{preview:#}");
 
     let decisions = decisions(&service, &scan).await;
-    assert_eq!(json!(decisions.len()), strategy["decisions"]);
-    assert_eq!(
-        column(&decisions, "number"),
-        (1..=decisions.len())
-            .map(|number| json!(number))
-            .collect::<Vec<_>>()
+    assert_shows(strategy, &json!({"decisions": decisions.len()}));
+    let (last, others) = decisions.split_last().unwrap();
+    let best = json!({"position": 28, "price": 60});
+    assert_shows(
+        last,
+        &json!({"searches": [], "risk": risk(&scan), "best": best}),
     );
-    let last = decisions.last().unwrap();
-    assert_eq!(
-        (&last["searches"], &last["risk"]),
-        (&json!([]), &json!(risk))
-    );
-    assert_eq!(
-        strategy["counted"],
-        json!({"questions": 1188, "missed": 39})
-    );
-    assert_eq!(last["best"], json!({"position": 28, "price": 60}));
-    assert_eq!(
-        decisions[0]["best"],
-        Value::Null,
-        "only stored prices are known"
-    );
-    assert!(decisions[..decisions.len() - 1].iter().all(|decision| {
-        decision["reason"] == "lowest_bound" && decision["searches"].as_array().unwrap().len() == 2
-    }));
+    assert_shows(&decisions[0], &json!({"best": null}));
     // The ledger of the marketplace: the decisions' searches, decision after decision.
     let calls = service.upstream.calls();
     let called: Vec<_> = calls[60..].iter().map(|call| day_of(&call.body)).collect();
-    for (number, decision) in decisions[..decisions.len() - 1].iter().enumerate() {
+    for (number, decision) in others.iter().enumerate() {
+        assert_shows(
+            decision,
+            &json!({"reason": "lowest_bound", "number": number + 1}),
+        );
         let mut called = called[2 * number..2 * number + 2].to_vec();
-        let mut decided: Vec<usize> = serde_json::from_value(decision["searches"].clone()).unwrap();
+        let mut decided = searches(decision);
         called.sort_unstable();
         decided.sort_unstable();
         assert_eq!(called, decided, "{decision:#}");
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn from_nothing_every_fourth_date_comes_first_and_no_risk_is_declared() {
-    from_nothing(true).await;
-}
-
 /// Of a caller that is not accepted yet the first item is searched before the first decision.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_that_is_not_accepted_yet_finds_the_same() {
-    from_nothing(false).await;
-}
-
-async fn from_nothing(is_accepted: bool) {
-    let service = TestService::start().await;
-    if !is_accepted {
-        require_key_acceptance(service.pool()).await;
-    }
+async fn from_nothing_every_fourth_date_comes_first_and_no_risk_is_declared() {
     let prices: Vec<_> = (0..31)
         .map(|date| Some(100 + 7 * (date * 11 % 31)))
         .collect();
-    sell(&service, prices.clone());
-    let scan = run(&service, &finding(31)).await;
-    let search = BoundSearch {
-        wanted: Wanted::Cheapest,
-        choice: Misses::of_flights([].into()).choose(Known::Little, 0.05),
-        most: usize::MAX,
-        batch: 2,
-        ends: Ends::Answered,
-    };
-    let mut candidates = vec![Candidate::unknown(jiff::civil::date(2030, 1, 1)); 31];
-    for (candidate, date) in candidates.iter_mut().zip(0..) {
-        candidate.date = candidate.date.saturating_add(jiff::Span::new().days(date));
+    let price = |date: usize| prices[date].map(Decimal::from);
+    for is_accepted in [true, false] {
+        let service = TestService::start().await;
+        if !is_accepted {
+            require_key_acceptance(service.pool()).await;
+        }
+        sell(&service, prices.clone());
+        let scan = run(&service, &finding(31)).await;
+        let misses = Misses {
+            has_prior: true,
+            ..Misses::default()
+        };
+        let search = BoundSearch {
+            wanted: Wanted::Cheapest,
+            ends: Ends::Answered(misses.choose(Known::Little, 0.05)),
+            most: usize::MAX,
+        };
+        let mut candidates = unknown_dates(jiff::civil::date(2030, 1, 1), 31);
+        candidates[0].searched = (!is_accepted).then(|| price(0));
+        let played = play(&search, &mut candidates, price);
+        let mut expected = played.searched;
+        expected.extend((!is_accepted).then_some(0));
+        expected.sort_unstable();
+        let calls = service.upstream.calls();
+        let mut called: Vec<_> = calls.iter().map(|call| day_of(&call.body)).collect();
+        called.sort_unstable();
+        assert_eq!(called, expected);
+        let none = json!({"risk_of_cheaper": null, "stored_prices": 0, "counted": null});
+        assert_shows(&scan["strategy"], &none);
+        let (best, _) = played.end.best.unwrap();
+        assert_eq!(scan["strategy"]["best"]["date"], day(best + 1));
+        let decisions = decisions(&service, &scan).await;
+        let reasons = column(&decisions, "reason");
+        assert_eq!(reasons[..2], ["every_fourth", "lowest_bound"]);
+        assert_shows(&decisions[0], &json!({"searched": u64::from(!is_accepted)}));
     }
-    if !is_accepted {
-        candidates[0].searched = Some(prices[0].map(Decimal::from));
-    }
-    let played = play(&search, &mut candidates, |date| {
-        prices[date].map(Decimal::from)
-    });
-    let calls = service.upstream.calls();
-    let mut called: Vec<_> = calls.iter().map(|call| day_of(&call.body)).collect();
-    called.sort_unstable();
-    let mut searched = played.searched.clone();
-    searched.extend((!is_accepted).then_some(0));
-    searched.sort_unstable();
-    assert_eq!(called, searched);
-    let strategy = &scan["strategy"];
-    assert_eq!(
-        (&strategy["risk_of_cheaper"], &strategy["stored_prices"]),
-        (&Value::Null, &json!(0))
-    );
-    assert_eq!(
-        strategy["best"]["date"],
-        day(played.best.position.unwrap() + 1)
-    );
-    let decisions = decisions(&service, &scan).await;
-    assert_eq!(
-        column(&decisions, "reason")[..2],
-        ["every_fourth", "lowest_bound"]
-    );
-    assert_eq!(column(&decisions, "searched")[0], u64::from(!is_accepted));
-    assert_eq!(strategy["counted"], Value::Null);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn prices_without_structure_are_a_high_risk() {
     let mut rng = Rng(7);
-    let mut any = || {
-        (0..60)
-            .map(|_| Some(30 + u32::try_from(rng.below(570)).unwrap()))
-            .collect::<Vec<_>>()
-    };
-    let service = with_calendar(&any(), 1).await;
-    sell(&service, any());
+    let mut any = || Some(30 + u32::try_from(rng.below(570)).unwrap());
+    let (before, now): (Vec<_>, Vec<_>) = (0..60).map(|_| (any(), any())).unzip();
+    let service = with_calendar(&before, 1).await;
+    sell(&service, now);
     let scan = run(&service, &with(finding(60), &json!({"max_requests": 30}))).await;
-    let strategy = &scan["strategy"];
-    assert_eq!(
-        (&strategy["ended_by"], &strategy["searched"]),
-        (&json!("limit_reached"), &json!(30))
-    );
-    let risk = strategy["risk_of_cheaper"].as_f64().unwrap();
-    assert!(
-        (0.4..=0.6).contains(&risk),
-        "half of the dates are not searched: {scan:#}"
-    );
+    let limited = json!({"ended_by": "limit_reached", "searched": 30, "risk_of_cheaper": 0.5});
+    assert_shows(&scan["strategy"], &limited);
     assert_eq!(decisions(&service, &scan).await[0]["may_search"], 30);
 }
 
@@ -188,21 +134,13 @@ async fn young_answers_are_reused_free_of_charge() {
         &json!({"max_age_seconds": 3600, "max_requests": 1}),
     );
     let preview = service.post("/v1/scans/preview", &body).await.json();
-    assert_eq!(
-        (
-            &preview["requests"]["least"],
-            &preview["requests"]["expected"],
-            &preview["reused"]
-        ),
-        (&json!(0), &json!(0), &json!(40))
-    );
+    assert_shows(&preview, &json!({"reused": 40}));
+    assert_shows(&preview["requests"], &json!({"least": 0, "expected": 0}));
     let scan = run(&service, &body).await;
     let strategy = &scan["strategy"];
     assert_eq!(scan["requests"]["spent"], 0);
-    assert_eq!(
-        (&strategy["searched"], &strategy["best"]["price"]),
-        (&json!(0), &json!(60))
-    );
+    assert_shows(strategy, &json!({"searched": 0}));
+    assert_eq!(strategy["best"]["price"], 60);
     assert_eq!(scan["requests"]["avoided"]["reused"], strategy["reused"]);
     assert!(strategy["reused"].as_u64().unwrap() < 20, "{scan:#}");
 }
@@ -227,11 +165,8 @@ async fn an_implausible_price_is_not_the_best_and_does_not_end_the_question() {
     let strategy = &scan["strategy"];
     assert_eq!(strategy["best"]["price"], 60, "{scan:#}");
     assert_ne!(strategy["best"]["date"], day(21));
-    assert_eq!(
-        strategy["risk_of_cheaper"],
-        Value::Null,
-        "what that date costs is not known"
-    );
+    // What that date costs is not known.
+    assert_shows(strategy, &json!({"risk_of_cheaper": null}));
     let below = fares_with(40, &json!({"strategy": {"find": "below", "below": 50}}));
     let scan = run(&service, &below).await;
     assert_ne!(scan["strategy"]["ended_by"], "found", "{scan:#}");
@@ -245,15 +180,8 @@ async fn every_item_is_searched_if_no_risk_is_accepted() {
         &json!({"strategy": {"find": "cheapest", "max_risk": 0}}),
     );
     let scan = run(&service, &body).await;
-    let strategy = &scan["strategy"];
-    assert_eq!(
-        (&strategy["searched"], &strategy["unsearched"]),
-        (&json!(10), &json!(0))
-    );
-    assert_eq!(
-        (&strategy["risk_of_cheaper"], &strategy["ended_by"]),
-        (&json!(0.0), &json!("nothing_left"))
-    );
+    let all = json!({"searched": 10, "unsearched": 0, "risk_of_cheaper": 0.0, "ended_by": "nothing_left"});
+    assert_shows(&scan["strategy"], &all);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -265,13 +193,10 @@ async fn an_empty_answer_is_known_and_a_fare_in_another_currency_is_no_answer() 
     body["request"]["currency"] = json!("EUR");
     let scan = run(&service, &body).await;
     // Dollars are stored, and dollars are found.
-    let strategy = &scan["strategy"];
-    assert_eq!(
-        (&strategy["stored_prices"], &strategy["best"]),
-        (&json!(0), &Value::Null),
-        "{scan:#}"
+    assert_shows(
+        &scan["strategy"],
+        &json!({"stored_prices": 0, "best": null}),
     );
-    check_sum(&service, &scan).await;
     let scan = run(&service, &finding(12)).await;
     assert_eq!(scan["strategy"]["stored_prices"], 11);
     assert_eq!(scan["strategy"]["best"]["price"], 60);
@@ -301,80 +226,7 @@ async fn a_first_answer_in_another_currency_hides_no_best() {
         .unwrap();
     let best = &scan["strategy"]["best"];
     assert_eq!(scan["best"]["currency"], "EUR", "{scan:#}");
-    assert_eq!(
-        (&best["item"], &best["currency"], &best["date"]),
-        (&cheapest["id"], &json!("USD"), &json!(day(2))),
-        "{scan:#}"
-    );
+    let expected = json!({"item": cheapest["id"], "currency": "USD", "date": day(2)});
+    assert_shows(best, &expected);
     check_sum(&service, &scan).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_decided_is_refused() {
-    let service = TestService::start().await;
-    let strategy = |strategy: Value| fares_with(31, &json!({ "strategy": strategy }));
-    let swept = |sweep: Value| {
-        let mut body = finding(31);
-        body["sweep"]
-            .as_object_mut()
-            .unwrap()
-            .extend(sweep.as_object().unwrap().clone());
-        body
-    };
-    for (body, path, expected) in [
-        (
-            strategy(json!({"find": "dearest"})),
-            "strategy.find",
-            "one of `cheapest`",
-        ),
-        (strategy(json!({"max_risk": 0.1})), "strategy.find", ""),
-        (
-            strategy(json!({"find": "cheapest", "max_risk": 1})),
-            "strategy.max_risk",
-            "a number from 0 to below 1",
-        ),
-        (
-            strategy(json!({"find": "cheapest", "max_risk": -0.1})),
-            "strategy.max_risk",
-            "a number from 0 to below 1",
-        ),
-        (
-            strategy(json!({"find": "cheapest", "coarse_step": 4})),
-            "strategy.coarse_step",
-            "",
-        ),
-        (
-            swept(json!({"samples": 2})),
-            "strategy.find",
-            "no `sweep.samples` above 1",
-        ),
-        (
-            swept(json!({"currency": ["USD", "EUR"]})),
-            "strategy.find",
-            "one currency",
-        ),
-        (
-            swept(
-                json!({"to_airport": (0..40).map(crate::support::service::airport_code).collect::<Vec<_>>()}),
-            ),
-            "strategy.find",
-            "at most 1000 searches",
-        ),
-    ] {
-        let mut body = body;
-        if body["sweep"].get("to_airport").is_some() {
-            body["request"]
-                .as_object_mut()
-                .unwrap()
-                .remove("to_airport");
-        }
-        let answer = service.post("/v1/scans", &body).await;
-        let text = answer.text();
-        assert_eq!(answer.status, 400, "{body:#}: {text}");
-        assert!(
-            text.contains(path) && text.contains(expected),
-            "{path}: {text}"
-        );
-    }
-    assert_eq!(service.count("select count(*) from scans").await, 0);
 }

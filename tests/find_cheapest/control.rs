@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use farescan::scans::question::{self, Turn};
+use farescan::scans::question::{self, DueWork, Turn};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use sqlx::postgres::PgListener;
 
+use super::watch::watching;
 use super::{
-    check_sum, column, decisions, finding, ladder, run, sell, wait_until_decided, with_calendar,
+    assert_shows, check_sum, decisions, finding, ladder, run, searches, sell, wait_until_decided,
+    with_calendar,
 };
 use crate::support::WAIT_LIMIT;
 use crate::support::reply::Reply;
@@ -56,37 +58,17 @@ async fn a_cancelled_scan_decides_nothing_more() {
     let cancelled = service.command(&id, "cancel", &json!({})).await;
     assert_eq!(cancelled["items"]["cancelled"], 60);
     assert!(cancelled["finished_at"].is_string());
-    assert_eq!(
-        decide(&service).await,
-        1,
-        "it is removed from the due scans"
-    );
-    assert_eq!(decide(&service).await, 0);
+    // It is removed from the due scans.
+    assert_eq!([decide(&service).await, decide(&service).await], [1, 0]);
     let scan = service.scan(&id).await;
-    assert_eq!(scan["strategy"]["risk_of_cheaper"], Value::Null);
-    assert_eq!(scan["strategy"]["decisions"], 1);
-    assert_eq!(
-        service.app.delete(&format!("/v1/scans/{id}")).await.status,
-        204
+    assert_shows(
+        &scan["strategy"],
+        &json!({"risk_of_cheaper": null, "decisions": 1}),
     );
-    assert_eq!(
-        service.count("select count(*) from scan_decisions").await,
-        0
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_paused_scan_decides_when_it_is_resumed() {
-    let prices = ladder(60);
-    let service = with_calendar(&prices, 7).await;
-    let id = service.submit(&finding(60)).await;
-    decide(&service).await;
-    complete(&service, &prices).await;
-    service.command(&id, "pause", &json!({})).await;
-    assert_eq!(decide(&service).await, 0);
-    service.command(&id, "resume", &json!({})).await;
-    assert_eq!(decide(&service).await, 1);
-    assert_eq!(service.scan(&id).await["strategy"]["decisions"], 2);
+    let deleted = service.app.delete(&format!("/v1/scans/{id}")).await;
+    assert_eq!(deleted.status, 204);
+    let stored = "select count(*) from scan_decisions";
+    assert_eq!(service.count(stored).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,15 +92,9 @@ async fn a_spent_budget_pauses_in_a_decision_and_ends_between_two() {
         .await;
     let scan = wait_until_decided(&service, &id).await;
     worker.stop().await;
-    assert_eq!(
-        (&scan["requests"]["spent"], &scan["strategy"]["ended_by"]),
-        (&json!(4), &json!("limit_reached"))
-    );
-    assert_eq!(
-        (&scan["items"]["degraded"], &scan["items"]["ok"]),
-        (&json!(1), &json!(2)),
-        "{scan:#}"
-    );
+    assert_eq!(scan["requests"]["spent"], 4);
+    assert_shows(&scan["strategy"], &json!({"ended_by": "limit_reached"}));
+    assert_shows(&scan["items"], &json!({"degraded": 1, "ok": 2}));
     check_sum(&service, &scan).await;
     service.check_ledger().await;
 }
@@ -133,17 +109,15 @@ async fn paused_between_decisions_with_a_spent_budget_it_is_resumed_without_more
     decide(&service).await;
     complete(&service, &prices).await;
     service.command(&id, "pause", &json!({})).await;
+    assert_eq!(decide(&service).await, 0, "it is paused");
     let resumed = service.command(&id, "resume", &json!({})).await;
-    assert_eq!(
-        (&resumed["status"], &resumed["requests"]["spent"]),
-        (&json!("running"), &json!(2))
-    );
+    assert_shows(&resumed, &json!({"status": "running"}));
+    assert_eq!(resumed["requests"]["spent"], 2);
     assert_eq!(decide(&service).await, 1);
     let scan = service.scan(&id).await;
-    assert_eq!(
-        (&scan["status"], &scan["strategy"]["ended_by"]),
-        (&json!("completed"), &json!("limit_reached"))
-    );
+    assert_shows(&scan, &json!({"status": "completed"}));
+    let ended = json!({"ended_by": "limit_reached", "decisions": 2});
+    assert_shows(&scan["strategy"], &ended);
     check_sum(&service, &scan).await;
 
     // A search that waits for its call still needs a request.
@@ -180,8 +154,9 @@ async fn decisions_are_made_in_turns() {
     let mut turn = Turn::default();
     let mut decided = Vec::new();
     for _ in 0..4 {
-        let now = Timestamp::now();
-        let made = question::decide_due(service.pool(), &mut turn, Duration::ZERO, now).await;
+        let (pool, now) = (service.pool(), Timestamp::now());
+        let work = DueWork::Decisions;
+        let made = question::do_due(pool, work, &mut turn, Duration::ZERO, now).await;
         decided.push(made.unwrap());
     }
     lock.rollback().await.unwrap();
@@ -205,46 +180,39 @@ async fn an_item_without_an_answer_stays_a_risk_until_its_retry() {
             .await;
     }
     let before = service.scan(&id).await;
-    let searched = column(&decisions(&service, &before).await, "searches");
-    let of_it = searched
-        .iter()
-        .filter(|searches| searches.as_array().unwrap().contains(&json!(30)));
-    assert_eq!(
-        (of_it.count(), &before["status"]),
-        (1, &json!("incomplete")),
-        "{searched:?}"
-    );
+    let decided = decisions(&service, &before).await;
+    let of_it = decided.iter().filter(|one| searches(one).contains(&30));
+    assert_eq!(of_it.count(), 1, "{decided:#?}");
+    assert_shows(&before, &json!({"status": "incomplete"}));
+    assert_shows(&before["strategy"], &json!({"risk_of_cheaper": null}));
     check_sum(&service, &before).await;
 
     let body = json!({"search_status": ["degraded"]});
     let retried = service.command(&id, "retry", &body).await;
-    assert_eq!(retried["scan"]["strategy"]["risk_of_cheaper"], Value::Null);
+    assert_shows(
+        &retried["scan"]["strategy"],
+        &json!({"risk_of_cheaper": null}),
+    );
     assert_eq!(decide(&service).await, 0, "its search has not ended");
     service.complete_all(|_| SearchOutcome::Ok(50)).await;
     // The scan has ended; who reads its events learns of the decision.
     let events = "select sum(event_count)::bigint from scans";
-    let (numbered, mut listener) = (
-        service.count(events).await,
-        PgListener::connect_with(service.pool()).await.unwrap(),
-    );
+    let numbered = service.count(events).await;
+    let mut listener = PgListener::connect_with(service.pool()).await.unwrap();
     listener.listen("farescan_scan").await.unwrap();
     assert_eq!(decide(&service).await, 1);
     assert_eq!(service.count(events).await, numbered + 1);
     let notified = tokio::time::timeout(WAIT_LIMIT, listener.recv()).await;
     let scan_id: farescan::ids::ScanId = id.parse().unwrap();
-    assert_eq!(
-        notified.unwrap().unwrap().payload(),
-        scan_id.uuid().to_string()
-    );
+    let notified = notified.unwrap().unwrap();
+    assert_eq!(notified.payload(), scan_id.uuid().to_string());
     let after = service.scan(&id).await;
     assert_eq!(after["strategy"]["best"]["price"], 50);
-    assert_eq!(before["strategy"]["risk_of_cheaper"], Value::Null);
     assert!(after["strategy"]["risk_of_cheaper"].is_f64(), "{after:#}");
     // Nothing more is searched than the retry has said.
-    assert_eq!(
-        (&after["status"], &after["strategy"]["unsearched"]),
-        (&json!("completed"), &before["strategy"]["unsearched"])
-    );
+    assert_shows(&after, &json!({"status": "completed"}));
+    let unsearched = json!({"unsearched": before["strategy"]["unsearched"]});
+    assert_shows(&after["strategy"], &unsearched);
     assert_eq!(decide(&service).await, 0);
     check_sum(&service, &after).await;
 }
@@ -252,18 +220,22 @@ async fn an_item_without_an_answer_stays_a_risk_until_its_retry() {
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_share_nothing() {
     let service = with_calendar(&ladder(31), 1).await;
-    let worker = service.start_worker(8);
     let other = "another-caller-with-its-own-key";
-    let id = service.submit_as(other, &finding(31)).await;
-    service.wait_for_scan_as(other, &id).await;
-    let path = format!("/v1/scans/{id}");
-    let scan = service.get_as(other, &path).await.json();
-    assert_eq!(scan["strategy"]["stored_prices"], 0);
-    assert_eq!(scan["strategy"]["risk_of_cheaper"], Value::Null);
-    let read = format!("{path}/decisions");
-    assert_eq!(service.get_as(other, &read).await.status, 200);
-    assert_eq!(service.app.get(&read).await.status, 404);
-    worker.stop().await;
-    let own = run(&service, &finding(31)).await;
-    assert_eq!(own["strategy"]["stored_prices"], 31);
+    for body in [finding(31), watching(31, 6)] {
+        let worker = service.start_worker(8);
+        let id = service.submit_as(other, &body).await;
+        service.wait_for_scan_as(other, &id).await;
+        let path = format!("/v1/scans/{id}");
+        let scan = service.get_as(other, &path).await.json();
+        if body == finding(31) {
+            let nothing = json!({"stored_prices": 0, "risk_of_cheaper": null});
+            assert_shows(&scan["strategy"], &nothing);
+        }
+        let read = format!("{path}/decisions");
+        assert_eq!(service.get_as(other, &read).await.status, 200);
+        assert_eq!(service.app.get(&read).await.status, 404);
+        worker.stop().await;
+        let own = run(&service, &body).await;
+        assert_shows(&own["strategy"], &json!({"stored_prices": 31}));
+    }
 }

@@ -1,12 +1,15 @@
 //! How often a question would have been missed is counted once for each scan of everything
 //! (scans.md, rules 50 to 52).
 
-use farescan::scans::question::{Turn, count_replays};
+use farescan::scans::question::DueWork;
 use serde_json::json;
 use sqlx::PgPool;
 
-use super::{finding, history_passes, ladder, make_older, run, sell, with_calendar};
+use super::{
+    assert_shows, finding, history_passes, ladder, make_older, risk, run, sell, with_calendar,
+};
 use crate::support::service::{TestService, fares};
+use crate::support::steps::do_due;
 use crate::support::wait_until;
 
 /// Questions and misses of a setting with patience, by what was known.
@@ -27,12 +30,11 @@ async fn scan_all(service: &TestService, dates: usize) {
     worker.stop().await;
 }
 
-async fn wait_until_all_are_counted(service: &TestService) {
-    wait_until("all scans are counted", async || {
-        count_replays(service.pool(), &mut Turn::default())
-            .await
-            .unwrap();
-        service.count("select count(*) from due_replays").await == 0
+/// Counts until so many scans are left.
+async fn count_until_left(service: &TestService, left: i64) {
+    wait_until("the other scans are counted", async || {
+        do_due(service.pool(), DueWork::Replays).await.unwrap();
+        service.count("select count(*) from due_replays").await == left
     })
     .await;
 }
@@ -41,18 +43,17 @@ async fn wait_until_all_are_counted(service: &TestService) {
 async fn each_scan_of_everything_is_counted_once_with_what_was_known_before() {
     let mut prices = ladder(30);
     let service = with_calendar(&prices, 0).await;
-    wait_until_all_are_counted(&service).await;
+    count_until_left(&service, 0).await;
     history_passes(service.pool(), 7).await;
     // Only a setting of 10 % a day lets this date be the cheapest.
     prices[2] = Some(45);
     sell(&service, prices);
     scan_all(&service, 30).await;
     scan_all(&service, 9).await;
-    let at_once =
-        (0..4).map(|_| async { count_replays(service.pool(), &mut Turn::default()).await });
+    let at_once = (0..4).map(|_| do_due(service.pool(), DueWork::Replays));
     let all = futures::future::join_all(at_once).await;
     assert!(all.iter().all(Result::is_ok), "{all:?}");
-    wait_until_all_are_counted(&service).await;
+    count_until_left(&service, 0).await;
     let pool = service.pool();
     assert_eq!(counted(pool, "little", 6).await, Some((1, 0)), "the first");
     assert_eq!(counted(pool, "7_days", 6).await, Some((1, 1)));
@@ -79,10 +80,9 @@ async fn the_callers_own_count_is_declared_once_it_is_of_thirty_questions() {
         );
         make_older(service.pool(), 3).await;
         let scan = run(&service, &finding(40)).await;
-        assert_eq!(scan["strategy"]["counted"], expected, "{scan:#}");
+        assert_shows(&scan["strategy"], &json!({ "counted": expected }));
         let share = expected["missed"].as_f64().unwrap() / expected["questions"].as_f64().unwrap();
-        let risk = scan["strategy"]["risk_of_cheaper"].as_f64().unwrap();
-        assert!((risk - share).abs() < 1e-4, "{scan:#}");
+        assert!((risk(&scan) - share).abs() < 1e-4, "{scan:#}");
     }
 }
 
@@ -96,13 +96,7 @@ async fn a_scan_that_cannot_be_counted_now_does_not_stop_the_others() {
         &mut *lock,
         "select from due_replays order by tenant_id, scan_id limit 1 for update"
     );
-    wait_until("the other scan is counted", async || {
-        count_replays(service.pool(), &mut Turn::default())
-            .await
-            .unwrap();
-        service.count("select count(*) from due_replays").await == 1
-    })
-    .await;
+    count_until_left(&service, 1).await;
     lock.rollback().await.unwrap();
-    wait_until_all_are_counted(&service).await;
+    count_until_left(&service, 0).await;
 }

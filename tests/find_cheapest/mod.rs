@@ -5,6 +5,7 @@ mod answers;
 mod below;
 mod control;
 mod counts;
+mod refused;
 mod replay;
 mod watch;
 
@@ -124,6 +125,23 @@ async fn check_sum(service: &TestService, scan: &Value) {
         scan["requests"]["avoided"]["not_needed"],
         strategy["unsearched"]
     );
+}
+
+/// Checks fields of a value.
+fn assert_shows(value: &Value, fields: &Value) {
+    for (name, expected) in fields.as_object().unwrap() {
+        assert_eq!(&value[name], expected, "{name} of {value:#}");
+    }
+}
+
+/// What a question declares where another date may cost less.
+fn risk(scan: &Value) -> f64 {
+    scan["strategy"]["risk_of_cheaper"].as_f64().unwrap()
+}
+
+/// The positions that a decision searches.
+fn searches(decision: &Value) -> Vec<usize> {
+    serde_json::from_value(decision["searches"].clone()).unwrap()
 }
 
 async fn decisions(service: &TestService, scan: &Value) -> Vec<Value> {

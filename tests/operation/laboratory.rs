@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use farescan::contract::scans::DecisionReason;
 use farescan::planner::{
-    BestCandidate, BoundSearch, Candidate, Ends, Known, Misses, PlannerDecision, Played,
-    SearchPlanner, SearchView, Wanted, play,
+    BoundSearch, Candidate, Ends, Known, Misses, Played, SearchDecision, SearchPlanner, Wanted,
+    best_found, play, unsearched,
 };
 use farescan::sandbox::scenarios::{FareRoute, PriceProcess, Scenario};
 use jiff::civil::{Date, DateTime, date};
@@ -193,15 +194,12 @@ impl Laboratory {
 struct FullSearch;
 
 impl SearchPlanner for FullSearch {
-    fn decide(&self, view: &SearchView<'_>) -> PlannerDecision {
-        let unsearched: Vec<_> = view.unsearched().collect();
-        if unsearched.is_empty() {
-            PlannerDecision::Stop(BestCandidate {
-                position: view.best_found().map(|(position, _)| position),
-                risk: Some(0.0),
-            })
-        } else {
-            PlannerDecision::Search(unsearched)
+    fn decide(&self, candidates: &[Candidate]) -> SearchDecision {
+        SearchDecision {
+            search: unsearched(candidates).collect(),
+            reason: DecisionReason::NothingLeft,
+            best: best_found(candidates),
+            risk: Some(0.0),
         }
     }
 }
@@ -213,12 +211,14 @@ fn dates() -> impl Iterator<Item = Date> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scan_makes_the_requests_of_the_direct_play_and_finds_the_same() {
     let laboratory = Laboratory::start().await;
+    let misses = Misses {
+        has_prior: true,
+        ..Misses::default()
+    };
     let question = BoundSearch {
         wanted: Wanted::Cheapest,
-        choice: Misses::of_flights([].into()).choose(Known::Little, 0.05),
+        ends: Ends::Answered(misses.choose(Known::Little, 0.05)),
         most: usize::MAX,
-        batch: 2,
-        ends: Ends::Answered,
     };
     let cases: [(&str, Value, Box<dyn SearchPlanner>); 2] = [
         ("full", Value::Null, Box::new(FullSearch)),
@@ -240,10 +240,7 @@ async fn a_scan_makes_the_requests_of_the_direct_play_and_finds_the_same() {
         for (position, price) in items {
             assert_eq!(price, laboratory.price(position), "{name}, date {position}");
         }
-        let best = played
-            .best
-            .position
-            .and_then(|position| laboratory.price(position));
+        let best = played.end.best.map(|(_, price)| price);
         let found: Option<Decimal> = serde_json::from_value(scan["best"]["price"].clone()).unwrap();
         assert!(found.is_some(), "{scan:#}");
         assert_eq!(found, best, "{name}: {scan:#}");

@@ -4,7 +4,7 @@ use farescan::contract::SearchStatus;
 use farescan::ids::AttemptId;
 use farescan::queue::WorkerId;
 use farescan::queue::store::{self, BeginVerdict, CallEnding, CallRecord, ClaimResult, ClaimRow};
-use farescan::scans::question::{self, Turn};
+use farescan::scans::question::{self, DueWork, Turn};
 use jiff::Timestamp;
 use serde_json::Value;
 use sqlx::PgPool;
@@ -27,7 +27,13 @@ pub enum SearchOutcome {
 
 /// Makes all decisions of strategies that are due; returns their number.
 pub async fn decide_all(pool: &PgPool) -> sqlx::Result<usize> {
-    question::decide_due(pool, &mut Turn::default(), WAIT_LIMIT, Timestamp::now()).await
+    do_due(pool, DueWork::Decisions).await
+}
+
+/// Does all that is due for scans now.
+pub async fn do_due(pool: &PgPool, work: DueWork) -> sqlx::Result<usize> {
+    let now = Timestamp::now();
+    question::do_due(pool, work, &mut Turn::default(), WAIT_LIMIT, now).await
 }
 
 impl TestService {

@@ -1,15 +1,14 @@
 //! The lowest price that a candidate may plausibly have.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use jiff::SignedDuration;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
-use super::age::{age_in_days, days};
-use super::misses::Setting;
-use crate::{Candidate, SearchView};
+use crate::candidate::days;
+use crate::{Candidate, Setting, unsearched};
 
 /// A date that was never seen is taken to cost as little as its nearest known dates, so many of them.
 const NEAREST: usize = 4;
@@ -31,25 +30,21 @@ const MIN_JUDGED: usize = 5;
 /// One found price is no reason either.
 const MIN_DOUBTED: usize = 2;
 
-/// The bounds of a view's candidates.
+/// The bounds of a question's candidates.
 pub(super) struct CandidateBounds {
     /// Unsearched positions, the lowest bound first, then those without one, the longest unseen first.
-    order: Vec<usize>,
-    lowest: Option<f64>,
-    in_vain: Vec<f64>,
-    grid: Vec<usize>,
-    age_in_days: usize,
+    pub(super) order: Vec<usize>,
+    /// The lowest bound of an unsearched candidate.
+    pub(super) lowest: Option<f64>,
+    /// The bounds of candidates that were searched without an answer.
+    pub(super) in_vain: Vec<f64>,
+    /// What is searched first, whatever is found: the same for all decisions of a question.
+    pub(super) grid: Vec<usize>,
 }
 
-/// A candidate's line: its positions by their dates.
-type Line = Vec<usize>;
-
 impl CandidateBounds {
-    pub(super) fn of(view: &SearchView<'_>, setting: Setting) -> Self {
-        let candidates = view.candidates;
-        let nothing_stored = candidates
-            .iter()
-            .all(|candidate| candidate.stored.is_none());
+    pub(super) fn of(candidates: &[Candidate], setting: Setting) -> Self {
+        let nothing_stored = candidates.iter().all(|one| one.stored.is_none());
         let below = if nothing_stored {
             BELOW_NEAREST.1
         } else {
@@ -59,74 +54,44 @@ impl CandidateBounds {
         let mut grid = Vec::new();
         for line in lines(candidates) {
             grid.extend(every_fourth(candidates, &line));
-            let known = known_prices(candidates, &line);
+            let known = line.iter().map(|at| &candidates[*at]);
+            let known: Vec<_> = known
+                .filter_map(|one| Some((one.date, one.known_price()?)))
+                .collect();
             // Who was answered needs no bound.
-            let is_open = |at: &usize| !candidates[*at].is_answered();
-            for at in line.into_iter().filter(is_open) {
+            for at in line {
                 let candidate = &candidates[at];
                 bounds[at] = match candidate.stored {
-                    Some(stored) => stored
-                        .price
-                        .and_then(|price| bound(price, stored.age, setting)),
+                    _ if candidate.searched.is_some() => None,
+                    Some(stored) => stored.price.and_then(|price| price.to_f64()).map(|price| {
+                        price / (1.0 + f64::from(setting.percent_a_day) / 100.0 * days(stored.age))
+                    }),
                     None => Some(nearest(&known, candidate.date) / below),
                 };
             }
         }
-        let bound = |at: usize| bounds[at].unwrap_or(f64::INFINITY);
-        let mut order: Vec<_> = view.unsearched().collect();
+        let mut order: Vec<_> = unsearched(candidates).collect();
         order.sort_by(|one, other| {
-            let unseen = |at: usize| std::cmp::Reverse(candidates[at].tried_before());
+            let bound = |at: usize| bounds[at].unwrap_or(f64::INFINITY);
+            let unseen = |at: usize| (Reverse(candidates[at].tried_before()), at);
             let by_bound = bound(*one).total_cmp(&bound(*other));
-            by_bound
-                .then(unseen(*one).cmp(&unseen(*other)))
-                .then(one.cmp(other))
+            by_bound.then(unseen(*one).cmp(&unseen(*other)))
         });
-        let is_in_vain =
-            |at: &usize| !candidates[*at].is_unsearched() && !candidates[*at].is_answered();
+        let in_vain = candidates.iter().zip(&bounds);
         Self {
             lowest: order.first().and_then(|at| bounds[*at]),
-            in_vain: (0..candidates.len())
-                .filter(is_in_vain)
-                .filter_map(|at| bounds[at])
+            in_vain: in_vain
+                .filter_map(|(candidate, bound)| bound.filter(|_| candidate.unanswered))
                 .collect(),
             order,
             grid,
-            age_in_days: age_in_days(candidates),
         }
     }
-
-    pub(super) fn order(&self) -> &[usize] {
-        &self.order
-    }
-
-    /// The lowest bound of an unsearched candidate.
-    pub(super) fn lowest(&self) -> Option<f64> {
-        self.lowest
-    }
-
-    /// The bounds of candidates that were searched without a plausible answer.
-    pub(super) fn in_vain(&self) -> &[f64] {
-        &self.in_vain
-    }
-
-    /// What is searched first, whatever is found: the same for all decisions of a question.
-    pub(super) fn grid(&self) -> &[usize] {
-        &self.grid
-    }
-
-    pub(super) fn age_in_days(&self) -> usize {
-        self.age_in_days
-    }
 }
 
-/// The bound of a candidate that was seen at a price.
-fn bound(price: Decimal, age: SignedDuration, setting: Setting) -> Option<f64> {
-    Some(price.to_f64()? / (1.0 + setting.growth() * days(age)))
-}
-
-/// The candidates by the values of their other swept fields, and by date.
-fn lines(candidates: &[Candidate]) -> impl Iterator<Item = Line> {
-    let mut lines = BTreeMap::<usize, Line>::new();
+/// The positions with equal values of the other swept fields, by date.
+fn lines(candidates: &[Candidate]) -> impl Iterator<Item = Vec<usize>> {
+    let mut lines = BTreeMap::<usize, Vec<usize>>::new();
     for (position, candidate) in candidates.iter().enumerate() {
         lines.entry(candidate.line).or_default().push(position);
     }
@@ -137,7 +102,7 @@ fn lines(candidates: &[Candidate]) -> impl Iterator<Item = Line> {
 }
 
 /// Every fourth candidate of a line and its last one, if no stored answer is less than four from it.
-fn every_fourth(candidates: &[Candidate], line: &Line) -> Vec<usize> {
+fn every_fourth(candidates: &[Candidate], line: &[usize]) -> Vec<usize> {
     let is_of_grid = |index: &usize| index.is_multiple_of(GRID) || index + 1 == line.len();
     let is_far = |index: &usize| {
         let near = index.saturating_sub(GRID - 1)..line.len().min(index + GRID);
@@ -147,73 +112,27 @@ fn every_fourth(candidates: &[Candidate], line: &Line) -> Vec<usize> {
     indexes.map(|index| line[index]).collect()
 }
 
-/// The prices of a line that are known, with their dates, in the order of the line.
-type KnownPrices = Vec<(Date, Decimal)>;
-
-fn known_prices(candidates: &[Candidate], line: &Line) -> KnownPrices {
-    let known = line.iter().map(|at| &candidates[*at]);
-    known
-        .filter_map(|one| Some((one.date, one.known_plausible()?)))
-        .collect()
+/// The lowest price of the nearest dates of a line that have one, for a date without; 0 if none has.
+fn nearest(known: &[(Date, Decimal)], date: Date) -> f64 {
+    let at = known.partition_point(|(other, _)| *other < date);
+    let mut near = known[at.saturating_sub(NEAREST)..known.len().min(at + NEAREST)].to_vec();
+    near.sort_by_key(|(other, _)| other.duration_since(date).unsigned_abs());
+    let prices = near.iter().take(NEAREST).map(|(_, price)| price);
+    prices.min().and_then(|price| price.to_f64()).unwrap_or(0.0)
 }
 
-/// The lowest price of the nearest dates that have one, for a date without; 0 if none has.
-fn nearest(known: &KnownPrices, date: Date) -> f64 {
-    let distance = |other: &Date| other.duration_since(date).unsigned_abs();
-    let (before, after) = known.split_at(known.partition_point(|(other, _)| *other < date));
-    let mut before = before.iter().rev().peekable();
-    let mut after = after.iter().peekable();
-    let mut lowest = None::<Decimal>;
-    for _ in 0..NEAREST {
-        let is_before = match (before.peek(), after.peek()) {
-            (Some((one, _)), Some((other, _))) => distance(one) <= distance(other),
-            (one, _) => one.is_some(),
-        };
-        let next = if is_before {
-            before.next()
-        } else {
-            after.next()
-        };
-        let Some((_, found)) = next else {
-            break;
-        };
-        lowest = Some(lowest.map_or(*found, |lowest| lowest.min(*found)));
-    }
-    lowest.and_then(|lowest| lowest.to_f64()).unwrap_or(0.0)
-}
-
-/// The guard: how many of the found prices lie where the stored ones let expect them.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Judged {
-    within: usize,
-    all: usize,
-}
-
-impl Judged {
-    pub(super) fn of(view: &SearchView<'_>) -> Self {
-        let mut judged = Self::default();
-        for is_within in view.candidates.iter().filter_map(within_slack) {
-            judged.within += usize::from(is_within);
-            judged.all += 1;
-        }
-        judged
-    }
-
-    /// Whether what was found shows that the stored prices say nothing.
-    pub(super) fn says_nothing(self) -> bool {
-        self.all >= MIN_DOUBTED && self.within * GUARD_ONE_IN <= self.all
-    }
-
-    /// Whether that may be declared.
-    pub(super) fn are_enough(self) -> bool {
-        self.all >= MIN_JUDGED
-    }
+/// Whether what was found shows that the stored prices say nothing, and whether that may be declared.
+pub(super) fn guard(candidates: &[Candidate]) -> (bool, bool) {
+    let within: Vec<_> = candidates.iter().filter_map(within_slack).collect();
+    let near = within.iter().filter(|is_within| **is_within).count();
+    let says_nothing = within.len() >= MIN_DOUBTED && near * GUARD_ONE_IN <= within.len();
+    (says_nothing, says_nothing && within.len() >= MIN_JUDGED)
 }
 
 /// Whether a found price is near the stored one; `None`: nothing to compare.
 fn within_slack(candidate: &Candidate) -> Option<bool> {
     let stored = candidate.stored?;
-    let (before, found) = (stored.price?.to_f64()?, candidate.found_price()?.to_f64()?);
+    let (before, found) = (stored.price?.to_f64()?, candidate.searched??.to_f64()?);
     let slack = 1.0 + (SLACK * days(stored.age)).clamp(SLACK_BETWEEN.0, SLACK_BETWEEN.1);
     Some((before / slack..=before * slack).contains(&found))
 }

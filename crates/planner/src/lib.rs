@@ -1,9 +1,9 @@
 //! Which searches answer a question for the fewest requests: pure.
 //!
 //! Each candidate has a *bound*, the lowest price that it may plausibly have. [`BoundSearch`]
-//! searches in the order of the bounds. It keeps nothing between its decisions: the same view gives
-//! the same decision, so that a decision can be made again after a crash, and a study ([`play()`])
-//! makes the same ones as the service.
+//! searches in the order of the bounds. It keeps nothing between its decisions: the same candidates
+//! give the same decision, so that a decision can be made again after a crash, and a study
+//! ([`play()`]) makes the same ones as the service.
 //!
 //! Here: the decisions. In `search`: order and end. In `bounds`: the bound of a candidate, and
 //! whether stored prices say anything. In `misses`: how often a setting has missed the cheapest, and
@@ -11,26 +11,19 @@
 //! a watch. Not here: searching (`queue`), storing a decision (`scans`), and the strategies that
 //! exist only for comparison (`benches/study`).
 
-mod age;
 mod bounds;
+mod candidate;
 mod misses;
 mod play;
 mod replay;
 mod search;
 #[cfg(test)]
 mod tests;
-mod view;
 mod watch;
 
-pub use misses::{Known, MIN_QUESTIONS, MissCount, Misses, SETTINGS, Setting, SettingChoice};
-pub use play::{Played, play};
+pub use candidate::{Candidate, StoredPrice, best_found, unsearched};
+pub use misses::{Known, MissCount, Misses, Setting, SettingChoice};
+pub use play::{Played, SearchPlanner, play};
 pub use replay::{Replayed, replay};
-pub use search::{BoundSearch, Ends, Risk, SearchDecision, Wanted};
-pub use view::{BestCandidate, Candidate, PlannerDecision, SearchView, StoredPrice};
-pub use watch::{explored, trusted};
-
-/// A way to choose searches.
-pub trait SearchPlanner {
-    /// The next searches, or the end. A pure function of the view.
-    fn decide(&self, view: &SearchView<'_>) -> PlannerDecision;
-}
+pub use search::{BoundSearch, Ends, SearchDecision, Wanted};
+pub use watch::trusted;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::age::age_in_days;
-use crate::SearchView;
+use crate::Candidate;
+use crate::candidate::age_in_days;
 use farescan_contract::string_enum::string_enum;
 
 /// Fewer questions than this say nothing.
-pub const MIN_QUESTIONS: u32 = 30;
+const MIN_QUESTIONS: u32 = 30;
 
 /// How the bounds are made, and whether patience ends the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,11 +56,13 @@ pub struct SettingChoice {
     pub counted: Option<MissCount>,
 }
 
-/// Counted misses: the caller's own, over those of recorded calendars.
+/// Counted misses.
 #[derive(Debug, Clone, Default)]
 pub struct Misses {
-    own: BTreeMap<(Known, Setting), MissCount>,
-    has_prior: bool,
+    /// The caller's own.
+    pub own: BTreeMap<(Known, Setting), MissCount>,
+    /// Whether those of recorded calendars hold where there are too few: for flights, not for stays.
+    pub has_prior: bool,
 }
 
 const fn setting(percent_a_day: u8, is_patient: bool) -> Setting {
@@ -70,8 +72,12 @@ const fn setting(percent_a_day: u8, is_patient: bool) -> Setting {
     }
 }
 
+/// What is used where nothing was counted.
+const USUAL: Setting = setting(6, true);
+/// Never ends before everything was searched.
+pub(super) const EVERYTHING: Setting = setting(u8::MAX, false);
 /// All settings, the one with the fewest searches first.
-pub const SETTINGS: [Setting; 7] = [
+pub(super) const SETTINGS: [Setting; 7] = [
     setting(0, true),
     setting(1, true),
     setting(2, true),
@@ -80,60 +86,23 @@ pub const SETTINGS: [Setting; 7] = [
     setting(6, false),
     setting(10, false),
 ];
-/// What is used where nothing was counted.
-const USUAL: Setting = setting(6, true);
-/// Never ends before everything was searched.
-const EVERYTHING: Setting = setting(u8::MAX, false);
 
 /// What was counted on recorded calendars: of low-cost airlines twice (432 and 352 questions), of
 /// long-haul routes (1,188). Of each setting the set with the most misses is listed, because nobody
 /// knows which one a route is like. Settings without patience were counted on the first set only.
-/// Partly known calendars have no row: what was counted does not hold in the laboratory.
-const PRIOR: [(Known, Setting, MissCount); 16] = {
-    const fn row(
-        known: Known,
-        setting: Setting,
-        questions: u32,
-        missed: u32,
-    ) -> (Known, Setting, MissCount) {
-        (known, setting, MissCount { questions, missed })
-    }
-    [
-        row(Known::Day, setting(4, true), 1_188, 25),
-        row(Known::Days3, setting(4, true), 1_188, 39),
-        row(Known::Days7, setting(4, true), 352, 18),
-        row(Known::Days14, setting(4, true), 352, 20),
-        row(Known::Day, USUAL, 1_188, 25),
-        row(Known::Days3, USUAL, 1_188, 38),
-        row(Known::Days7, USUAL, 1_188, 45),
-        row(Known::Days14, USUAL, 1_188, 46),
-        row(Known::Day, setting(6, false), 432, 4),
-        row(Known::Days3, setting(6, false), 432, 15),
-        row(Known::Days7, setting(6, false), 432, 5),
-        row(Known::Days14, setting(6, false), 432, 8),
-        row(Known::Day, setting(10, false), 432, 4),
-        row(Known::Days3, setting(10, false), 432, 9),
-        row(Known::Days7, setting(10, false), 432, 0),
-        row(Known::Days14, setting(10, false), 432, 0),
-    ]
-};
-
-impl SettingChoice {
-    /// That of a watch, which does not end by it.
-    pub const OF_WATCH: Self = Self {
-        setting: setting(3, false),
-        counted: None,
+/// Partly known calendars have no count: what was counted does not hold in the laboratory.
+fn prior(known: Known, setting: Setting) -> Option<MissCount> {
+    let ages = [Known::Day, Known::Days3, Known::Days7, Known::Days14];
+    let counts: [(u32, u32); 4] = match (setting.percent_a_day, setting.is_patient) {
+        (4, true) => [(1_188, 25), (1_188, 39), (352, 18), (352, 20)],
+        (6, true) => [(1_188, 25), (1_188, 38), (1_188, 45), (1_188, 46)],
+        (6, false) => [(432, 4), (432, 15), (432, 5), (432, 8)],
+        (10, false) => [(432, 4), (432, 9), (432, 0), (432, 0)],
+        _ => return None,
     };
-}
-
-impl Setting {
-    pub(super) fn growth(self) -> f64 {
-        f64::from(self.percent_a_day) / 100.0
-    }
-
-    pub(super) fn searches_everything(self) -> bool {
-        self == EVERYTHING
-    }
+    let mut of_ages = ages.into_iter().zip(counts);
+    let (_, (questions, missed)) = of_ages.find(|(age, _)| *age == known)?;
+    Some(MissCount { questions, missed })
 }
 
 impl MissCount {
@@ -150,21 +119,13 @@ impl MissCount {
 }
 
 impl Known {
-    /// What is known in a view, before its question.
-    pub fn of(view: &SearchView<'_>) -> Self {
-        let all = view.candidates.len();
-        let stored = view
-            .candidates
-            .iter()
-            .filter(|candidate| candidate.stored.is_some())
-            .count();
-        if 10 * stored < 3 * all {
-            return Self::Little;
-        }
-        if 10 * stored < 9 * all {
-            return Self::Part;
-        }
-        match age_in_days(view.candidates) {
+    /// What is known of candidates before their question.
+    pub fn of(candidates: &[Candidate]) -> Self {
+        let stored = candidates.iter().filter(|one| one.stored.is_some());
+        let (stored, all) = (stored.count(), candidates.len());
+        match age_in_days(candidates) {
+            _ if 10 * stored < 3 * all => Self::Little,
+            _ if 10 * stored < 9 * all => Self::Part,
             0..=1 => Self::Day,
             2..=3 => Self::Days3,
             4..=7 => Self::Days7,
@@ -175,49 +136,30 @@ impl Known {
 }
 
 impl Misses {
-    /// Flights: the counts of recorded calendars, and the caller's own.
-    pub fn of_flights(own: BTreeMap<(Known, Setting), MissCount>) -> Self {
-        Self {
-            own,
-            has_prior: true,
-        }
-    }
-
-    /// Stays: only the caller's own counts.
-    pub fn of_stays(own: BTreeMap<(Known, Setting), MissCount>) -> Self {
-        Self {
-            own,
-            has_prior: false,
-        }
-    }
-
     /// The caller's own count once it is of enough questions, before that the one of recorded
     /// calendars; `None`: too few.
-    pub fn count(&self, known: Known, setting: Setting) -> Option<MissCount> {
+    fn count(&self, known: Known, setting: Setting) -> Option<MissCount> {
         let own = self.own.get(&(known, setting)).copied();
-        let prior = || {
-            let mut rows = PRIOR.iter().filter(|_| self.has_prior);
-            let row = rows.find(|row| (row.0, row.1) == (known, setting));
-            row.map(|row| row.2)
-        };
-        own.filter(|own| own.questions >= MIN_QUESTIONS)
-            .or_else(prior)
+        let own = own.filter(|own| own.questions >= MIN_QUESTIONS);
+        own.or_else(|| prior(known, setting).filter(|_| self.has_prior))
     }
 
     /// The setting with the fewest searches whose counted misses are few enough; the usual one where
     /// nothing was counted; everything is searched where all have missed too often.
     pub fn choose(&self, known: Known, max_risk: f64) -> SettingChoice {
-        let counts = SETTINGS.map(|setting| (setting, self.count(known, setting)));
-        let is_good =
-            |count: Option<MissCount>| count.is_some_and(|count| count.is_at_most(max_risk));
-        let good = counts.into_iter().find(|(_, count)| is_good(*count));
-        let is_counted = counts.iter().any(|(_, count)| count.is_some());
+        let counts = SETTINGS.map(|setting| SettingChoice {
+            setting,
+            counted: self.count(known, setting),
+        });
+        let is_good = |counted: MissCount| counted.is_at_most(max_risk);
+        let good = counts.iter().find(|one| one.counted.is_some_and(is_good));
+        let is_counted = counts.iter().any(|one| one.counted.is_some());
         let setting = if is_counted || max_risk <= 0.0 {
             EVERYTHING
         } else {
             USUAL
         };
-        let (setting, counted) = good.unwrap_or((setting, None));
-        SettingChoice { setting, counted }
+        let counted = None;
+        good.copied().unwrap_or(SettingChoice { setting, counted })
     }
 }

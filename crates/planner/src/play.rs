@@ -2,21 +2,26 @@
 
 use rust_decimal::Decimal;
 
-use super::{BestCandidate, Candidate, PlannerDecision, SearchPlanner, SearchView};
+use crate::{Candidate, SearchDecision};
+
+/// A way to choose searches.
+pub trait SearchPlanner {
+    /// The next searches, or the end. A pure function of what is known.
+    fn decide(&self, candidates: &[Candidate]) -> SearchDecision;
+}
 
 /// A played question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Played {
     /// The searched positions, in order: one request each.
     pub searched: Vec<usize>,
-    /// The answer.
-    pub best: BestCandidate,
+    /// The last decision.
+    pub end: SearchDecision,
 }
 
 /// Plays a planner from what is known in `candidates`, which then have what was found. `search`
-/// returns the price of a position, `None` for an answer without an offer.
-///
-/// A planner that searches a position twice, or nothing, ends there without an answer.
+/// returns the price of a position, `None` for an answer without an offer. It ends with the first
+/// decision that searches nothing new.
 pub fn play(
     planner: &dyn SearchPlanner,
     candidates: &mut [Candidate],
@@ -25,28 +30,18 @@ pub fn play(
     let mut searched = Vec::new();
     let mut turn = 0;
     loop {
-        turn += 1;
-        let batch = match planner.decide(&SearchView { candidates }) {
-            PlannerDecision::Stop(best) => return Played { searched, best },
-            PlannerDecision::Search(batch) => batch,
-        };
+        let end = planner.decide(candidates);
         let before = searched.len();
-        for position in batch {
-            let Some(candidate) = candidates.get_mut(position) else {
-                continue;
-            };
-            if candidate.searched.is_none() {
-                candidate.searched = Some(search(position));
-                candidate.turn = turn;
+        turn += 1;
+        for position in end.search.iter().copied() {
+            if candidates[position].is_unsearched() {
+                candidates[position].searched = Some(search(position));
+                candidates[position].turn = turn;
                 searched.push(position);
             }
         }
         if searched.len() == before {
-            let best = BestCandidate {
-                position: None,
-                risk: None,
-            };
-            return Played { searched, best };
+            return Played { searched, end };
         }
     }
 }

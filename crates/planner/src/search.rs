@@ -4,17 +4,29 @@
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
-use super::bounds::{CandidateBounds, Judged, spread};
-use super::misses::{MissCount, SettingChoice};
-use super::watch::{cheapest_again, explored, longest_unseen};
-use super::{BestCandidate, PlannerDecision, SearchPlanner, SearchView};
+use crate::bounds::{CandidateBounds, guard, spread};
+use crate::candidate::age_in_days;
+use crate::misses::EVERYTHING;
+use crate::watch::{cheapest_again, longest_unseen};
+use crate::{Candidate, MissCount, SearchPlanner, Setting, SettingChoice, best_found, unsearched};
 use farescan_contract::scans::DecisionReason;
 
 /// Searches in a row without anything better, after which a search ends; with one more for each day
 /// of the stored prices' age.
 const PATIENCE: usize = 8;
-/// No search ends by its bounds or its patience with fewer.
+/// No search ends by its bounds or its patience with fewer, and no decision searches fewer unless it
+/// may not.
 const MIN_SEARCHES: usize = 2;
+/// The decisions of a question are about so many at most: with 90 candidates two are searched at a
+/// time.
+const DECISIONS: usize = 45;
+/// The decisions of a run of a watch, as far as they go by bounds.
+const DECISIONS_OF_WATCH: usize = 10;
+/// The bounds of a watch.
+const OF_WATCH: Setting = Setting {
+    percent_a_day: 3,
+    is_patient: false,
+};
 
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,15 +37,16 @@ pub enum Wanted {
     Below(Decimal),
 }
 
-/// Where a search ends.
+/// Where a search ends, at the latest after its `most` searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ends {
-    /// When the question is answered, and at the latest after `most` searches.
-    Answered,
-    /// When its `most` searches are spent: a run of a watch. So many of them explore.
+    /// When the question is answered, by these bounds.
+    Answered(SettingChoice),
+    /// When a run of a watch has spent its requests. Its answer is what it has searched, so no count
+    /// is about it.
     Spent {
         /// How many.
-        explore: usize,
+        budget: usize,
     },
 }
 
@@ -42,30 +55,10 @@ pub enum Ends {
 pub struct BoundSearch {
     /// What is asked.
     pub wanted: Wanted,
-    /// How the bounds are made, and the misses that are declared.
-    pub choice: SettingChoice,
-    /// The most searches in all.
-    pub most: usize,
-    /// The candidates that are searched at a time; 0 counts as 1.
-    pub batch: usize,
     /// Where it ends.
     pub ends: Ends,
-}
-
-/// How often such an answer is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Risk {
-    /// It is certain: one below was found, or every price was.
-    None,
-    /// Of so many such questions so many were missed.
-    Counted(MissCount),
-    /// The stored prices say nothing, and so many of all candidates were not searched.
-    Unsearched {
-        /// Candidates that were not searched.
-        unsearched: usize,
-        /// All candidates.
-        of: usize,
-    },
+    /// The most searches in all.
+    pub most: usize,
 }
 
 /// A decision with its reason.
@@ -77,56 +70,36 @@ pub struct SearchDecision {
     pub reason: DecisionReason,
     /// The best candidate so far, with its price.
     pub best: Option<(usize, Decimal)>,
-    /// Of an end: `None` if nobody knows.
-    pub risk: Option<Risk>,
+    /// Of an end: how often such an answer is wrong, from 0 to 1; `None` if nobody knows.
+    pub risk: Option<f64>,
 }
 
 /// What a decision is made from.
 struct Facts<'a> {
-    view: &'a SearchView<'a>,
+    candidates: &'a [Candidate],
     bounds: CandidateBounds,
-    judged: Judged,
+    /// The stored prices say nothing.
+    says_nothing: bool,
+    /// … and that may be declared.
+    is_declared: bool,
     best: Option<(usize, Decimal)>,
     searched: usize,
 }
 
-impl Risk {
-    /// From 0 to 1.
-    pub fn share(&self) -> f64 {
-        match self {
-            Self::None => 0.0,
-            Self::Counted(count) => count.share(),
-            Self::Unsearched { unsearched, of } => {
-                let count = |count: usize| count.to_f64().unwrap_or(f64::MAX);
-                count(*unsearched) / count(*of).max(1.0)
-            }
-        }
-    }
-}
-
-impl BoundSearch {
-    /// A run of a watch with `budget` requests, of which `most` searches may be made. Its answer is
-    /// what it has searched, so no count is about it.
-    pub fn of_watch(wanted: Wanted, budget: usize, most: usize) -> Self {
-        Self {
-            wanted,
-            choice: SettingChoice::OF_WATCH,
-            most,
-            batch: (budget / 10).max(2),
-            ends: Ends::Spent {
-                explore: explored(budget),
-            },
-        }
-    }
-
-    /// The next searches, or the end, with the reason.
-    pub fn explain(&self, view: &SearchView<'_>) -> SearchDecision {
+impl SearchPlanner for BoundSearch {
+    fn decide(&self, candidates: &[Candidate]) -> SearchDecision {
+        let setting = match self.ends {
+            Ends::Answered(choice) => choice.setting,
+            Ends::Spent { .. } => OF_WATCH,
+        };
+        let (says_nothing, is_declared) = guard(candidates);
         let facts = Facts {
-            view,
-            bounds: CandidateBounds::of(view, self.choice.setting),
-            judged: Judged::of(view),
-            best: view.best_found(),
-            searched: view.candidates.len() - view.unsearched().count(),
+            candidates,
+            bounds: CandidateBounds::of(candidates, setting),
+            says_nothing,
+            is_declared,
+            best: best_found(candidates),
+            searched: candidates.len() - unsearched(candidates).count(),
         };
         let (reason, search) = match self.end(&facts) {
             Some(reason) => (reason, Vec::new()),
@@ -140,143 +113,119 @@ impl BoundSearch {
             reason,
         }
     }
+}
 
+impl BoundSearch {
     /// Why it ends; `None`: it does not yet.
     fn end(&self, facts: &Facts<'_>) -> Option<DecisionReason> {
-        let is_answered = self.ends == Ends::Answered;
-        if is_answered && self.is_below(facts.best) {
-            return Some(DecisionReason::Found);
-        }
-        if facts.searched == facts.view.candidates.len() {
-            return Some(DecisionReason::NothingLeft);
-        }
-        let answered = self.answered(facts).filter(|_| is_answered);
-        answered
-            .filter(|_| !facts.judged.says_nothing())
-            .or((facts.searched >= self.most).then_some(DecisionReason::LimitReached))
-    }
-
-    fn is_below(&self, best: Option<(usize, Decimal)>) -> bool {
-        match (self.wanted, best) {
-            (Wanted::Below(price), Some((_, found))) => found < price,
-            _ => false,
+        let of_question = match self.ends {
+            Ends::Answered(choice) => self.answered(facts, choice.setting),
+            Ends::Spent { .. } => None,
+        };
+        let is_all = facts.searched == facts.candidates.len();
+        match of_question {
+            Some(DecisionReason::Found) => of_question,
+            _ if is_all => Some(DecisionReason::NothingLeft),
+            Some(_) if !facts.says_nothing => of_question,
+            _ => (facts.searched >= self.most).then_some(DecisionReason::LimitReached),
         }
     }
 
-    /// Why the question is answered; `None`: it is not yet. Implausible prices answer nothing.
-    fn answered(&self, facts: &Facts<'_>) -> Option<DecisionReason> {
-        let Facts { view, bounds, .. } = facts;
-        let is_open = |at: &usize| view.candidates[*at].is_unsearched();
-        if self.choice.setting.searches_everything()
+    /// Why the question is answered; `None`: it is not yet.
+    fn answered(&self, facts: &Facts<'_>, setting: Setting) -> Option<DecisionReason> {
+        let Facts {
+            candidates, bounds, ..
+        } = facts;
+        let best = facts.best.map(|(_, price)| price);
+        let to_beat = match self.wanted {
+            Wanted::Cheapest => best,
+            Wanted::Below(price) if best.is_some_and(|best| best < price) => {
+                return Some(DecisionReason::Found);
+            }
+            Wanted::Below(price) => Some(price),
+        };
+        if setting == EVERYTHING
             || facts.searched < MIN_SEARCHES
-            || bounds.grid().iter().any(is_open)
+            || bounds.grid.iter().any(|at| candidates[*at].is_unsearched())
         {
             return None;
         }
-        let to_beat = match self.wanted {
-            Wanted::Cheapest => facts.best.map(|(_, price)| price),
-            Wanted::Below(price) => Some(price),
-        };
-        let is_below = |bound: f64| {
-            to_beat
-                .and_then(|price| price.to_f64())
-                .is_none_or(|price| bound < price)
-        };
-        if !bounds.lowest().is_some_and(is_below) {
+        if bounds.lowest.is_none_or(|bound| !is_below(bound, to_beat)) {
             return Some(DecisionReason::NothingBelow);
         }
-        let (position, _) = facts.best.filter(|_| self.choice.setting.is_patient)?;
-        let found_in = view.candidates[position].turn;
+        let (position, _) = facts.best.filter(|_| setting.is_patient)?;
+        let found_in = candidates[position].turn;
         let is_later = |at: &usize| {
-            let candidate = &view.candidates[*at];
-            candidate.turn > found_in
-                && candidate.found_price().is_some()
-                && !bounds.grid().contains(at)
+            let candidate = &candidates[*at];
+            let is_found = candidate.searched.flatten().is_some();
+            candidate.turn > found_in && is_found && !bounds.grid.contains(at)
         };
-        let later = (0..view.candidates.len()).filter(is_later).count();
-        (later >= PATIENCE + bounds.age_in_days()).then_some(DecisionReason::NothingBetter)
+        let later = (0..candidates.len()).filter(is_later).count();
+        (later >= PATIENCE + age_in_days(candidates)).then_some(DecisionReason::NothingBetter)
     }
 
     /// What is searched next, and why: at least one.
     fn next(&self, facts: &Facts<'_>) -> (DecisionReason, Vec<usize>) {
-        let Facts { view, bounds, .. } = facts;
+        let Facts {
+            candidates, bounds, ..
+        } = facts;
         let left = self.most - facts.searched;
-        let (at_once, explore) = match self.ends {
-            Ends::Answered => (left, 0),
+        let (at_once, batch, unseen) = match self.ends {
+            Ends::Answered(_) => (left, candidates.len() / DECISIONS, Vec::new()),
             // Each may cost two requests: a decision that could spend more than is left would pause
             // its run.
-            Ends::Spent { explore } => (left.div_ceil(2), explore),
+            Ends::Spent { budget } => (
+                left.div_ceil(2),
+                budget / DECISIONS_OF_WATCH,
+                longest_unseen(candidates, budget),
+            ),
         };
-        let batch = self.batch.max(1).min(at_once);
-        let is_open = |at: &usize| view.candidates[*at].is_unsearched();
-        let mut unseen = longest_unseen(view, explore);
-        unseen.retain(is_open);
-        let mut grid = bounds.grid().to_vec();
-        grid.retain(is_open);
-        let again = match self.ends {
-            // What explores is not spent on it.
-            Ends::Spent { .. } if left > unseen.len() => cheapest_again(view),
-            _ => Vec::new(),
-        };
-        if !again.is_empty() {
+        // What explores is not spent on it.
+        let verifies = matches!(self.ends, Ends::Spent { .. }) && left > unseen.len();
+        let again = cheapest_again(candidates).filter(|_| verifies);
+        let mut grid = bounds.grid.clone();
+        grid.retain(|at| candidates[*at].is_unsearched());
+        let first = |positions: &[usize], most| positions.iter().copied().take(most).collect();
+        if let Some(position) = again {
             // As a rule the first one still is.
-            (DecisionReason::CheapestAgain, first(again, 1))
+            (DecisionReason::CheapestAgain, vec![position])
         } else if !unseen.is_empty() {
-            (DecisionReason::LongestUnseen, first(unseen, at_once))
+            (DecisionReason::LongestUnseen, first(&unseen, at_once))
         } else if !grid.is_empty() {
             (DecisionReason::EveryFourth, spread(&grid, at_once))
         } else {
-            let reason = if facts.judged.says_nothing() {
+            let reason = if facts.says_nothing {
                 DecisionReason::NothingKnown
             } else {
                 DecisionReason::LowestBound
             };
-            (reason, first(bounds.order().to_vec(), batch))
+            let batch = batch.max(MIN_SEARCHES).min(at_once);
+            (reason, first(&bounds.order, batch))
         }
     }
 
     /// How often such an answer is wrong.
-    fn risk(&self, facts: &Facts<'_>, reason: DecisionReason) -> Option<Risk> {
-        let could_win = |bound: f64| {
-            facts
-                .best
-                .and_then(|(_, best)| best.to_f64())
-                .is_none_or(|best| bound < best)
-        };
-        // What was searched in vain may be cheaper than the best: no count is about that.
-        let is_hidden = facts.bounds.in_vain().iter().copied().any(could_win);
-        match reason {
-            DecisionReason::Found => Some(Risk::None),
-            _ if is_hidden => None,
-            DecisionReason::NothingLeft => Some(Risk::None),
-            _ if facts.judged.are_enough() && facts.judged.says_nothing() => {
-                Some(Risk::Unsearched {
-                    unsearched: facts.view.unsearched().count(),
-                    of: facts.view.candidates.len(),
-                })
+    fn risk(&self, facts: &Facts<'_>, reason: DecisionReason) -> Option<f64> {
+        let best = facts.best.map(|(_, price)| price);
+        let mut in_vain = facts.bounds.in_vain.iter();
+        match (reason, self.ends) {
+            (DecisionReason::Found, _) => Some(0.0),
+            // What was searched in vain may be cheaper than the best: no count is about that.
+            _ if in_vain.any(|bound| is_below(*bound, best)) => None,
+            (DecisionReason::NothingLeft, _) => Some(0.0),
+            _ if facts.is_declared => {
+                let all = facts.candidates.len();
+                Some((all - facts.searched).to_f64()? / all.to_f64()?)
             }
             // The counts are of searches that ended by the rule.
-            DecisionReason::LimitReached => None,
-            _ => self.choice.counted.map(Risk::Counted),
+            (DecisionReason::LimitReached, _) | (_, Ends::Spent { .. }) => None,
+            (_, Ends::Answered(choice)) => choice.counted.map(MissCount::share),
         }
     }
 }
 
-impl SearchPlanner for BoundSearch {
-    fn decide(&self, view: &SearchView<'_>) -> PlannerDecision {
-        let decision = self.explain(view);
-        if decision.search.is_empty() {
-            PlannerDecision::Stop(BestCandidate {
-                position: decision.best.map(|(position, _)| position),
-                risk: decision.risk.map(|risk| risk.share()),
-            })
-        } else {
-            PlannerDecision::Search(decision.search)
-        }
-    }
-}
-
-fn first(mut positions: Vec<usize>, most: usize) -> Vec<usize> {
-    positions.truncate(most);
-    positions
+/// Whether a bound is below a price, as any is while there is none.
+fn is_below(bound: f64, price: Option<Decimal>) -> bool {
+    let price = price.and_then(|price| price.to_f64());
+    price.is_none_or(|price| bound < price)
 }

@@ -1,44 +1,38 @@
-//! What is particular to a run of a watch: it spends its budget, and what it searches first does not
-//! depend on bounds.
+//! What is particular to a run of a watch: what it searches first does not depend on bounds.
+
+use std::cmp::Reverse;
 
 use rust_decimal::Decimal;
 
 use super::bounds::spread;
-use super::{Candidate, SearchView};
+use super::{Candidate, best_found, unsearched};
 
 /// One request in so many explores.
 const EXPLORE_ONE_IN: usize = 5;
 /// A price of this multiple of the one before is not believed until it was seen twice.
 const DOUBTED: Decimal = Decimal::TWO;
 
-/// How many requests of a budget explore.
-pub fn explored(budget: usize) -> usize {
-    budget.div_ceil(EXPLORE_ONE_IN)
+/// What may still be as cheap as it was: the unsearched candidate with the lowest stored price, if
+/// that is below the best one found. So a run names no date whose price is gone.
+pub(super) fn cheapest_again(candidates: &[Candidate]) -> Option<usize> {
+    let best = best_found(candidates).map(|(_, price)| price);
+    let stored = |at: usize| Some((candidates[at].stored?.price?, at));
+    let (price, at) = unsearched(candidates).filter_map(stored).min()?;
+    best.is_none_or(|best| price < best).then_some(at)
 }
 
-/// What may still be as cheap as it was, the lowest stored price first: unsearched candidates whose
-/// stored price is below the best one found. So a run names no date whose price is gone.
-pub(super) fn cheapest_again(view: &SearchView<'_>) -> Vec<usize> {
-    let best = view.best_found().map(|(_, price)| price);
-    let stored = |at: usize| {
-        let price = view.candidates[at].stored?.price?;
-        best.is_none_or(|best| price < best).then_some((price, at))
-    };
-    let mut known: Vec<_> = view.unsearched().filter_map(stored).collect();
-    known.sort_unstable();
-    known.into_iter().map(|(_, at)| at).collect()
-}
-
-/// So many candidates that were not tried for the longest time: first those that never were, spread
-/// over the positions. The same for all decisions of a run.
-pub(super) fn longest_unseen(view: &SearchView<'_>, count: usize) -> Vec<usize> {
-    let age = |at: &usize| Candidate::tried_before(&view.candidates[*at]);
+/// What a run with this budget explores, and has not searched yet: the candidates that were not tried
+/// for the longest time before it, first those that never were, spread over the positions.
+pub(super) fn longest_unseen(candidates: &[Candidate], budget: usize) -> Vec<usize> {
+    let count = budget.div_ceil(EXPLORE_ONE_IN);
+    let age = |at: &usize| candidates[*at].tried_before();
     let (never, mut tried): (Vec<_>, Vec<_>) =
-        (0..view.candidates.len()).partition(|at| age(at).is_none());
-    tried.sort_by_key(|at| std::cmp::Reverse(age(at)));
+        (0..candidates.len()).partition(|at| age(at).is_none());
+    tried.sort_by_key(|at| Reverse(age(at)));
     let mut unseen = spread(&never, count);
     unseen.extend(tried);
     unseen.truncate(count);
+    unseen.retain(|at| candidates[*at].is_unsearched());
     unseen
 }
 
@@ -46,12 +40,11 @@ pub(super) fn longest_unseen(view: &SearchView<'_>, count: usize) -> Vec<usize> 
 /// empty, the newest first; a partial one with a price counts. A price that has doubled, or is gone,
 /// counts only once it was seen twice: an error of one answer would otherwise hide a cheap candidate
 /// for as long as nobody looks.
-pub fn trusted<T: Copy>(
-    answers: [Option<(Option<Decimal>, T)>; 2],
-) -> Option<(Option<Decimal>, T)> {
-    let [newest, before] = answers;
-    let (price, _) = newest?;
-    let doubted = before.filter(|(before, _)| match (price, before) {
+pub fn trusted<T>(
+    newest: (Option<Decimal>, T),
+    before: Option<(Option<Decimal>, T)>,
+) -> (Option<Decimal>, T) {
+    let doubted = before.filter(|(before, _)| match (newest.0, before) {
         (None, Some(_)) => true,
         // No price is as high as a multiple that no decimal holds.
         (Some(price), Some(before)) => before
@@ -59,5 +52,5 @@ pub fn trusted<T: Copy>(
             .is_some_and(|doubled| price >= doubled),
         (_, None) => false,
     });
-    doubted.or(newest)
+    doubted.unwrap_or(newest)
 }

@@ -20,7 +20,7 @@ use crate::queue::Lease;
 use crate::queue::abandon::abandon_with_lock_timeout;
 use crate::queue::store::{self, LockedLanes};
 use crate::scans::after_acceptance;
-use crate::scans::question::{self, Turn};
+use crate::scans::question::{self, DueWork, Turn};
 use crate::scans::reuse;
 
 /// The time between two sweeps.
@@ -32,7 +32,7 @@ const CHECKS_PER_LEASE: u32 = 6;
 const ANALYZE_INTERVAL: Duration = Duration::from_secs(2);
 /// How often expired rows are deleted; at once again if some are left.
 const DELETION_INTERVAL: Duration = Duration::from_secs(60);
-/// How long a sweep makes decisions of strategies, while dead workers and retries wait.
+/// How long a sweep makes decisions of strategies, and counts replays, while dead workers and retries wait.
 const MAX_DECIDING: Duration = Duration::from_secs(1);
 /// The most items of one round, and the most rounds of one step.
 const MAX_ITEMS: i32 = 1000;
@@ -107,15 +107,27 @@ impl Sweeper {
         log_error("retries", self.release_retries(now).await);
         log_error(
             "decisions",
-            question::decide_due(&self.pool, &mut self.decisions, MAX_DECIDING, now)
-                .await
-                .map(drop),
+            question::do_due(
+                &self.pool,
+                DueWork::Decisions,
+                &mut self.decisions,
+                MAX_DECIDING,
+                now,
+            )
+            .await
+            .map(drop),
         );
         log_error(
             "replays",
-            question::count_replays(&self.pool, &mut self.replays)
-                .await
-                .map(drop),
+            question::do_due(
+                &self.pool,
+                DueWork::Replays,
+                &mut self.replays,
+                MAX_DECIDING,
+                now,
+            )
+            .await
+            .map(drop),
         );
         log_error(
             "scans of accepted callers",

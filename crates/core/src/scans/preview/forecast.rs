@@ -7,10 +7,9 @@ use jiff::civil::Date;
 use sqlx::PgConnection;
 
 use crate::ids::TenantId;
-use crate::planner::{Misses, SearchView, play};
+use crate::planner::{BoundSearch, Ends, Known, Misses, SearchPlanner as _, play};
 use crate::scans::plan::{QuestionEnd, ScanPlan};
-use crate::scans::question::store::KnownSearches;
-use crate::scans::question::{self, Earlier};
+use crate::scans::question::{self, Learned, store};
 use crate::scans::searches::Searches;
 
 /// The requests of a question, without second tries.
@@ -25,7 +24,7 @@ pub(super) struct QuestionForecast {
 /// What is stored for a question.
 #[derive(Debug, Default)]
 pub(super) struct StoredPrices {
-    earlier: Earlier,
+    learned: Learned,
     misses: Misses,
 }
 
@@ -39,17 +38,13 @@ pub(super) async fn stored_prices(
     let Some(question) = &plan.question else {
         return Ok(StoredPrices::default());
     };
-    let (positions, searches) = Searches::of(plan.items.iter().enumerate());
-    let known = KnownSearches {
-        positions: &positions,
-        searches: &searches,
-        except: None,
-    };
-    let is_watch = question.is_watch();
+    let (positions, searches) = Searches::of((0..).zip(&plan.items));
+    let watches_at = question.is_watch().then_some(now);
+    let searches = (&positions[..], &searches);
     let api = plan.scan_request.endpoint.get().api();
     Ok(StoredPrices {
-        earlier: question::store::find_earlier(conn, tenant, &known, is_watch, now).await?,
-        misses: question::store::misses(conn, tenant, api).await?,
+        learned: store::find_earlier(conn, tenant, searches, None, watches_at).await?,
+        misses: store::misses(conn, tenant, api).await?,
     })
 }
 
@@ -63,49 +58,41 @@ pub(super) fn forecast(
 ) -> Option<QuestionForecast> {
     let question = plan.question.as_ref()?;
     let max = plan.scan_request.max_requests;
-    let limit = max.map(|max| usize::try_from(max.get()).unwrap_or(usize::MAX));
-    // What is free does not count.
-    let may_search = limit.map(|limit| limit.saturating_add(free.len()));
+    let limit = max.map_or(usize::MAX, |max| {
+        usize::try_from(max.get()).unwrap_or(usize::MAX)
+    });
     let dates = plan
         .items
         .iter()
         .map(|item| item.first_date().unwrap_or(Date::MAX));
-    let mut candidates = question::candidates_before(dates, plan.lines, &stored.earlier, now);
-    let view = SearchView {
-        candidates: &candidates,
-    };
-    let choice = question.choose(&stored.misses, &view);
-    let search = question::bound_search(question, choice, candidates.len(), may_search);
-    let billed = |positions: &[usize]| {
-        let billed = positions
-            .iter()
-            .filter(|position| !free.contains(position))
-            .count();
-        u64::try_from(billed.min(limit.unwrap_or(usize::MAX))).unwrap_or(u64::MAX)
-    };
-    let least = billed(&search.explain(&view).search);
-    let prices: Vec<_> = candidates
-        .iter()
-        .map(|candidate| candidate.stored.map(|stored| stored.price))
-        .collect();
-    let is_known =
-        prices.iter().all(Option::is_some) && prices.iter().flatten().any(Option::is_some);
-    let mut played = || {
-        let price = |position: usize| prices[position].flatten();
-        billed(&play(&search, &mut candidates, price).searched)
-    };
-    Some(match question.ends {
-        // It spends what it may, whatever is found.
-        QuestionEnd::Spent { .. } => {
-            let all = played();
-            QuestionForecast {
-                least: all,
-                expected: Some(all),
-            }
+    let learned = std::slice::from_ref(&stored.learned);
+    let mut candidates = question::candidates(dates, plan.lines, learned, now);
+    let ends = match question.ends {
+        QuestionEnd::Spent { budget } => Ends::Spent { budget },
+        QuestionEnd::Answered { max_risk } => {
+            Ends::Answered(stored.misses.choose(Known::of(&candidates), max_risk))
         }
-        QuestionEnd::Answered { .. } => QuestionForecast {
-            least,
-            expected: is_known.then(played),
-        },
+    };
+    let search = BoundSearch {
+        wanted: question.wanted,
+        ends,
+        // What is free does not count.
+        most: limit.saturating_add(free.len()),
+    };
+    let billed = |positions: &[usize]| {
+        let billed = positions.iter().filter(|position| !free.contains(position));
+        u64::try_from(billed.count().min(limit)).unwrap_or(u64::MAX)
+    };
+    let least = billed(&search.decide(&candidates).search);
+    let stored: Vec<_> = candidates.iter().map(|one| one.stored).collect();
+    let is_known = stored.iter().all(Option::is_some)
+        && stored.iter().flatten().any(|one| one.price.is_some());
+    let played = play(&search, &mut candidates, |at| stored[at]?.price);
+    let all = billed(&played.searched);
+    // A watch spends what it may, whatever is found.
+    let is_watch = question.is_watch();
+    Some(QuestionForecast {
+        least: if is_watch { all } else { least },
+        expected: (is_watch || is_known).then_some(all),
     })
 }

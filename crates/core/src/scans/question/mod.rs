@@ -12,30 +12,39 @@ mod replays;
 pub(super) mod store;
 mod view;
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-use self::store::StoredQuestion;
-use self::view::{DecidedItem, Knowledge};
+use self::store::{DecidedFrom, StoredQuestion};
+use self::view::{DecidedItem, learn};
 use super::reuse;
 use super::store::implausible::implausible_items;
 use super::store::lock::LockedScan;
 use crate::contract::scans::{DecisionReason, ScanStatus};
 use crate::db;
 use crate::ids::{ScanId, TenantId};
-use crate::planner::{Known, Misses, SearchDecision, SearchView, SettingChoice};
+use crate::planner::{
+    BoundSearch, Candidate, Ends, Known, SearchDecision, SearchPlanner as _, best_found, unsearched,
+};
 use crate::scans::plan::{QuestionEnd, QuestionPlan};
 
-pub use self::replays::count_replays;
 pub(super) use self::replays::insert_due_replay;
-pub(super) use self::view::{Earlier, bound_search, candidates_before};
+pub(super) use self::view::{Learned, candidates};
 
 /// The most scans of one query.
 const BATCH_SIZE: i64 = 100;
+
+/// What is due for scans with a question, and for those that were one.
+#[derive(Debug, Clone, Copy)]
+pub enum DueWork {
+    /// What is searched next.
+    Decisions,
+    /// Counting how often a question would have been missed.
+    Replays,
+}
 
 /// Where the next turn goes on: scans that failed, or more than one turn has time for, do not delay
 /// those behind them.
@@ -51,43 +60,45 @@ pub(super) struct DueScan {
     pub(super) scan: ScanId,
 }
 
-impl DueScan {
-    fn ids(&self) -> (Uuid, Uuid) {
-        (self.tenant.uuid(), self.scan.uuid())
-    }
-}
-
-/// Makes decisions that are due, at least one and as many as begin within `max_time`. Returns their
+/// Does what is due, at least for one scan and for as many as begin within `max_time`. Returns their
 /// number. After the last one that is due, the next turn begins again.
 ///
 /// # Errors
-/// When the database does not answer; a later turn makes the rest.
-pub async fn decide_due(
+/// When the database does not answer; a later turn does the rest.
+pub async fn do_due(
     pool: &PgPool,
+    work: DueWork,
     turn: &mut Turn,
     max_time: Duration,
     now: Timestamp,
 ) -> sqlx::Result<usize> {
     let began = Instant::now();
-    let mut decided = 0;
+    let mut done = 0;
     loop {
-        let due = store::find_due(pool, turn.last, BATCH_SIZE).await?;
+        let due = match work {
+            DueWork::Decisions => store::find_due(pool, turn.last, BATCH_SIZE).await?,
+            DueWork::Replays => store::find_due_replays(pool, turn.last, BATCH_SIZE).await?,
+        };
         for scan in &due {
-            turn.last = scan.ids();
-            match decide(pool, scan, now).await {
-                Ok(()) => decided += 1,
+            turn.last = (scan.tenant.uuid(), scan.scan.uuid());
+            let result = match work {
+                DueWork::Decisions => decide(pool, scan, now).await,
+                DueWork::Replays => replays::count_replay(pool, scan).await,
+            };
+            match result {
+                Ok(()) => done += 1,
                 Err(error) if db::is_disconnected(&error) => return Err(error),
                 Err(error) => {
-                    tracing::warn!(scan = %scan.scan, %error, "failed to decide what a scan searches next; a later turn retries");
+                    tracing::warn!(scan = %scan.scan, ?work, %error, "failed to do what is due for a scan; a later turn retries");
                 }
             }
             if began.elapsed() >= max_time {
-                return Ok(decided);
+                return Ok(done);
             }
         }
         if due.is_empty() {
             *turn = Turn::default();
-            return Ok(decided);
+            return Ok(done);
         }
     }
 }
@@ -102,8 +113,7 @@ async fn decide(pool: &PgPool, due: &DueScan, now: Timestamp) -> sqlx::Result<()
         if lock.row.status == ScanStatus::Cancelled {
             store::settle(&mut lock).await?;
         } else {
-            let items = store::items(&mut lock).await?;
-            decide_locked(&mut lock, question, &items, now).await?;
+            decide_locked(&mut lock, &question, now).await?;
         }
     }
     tx.commit().await
@@ -112,71 +122,95 @@ async fn decide(pool: &PgPool, due: &DueScan, now: Timestamp) -> sqlx::Result<()
 /// Makes, stores and begins the next decision.
 async fn decide_locked(
     lock: &mut LockedScan<'_>,
-    mut question: StoredQuestion,
-    items: &[DecidedItem],
+    question: &StoredQuestion,
     now: Timestamp,
 ) -> sqlx::Result<()> {
-    let mut knowledge = Knowledge::of(&store::learned(lock).await?);
-    let is_first = question.decisions == 0;
-    let earlier = if is_first {
-        store::earlier(lock, question.plan.is_watch(), now).await?
+    let (tenant, scan) = (lock.tenant(), lock.id());
+    let items = store::items(lock.conn(), tenant, scan).await?;
+    let mut decisions = store::learned(lock).await?;
+    let earlier = if decisions.is_empty() {
+        let (positions, searches) = store::searches(lock.conn(), tenant, scan).await?;
+        let watches_at = question.plan.is_watch().then_some(now);
+        let searches = (&positions[..], &searches);
+        store::find_earlier(lock.conn(), tenant, searches, Some(scan), watches_at).await?
     } else {
-        Earlier::default()
+        Learned::default()
     };
-    let mut learned = knowledge.learn(earlier, items, &question.plan.currency);
-    learned.implausible = mark_implausible(lock, &mut knowledge, items).await?;
-    let candidates = knowledge.candidates(items, question.lines, now);
-    let view = SearchView {
-        candidates: &candidates,
+    decisions.push(earlier);
+    let dates = items.iter().map(DecidedItem::date);
+    let mut candidates = candidates(dates, question.lines, &decisions, now);
+    learn(
+        &mut candidates,
+        &items,
+        &question.plan.currency,
+        &mut decisions,
+    );
+    let implausible = mark_implausible(lock.conn(), tenant, &items, &mut candidates).await?;
+    let may_search = may_search(lock, candidates.len() - unsearched(&candidates).count());
+    let search = BoundSearch {
+        wanted: question.plan.wanted,
+        ends: ends(lock, question, &candidates).await?,
+        // A scan that has ended searches nothing more: its risk is stated anew after a retry.
+        most: if lock.row.finished {
+            0
+        } else {
+            may_search.unwrap_or(usize::MAX)
+        },
     };
-    if is_first {
-        question.choice = choose(lock, &question.plan, &view).await?;
-        store::set_choice(lock, question.choice).await?;
+    let mut decision = search.decide(&candidates);
+    if lock.row.finished && decision.reason == DecisionReason::LimitReached {
+        decision.reason = DecisionReason::Retried;
     }
-    let searched = candidates.len() - view.unsearched().count();
-    let may_search = may_search(lock, searched);
-    let decision = decision(lock, &question, &view, may_search);
-    let new = store::NewDecision {
-        number: question.decisions + 1,
-        decision: &decision,
-        candidates: &candidates,
-        searched,
-        may_search,
-        learned: &learned,
+    let from = DecidedFrom {
+        decisions: &decisions,
         now,
+        implausible: &implausible,
+        candidates: &candidates,
+        may_search,
     };
-    store::insert_decision(lock, &new).await?;
-    begin(lock, items, &decision, now).await
+    store::insert_decision(lock, &decision, &from).await?;
+    begin(lock, &items, &decision, now).await
 }
 
 /// Marks the found prices that are implausible (history.md, rule 43), the lowest first: those above
 /// the first plausible one decide nothing. What was found since may show that prices move together.
+/// Returns their positions.
 async fn mark_implausible(
-    lock: &mut LockedScan<'_>,
-    knowledge: &mut Knowledge,
+    conn: &mut PgConnection,
+    tenant: TenantId,
     items: &[DecidedItem],
-) -> sqlx::Result<BTreeSet<usize>> {
-    knowledge.implausible().clear();
-    while let Some((position, _)) = knowledge.lowest() {
-        let (tenant, item) = (lock.tenant(), items[position].item_id);
-        let implausible = implausible_items(lock.conn(), tenant, &[item]).await?;
-        if implausible.is_empty() {
+    candidates: &mut [Candidate],
+) -> sqlx::Result<Vec<i32>> {
+    let mut implausible = Vec::new();
+    while let Some((at, _)) = best_found(candidates) {
+        let of_item = implausible_items(&mut *conn, tenant, &[items[at].item_id]).await?;
+        if of_item.is_empty() {
             break;
         }
-        knowledge.implausible().insert(position);
+        (candidates[at].searched, candidates[at].unanswered) = (None, true);
+        implausible.push(store::number(at));
     }
-    Ok(knowledge.implausible().clone())
+    Ok(implausible)
 }
 
-/// The setting of a question, by what was counted of such questions.
-async fn choose(
+/// Where the question ends. The first decision chooses its setting by what was counted of such
+/// questions.
+async fn ends(
     lock: &mut LockedScan<'_>,
-    plan: &QuestionPlan,
-    view: &SearchView<'_>,
-) -> sqlx::Result<SettingChoice> {
-    let (tenant, scan) = (lock.tenant(), lock.id());
-    let misses = store::misses_of_scan(lock.conn(), tenant, scan).await?;
-    Ok(plan.choose(&misses, view))
+    question: &StoredQuestion,
+    candidates: &[Candidate],
+) -> sqlx::Result<Ends> {
+    let tenant = lock.tenant();
+    Ok(match (question.plan.ends, question.choice) {
+        (QuestionEnd::Spent { budget }, _) => Ends::Spent { budget },
+        (QuestionEnd::Answered { .. }, Some(choice)) => Ends::Answered(choice),
+        (QuestionEnd::Answered { max_risk }, None) => {
+            let misses = store::misses(lock.conn(), tenant, question.api).await?;
+            let choice = misses.choose(Known::of(candidates), max_risk);
+            store::set_choice(lock, choice).await?;
+            Ends::Answered(choice)
+        }
+    })
 }
 
 impl QuestionPlan {
@@ -184,36 +218,6 @@ impl QuestionPlan {
     pub(super) fn is_watch(&self) -> bool {
         matches!(self.ends, QuestionEnd::Spent { .. })
     }
-
-    /// The setting with the fewest searches whose counted misses are few enough; the usual one of a
-    /// watch, which ends by none.
-    pub(super) fn choose(&self, misses: &Misses, view: &SearchView<'_>) -> SettingChoice {
-        match self.ends {
-            QuestionEnd::Answered { max_risk } => misses.choose(Known::of(view), max_risk),
-            QuestionEnd::Spent { .. } => SettingChoice::OF_WATCH,
-        }
-    }
-}
-
-/// The next decision. A scan that has ended searches nothing more: its risk is stated anew after a
-/// retry.
-fn decision(
-    lock: &LockedScan<'_>,
-    question: &StoredQuestion,
-    view: &SearchView<'_>,
-    may_search: Option<usize>,
-) -> SearchDecision {
-    let most = if lock.row.finished {
-        Some(0)
-    } else {
-        may_search
-    };
-    let items = view.candidates.len();
-    let mut decision = bound_search(&question.plan, question.choice, items, most).explain(view);
-    if lock.row.finished && decision.reason == DecisionReason::LimitReached {
-        decision.reason = DecisionReason::Retried;
-    }
-    decision
 }
 
 /// How many searches `max_requests` allows for the whole scan, if each of those to come takes one

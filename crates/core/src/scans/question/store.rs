@@ -5,23 +5,22 @@ mod decisions;
 mod known;
 
 use jiff::Timestamp;
-use jiff::civil::Date;
 use jiff_sqlx::ToSqlx as _;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
-pub(super) use self::counts::{EndedScan, add_counts, find_due_replays, misses_of_scan, take_due};
-pub(in crate::scans) use self::counts::{insert_due, misses};
+pub(in crate::scans) use self::counts::misses;
+pub(super) use self::counts::{DueReplay, add_counts, find_due_replays, insert_due, take_due};
 pub(in crate::scans) use self::decisions::decisions;
-pub(super) use self::decisions::{NewDecision, insert_decision, learned};
-pub(in crate::scans) use self::known::{KnownSearches, find_earlier};
-pub(super) use self::known::{earlier, find_before};
+pub(super) use self::decisions::{DecidedFrom, insert_decision, learned};
+pub(in crate::scans) use self::known::find_earlier;
+pub(super) use self::known::{find_before, searches};
 use super::DueScan;
 use super::view::DecidedItem;
-use crate::contract::SearchStatus;
 use crate::contract::scans::FindGoal;
+use crate::contract::{Api, SearchStatus};
 use crate::ids::{ScanId, TenantId};
-use crate::planner::{MissCount, SearchDecision, SettingChoice, Wanted};
+use crate::planner::{SearchDecision, SettingChoice, Wanted};
 use crate::scans::item_state::StoredItemState;
 use crate::scans::plan::{DateLines, QuestionEnd, QuestionPlan, ScanPlan};
 use crate::scans::store::lock::LockedScan;
@@ -123,56 +122,46 @@ pub(super) async fn find_due(
 
 /// A stored question.
 pub(super) struct StoredQuestion {
+    pub(super) api: Api,
     pub(super) plan: QuestionPlan,
     pub(super) lines: DateLines,
-    /// That of a watch before the first decision.
-    pub(super) choice: SettingChoice,
-    /// The number of its decisions.
-    pub(super) decisions: i32,
+    /// How its bounds are made; `None` of a watch, and before the first decision.
+    pub(super) choice: Option<SettingChoice>,
 }
 
 /// The question of the scan, if a decision is still due: a retry may have reopened items, or a pause
 /// or another process may have come first.
 pub(super) async fn find_if_due(lock: &mut LockedScan<'_>) -> sqlx::Result<Option<StoredQuestion>> {
     let row = sqlx::query!(
-        "select t.dates, t.date_step, t.max_risk, t.below, t.budget, t.currency, t.decisions, t.percent_a_day, t.is_patient,
-                t.counted_questions, t.counted_missed
-         from scan_strategies t join scans s on s.tenant_id = t.tenant_id and s.scan_id = t.scan_id
-         where t.tenant_id = $1 and t.scan_id = $2 and not t.settled
-           and (s.finished_at is not null
-                or s.status in ('queued', 'running') and t.skipped is null
-                   and s.total - t.deferred = s.ok + s.empty + s.partial + s.degraded + s.failed + s.cancelled)",
+        r#"select s.api as "api: Api", t.dates, t.date_step, t.max_risk, t.below, t.budget, t.currency, t.percent_a_day, t.is_patient,
+                  t.counted_questions, t.counted_missed
+           from scan_strategies t join scans s on s.tenant_id = t.tenant_id and s.scan_id = t.scan_id
+           where t.tenant_id = $1 and t.scan_id = $2 and not t.settled
+             and (s.finished_at is not null
+                  or s.status in ('queued', 'running') and t.skipped is null
+                     and s.total - t.deferred = s.ok + s.empty + s.partial + s.degraded + s.failed + s.cancelled)"#,
         lock.tenant().uuid(),
         lock.id().uuid(),
     );
     let row = row.fetch_optional(lock.conn()).await?;
     Ok(row.map(|row| {
-        let ends = match row.max_risk {
-            Some(max_risk) => QuestionEnd::Answered { max_risk },
-            None => QuestionEnd::Spent {
-                budget: count(row.budget.unwrap_or_default()),
-            },
-        };
-        let setting = row.percent_a_day.zip(row.is_patient);
+        let budget = count(row.budget.unwrap_or_default());
+        let ends = row
+            .max_risk
+            .map_or(QuestionEnd::Spent { budget }, |max_risk| {
+                QuestionEnd::Answered { max_risk }
+            });
         let counted = row.counted_questions.zip(row.counted_missed);
+        let setting = row.percent_a_day.zip(row.is_patient);
         StoredQuestion {
+            api: row.api,
             plan: QuestionPlan {
                 wanted: row.below.map_or(Wanted::Cheapest, Wanted::Below),
                 ends,
                 currency: row.currency,
             },
-            lines: DateLines {
-                dates: count(row.dates).max(1),
-                step: count(row.date_step).max(1),
-            },
-            choice: setting.map_or(SettingChoice::OF_WATCH, |(percent, is_patient)| {
-                SettingChoice {
-                    setting: counts::setting(percent, is_patient),
-                    counted: counted
-                        .map(|(questions, missed)| counts::miss_count(questions, missed)),
-                }
-            }),
-            decisions: row.decisions,
+            lines: lines(row.dates, row.date_step),
+            choice: setting.map(|setting| counts::choice(setting, counted)),
         }
     }))
 }
@@ -182,11 +171,7 @@ pub(super) async fn set_choice(
     lock: &mut LockedScan<'_>,
     choice: SettingChoice,
 ) -> sqlx::Result<()> {
-    let counted = |count: fn(MissCount) -> u32| {
-        choice
-            .counted
-            .map(|counted| i32::try_from(count(counted)).unwrap_or(i32::MAX))
-    };
+    let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
     sqlx::query!(
         "update scan_strategies set percent_a_day = $3, is_patient = $4, counted_questions = $5, counted_missed = $6
          where tenant_id = $1 and scan_id = $2",
@@ -194,47 +179,37 @@ pub(super) async fn set_choice(
         lock.id().uuid(),
         i16::from(choice.setting.percent_a_day),
         choice.setting.is_patient,
-        counted(|counted| counted.questions),
-        counted(|counted| counted.missed),
+        choice.counted.map(|counted| number(counted.questions)),
+        choice.counted.map(|counted| number(counted.missed)),
     )
     .execute(lock.conn())
     .await?;
     Ok(())
 }
 
-/// All items, by position.
-pub(super) async fn items(lock: &mut LockedScan<'_>) -> sqlx::Result<Vec<DecidedItem>> {
-    let rows = sqlx::query!(
+/// All items of a scan, by position.
+pub(super) async fn items(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    scan: ScanId,
+) -> sqlx::Result<Vec<DecidedItem>> {
+    sqlx::query_as!(
+        DecidedItem,
         r#"select item_id, state as "state: StoredItemState", search_status as "search_status: SearchStatus", best_price, currency,
-                  first_date as "first_date: jiff_sqlx::Date"
+                  first_date as "first_date: jiff_sqlx::Date", reused_at is not null as "is_reused!"
            from scan_items where tenant_id = $1 and scan_id = $2 order by position"#,
-        lock.tenant().uuid(),
-        lock.id().uuid(),
-    );
-    let rows = rows.fetch_all(lock.conn()).await?;
-    let items = rows.into_iter().map(|row| DecidedItem {
-        item_id: row.item_id,
-        state: row.state,
-        search_status: row.search_status,
-        best_price: row.best_price,
-        currency: row.currency,
-        // Every search has one.
-        date: row.first_date.map_or(Date::MAX, jiff_sqlx::Date::to_jiff),
-    });
-    Ok(items.collect())
+        tenant.uuid(),
+        scan.uuid(),
+    )
+    .fetch_all(conn)
+    .await
 }
 
 /// Marks a scan of which nothing is left to decide.
 pub(super) async fn settle(lock: &mut LockedScan<'_>) -> sqlx::Result<()> {
     sqlx::query!(
-        "update scan_strategies set settled = true, deferred = 0 where tenant_id = $1 and scan_id = $2 and skipped is null",
-        lock.tenant().uuid(),
-        lock.id().uuid()
-    )
-    .execute(lock.conn())
-    .await?;
-    sqlx::query!(
-        "update scan_strategies set settled = true where tenant_id = $1 and scan_id = $2",
+        "update scan_strategies set settled = true, deferred = case when skipped is null then 0 else deferred end
+         where tenant_id = $1 and scan_id = $2",
         lock.tenant().uuid(),
         lock.id().uuid()
     )
@@ -293,7 +268,7 @@ pub(super) async fn skip(
         tenant.uuid(),
         scan.uuid(),
         skipped,
-        decision.risk.map(|risk| risk.share()),
+        decision.risk,
         decision.reason.as_str(),
     )
     .execute(lock.conn())
@@ -325,10 +300,17 @@ pub(in crate::scans) fn rounded(risk: f64) -> f64 {
     (risk * 1e4).round() / 1e4
 }
 
-fn number(number: usize) -> i32 {
+pub(super) fn number(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-fn count(number: i32) -> usize {
+pub(super) fn count(number: i32) -> usize {
     usize::try_from(number).unwrap_or_default()
+}
+
+fn lines(dates: i32, step: i32) -> DateLines {
+    DateLines {
+        dates: count(dates).max(1),
+        step: count(step).max(1),
+    }
 }

@@ -4,148 +4,40 @@
 //! their times, each one the answers of the scan since the last. So a decision can be made again
 //! from its row and those before it (scans.md, rule 82).
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff_sqlx::Timestamp as SqlTimestamp;
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
+use super::store::count;
 use crate::contract::SearchStatus;
-use crate::planner::{BoundSearch, Candidate, Ends, SettingChoice, StoredPrice};
+use crate::planner::{Candidate, StoredPrice};
 use crate::scans::item_state::StoredItemState;
-use crate::scans::plan::{DateLines, QuestionEnd, QuestionPlan};
+use crate::scans::plan::DateLines;
 
-/// The decisions of a question are about so many at most. With 90 items two are searched at a time,
-/// as in the studies of docs/laboratory.md.
-const DECISIONS: usize = 45;
-
-/// An answer from before the scan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::scans) struct EarlierAnswer {
-    pub(in crate::scans) position: usize,
-    /// `None`: it had no offer.
-    pub(in crate::scans) price: Option<Decimal>,
-    pub(in crate::scans) observed_at: Timestamp,
-}
-
-/// What is known from before the scan.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::scans) struct Earlier {
-    pub(in crate::scans) stored: Vec<EarlierAnswer>,
-    /// Only of a watch: when a search did not complete, if that is newer than the answer.
-    pub(in crate::scans) tried: Vec<(usize, Timestamp)>,
-}
-
-/// What became known between two decisions.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Learned {
-    pub(super) earlier: Earlier,
-    /// Prices of answers; `None`: no offer.
-    pub(super) found: Vec<(usize, Option<Decimal>)>,
-    /// Positions that were searched without an answer.
-    pub(super) unanswered: Vec<usize>,
-    /// All positions whose found prices are implausible.
-    pub(super) implausible: BTreeSet<usize>,
-}
-
-/// All that is known of a scan's items.
+/// What became known between two decisions, as it is stored: positions with what is known of each.
 #[derive(Debug, Default)]
-pub(super) struct Knowledge {
-    decisions: usize,
-    earlier: BTreeMap<usize, EarlierAnswer>,
-    tried: BTreeMap<usize, Timestamp>,
-    /// With the number of decisions that had been made when it became known.
-    found: BTreeMap<usize, (Option<Decimal>, usize)>,
-    unanswered: BTreeSet<usize>,
-    implausible: BTreeSet<usize>,
+pub(in crate::scans) struct Learned {
+    /// Answers from before the scan; without a price: it had no offer.
+    pub(super) stored_positions: Vec<i32>,
+    pub(super) stored_prices: Vec<Option<Decimal>>,
+    pub(super) stored_at: Vec<SqlTimestamp>,
+    /// Only of a watch: when a search of before the scan did not complete, if that is newer.
+    pub(super) tried_positions: Vec<i32>,
+    pub(super) tried_at: Vec<SqlTimestamp>,
+    /// Answers of the scan; without a price: it had no offer.
+    pub(super) found_positions: Vec<i32>,
+    pub(super) found_prices: Vec<Option<Decimal>>,
+    /// Searched without an answer.
+    pub(super) unanswered: Vec<i32>,
 }
 
-impl Knowledge {
-    /// What the decisions so far were made from, in their order.
-    pub(super) fn of(learned: &[Learned]) -> Self {
-        let mut knowledge = Self::default();
-        for learned in learned {
-            knowledge.add(learned);
-            knowledge.implausible.clone_from(&learned.implausible);
-            knowledge.decisions += 1;
-        }
-        knowledge
-    }
-
-    fn add(&mut self, learned: &Learned) {
-        for answer in &learned.earlier.stored {
-            self.earlier.insert(answer.position, answer.clone());
-        }
-        self.tried.extend(learned.earlier.tried.iter().copied());
-        for (position, price) in &learned.found {
-            self.found.insert(*position, (*price, self.decisions));
-            self.unanswered.remove(position);
-            self.implausible.remove(position);
-        }
-        for position in &learned.unanswered {
-            self.found.remove(position);
-            self.unanswered.insert(*position);
-        }
-    }
-
-    /// Adds what the items say now; returns what of it is new.
-    pub(super) fn learn(
-        &mut self,
-        earlier: Earlier,
-        items: &[DecidedItem],
-        currency: &str,
-    ) -> Learned {
-        let mut learned = Learned {
-            earlier,
-            ..Learned::default()
-        };
-        for (position, item) in items.iter().enumerate() {
-            let found = self.found.get(&position).map(|(price, _)| *price);
-            match item.outcome(currency) {
-                ItemOutcome::Open => {}
-                ItemOutcome::Found(price) if found == Some(price) => {}
-                ItemOutcome::Found(price) => learned.found.push((position, price)),
-                ItemOutcome::Unanswered if self.unanswered.contains(&position) => {}
-                ItemOutcome::Unanswered => learned.unanswered.push(position),
-            }
-        }
-        self.add(&learned);
-        learned
-    }
-
-    /// The lowest price that is not known to be implausible.
-    pub(super) fn lowest(&self) -> Option<(usize, Decimal)> {
-        let plausible = self.found.iter().filter_map(|(position, (price, _))| {
-            Some(((*price)?, *position)).filter(|_| !self.implausible.contains(position))
-        });
-        plausible.min().map(|(price, position)| (position, price))
-    }
-
-    pub(super) fn implausible(&mut self) -> &mut BTreeSet<usize> {
-        &mut self.implausible
-    }
-
-    /// The candidates of a planner at a time.
-    pub(super) fn candidates(
-        &self,
-        items: &[DecidedItem],
-        lines: DateLines,
-        now: Timestamp,
-    ) -> Vec<Candidate> {
-        let mut candidates = candidates(items.iter().map(|item| item.date), lines);
-        for answer in self.earlier.values() {
-            set_stored(&mut candidates, answer, now);
-        }
-        for (position, candidate) in candidates.iter_mut().enumerate() {
-            let found = self.found.get(&position);
-            candidate.tried = self.tried.get(&position).map(|at| age(*at, now));
-            candidate.searched = found.map(|(price, _)| *price);
-            candidate.turn = found.map_or(0, |(_, turn)| *turn);
-            candidate.unanswered = self.unanswered.contains(&position);
-            candidate.implausible = self.implausible.contains(&position);
-        }
-        candidates
+impl Learned {
+    pub(super) fn add_stored(&mut self, position: i32, price: Option<Decimal>, at: SqlTimestamp) {
+        self.stored_positions.push(position);
+        self.stored_prices.push(price);
+        self.stored_at.push(at);
     }
 }
 
@@ -156,105 +48,98 @@ pub(super) struct DecidedItem {
     pub(super) search_status: Option<SearchStatus>,
     pub(super) best_price: Option<Decimal>,
     pub(super) currency: Option<String>,
-    /// Its first date.
-    pub(super) date: Date,
-}
-
-/// What an item's search came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ItemOutcome {
-    /// It has not ended.
-    Open,
-    /// Its best price; `None`: no offer.
-    Found(Option<Decimal>),
-    /// It did not complete, or its price is in another currency.
-    Unanswered,
+    /// Its first date; every search has one.
+    pub(super) first_date: Option<jiff_sqlx::Date>,
+    /// It took an earlier answer.
+    pub(super) is_reused: bool,
 }
 
 impl DecidedItem {
-    /// A partial answer with a price counts as that price: it is true, though a lower one may
-    /// exist.
-    pub(super) fn outcome(&self, currency: &str) -> ItemOutcome {
-        match (self.state, self.best_price) {
-            (StoredItemState::Done, Some(price)) if self.currency.as_deref() == Some(currency) => {
-                ItemOutcome::Found(Some(price))
+    /// Whether its answer is complete.
+    pub(super) fn is_whole(&self) -> bool {
+        let is_whole = matches!(
+            self.search_status,
+            Some(SearchStatus::Ok | SearchStatus::Empty)
+        );
+        self.state == StoredItemState::Done && is_whole
+    }
+
+    pub(super) fn date(&self) -> Date {
+        self.first_date.map_or(Date::MAX, jiff_sqlx::Date::to_jiff)
+    }
+}
+
+/// Adds what the items say now to the candidates, and what of it is new to the last of the decisions. A
+/// partial answer with a price counts as that price: it is true, though a lower one may exist. A price
+/// in another currency is no answer.
+pub(super) fn learn(
+    candidates: &mut [Candidate],
+    items: &[DecidedItem],
+    currency: &str,
+    decisions: &mut [Learned],
+) {
+    let Some((learned, before)) = decisions.split_last_mut() else {
+        return;
+    };
+    for ((item, candidate), position) in items.iter().zip(candidates).zip(0..) {
+        let has_ended = matches!(item.state, StoredItemState::Done | StoredItemState::Failed);
+        let is_answer = match item.best_price {
+            Some(_) => item.currency.as_deref() == Some(currency),
+            None => item.is_whole(),
+        };
+        let found = (is_answer && item.state == StoredItemState::Done).then_some(item.best_price);
+        if !has_ended || candidate.searched == found && candidate.unanswered == found.is_none() {
+            continue;
+        }
+        (candidate.searched, candidate.unanswered) = (found, found.is_none());
+        match found {
+            Some(price) => {
+                candidate.turn = before.len();
+                learned.found_positions.push(position);
+                learned.found_prices.push(price);
             }
-            (StoredItemState::Done, None)
-                if matches!(
-                    self.search_status,
-                    Some(SearchStatus::Ok | SearchStatus::Empty)
-                ) =>
-            {
-                ItemOutcome::Found(None)
-            }
-            (StoredItemState::Done | StoredItemState::Failed, _) => ItemOutcome::Unanswered,
-            _ => ItemOutcome::Open,
+            None => learned.unanswered.push(position),
         }
     }
 }
 
-/// The clocks of two processes may disagree.
-fn age(at: Timestamp, now: Timestamp) -> jiff::SignedDuration {
-    now.duration_since(at).max(jiff::SignedDuration::ZERO)
-}
-
-fn candidates(dates: impl Iterator<Item = Date>, lines: DateLines) -> Vec<Candidate> {
+/// The candidates of a question at a time, by what its decisions have learned so far.
+pub(in crate::scans) fn candidates(
+    dates: impl Iterator<Item = Date>,
+    lines: DateLines,
+    decisions: &[Learned],
+    now: Timestamp,
+) -> Vec<Candidate> {
+    // The clocks of two processes may disagree.
+    let age = |at: SqlTimestamp| {
+        now.duration_since(at.to_jiff())
+            .max(jiff::SignedDuration::ZERO)
+    };
     let candidate = |(position, date)| Candidate {
         line: lines.line(position),
         ..Candidate::unknown(date)
     };
-    dates.enumerate().map(candidate).collect()
-}
-
-fn set_stored(candidates: &mut [Candidate], answer: &EarlierAnswer, now: Timestamp) {
-    if let Some(candidate) = candidates.get_mut(answer.position) {
-        candidate.stored = Some(StoredPrice {
-            price: answer.price,
-            age: age(answer.observed_at, now),
-        });
-    }
-}
-
-/// The candidates of a question before its scan.
-pub(in crate::scans) fn candidates_before(
-    dates: impl Iterator<Item = Date>,
-    lines: DateLines,
-    earlier: &Earlier,
-    now: Timestamp,
-) -> Vec<Candidate> {
-    let mut candidates = candidates(dates, lines);
-    for (position, at) in &earlier.tried {
-        if let Some(candidate) = candidates.get_mut(*position) {
-            candidate.tried = Some(age(*at, now));
+    let mut candidates: Vec<_> = dates.enumerate().map(candidate).collect();
+    for (turn, learned) in decisions.iter().enumerate() {
+        let answers = learned.stored_prices.iter().zip(&learned.stored_at);
+        for (at, (price, observed)) in learned.stored_positions.iter().zip(answers) {
+            candidates[count(*at)].stored = Some(StoredPrice {
+                price: *price,
+                age: age(*observed),
+            });
+        }
+        for (at, tried) in learned.tried_positions.iter().zip(&learned.tried_at) {
+            candidates[count(*at)].tried = Some(age(*tried));
+        }
+        for (at, price) in learned.found_positions.iter().zip(&learned.found_prices) {
+            let candidate = &mut candidates[count(*at)];
+            (candidate.searched, candidate.unanswered) = (Some(*price), false);
+            candidate.turn = turn;
+        }
+        for at in &learned.unanswered {
+            let candidate = &mut candidates[count(*at)];
+            (candidate.searched, candidate.unanswered) = (None, true);
         }
     }
-    for answer in &earlier.stored {
-        set_stored(&mut candidates, answer, now);
-    }
     candidates
-}
-
-/// How many items a decision of a question between so many searches.
-pub(super) fn batch(items: usize) -> usize {
-    (items / DECISIONS).max(2)
-}
-
-/// The search of a question between so many items, of which so many may be searched.
-pub(in crate::scans) fn bound_search(
-    question: &QuestionPlan,
-    choice: SettingChoice,
-    items: usize,
-    may_search: Option<usize>,
-) -> BoundSearch {
-    let most = may_search.unwrap_or(usize::MAX);
-    match question.ends {
-        QuestionEnd::Spent { budget } => BoundSearch::of_watch(question.wanted, budget, most),
-        QuestionEnd::Answered { .. } => BoundSearch {
-            wanted: question.wanted,
-            choice,
-            most,
-            batch: batch(items),
-            ends: Ends::Answered,
-        },
-    }
 }

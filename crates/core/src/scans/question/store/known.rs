@@ -1,9 +1,8 @@
 //! Statements on what a question starts from: stored prices.
 
-use std::collections::BTreeMap;
-
 use jiff::{SignedDuration, Timestamp};
 use jiff_sqlx::ToSqlx as _;
+use rust_decimal::Decimal;
 use serde_json::Value;
 use sqlx::PgConnection;
 
@@ -11,20 +10,18 @@ use super::count;
 use crate::contract::{Endpoint, Request};
 use crate::ids::{ScanId, TenantId};
 use crate::planner::trusted;
-use crate::scans::question::view::{Earlier, EarlierAnswer};
+use crate::scans::question::view::Learned;
 use crate::scans::searches::Searches;
-use crate::scans::store::lock::LockedScan;
 
 /// How far back the answers before an answer are looked for.
 const LOOKED_FOR: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-/// What is known of a scan's searches from before it.
-pub(in crate::scans::question) async fn earlier(
-    lock: &mut LockedScan<'_>,
-    is_watch: bool,
-    now: Timestamp,
-) -> sqlx::Result<Earlier> {
-    let (tenant, scan) = (lock.tenant(), lock.id());
+/// The searches of a stored scan, with their positions.
+pub(in crate::scans::question) async fn searches(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    scan: ScanId,
+) -> sqlx::Result<(Vec<i32>, Searches)> {
     let rows = sqlx::query!(
         r#"select s.endpoint as "endpoint: Endpoint", i.position, i.body
            from scans s join scan_items i on i.tenant_id = s.tenant_id and i.scan_id = s.scan_id
@@ -32,85 +29,91 @@ pub(in crate::scans::question) async fn earlier(
         tenant.uuid(),
         scan.uuid(),
     );
-    let rows = rows.fetch_all(lock.conn()).await?;
-    let requests: Vec<_> = rows
-        .into_iter()
-        .filter_map(|row| {
-            let Value::Object(body) = row.body else {
-                return None;
-            };
-            let checked = Request::check(row.endpoint, &body).ok()?;
-            Some((count(row.position), checked.request))
-        })
-        .collect();
+    let rows = rows.fetch_all(conn).await?;
+    let checked = rows.iter().filter_map(|row| {
+        let request = Request::check(row.endpoint, row.body.as_object()?).ok()?;
+        Some((row.position, request.request))
+    });
+    let requests: Vec<_> = checked.collect();
     let requests = requests
         .iter()
         .map(|(position, request)| (*position, request));
-    let (positions, searches) = Searches::of(requests);
-    let known = KnownSearches {
-        positions: &positions,
-        searches: &searches,
-        except: Some(scan),
-    };
-    find_earlier(lock.conn(), tenant, &known, is_watch, now).await
+    Ok(Searches::of(requests))
 }
 
-/// Searches whose past is looked up.
-pub(in crate::scans) struct KnownSearches<'a> {
-    /// The position of each.
-    pub(in crate::scans) positions: &'a [usize],
-    pub(in crate::scans) searches: &'a Searches,
-    /// The scan whose own answers are none from before it.
-    pub(in crate::scans) except: Option<ScanId>,
-}
-
-/// What is known of searches: the latest answer to each; of a watch the one that it trusts, and
-/// when it was last tried in vain.
+/// The latest answers to searches, each a price or an empty answer, but for those of one scan. Each
+/// look-up reads one row, however long the history is. For a watch those that it trusts, and the
+/// searches that did not complete since.
 pub(in crate::scans) async fn find_earlier(
     conn: &mut PgConnection,
     tenant: TenantId,
-    known: &KnownSearches<'_>,
-    is_watch: bool,
-    now: Timestamp,
-) -> sqlx::Result<Earlier> {
-    let stored = find_answers(conn, tenant, known.positions, known.searches, known.except).await?;
-    if is_watch {
-        return doubt(conn, tenant, known, stored, now).await;
+    (positions, searches): (&[i32], &Searches),
+    except: Option<ScanId>,
+    watches_at: Option<Timestamp>,
+) -> sqlx::Result<Learned> {
+    let [first_dates, last_dates] = searches.sql_dates();
+    let rows = sqlx::query!(
+        r#"select p.price as "price?", p.at as "at?: jiff_sqlx::Timestamp",
+                  case when t.is_earlier and (l.sampled_at > p.at or p.at is null) then l.sampled_at end as "tried_at?: jiff_sqlx::Timestamp"
+           from unnest($2::bytea[], $3::date[], $4::date[]) with ordinality as x (series, first_date, last_date, nth)
+           left join latest_prices l
+               on l.tenant_id = $1 and l.series = x.series and l.first_date = x.first_date and l.last_date = x.last_date
+           cross join lateral (select not exists (select from scan_items i
+                                                  where i.tenant_id = $1 and i.item_id = l.sample_item_id and i.scan_id = $5) as is_earlier) t
+           left join lateral (
+               select case when c.is_empty then null else l.price end as price, case when c.is_empty then l.sampled_at else l.observed_at end as at,
+                      case when c.is_empty then l.sample_item_id else l.item_id end as item_id
+               from (select l.sample_status = 'empty' and (l.observed_at is null or l.sampled_at > l.observed_at) as is_empty) c) p
+               on not exists (select from scan_items i where i.tenant_id = $1 and i.item_id = p.item_id and i.scan_id = $5)
+           order by x.nth"#,
+        tenant.uuid(),
+        &searches.series,
+        &first_dates as _,
+        &last_dates as _,
+        except.map(ScanId::uuid),
+    );
+    let rows = rows.fetch_all(&mut *conn).await?;
+    let before = match watches_at {
+        Some(now) => {
+            let times: Vec<_> = rows.iter().map(|row| row.at).collect();
+            find_before(conn, tenant, searches, &times, now).await?
+        }
+        None => vec![None; rows.len()],
+    };
+    let mut learned = Learned::default();
+    for ((position, row), before) in positions.iter().zip(rows).zip(before) {
+        let mut tried_at = row.tried_at;
+        if let Some(newest) = row.at {
+            let (price, at) = trusted((row.price, newest), before);
+            // What is not trusted was a look all the same.
+            tried_at = tried_at.or((at != newest).then_some(newest));
+            learned.add_stored(*position, price, at);
+        }
+        if let Some(at) = tried_at.filter(|_| watches_at.is_some()) {
+            learned.tried_positions.push(*position);
+            learned.tried_at.push(at);
+        }
     }
-    Ok(Earlier {
-        stored,
-        tried: Vec::new(),
-    })
+    Ok(learned)
 }
 
-/// Replaces answers that are not trusted by the ones before them, and adds the searches that did
-/// not complete since. Each look-up reads the latest price, and of the observations of one product
-/// and its dates those of 90 days from the newest back to the first answer before it: more than one
-/// only where searches in between did not complete.
-async fn doubt(
+/// An answer, and when it was observed.
+pub(in crate::scans::question) type AnswerAt = (Option<Decimal>, jiff_sqlx::Timestamp);
+
+/// The last answer to each search before a time of its own, of the last 90 days: of the observations
+/// of one product and its dates it reads from the newest back to that answer, more than one only where
+/// searches in between did not complete.
+pub(in crate::scans::question) async fn find_before(
     conn: &mut PgConnection,
     tenant: TenantId,
-    known: &KnownSearches<'_>,
-    stored: Vec<EarlierAnswer>,
+    searches: &Searches,
+    times: &[Option<jiff_sqlx::Timestamp>],
     now: Timestamp,
-) -> sqlx::Result<Earlier> {
-    let mut newest: BTreeMap<_, _> = stored
-        .into_iter()
-        .map(|answer| (answer.position, (answer.price, answer.observed_at)))
-        .collect();
-    let times: Vec<_> = known
-        .positions
-        .iter()
-        .map(|position| newest.get(position).map(|(_, at)| at.to_sqlx()))
-        .collect();
-    let [first_dates, last_dates] = known.searches.sql_dates();
+) -> sqlx::Result<Vec<Option<AnswerAt>>> {
+    let [first_dates, last_dates] = searches.sql_dates();
     let rows = sqlx::query!(
-        r#"select x.nth as "nth!", b.price as "price?", b.observed_at as "before_at?: jiff_sqlx::Timestamp",
-                  case when l.sampled_at > x.at or x.at is null then l.sampled_at end as "tried_at?: jiff_sqlx::Timestamp"
+        r#"select b.price as "price?", b.observed_at as "at?: jiff_sqlx::Timestamp"
            from unnest($2::bytea[], $3::date[], $4::date[], $5::timestamptz[]) with ordinality as x (series, first_date, last_date, at, nth)
-           left join latest_prices l
-                on l.tenant_id = $1 and l.series = x.series and l.first_date = x.first_date and l.last_date = x.last_date
-                   and not exists (select from scan_items i where i.tenant_id = $1 and i.item_id = l.sample_item_id and i.scan_id = $7)
            left join lateral (
                select o.price, o.observed_at from observations o
                where o.tenant_id = $1 and o.series = x.series and o.first_date = x.first_date
@@ -119,123 +122,13 @@ async fn doubt(
                order by o.observed_at desc limit 1) b on true
            order by x.nth"#,
         tenant.uuid(),
-        &known.searches.series,
+        &searches.series,
         &first_dates as _,
         &last_dates as _,
-        &times as _,
+        times as _,
         (now - LOOKED_FOR).to_sqlx() as _,
-        known.except.map(ScanId::uuid),
     );
     let rows = rows.fetch_all(conn).await?;
-    let mut tried = Vec::new();
-    for row in rows {
-        let nth = usize::try_from(row.nth - 1).ok();
-        let Some(position) = nth.and_then(|nth| known.positions.get(nth)) else {
-            continue;
-        };
-        tried.extend(row.tried_at.map(|at| (*position, at.to_jiff())));
-        let before = row.before_at.map(|at| (row.price, at.to_jiff()));
-        if let Some(answer) = newest.get_mut(position) {
-            let goes_by = trusted([Some(*answer), before]).unwrap_or(*answer);
-            // What is not trusted was a look all the same.
-            if goes_by.1 != answer.1 && row.tried_at.is_none() {
-                tried.push((*position, answer.1));
-            }
-            *answer = goes_by;
-        }
-    }
-    let stored = newest
-        .into_iter()
-        .map(|(position, (price, observed_at))| EarlierAnswer {
-            position,
-            price,
-            observed_at,
-        });
-    Ok(Earlier {
-        stored: stored.collect(),
-        tried,
-    })
-}
-
-/// The latest answers to searches, each a price or an empty answer, but for those of one scan. Each
-/// look-up reads one row, however long the history is.
-async fn find_answers(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    positions: &[usize],
-    searches: &Searches,
-    except: Option<ScanId>,
-) -> sqlx::Result<Vec<EarlierAnswer>> {
-    let [first_dates, last_dates] = searches.sql_dates();
-    let rows = sqlx::query!(
-        r#"select x.nth as "nth!", p.price, p.at as "at!: jiff_sqlx::Timestamp"
-           from unnest($2::bytea[], $3::date[], $4::date[]) with ordinality as x (series, first_date, last_date, nth)
-           cross join lateral (
-               select case when c.is_empty then null else l.price end as price, case when c.is_empty then l.sampled_at else l.observed_at end as at,
-                      case when c.is_empty then l.sample_item_id else l.item_id end as item_id
-               from latest_prices l
-               cross join lateral (select l.sample_status = 'empty' and (l.observed_at is null or l.sampled_at > l.observed_at) as is_empty) c
-               where l.tenant_id = $1 and l.series = x.series and l.first_date = x.first_date and l.last_date = x.last_date) p
-           where p.at is not null
-             and not exists (select from scan_items i where i.tenant_id = $1 and i.item_id = p.item_id and i.scan_id = $5)
-           order by x.nth"#,
-        tenant.uuid(),
-        &searches.series,
-        &first_dates as _,
-        &last_dates as _,
-        except.map(ScanId::uuid),
-    );
-    let rows = rows.fetch_all(conn).await?;
-    let answer = |nth: i64| positions.get(usize::try_from(nth - 1).ok()?).copied();
-    Ok(rows
-        .into_iter()
-        .filter_map(|row| {
-            Some(EarlierAnswer {
-                position: answer(row.nth)?,
-                price: row.price,
-                observed_at: row.at.to_jiff(),
-            })
-        })
-        .collect())
-}
-
-/// What was known of searches before a time: the last answer to each.
-pub(in crate::scans::question) async fn find_before(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    positions: &[usize],
-    searches: &Searches,
-    before: Timestamp,
-) -> sqlx::Result<Earlier> {
-    let [first_dates, last_dates] = searches.sql_dates();
-    let rows = sqlx::query!(
-        r#"select x.nth as "nth!", b.price as "price?", b.observed_at as "at!: jiff_sqlx::Timestamp"
-           from unnest($2::bytea[], $3::date[], $4::date[]) with ordinality as x (series, first_date, last_date, nth)
-           cross join lateral (
-               select o.price, o.observed_at from observations o
-               where o.tenant_id = $1 and o.series = x.series and o.first_date = x.first_date
-                 and coalesce(o.last_date, o.first_date) = x.last_date and o.observed_at < $5 and o.observed_at > $6
-                 and (o.price is not null or o.search_status = 'empty')
-               order by o.observed_at desc limit 1) b
-           order by x.nth"#,
-        tenant.uuid(),
-        &searches.series,
-        &first_dates as _,
-        &last_dates as _,
-        before.to_sqlx() as _,
-        (before - LOOKED_FOR).to_sqlx() as _,
-    );
-    let rows = rows.fetch_all(conn).await?;
-    let answer = |nth: i64| positions.get(usize::try_from(nth - 1).ok()?).copied();
-    let stored = rows.into_iter().filter_map(|row| {
-        Some(EarlierAnswer {
-            position: answer(row.nth)?,
-            price: row.price,
-            observed_at: row.at.to_jiff(),
-        })
-    });
-    Ok(Earlier {
-        stored: stored.collect(),
-        tried: Vec::new(),
-    })
+    let answers = rows.into_iter().map(|row| Some((row.price, row.at?)));
+    Ok(answers.collect())
 }
