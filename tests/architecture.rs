@@ -35,7 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "scans",
         &[
-            "commands", "db", "history", "planner", "tenants", "search", "contract",
+            "ask", "commands", "db", "history", "planner", "tenants", "search", "contract",
         ],
     ),
     ("webhooks", &["commands", "db", "tenants", "contract"]),

@@ -9,8 +9,9 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, Item, UseTree};
 
 /// The crates of `crates` but `core`, whose modules are at the root of the tree.
-const OUR_CRATES: [&str; 7] = [
+const OUR_CRATES: [&str; 8] = [
     "api",
+    "ask",
     "client",
     "contract",
     "dashboard",

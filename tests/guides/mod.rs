@@ -203,7 +203,8 @@ async fn run(markdown: &str) -> (Vec<String>, tempfile::TempDir) {
 }
 
 /// The guides, each of which has a test of its commands below.
-const GUIDES: [&str; 8] = [
+const GUIDES: [&str; 9] = [
+    "asking-in-words",
     "asking-the-history",
     "calling-the-api",
     "is-that-a-good-price",
@@ -229,6 +230,11 @@ async fn check(guide: &str) -> tempfile::TempDir {
     let (wrong, home) = run(&read(guide)).await;
     assert!(wrong.is_empty(), "{guide}.md: {}", wrong.join("\n"));
     home
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_of_asking_in_words() {
+    check("asking-in-words").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

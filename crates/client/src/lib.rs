@@ -7,6 +7,7 @@
 mod age;
 mod alerts;
 mod amount;
+mod ask;
 pub mod client;
 mod commands;
 mod compare;

@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use super::interrupt::until_interrupted;
-use super::{ClientCommand, Failure, env_file, hints, memory, report};
+use super::{ClientCommand, Failure, ask, env_file, hints, memory, report};
 
 /// The end of a program's help.
 pub const EXIT_CODES: &str = "\n\nExit codes:\n    0  done\n    1  failed\n    2  invalid arguments; nothing was sent\n    3  a search or scan is incomplete\n    4  refused before anything was spent: a budget, a quota, or your answer\n  130  Ctrl-C";
@@ -50,7 +50,24 @@ impl ClientProgram {
 /// environment variable, because clap names only the flag, which the user may not have given.
 pub fn parse<P: Parser>() -> P {
     P::try_parse()
+        .or_else(|error| as_question(&error).map_or(Err(error), P::try_parse_from))
         .unwrap_or_else(|error| with_hint(with_variable_name(error, &P::command())).exit())
+}
+
+/// The arguments as those of `ask`, if they are words of a question and no command.
+fn as_question(error: &clap::Error) -> Option<Vec<std::ffi::OsString>> {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let mut args: Vec<_> = std::env::args_os().collect();
+    let words = args.iter().skip(1).map(|word| word.to_str());
+    let words = words.map_while(|word| word.filter(|word| !word.starts_with("--")));
+    let words: Vec<_> = words.collect();
+    if !ask::is_question(&words.join(" ")) {
+        return None;
+    }
+    args.insert(1, "ask".into());
+    Some(args)
 }
 
 /// Runs a command. The exit code is 0, or that of the failure with the reason on standard error.

@@ -11,6 +11,7 @@
 
 mod alerts;
 mod api_answer;
+mod ask;
 mod assets;
 mod charts;
 mod deliveries;

@@ -4,6 +4,7 @@
 
 mod chosen;
 mod export;
+mod known;
 mod over_time;
 mod product;
 mod show;
@@ -18,7 +19,8 @@ use axum::routing::get;
 use farescan_sheets::numbers;
 use maud::{Markup, html};
 
-use self::subject::PriceSubject;
+pub(super) use self::known::known;
+pub(super) use self::subject::PriceSubject;
 use super::failure::PageFailure;
 use super::form::FormFields;
 use super::layout::{NavItem, page_with_status};

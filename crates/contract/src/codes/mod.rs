@@ -89,6 +89,23 @@ pub fn currency(text: &str) -> Result<(), String> {
     ))
 }
 
+/// Every country: its code, its three-letter code and its name.
+pub fn countries() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    COUNTRIES.lines().filter_map(|line| {
+        let mut fields = line.split('\t');
+        Some((fields.next()?, fields.next()?, fields.next()?))
+    })
+}
+
+/// Every currency in use: its code and its name.
+pub fn currencies() -> impl Iterator<Item = (&'static str, &'static str)> {
+    CURRENCIES.lines().filter_map(|line| {
+        let mut fields = line.split('\t');
+        let currency = (fields.next()?, fields.next()?);
+        fields.next().is_none_or(str::is_empty).then_some(currency)
+    })
+}
+
 fn is_similar(name: &str, text: &str) -> bool {
     let (name, text) = (name.to_lowercase(), text.to_lowercase());
     strsim::normalized_damerau_levenshtein(&name, &text) >= MIN_SIMILARITY

@@ -22,12 +22,14 @@ pub use question::{DateLines, QuestionEnd, QuestionPlan};
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
+use farescan_ask::places;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::{Offset, offset};
 use serde_json::{Map, Value};
 
-use crate::contract::codes::unknown_code;
+use crate::contract::codes;
+use crate::contract::primitives::Airport;
 use crate::contract::scans::{
     MaxAgeSeconds, MaxRequests, ScanEndpoint, ScanRequest, Strategy, Sweep,
 };
@@ -286,8 +288,8 @@ fn readable_sweep(
     (sweep, unreadable.collect())
 }
 
-/// Plans a scan that a caller asks for: its countries and currencies must exist as well. One that is
-/// stored keeps what it was accepted with.
+/// Plans a scan that a caller asks for: its airports, countries and currencies must exist as well. One
+/// that is stored keeps what it was accepted with.
 ///
 /// # Errors
 /// Every fault, as for [`plan`].
@@ -315,6 +317,20 @@ pub fn plan_new(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Vali
         }
     }
     faults.ok_if_empty(|| planned)
+}
+
+/// The error of a field whose airport, country or currency does not exist. `None` also for a value of
+/// the wrong form, which has an error of its own.
+fn unknown_code(field: &str, path: String, value: &Value) -> Option<ValidationError> {
+    if !matches!(field, "from_airport" | "to_airport") {
+        return codes::unknown_code(field, path, value);
+    }
+    let code = value.as_str().filter(|_| Airport::read(value).is_ok())?;
+    (!places::exists(code)).then(|| {
+        let meant = places::nearest(code);
+        let expected = format!("the IATA code of an airport, such as \"TLV\"{meant}");
+        ValidationError::new(path, value, expected)
+    })
 }
 
 /// What a sweep gives.

@@ -1,0 +1,191 @@
+//! A question as a body of the API.
+
+use serde_json::{Map, Number, Value, json};
+
+use crate::question::{Question, QuestionSubject, SeatClass};
+
+/// The most requests of a run of a watch.
+const MAX_RUN: u32 = 18;
+/// The fewest, which the API asks for.
+const MIN_RUN: u32 = 2;
+/// Runs of the longest month.
+const RUNS_OF_MONTH: u32 = 31;
+
+impl Question {
+    /// The body of a scan that searches everything.
+    pub fn scan(&self) -> Map<String, Value> {
+        let mut request = Map::new();
+        let mut sweep = Map::new();
+        let mut vary = |name: &str, values: &[String]| match values {
+            [one] => drop(request.insert(name.to_owned(), one.as_str().into())),
+            [] => {}
+            several => drop(sweep.insert(name.to_owned(), json!(several))),
+        };
+        let markets = |markets: &[&str]| -> Vec<String> {
+            markets
+                .iter()
+                .map(|code| code.to_ascii_lowercase())
+                .collect()
+        };
+        match &self.subject {
+            QuestionSubject::Flights { from, to, .. } => {
+                vary("from_airport", from);
+                vary("to_airport", to);
+            }
+            QuestionSubject::Hotel {
+                name,
+                area,
+                markets: of,
+            } => {
+                vary("hotel_name", std::slice::from_ref(name));
+                vary("area", area.as_slice());
+                vary("proxy_country", &markets(of));
+            }
+            QuestionSubject::Hotels {
+                destination,
+                markets: of,
+            } => {
+                vary("destination", std::slice::from_ref(destination));
+                vary("proxy_country", &markets(of));
+            }
+        }
+        self.set_dates(&mut request, &mut sweep);
+        self.set_options(&mut request);
+        let mut body = Map::from_iter([
+            ("endpoint".to_owned(), self.endpoint().into()),
+            ("request".to_owned(), request.into()),
+        ]);
+        if !sweep.is_empty() {
+            body.insert("sweep".to_owned(), sweep.into());
+        }
+        body
+    }
+
+    /// The same scan, which searches only what can still be the cheapest.
+    pub fn find_cheapest(&self) -> Map<String, Value> {
+        let mut body = self.scan();
+        body.insert("strategy".to_owned(), json!({"find": "cheapest"}));
+        body
+    }
+
+    /// The body of a monitor that looks each day at 06:00 UTC for a price below the amount, and alerts;
+    /// `None` without an amount. Of `searches` each run makes at most [`run_limit`].
+    pub fn monitor(
+        &self,
+        searches: u32,
+        title: fn(&Map<String, Value>) -> Option<String>,
+    ) -> Option<Map<String, Value>> {
+        let below: Number = self.below?.normalize().to_string().parse().ok()?;
+        let mut scan = self.scan();
+        let name = title(&scan).unwrap_or_default();
+        if searches > 1 {
+            let watch = json!({"watch": "below", "below": below});
+            scan.insert("strategy".to_owned(), watch);
+        }
+        scan.insert("max_requests".to_owned(), run_limit(searches).into());
+        Some(Map::from_iter([
+            ("name".to_owned(), name.into()),
+            (
+                "schedule".to_owned(),
+                json!({"cron": "0 6 * * *", "timezone": "UTC"}),
+            ),
+            ("scan".to_owned(), scan.into()),
+            (
+                "alerts".to_owned(),
+                json!([{"type": "price_below", "amount": below}]),
+            ),
+            (
+                "max_requests_per_month".to_owned(),
+                month_limit(searches).into(),
+            ),
+        ]))
+    }
+
+    const fn endpoint(&self) -> &'static str {
+        match (&self.subject, self.nights.is_empty()) {
+            (QuestionSubject::Flights { .. }, true) => "flights/oneway",
+            (QuestionSubject::Flights { .. }, false) => "flights/roundtrip",
+            (QuestionSubject::Hotel { .. }, _) => "hotels/by-name",
+            (QuestionSubject::Hotels { .. }, _) => "hotels/search",
+        }
+    }
+
+    fn set_dates(&self, request: &mut Map<String, Value>, sweep: &mut Map<String, Value>) {
+        let name = if self.is_of_flights() {
+            "departure_date"
+        } else {
+            "checkin_date"
+        };
+        if self.from == self.to && self.nights.is_empty() {
+            request.insert(name.to_owned(), self.from.to_string().into());
+        } else {
+            let mut range = json!({"from": self.from.to_string(), "to": self.to.to_string()});
+            if !self.weekdays.is_empty() {
+                range["weekdays"] = self.weekdays.iter().map(|day| day.as_str()).collect();
+            }
+            sweep.insert(name.to_owned(), range);
+        }
+        if !self.nights.is_empty() {
+            sweep.insert("nights".to_owned(), json!(self.nights));
+        }
+    }
+
+    /// What differs from the default of the API: a default is never sent.
+    fn set_options(&self, request: &mut Map<String, Value>) {
+        let mut set = |name: &str, value: Value| drop(request.insert(name.to_owned(), value));
+        if self.currency != "USD" {
+            set("currency", self.currency.into());
+        }
+        let QuestionSubject::Flights {
+            max_stops, cabin, ..
+        } = &self.subject
+        else {
+            if self.adults != 2 {
+                set("adults", self.adults.into());
+            }
+            if self.children > 0 {
+                set("children", self.children.into());
+            }
+            return;
+        };
+        if (self.adults, self.children) != (1, 0) {
+            let kinds = (0..self.adults)
+                .map(|_| 1)
+                .chain((0..self.children).map(|_| 2));
+            set("passengers", kinds.collect::<Vec<u8>>().into());
+        }
+        if let Some(stops) = max_stops {
+            let names: &[&str] = if self.nights.is_empty() {
+                &["max_stops"]
+            } else {
+                &["max_departure_stops", "max_return_stops"]
+            };
+            for name in names {
+                set(name, (*stops).into());
+            }
+        }
+        if let Some(cabin) = cabin {
+            let seat = match cabin {
+                SeatClass::Economy => 1,
+                SeatClass::Business => 3,
+            };
+            set("seat_type", seat.into());
+        }
+    }
+}
+
+/// The most requests of a run of a watch over so many searches.
+const fn run_limit(searches: u32) -> u32 {
+    if searches < MIN_RUN {
+        MIN_RUN
+    } else if searches > MAX_RUN {
+        MAX_RUN
+    } else {
+        searches
+    }
+}
+
+/// The limit of requests of a month of a daily watch.
+pub const fn month_limit(searches: u32) -> u32 {
+    run_limit(searches) * RUNS_OF_MONTH
+}

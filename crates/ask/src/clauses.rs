@@ -1,0 +1,285 @@
+//! The parts of a question beside its places and dates: each reader takes the tokens that begin
+//! with its part, and says how many they are.
+
+use rust_decimal::Decimal;
+
+use crate::countries;
+use crate::dates::count;
+use crate::lexer::{Token, TokenKind};
+use crate::question::SeatClass;
+
+/// The most nights of a stay.
+const MAX_NIGHTS: u32 = 366;
+/// The most travellers of each kind.
+const MAX_TRAVELLERS: u32 = 9;
+/// The most values of a list of nights.
+const MAX_LENGTHS: usize = 31;
+
+/// Words that mean nothing more than that something is asked.
+const FILLERS: [&str; 44] = [
+    "find", "search", "show", "me", "i", "we", "want", "need", "a", "an", "the", "please",
+    "cheapest", "cheap", "lowest", "best", "price", "prices", "fare", "fares", "flight", "flights",
+    "fly", "flying", "ticket", "tickets", "trip", "in", "on", "of", "at", "for", "with", "and",
+    "or", "any", "airport", "airports", "date", "dates", "during", "between", "when", "only",
+];
+
+/// What a part says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Part {
+    Below(Decimal, Option<&'static str>),
+    Nights(Vec<u16>),
+    Adults(u32),
+    Children(u32),
+    MaxStops(u32),
+    Cabin(SeatClass),
+    OneWay,
+    RoundTrip,
+    Currency(&'static str),
+    /// What is wrong, and words that say it: a text and the words.
+    Fault(String, Vec<(String, String)>),
+}
+
+type PartRead = Option<(Part, usize)>;
+
+pub(crate) fn is_filler(word: &str) -> bool {
+    FILLERS.contains(&word)
+}
+
+/// Whether a word is one of the grammar, so that in small letters it is no code.
+pub(crate) fn is_reserved(word: &str) -> bool {
+    const OTHERS: [&str; 16] = [
+        "to", "from", "below", "under", "less", "than", "night", "nights", "one", "two", "six",
+        "ten", "non", "max", "day", "eur",
+    ];
+    is_filler(word) || OTHERS.contains(&word) || crate::dates::is_date_word(word)
+}
+
+/// Reads a part that begins with the first token.
+pub(crate) fn part(tokens: &[Token]) -> PartRead {
+    below(tokens)
+        .or_else(|| at_most(tokens))
+        .or_else(|| nights(tokens))
+        .or_else(|| counted(tokens))
+        .or_else(|| flight_option(tokens))
+        .or_else(|| amount(tokens))
+}
+
+fn word(tokens: &[Token], at: usize) -> Option<&str> {
+    tokens.get(at)?.word()
+}
+
+fn is_sign(tokens: &[Token], at: usize, sign: char) -> bool {
+    tokens
+        .get(at)
+        .is_some_and(|token| token.kind == TokenKind::Sign(sign))
+}
+
+/// `below 150`, `under €150`, `less than 1,500 eur`, `< 150`.
+fn below(tokens: &[Token]) -> PartRead {
+    let lead = match (word(tokens, 0), word(tokens, 1)) {
+        (Some("below" | "under" | "beneath"), _) => 1,
+        (Some("less" | "cheaper"), Some("than")) => 2,
+        _ if is_sign(tokens, 0, '<') => 1,
+        _ => return None,
+    };
+    let Some((price, currency, used)) = money(&tokens[lead..]) else {
+        let says = "Below which price? Expected a number above 0 with at most two decimals.";
+        return Some((Part::Fault(says.to_owned(), Vec::new()), lead));
+    };
+    Some((Part::Below(price, currency), lead + used))
+}
+
+/// `at most 150`, which the question of a scan does not have.
+fn at_most(tokens: &[Token]) -> PartRead {
+    let lead = match (word(tokens, 0), word(tokens, 1)) {
+        (Some("max" | "maximum"), _) => 1,
+        (Some("at"), Some("most")) | (Some("up"), Some("to")) => 2,
+        _ => return None,
+    };
+    let (price, currency, used) = money(&tokens[lead..])?;
+    let words = words_of_price(price, currency);
+    let says = "A price is a limit from above; expected the word below.".to_owned();
+    Some((Part::Fault(says, vec![(title(&words), words)]), lead + used))
+}
+
+fn title(words: &str) -> String {
+    words.replacen("below", "Below", 1)
+}
+
+fn words_of_price(price: Decimal, currency: Option<&str>) -> String {
+    let currency = currency.map_or_else(String::new, |code| format!(" {code}"));
+    format!("below {price}{currency}")
+}
+
+/// A price with its currency, before or after it.
+fn money(tokens: &[Token]) -> Option<(Decimal, Option<&'static str>, usize)> {
+    let before = tokens.first().and_then(currency_of);
+    let at = usize::from(before.is_some());
+    let TokenKind::Number(text) = &tokens.get(at)?.kind else {
+        return None;
+    };
+    let price: Decimal = text.parse().ok()?;
+    if price <= Decimal::ZERO || price.scale() > 2 || text.len() > 9 {
+        return None;
+    }
+    let after = tokens
+        .get(at + 1)
+        .filter(|_| before.is_none())
+        .and_then(currency_of);
+    let used = at + 1 + usize::from(after.is_some());
+    Some((price.normalize(), before.or(after), used))
+}
+
+/// The currency of a token: a code, a word or a sign.
+pub(crate) fn currency_of(token: &Token) -> Option<&'static str> {
+    match &token.kind {
+        TokenKind::Word(word) => countries::currency(word),
+        TokenKind::Sign(sign) => countries::currency(&sign.to_string()),
+        _ => None,
+    }
+}
+
+/// Whether a word is a currency wherever it stands: no word of the language, as `all` or `try` are.
+pub(crate) fn is_plain_currency(token: &Token) -> bool {
+    let common = [
+        "all", "try", "top", "cop", "sos", "mop", "mad", "gel", "lak", "nad", "pen", "sar", "std",
+        "cup", "ern",
+    ];
+    token.capitals || token.word().is_none_or(|word| !common.contains(&word))
+}
+
+/// `3 nights`, `3-5 nights`, `3, 5 or 7 nights`, `a week`, `two weeks`.
+fn nights(tokens: &[Token]) -> PartRead {
+    let mut lengths = Vec::new();
+    let mut at = 0;
+    loop {
+        let first = count(tokens.get(at)?)?;
+        let dash = tokens
+            .get(at + 1)
+            .is_some_and(|token| token.kind == TokenKind::Dash);
+        let is_range = dash || word(tokens, at + 1) == Some("to");
+        let last = is_range
+            .then(|| tokens.get(at + 2).and_then(count))
+            .flatten();
+        at += if last.is_some() { 3 } else { 1 };
+        let last = last.unwrap_or(first);
+        if last.abs_diff(first) < 60 && last <= MAX_NIGHTS {
+            lengths.extend(first..=last);
+        } else {
+            lengths.push(0);
+        }
+        // A dash glues `3-night` together.
+        at += usize::from(
+            tokens
+                .get(at)
+                .is_some_and(|token| token.kind == TokenKind::Dash && token.glued),
+        );
+        match word(tokens, at) {
+            Some("or" | "and") => at += 1,
+            Some("night" | "nights") => break,
+            Some("week" | "weeks") => {
+                lengths.iter_mut().for_each(|weeks| *weeks *= 7);
+                break;
+            }
+            _ if tokens
+                .get(at)
+                .is_some_and(|token| token.kind == TokenKind::Comma) =>
+            {
+                at += 1
+            }
+            _ => return None,
+        }
+        if lengths.len() > MAX_LENGTHS * 2 {
+            return None;
+        }
+    }
+    lengths.sort_unstable();
+    lengths.dedup();
+    let is_valid = lengths
+        .iter()
+        .all(|nights| (1..=MAX_NIGHTS).contains(nights));
+    if !is_valid || lengths.len() > MAX_LENGTHS {
+        let says =
+            format!("Expected nights from 1 to {MAX_NIGHTS}, at most {MAX_LENGTHS} of them.");
+        return Some((Part::Fault(says, Vec::new()), at + 1));
+    }
+    let lengths = lengths
+        .into_iter()
+        .filter_map(|nights| u16::try_from(nights).ok());
+    Some((Part::Nights(lengths.collect()), at + 1))
+}
+
+/// `2 adults`, `1 child`, `1 stop`, `4 days`.
+fn counted(tokens: &[Token]) -> PartRead {
+    let number = match word(tokens, 0) {
+        Some("no" | "without") => 0,
+        _ => count(tokens.first()?)?,
+    };
+    let part = match word(tokens, 1)? {
+        "adult" | "adults" | "people" | "persons" | "person" | "passengers" | "passenger"
+        | "guest" | "guests" | "traveller" | "travellers" | "travelers" => Part::Adults(number),
+        "child" | "children" | "kid" | "kids" => Part::Children(number),
+        "stop" | "stops" => Part::MaxStops(number),
+        "day" | "days" => {
+            let nights = |number: u32| {
+                let words = format!("{number} night{}", if number == 1 { "" } else { "s" });
+                (words.clone(), words)
+            };
+            let says = "Days of a stay are counted in two ways; expected nights.".to_owned();
+            let choices = [number.saturating_sub(1), number].map(|number| nights(number.max(1)));
+            return Some((Part::Fault(says, choices.to_vec()), 2));
+        }
+        _ => return None,
+    };
+    let (least, most) = match part {
+        Part::Adults(_) => (1, MAX_TRAVELLERS),
+        _ => (0, MAX_TRAVELLERS),
+    };
+    if !(least..=most).contains(&number) {
+        let says = format!("Expected a number from {least} to {most}.");
+        return Some((Part::Fault(says, Vec::new()), 2));
+    }
+    Some((part, 2))
+}
+
+/// `nonstop`, `direct`, `business class`, `round trip`, `one way`.
+fn flight_option(tokens: &[Token]) -> PartRead {
+    let dash = usize::from(
+        tokens
+            .get(1)
+            .is_some_and(|token| token.kind == TokenKind::Dash),
+    );
+    let second = word(tokens, 1 + dash);
+    Some(match (word(tokens, 0)?, second) {
+        ("nonstop" | "direct", _) => (Part::MaxStops(0), 1),
+        ("non", Some("stop")) => (Part::MaxStops(0), 2 + dash),
+        ("business", Some("class")) => (Part::Cabin(SeatClass::Business), 2 + dash),
+        ("business", _) => (Part::Cabin(SeatClass::Business), 1),
+        ("economy", Some("class")) => (Part::Cabin(SeatClass::Economy), 2 + dash),
+        ("economy", _) => (Part::Cabin(SeatClass::Economy), 1),
+        ("round" | "return", Some("trip")) => (Part::RoundTrip, 2 + dash),
+        ("roundtrip" | "return", _) => (Part::RoundTrip, 1),
+        ("one", Some("way")) => (Part::OneWay, 2 + dash),
+        ("oneway", _) => (Part::OneWay, 1),
+        _ => return None,
+    })
+}
+
+/// A number alone, or with a currency, says nothing.
+fn amount(tokens: &[Token]) -> PartRead {
+    let (price, currency, used) = money(tokens)?;
+    let mut choices = Vec::new();
+    if let (Some(number), None) = (tokens.first()?.whole(), currency)
+        && (1..=MAX_TRAVELLERS).contains(&number)
+    {
+        for unit in ["night", "adult"] {
+            let words = format!("{number} {unit}{}", if number == 1 { "" } else { "s" });
+            choices.push((words.clone(), words));
+        }
+    } else {
+        let words = words_of_price(price, currency);
+        choices.push((title(&words), words));
+    }
+    let says = "A number needs a word that says what it counts.".to_owned();
+    Some((Part::Fault(says, choices), used))
+}

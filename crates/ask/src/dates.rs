@@ -1,0 +1,352 @@
+//! Dates in words: months, days, ranges, days of the week, and days from now.
+
+mod range;
+
+use farescan_contract::scans::Weekday;
+use jiff::civil::Date;
+use jiff::{Span, ToSpan as _};
+
+use self::range::{PartialDate, checked, joins, point, range};
+use crate::lexer::{Token, TokenKind};
+
+/// The most days of a range.
+const MAX_DAYS: i32 = 366;
+
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+const DAYS: [&str; 7] = [
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+];
+const NUMBERS: [&str; 13] = [
+    "", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve",
+];
+const SEASONS: [(&str, &str); 5] = [
+    ("spring", "march to may"),
+    ("summer", "june to august"),
+    ("autumn", "september to november"),
+    ("fall", "september to november"),
+    ("winter", "december to february"),
+];
+/// Words after a number that make it no day of a month.
+const UNITS: [&str; 26] = [
+    "night",
+    "nights",
+    "day",
+    "days",
+    "week",
+    "weeks",
+    "month",
+    "months",
+    "adult",
+    "adults",
+    "child",
+    "children",
+    "kid",
+    "kids",
+    "people",
+    "person",
+    "persons",
+    "passenger",
+    "passengers",
+    "guest",
+    "guests",
+    "traveller",
+    "travellers",
+    "travelers",
+    "stop",
+    "stops",
+];
+
+/// What a part of a text says about dates.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum When {
+    Range(Date, Date),
+    /// The days of a weekend that is named.
+    Weekend(Date, Date),
+    /// Days of the week; as a filter, or the next ones.
+    Days(Vec<Weekday>),
+    /// What is wrong, and what could be meant: a text, and the words for it.
+    Fault(String, Vec<(String, String)>),
+}
+
+/// The reading of the tokens at a place, and how many they are.
+pub(crate) type DateRead = Option<(When, usize)>;
+
+/// Reads the dates that begin with the first token.
+pub(crate) fn when(tokens: &[Token], today: Date) -> DateRead {
+    relative(tokens, today)
+        .or_else(|| slashes(tokens))
+        .or_else(|| season(tokens))
+        .or_else(|| part_of_month(tokens, today))
+        .or_else(|| range(tokens, today))
+        .or_else(|| weekdays(tokens))
+}
+
+/// A number in digits or as a word; `a` is one.
+pub(crate) fn count(token: &Token) -> Option<u32> {
+    let named = |word: &str| {
+        NUMBERS
+            .iter()
+            .position(|name| *name == word && !word.is_empty())
+    };
+    match token.word() {
+        Some("a" | "an") => Some(1),
+        Some(word) => named(word).and_then(|number| u32::try_from(number).ok()),
+        None => token.whole(),
+    }
+}
+
+/// Whether a word begins or is a part of a date.
+pub(crate) fn is_date_word(word: &str) -> bool {
+    month(word).is_some()
+        || weekday(word).is_some()
+        || SEASONS.iter().any(|(name, _)| *name == word)
+        || [
+            "next", "this", "coming", "today", "tomorrow", "weekend", "weekends", "weekdays",
+            "workdays", "early", "late", "mid",
+        ]
+        .contains(&word)
+}
+
+fn word(tokens: &[Token], at: usize) -> Option<&str> {
+    tokens.get(at)?.word()
+}
+
+fn month(word: &str) -> Option<i8> {
+    let is_it = |name: &&str| {
+        **name == *word || name[..3] == *word || (word == "sept" && name.starts_with(word))
+    };
+    let at = MONTHS.iter().position(|name| is_it(&name))?;
+    i8::try_from(at + 1).ok()
+}
+
+fn weekday(word: &str) -> Option<Weekday> {
+    let stem = word
+        .strip_suffix('s')
+        .filter(|stem| stem.ends_with("day"))
+        .unwrap_or(word);
+    let is_it = |name: &&str| {
+        **name == *stem
+            || name[..3] == *stem
+            || ["tues", "thur", "thurs"].contains(&stem) && name.starts_with(stem)
+    };
+    let at = DAYS.iter().position(|name| is_it(&name))?;
+    Weekday::ALL.get(at).copied()
+}
+
+fn days_later(day: Date, days: i64) -> Date {
+    day.saturating_add(Span::new().days(days))
+}
+
+/// The Monday of a day's week.
+fn monday(day: Date) -> Date {
+    days_later(day, -i64::from(day.weekday().to_monday_zero_offset()))
+}
+
+/// `today`, `next weekend`, `this month`, `next 3 weeks`, `friday` of next week.
+fn relative(tokens: &[Token], today: Date) -> DateRead {
+    let first = word(tokens, 0)?;
+    match first {
+        "today" => return Some((When::Range(today, today), 1)),
+        "tomorrow" => {
+            let day = days_later(today, 1);
+            return Some((When::Range(day, day), 1));
+        }
+        "next" | "this" | "coming" => {}
+        _ => return None,
+    }
+    let next = first == "next";
+    let weeks = if next { 7 } else { 0 };
+    let week = days_later(monday(today), weeks);
+    let what = tokens.get(1)?;
+    if let Some(number) = count(what).filter(|_| next) {
+        let number = i64::from(number.min(1_000));
+        let end = match word(tokens, 2)? {
+            "days" | "day" => days_later(today, number),
+            "weeks" | "week" => days_later(today, number * 7),
+            "months" | "month" => today.saturating_add(number.months()),
+            _ => return None,
+        };
+        let last = days_later(end, -1);
+        return Some((checked(today, last, today), 3));
+    }
+    let meaning = match what.word()? {
+        "weekend" => {
+            let (from, to) = (days_later(week, 5), days_later(week, 6));
+            When::Weekend(from.max(today), to)
+        }
+        "week" => When::Range(week.max(today), days_later(week, 6)),
+        "month" => {
+            let first = today.first_of_month();
+            let first = if next {
+                first.saturating_add(1.month())
+            } else {
+                first
+            };
+            When::Range(first.max(today), first.last_of_month())
+        }
+        other => {
+            // `next march` is the next one anyway.
+            if month(other).is_some() {
+                let (meaning, used) = range(&tokens[1..], today)?;
+                return Some((meaning, used + 1));
+            }
+            let day = weekday(other)?;
+            let day = days_later(week, i64::from(day as u8));
+            checked(day, day, today)
+        }
+    };
+    Some((meaning, 2))
+}
+
+/// `4/3/2027`, which is one day here and another one there.
+fn slashes(tokens: &[Token]) -> DateRead {
+    let number = |at: usize| tokens.get(at)?.whole();
+    let slash = |at: usize| {
+        tokens
+            .get(at)
+            .is_some_and(|token| token.kind == TokenKind::Sign('/'))
+    };
+    let (one, two) = (number(0)?, slash(1).then(|| number(2))??);
+    let year = slash(3).then(|| number(4)).flatten();
+    let name = |day: u32, month: u32| {
+        let name = MONTHS.get(usize::try_from(month.checked_sub(1)?).ok()?)?;
+        let year = year.map_or_else(String::new, |year| format!(" {year}"));
+        (1..=31)
+            .contains(&day)
+            .then(|| format!("{day} {}{year}", title(name)))
+    };
+    let mut readings: Vec<_> = [name(one, two), name(two, one)]
+        .into_iter()
+        .flatten()
+        .collect();
+    readings.dedup();
+    let choices = readings
+        .into_iter()
+        .map(|text| (text.clone(), text))
+        .collect();
+    let says = "A date with slashes is one day in one country and another day elsewhere; expected 4 March or 2027-03-04.";
+    Some((
+        When::Fault(says.to_owned(), choices),
+        if year.is_some() { 5 } else { 3 },
+    ))
+}
+
+fn title(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+fn season(tokens: &[Token]) -> DateRead {
+    let first = word(tokens, 0)?;
+    let (name, months) = SEASONS.iter().find(|(name, _)| *name == first)?;
+    let says = format!("The months of {name} differ from place to place; expected months.");
+    let choices = vec![(title(months), (*months).to_owned())];
+    Some((When::Fault(says, choices), 1))
+}
+
+/// `early march`, `mid-march 2027`, `end of march`.
+fn part_of_month(tokens: &[Token], today: Date) -> DateRead {
+    let (part, mut at) = match (word(tokens, 0)?, word(tokens, 1)) {
+        ("early", _) => (0, 1),
+        ("mid", _) => (1, 1),
+        ("late", _) => (2, 1),
+        ("beginning" | "start", Some("of")) => (0, 2),
+        ("end", Some("of")) => (2, 2),
+        _ => return None,
+    };
+    at += usize::from(
+        tokens
+            .get(at)
+            .is_some_and(|token| token.kind == TokenKind::Dash),
+    );
+    month(word(tokens, at)?)?;
+    let month = PartialDate {
+        day: None,
+        ..point(&tokens[at..])?.0
+    };
+    let used = 1 + usize::from(month.year.is_some());
+    let ends = |first: Date| match part {
+        0 => (first, days_later(first, 9)),
+        1 => (days_later(first, 10), days_later(first, 19)),
+        _ => (days_later(first, 20), first.last_of_month()),
+    };
+    let mut first = month.resolve(today).ok()?.0.first_of_month();
+    if month.year.is_none() && ends(first).1 < today {
+        first = first.saturating_add(1.year());
+    }
+    let (from, to) = ends(first);
+    Some((checked(from, to, today), at + used))
+}
+
+/// A range as people write it.
+pub(crate) fn shown(from: Date, to: Date) -> String {
+    let day = |day: Date| day.strftime("%a %-d %b %Y").to_string();
+    if from == to {
+        return day(from);
+    }
+    let start = if from.year() == to.year() {
+        "%-d %b"
+    } else {
+        "%-d %b %Y"
+    };
+    format!("{} to {}", from.strftime(start), to.strftime("%-d %b %Y"))
+}
+
+/// One day of the week, or a range of them: `fridays`, `mon-fri`, `weekends`.
+fn weekdays(tokens: &[Token]) -> DateRead {
+    let first = word(tokens, 0)?;
+    let group = match first {
+        "weekend" | "weekends" => Some(&Weekday::ALL[5..]),
+        "weekdays" | "workdays" => Some(&Weekday::ALL[..5]),
+        _ => None,
+    };
+    if let Some(group) = group {
+        return Some((When::Days(group.to_vec()), 1));
+    }
+    let from = weekday(first)?;
+    let to = joins(tokens.get(1))
+        .then(|| weekday(word(tokens, 2)?))
+        .flatten();
+    let Some(to) = to else {
+        return Some((When::Days(vec![from]), 1));
+    };
+    let count = (to as usize + 7 - from as usize) % 7 + 1;
+    let all = Weekday::ALL.iter().cycle().skip(from as usize).take(count);
+    Some((When::Days(all.copied().collect()), 3))
+}
+
+/// The next days that are one of these: a day, or two that follow each other.
+pub(crate) fn next_days(days: &[Weekday], today: Date) -> (Date, Date) {
+    let is_one = |day: Date| {
+        days.iter()
+            .any(|one| jiff::civil::Weekday::from(*one) == day.weekday())
+    };
+    let week = (0..7).map(|later| days_later(today, later));
+    let from = week.clone().find(|day| is_one(*day)).unwrap_or(today);
+    let mut to = from;
+    while is_one(days_later(to, 1)) && (to - from).get_days() < 6 {
+        to = days_later(to, 1);
+    }
+    (from, to)
+}

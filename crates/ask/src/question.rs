@@ -1,0 +1,187 @@
+//! A question, and its words.
+
+use std::fmt::{self, Write as _};
+
+use farescan_contract::scans::Weekday;
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    pub subject: QuestionSubject,
+    /// The first and the last day of departure or check-in.
+    pub from: Date,
+    pub to: Date,
+    /// Only these days of the week; empty: all.
+    pub weekdays: Vec<Weekday>,
+    /// Lengths of stay. Of flights empty: one way.
+    pub nights: Vec<u16>,
+    pub adults: u32,
+    pub children: u32,
+    /// ISO 4217.
+    pub currency: &'static str,
+    /// The price below which an answer is wanted.
+    pub below: Option<Decimal>,
+}
+
+/// What is searched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QuestionSubject {
+    /// Between each of these airports and each of those.
+    Flights {
+        from: Vec<String>,
+        to: Vec<String>,
+        max_stops: Option<u32>,
+        cabin: Option<SeatClass>,
+    },
+    /// One hotel by its name.
+    Hotel {
+        name: String,
+        area: Option<String>,
+        markets: Vec<&'static str>,
+    },
+    /// The hotels of a place.
+    Hotels {
+        destination: String,
+        markets: Vec<&'static str>,
+    },
+}
+
+/// A cabin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeatClass {
+    Economy,
+    Business,
+}
+
+impl SeatClass {
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Economy => "economy",
+            Self::Business => "business",
+        }
+    }
+}
+
+impl Question {
+    /// Words that are read as this question again, with no default left out.
+    pub fn words(&self) -> String {
+        self.to_string()
+    }
+
+    /// How many searches it makes: those of each airport, date, stay and market.
+    pub fn searches(&self) -> u64 {
+        let is_wanted = |day: &Date| {
+            let is_one = |one: &Weekday| jiff::civil::Weekday::from(*one) == day.weekday();
+            self.weekdays.is_empty() || self.weekdays.iter().any(is_one)
+        };
+        let days = self
+            .from
+            .series(jiff::Span::new().days(1))
+            .take_while(|day| *day <= self.to);
+        let each = match &self.subject {
+            QuestionSubject::Flights { from, to, .. } => from.len() * to.len(),
+            QuestionSubject::Hotel { markets, .. } | QuestionSubject::Hotels { markets, .. } => {
+                markets.len().max(1)
+            }
+        };
+        (days.filter(is_wanted).count() * each * self.nights.len().max(1)) as u64
+    }
+
+    /// Whether it is about flights.
+    pub const fn is_of_flights(&self) -> bool {
+        matches!(self.subject, QuestionSubject::Flights { .. })
+    }
+}
+
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.subject {
+            QuestionSubject::Flights { from, to, .. } => {
+                write!(f, "{} → {}", from.join(" or "), to.join(" or "))?;
+            }
+            QuestionSubject::Hotel { name, area, .. } => {
+                write!(f, "hotel \"{name}\"")?;
+                if let Some(area) = area {
+                    write!(f, " in \"{area}\"")?;
+                }
+            }
+            QuestionSubject::Hotels { destination, .. } => {
+                write!(f, "hotels in \"{destination}\"")?
+            }
+        }
+        write!(f, ", {}", self.from)?;
+        if self.to != self.from {
+            write!(f, " to {}", self.to)?;
+        }
+        if !self.weekdays.is_empty() {
+            let days: Vec<_> = self.weekdays.iter().map(|day| day.as_str()).collect();
+            write!(f, ", {}", days.join(" "))?;
+        }
+        match (self.nights.is_empty(), &self.subject) {
+            (true, _) => f.write_str(", one way")?,
+            (false, _) => write!(f, ", {}", nights_text(&self.nights))?,
+        }
+        write!(f, ", {}", travellers_text(self.adults, self.children))?;
+        self.write_options(f)?;
+        write!(f, ", {}", self.currency)?;
+        match self.below {
+            Some(below) => write!(f, ", below {below}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Question {
+    fn write_options(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.subject {
+            QuestionSubject::Flights {
+                max_stops, cabin, ..
+            } => {
+                if let Some(stops) = max_stops {
+                    write!(f, ", {}", stops_text(*stops))?;
+                }
+                cabin.map_or(Ok(()), |cabin| write!(f, ", {}", cabin.word()))
+            }
+            QuestionSubject::Hotel { markets, .. } | QuestionSubject::Hotels { markets, .. } => {
+                if markets.is_empty() {
+                    return Ok(());
+                }
+                write!(f, ", markets {}", markets.join(" "))
+            }
+        }
+    }
+}
+
+/// `3 nights`, `7 or 10 nights`.
+pub(crate) fn nights_text(nights: &[u16]) -> String {
+    if nights == [1] {
+        return "1 night".to_owned();
+    }
+    let each: Vec<_> = nights.iter().map(u16::to_string).collect();
+    let is_run = nights.len() > 2 && nights.windows(2).all(|pair| pair[1] == pair[0] + 1);
+    match (each.first(), each.last()) {
+        (Some(first), Some(last)) if is_run => format!("{first}-{last} nights"),
+        _ => format!("{} nights", each.join(" or ")),
+    }
+}
+
+/// `2 adults and 1 child`.
+pub(crate) fn travellers_text(adults: u32, children: u32) -> String {
+    let mut text = format!("{adults} adult{}", if adults == 1 { "" } else { "s" });
+    if children > 0 {
+        let word = if children == 1 { "child" } else { "children" };
+        _ = write!(text, " and {children} {word}");
+    }
+    text
+}
+
+/// `nonstop`, `1 stop`.
+pub(crate) fn stops_text(stops: u32) -> String {
+    match stops {
+        0 => "nonstop".to_owned(),
+        1 => "1 stop".to_owned(),
+        more => format!("{more} stops"),
+    }
+}

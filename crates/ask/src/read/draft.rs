@@ -1,0 +1,327 @@
+//! What was read so far.
+
+mod chips;
+
+use std::ops::Range;
+
+use farescan_contract::scans::Weekday;
+use jiff::civil::Date;
+use rust_decimal::Decimal;
+
+use crate::answer::Suggestion;
+use crate::clauses::Part;
+use crate::places::Place;
+use crate::question::{Question, QuestionSubject, SeatClass};
+
+/// A value with the places of its words in the text.
+#[derive(Debug, Default)]
+pub(super) struct Said<T> {
+    pub(super) value: T,
+    pub(super) spans: Vec<Range<usize>>,
+}
+
+impl<T> Said<Option<T>> {
+    /// Sets it once.
+    fn set(&mut self, value: T, span: Range<usize>) -> bool {
+        self.spans.push(span);
+        self.value.replace(value).is_none()
+    }
+}
+
+/// Which end of a flight follows.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Nothing said so.
+    #[default]
+    Unsaid,
+    From,
+    To,
+}
+
+/// A place of a flight.
+#[derive(Debug)]
+pub(super) struct Mention {
+    place: Place,
+    span: Range<usize>,
+    role: Role,
+    choices: Vec<Suggestion>,
+}
+
+/// What a hotel question is about.
+#[derive(Debug, Default)]
+pub(super) struct HotelWords {
+    /// Whether one hotel is meant, so that its name is needed.
+    pub(super) is_one: bool,
+    /// `None`: the hotels of the area.
+    pub(super) name: Said<Option<String>>,
+    pub(super) area: Said<Option<String>>,
+    pub(super) markets: Said<Vec<&'static str>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) hotel: Option<HotelWords>,
+    mentions: Vec<Mention>,
+    pub(super) role: Role,
+    pub(super) dates: Said<Option<(Date, Date)>>,
+    pub(super) weekdays: Said<Vec<Weekday>>,
+    pub(super) is_weekend: bool,
+    nights: Said<Option<Vec<u16>>>,
+    one_way: Said<Option<bool>>,
+    adults: Said<Option<u32>>,
+    children: Said<Option<u32>>,
+    stops: Said<Option<u32>>,
+    cabin: Said<Option<SeatClass>>,
+    currency: Said<Option<&'static str>>,
+    below: Said<Option<Decimal>>,
+    /// Whether a place or a date was refused, so that it is not missing as well.
+    pub(super) is_refused_place: bool,
+    pub(super) is_refused_date: bool,
+}
+
+impl Draft {
+    pub(super) const fn is_flights(&self) -> bool {
+        self.hotel.is_none()
+    }
+
+    /// Whether an end of a flight is not said yet.
+    pub(super) fn is_incomplete(&self) -> bool {
+        let is_open = self.role != Role::Unsaid
+            && self
+                .mentions
+                .last()
+                .is_none_or(|last| last.role != self.role);
+        self.is_flights() && (self.mentions.len() < 2 || is_open)
+    }
+
+    pub(super) fn last_place_ends_at(&self, end: usize) -> bool {
+        self.mentions
+            .last()
+            .is_some_and(|mention| mention.span.end == end)
+    }
+
+    pub(super) fn airports(&self) -> usize {
+        self.mentions
+            .iter()
+            .map(|mention| mention.place.airports.len())
+            .sum()
+    }
+
+    /// `to` and the arrow: what was said before is where it begins.
+    pub(super) fn to_follows(&mut self) {
+        for mention in &mut self.mentions {
+            if mention.role == Role::Unsaid {
+                mention.role = Role::From;
+            }
+        }
+        self.role = Role::To;
+    }
+
+    pub(super) fn add_place(&mut self, place: Place, span: Range<usize>, choices: Vec<Suggestion>) {
+        let role = self.role;
+        self.mentions.push(Mention {
+            place,
+            span,
+            role,
+            choices,
+        });
+    }
+
+    pub(super) fn add_market(&mut self, country: &'static str, span: Range<usize>) {
+        if let Some(hotel) = &mut self.hotel {
+            if !hotel.markets.value.contains(&country) {
+                hotel.markets.value.push(country);
+            }
+            hotel.markets.spans.push(span);
+        }
+    }
+
+    /// Adds a part. The error says why it does not fit.
+    pub(super) fn add(&mut self, part: Part, span: Range<usize>) -> Result<(), String> {
+        let flights = self.is_flights();
+        let of_flights = matches!(
+            part,
+            Part::MaxStops(_) | Part::Cabin(_) | Part::OneWay | Part::RoundTrip
+        );
+        if of_flights && !flights {
+            return Err("This is for flights only.".to_owned());
+        }
+        let is_new = match part {
+            Part::Fault(..) => true,
+            Part::Below(price, currency) => {
+                let is_new = currency.is_none_or(|code| self.currency.set(code, span.clone()));
+                self.below.set(price, span) && is_new
+            }
+            Part::Nights(nights) => self.nights.set(nights, span),
+            Part::Adults(number) => self.adults.set(number, span),
+            Part::Children(number) => self.children.set(number, span),
+            Part::MaxStops(number) => self.stops.set(number, span),
+            Part::Cabin(cabin) => self.cabin.set(cabin, span),
+            Part::OneWay => self.one_way.set(true, span),
+            Part::RoundTrip => self.one_way.set(false, span),
+            Part::Currency(code) => self.currency.set(code, span),
+        };
+        if is_new {
+            Ok(())
+        } else {
+            Err("This was said before; expected it once.".to_owned())
+        }
+    }
+
+    /// The two ends of a flight.
+    fn ends(&self) -> [Vec<&Mention>; 2] {
+        let of = |role: Role| {
+            self.mentions
+                .iter()
+                .filter(move |mention| mention.role == role)
+        };
+        let unsaid: Vec<_> = of(Role::Unsaid).collect();
+        let (mut from, mut to): (Vec<_>, Vec<_>) =
+            (of(Role::From).collect(), of(Role::To).collect());
+        match (from.is_empty(), to.is_empty(), unsaid.as_slice()) {
+            (true, true, [one, other]) => (from, to) = (vec![*one], vec![*other]),
+            (true, true, [one]) => from = vec![*one],
+            (true, false, unsaid) => from.extend(unsaid),
+            (_, true, unsaid) => to.extend(unsaid),
+            _ => {}
+        }
+        [from, to]
+    }
+
+    fn codes(mentions: &[&Mention]) -> Vec<String> {
+        let mut codes: Vec<String> = Vec::new();
+        for code in mentions.iter().flat_map(|mention| &mention.place.airports) {
+            if !codes.iter().any(|known| known == code) {
+                codes.push((*code).to_owned());
+            }
+        }
+        codes
+    }
+
+    fn nights_or_default(&self) -> Vec<u16> {
+        match (&self.nights.value, &self.hotel) {
+            (Some(nights), _) => nights.clone(),
+            (None, Some(_)) => vec![if self.is_weekend { 2 } else { 1 }],
+            (None, None) => Vec::new(),
+        }
+    }
+
+    /// Its dates. A weekend of a hotel is its Friday, for two nights.
+    fn dates(&self, today: Date) -> Option<(Date, Date)> {
+        let (from, to) = self.dates.value?;
+        if self.is_weekend
+            && self.nights.value.is_none()
+            && !self.is_flights()
+            && self.weekdays.value.is_empty()
+        {
+            let friday = from.yesterday().unwrap_or(from);
+            let is_saturday = from.weekday() == jiff::civil::Weekday::Saturday;
+            let day = if is_saturday { friday.max(today) } else { from };
+            return Some((day, day));
+        }
+        Some((from, to))
+    }
+
+    /// What is missing or does not fit: what it is, and words that could be added.
+    pub(super) fn faults(&self) -> Vec<(String, Vec<&'static str>)> {
+        let mut faults = Vec::new();
+        let mut fault =
+            |says: &str, add: &[&'static str]| faults.push((says.to_owned(), add.to_vec()));
+        if self.is_flights() && !self.is_refused_place {
+            let ends = self.ends();
+            let [from, to] = ends.each_ref().map(|end| Self::codes(end));
+            let unsaid = self
+                .mentions
+                .iter()
+                .filter(|mention| mention.role == Role::Unsaid)
+                .count();
+            match (from.is_empty(), to.is_empty()) {
+                _ if unsaid > 2 => fault(
+                    "More than two places are named; expected `→` or `to` between the two ends.",
+                    &[],
+                ),
+                (true, true) => fault(
+                    "No place is named; expected two cities or airports, such as `tel aviv london`.",
+                    &[],
+                ),
+                (true, false) => fault(
+                    "Where does it begin? Expected a city or an airport before `→`.",
+                    &[],
+                ),
+                (false, true) => fault("Where does it go? Expected a second city or airport.", &[]),
+                _ if from.iter().any(|code| to.contains(code)) => {
+                    fault("Both ends have the same airport; expected two places.", &[])
+                }
+                _ => {}
+            }
+        }
+        if self.dates.value.is_none() && !self.is_refused_date {
+            fault(
+                "When? Expected a month, a date or a range.",
+                &["next month", "next 30 days", "next weekend"],
+            );
+        }
+        match (self.one_way.value, &self.nights.value) {
+            (Some(false), None) => fault(
+                "A round trip needs the nights until the return.",
+                &["7 nights"],
+            ),
+            (Some(true), Some(_)) => fault("One way has no nights; expected one of the two.", &[]),
+            _ => {}
+        }
+        faults
+    }
+
+    /// The question; `None` while a part is missing.
+    pub(super) fn question(&self, today: Date) -> Option<Question> {
+        let (from, to) = self.dates(today)?;
+        let subject = match &self.hotel {
+            None => {
+                let ends = self.ends();
+                let [from, to] = ends.each_ref().map(|end| Self::codes(end));
+                if from.is_empty() || to.is_empty() {
+                    return None;
+                }
+                let (max_stops, cabin) = (self.stops.value, self.cabin.value);
+                QuestionSubject::Flights {
+                    from,
+                    to,
+                    max_stops,
+                    cabin,
+                }
+            }
+            Some(HotelWords {
+                name,
+                area,
+                markets,
+                ..
+            }) => {
+                let markets = markets.value.clone();
+                match (&name.value, &area.value) {
+                    (Some(name), area) => QuestionSubject::Hotel {
+                        name: name.clone(),
+                        area: area.clone(),
+                        markets,
+                    },
+                    (None, Some(area)) => QuestionSubject::Hotels {
+                        destination: area.clone(),
+                        markets,
+                    },
+                    (None, None) => return None,
+                }
+            }
+        };
+        let adults = if self.is_flights() { 1 } else { 2 };
+        Some(Question {
+            subject,
+            from,
+            to,
+            weekdays: self.weekdays.value.clone(),
+            nights: self.nights_or_default(),
+            adults: self.adults.value.unwrap_or(adults),
+            children: self.children.value.unwrap_or(0),
+            currency: self.currency.value.unwrap_or("USD"),
+            below: self.below.value,
+        })
+    }
+}

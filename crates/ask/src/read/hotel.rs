@@ -1,0 +1,175 @@
+//! The words of a hotel: `hotel Arts Barcelona`, `hotel "Arts" in Barcelona`, `hotels in Rome`.
+
+use std::ops::Range;
+
+use super::Reader;
+use super::draft::HotelWords;
+use crate::lexer::{Token, TokenKind};
+use crate::{clauses, countries, dates, places};
+
+/// The longest name of a hotel or place, in characters.
+const MAX_NAME: usize = 200;
+
+impl Reader<'_> {
+    /// Reads what is asked about: a hotel if the text begins so, else flights.
+    pub(super) fn subject(&mut self) {
+        let begin = |token: &Token| !token.word().is_some_and(clauses::is_filler);
+        let first = self.tokens.iter().position(begin).unwrap_or(0);
+        let one = match self.tokens[first].word() {
+            Some("hotel") => true,
+            Some("hotels") => false,
+            _ => return,
+        };
+        self.at = first + 1;
+        self.draft.hotel = Some(HotelWords {
+            is_one: one,
+            ..HotelWords::default()
+        });
+        if !one {
+            return;
+        }
+        if let Some(TokenKind::Quoted(name)) = self.rest().first().map(|token| &token.kind) {
+            let span = self.take(1);
+            self.set_name(name.clone(), span);
+            return;
+        }
+        let end = (self.at..self.tokens.len()).find(|at| self.ends_name(*at));
+        let end = end.unwrap_or(self.tokens.len());
+        self.name(self.at..end);
+    }
+
+    /// Whether the name of a hotel ends before this token.
+    fn ends_name(&self, at: usize) -> bool {
+        let rest = &self.tokens[at..];
+        let is_end = matches!(
+            rest[0].kind,
+            TokenKind::Comma | TokenKind::Quoted(_) | TokenKind::Iso(..)
+        );
+        let joins = matches!(
+            rest[0].word(),
+            Some("in" | "from" | "market" | "markets" | "for")
+        );
+        let is_part = !matches!(
+            clauses::part(rest),
+            None | Some((clauses::Part::Fault(..), _))
+        );
+        let is_below = matches!(rest[0].word(), Some("below" | "under"));
+        is_end || joins || is_part || is_below || dates::when(rest, self.today).is_some()
+    }
+
+    /// The tokens of a name, perhaps with markets and a city at their end.
+    fn name(&mut self, range: Range<usize>) {
+        let (start, mut end) = (range.start, range.end);
+        while end > start + 1 && self.is_market_code(end - 1) {
+            end -= 1;
+        }
+        let city = (1..=3)
+            .rev()
+            .filter(|words| end > start + words)
+            .find(|words| {
+                let words = self.folded(end - words..end);
+                let found = places::named(&words);
+                found.iter().any(places::Place::is_city)
+            });
+        let city = city.unwrap_or(0);
+        if start < end - city {
+            self.at = start;
+            let span = self.take(end - city - start);
+            let name = format!("Hotel {}", titled(&self.text[span.clone()]));
+            let span = self.tokens[start - 1].span.start..span.end;
+            self.set_name(name, span);
+        }
+        if city > 0 {
+            self.at = end - city;
+            let span = self.take(city);
+            self.set_area(titled(&self.text[span.clone()]), span);
+        }
+        self.at = end.max(start);
+    }
+
+    fn folded(&self, range: Range<usize>) -> String {
+        let words: Vec<_> = self.tokens[range].iter().filter_map(Token::word).collect();
+        words.join(" ")
+    }
+
+    fn is_market_code(&self, at: usize) -> bool {
+        let word = self.tokens[at].word();
+        word.is_some_and(|word| word.len() == 2 && countries::country(word).is_some())
+    }
+
+    fn set_name(&mut self, name: String, span: Range<usize>) {
+        if name.is_empty() || name.chars().count() > MAX_NAME {
+            let says = format!("Expected the name of a hotel, of at most {MAX_NAME} characters.");
+            self.refuse(&span, says, Vec::new());
+            return;
+        }
+        if let Some(hotel) = &mut self.draft.hotel {
+            hotel.name.value = Some(name);
+            hotel.name.spans = vec![span];
+        }
+    }
+
+    fn set_area(&mut self, area: String, span: Range<usize>) {
+        if let Some(hotel) = &mut self.draft.hotel {
+            hotel.area.value = Some(area);
+            hotel.area.spans = vec![span];
+        }
+    }
+
+    /// Where a hotel is: a quoted name, or the words up to a comma or another part.
+    pub(super) fn area(&mut self) -> bool {
+        let Some(hotel) = &self.draft.hotel else {
+            return false;
+        };
+        if hotel.area.value.is_some() {
+            return false;
+        }
+        if let TokenKind::Quoted(area) = &self.tokens[self.at].kind {
+            if area.is_empty() {
+                return false;
+            }
+            let area = area.clone();
+            let span = self.take(1);
+            self.set_area(area, span);
+            return true;
+        }
+        if self.word(0).is_none() {
+            return false;
+        }
+        let is_named = hotel.is_one;
+        let end = (self.at + 1..self.tokens.len()).find(|at| self.ends_name(*at));
+        let mut end = end.unwrap_or(self.tokens.len());
+        while end > self.at + 1 && self.is_market_code(end - 1) {
+            end -= 1;
+        }
+        let follows_in = self.at > 0 && self.tokens[self.at - 1].word() == Some("in");
+        let is_city = places::named(&self.folded(self.at..end))
+            .iter()
+            .any(places::Place::is_city);
+        if is_named && !follows_in && !is_city {
+            return false;
+        }
+        let span = self.take(end - self.at);
+        self.set_area(titled(&self.text[span.clone()]), span);
+        true
+    }
+}
+
+/// A name as it was written; in small letters with capitals at the beginnings.
+fn titled(text: &str) -> String {
+    let text = text.trim().replace('"', "");
+    if text.chars().any(char::is_uppercase) {
+        return text;
+    }
+    let mut titled = String::with_capacity(text.len());
+    let mut is_first = true;
+    for c in text.chars() {
+        if is_first {
+            titled.extend(c.to_uppercase());
+        } else {
+            titled.push(c);
+        }
+        is_first = c.is_whitespace();
+    }
+    titled
+}

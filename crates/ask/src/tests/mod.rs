@@ -1,0 +1,9 @@
+//! The page `words.md` is run as a test; properties hold for any text.
+
+mod page;
+mod properties;
+
+use jiff::civil::{Date, date};
+
+/// The day of the examples: a Tuesday.
+const TODAY: Date = date(2026, 11, 24);
