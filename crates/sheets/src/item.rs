@@ -163,12 +163,14 @@ pub fn table(scan: &Scan, items: &[Item]) -> Table {
             confirms.map(|first| format!("confirms {}", price(first.price, &first.currency)));
         let notes = reason.into_iter().chain(confirms).map(Value::Muted);
         let is_implausible = scan.implausible.iter().any(|price| price.item == item.id);
-        let best = item.best_price.map(|price| match is_implausible {
-            true => Value::Muted(format!(
-                "({}) implausible",
-                amount_in(price, item.currency.as_deref())
-            )),
-            false => Value::Money(price, item.currency.clone()),
+        let best = item.best_price.map(|price| {
+            let currency = item.currency.clone();
+            if is_implausible {
+                let price = amount_in(price, currency.as_deref());
+                Value::Muted(format!("({price}) implausible"))
+            } else {
+                Value::Money(price, currency)
+            }
         });
         let reused = item.reused_from.map(|_| Value::Muted("reused".to_owned()));
         let spent = std::iter::once(Value::Count(item.requests_spent.into()));

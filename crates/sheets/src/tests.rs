@@ -9,12 +9,13 @@ use farescan_contract::scans::{
     ImplausiblePrice, Item, ItemCounts, KeyCustody, RequestCounts, RequestRange, Scan, ScanPreview,
     SeenPrice, Warning,
 };
+use farescan_contract::usage::{AttemptCounts, Usage, UsageMoney};
 use farescan_contract::utoipa::PartialSchema;
 use serde_json::{Value, json};
 
 use crate::price_table::PriceTable;
 use crate::scan::Cheapest;
-use crate::{compare, item, plan, preview, scan};
+use crate::{compare, item, plan, preview, scan, usage};
 
 /// The names of the fields of a type, sorted.
 fn fields<T: PartialSchema>() -> BTreeSet<String> {
@@ -386,4 +387,48 @@ fn each_field_of_a_comparison_is_shown_or_left_out() {
         &left_out,
         comparison_sheet,
     );
+}
+
+fn usage_sheet(value: &Value) -> String {
+    let usage: Usage = serde_json::from_value(value.clone()).unwrap();
+    let money = [Api::Flights, Api::Hotels].map(|api| usage::money(api, usage.totals.of(api)));
+    format!("{:?} {money:?}", usage::table(&usage, &usage.data))
+}
+
+#[test]
+fn each_field_of_the_usage_is_shown_or_left_out() {
+    let usage = |start: u64, group: &str, texts: [&str; 4]| {
+        let [key, api, day, plan] = texts;
+        let status = json!({"ok": start, "empty": start + 1, "partial": start + 2, "degraded": start + 3, "none": start + 4});
+        let counts = json!({"asked": start + 5, "billed": start + 6, "reused": start + 7, "not_needed": start + 8,
+                            "attempts": start + 9, "search_status": status});
+        let with = |fields: Value| {
+            let mut all = counts.clone();
+            all.as_object_mut()
+                .unwrap()
+                .extend(fields.as_object().unwrap().clone());
+            all
+        };
+        let money = json!({"plan": plan, "usd_per_request": start, "billed_usd": start + 1, "saved_usd": start + 2});
+        json!({"since": day, "until": day, "group": group,
+               "totals": {"flights": with(json!({"money": money})), "hotels": with(json!({"money": money}))},
+               "data": [with(json!({"key": key, "api": api}))], "next_cursor": key, "forecast": {}})
+    };
+    let filled = usage(
+        1,
+        "endpoint",
+        ["flights/oneway", "flights", "2026-11-01", "pro"],
+    );
+    let other = usage(101, "day", ["2026-11-02", "hotels", "2026-11-02", "ultra"]);
+    assert_filled(&filled, "", &fields::<Usage>());
+    assert_filled(&filled, "/totals/flights/money", &fields::<UsageMoney>());
+    assert_filled(&filled, "/data/0/search_status", &fields::<AttemptCounts>());
+    let left_out = [
+        // Where the next page begins.
+        "/next_cursor",
+        // Each face says the range beside it. The forecast has a sentence of its own.
+        "/since",
+        "/until",
+    ];
+    assert_shown(&[filled], &other, &left_out, usage_sheet);
 }
