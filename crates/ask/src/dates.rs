@@ -110,7 +110,7 @@ fn month(word: &str) -> Option<i8> {
     let is_it = |name: &&str| {
         **name == *word || name[..3] == *word || (word == "sept" && name.starts_with(word))
     };
-    let at = MONTHS.iter().position(|name| is_it(name))?;
+    let at = MONTHS.iter().position(is_it)?;
     i8::try_from(at + 1).ok()
 }
 
@@ -124,7 +124,7 @@ fn weekday(word: &str) -> Option<Weekday> {
             || name[..3] == *stem
             || ["tues", "thur", "thurs"].contains(&stem) && name.starts_with(stem)
     };
-    let at = DAYS.iter().position(|name| is_it(name))?;
+    let at = DAYS.iter().position(is_it)?;
     Weekday::ALL.get(at).copied()
 }
 
