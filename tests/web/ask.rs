@@ -75,7 +75,6 @@ async fn a_button_makes_one_scan_however_often_it_is_pressed() {
     let find = redirect(browser.send(&scan_form(&page, true)).await);
     assert_ne!(find, scan);
     assert_eq!(scan_ids(&service).await.len(), 2);
-    let before = calls(&service);
     service.complete_all(|_| SearchOutcome::Ok(100)).await;
     let id = scan.rsplit('/').next().unwrap();
     let items = service.items(id).await;
@@ -86,7 +85,6 @@ async fn a_button_makes_one_scan_however_often_it_is_pressed() {
             .all(|item| item["request"]["to_airport"] == "LHR"),
         "{items:?}"
     );
-    assert!(calls(&service) >= before);
 }
 
 #[tokio::test]
@@ -125,7 +123,7 @@ async fn one_press_makes_the_watch_its_alert_and_its_limit() {
     );
     assert_eq!(made["scan"]["max_requests"], 10);
     assert_eq!(made["max_requests_per_month"], 310);
-    assert_eq!(calls(&service), before, "its first run is tomorrow");
+    assert_eq!(calls(&service), before, "to make it spends nothing");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use rust_decimal::Decimal;
 
 use crate::countries;
 use crate::dates::count;
-use crate::lexer::{Token, TokenKind};
+use crate::lexer::{Token, TokenKind, is_one_of};
 use crate::question::SeatClass;
 
 /// The most nights of a stay.
@@ -16,12 +16,9 @@ const MAX_TRAVELLERS: u32 = 9;
 const MAX_LENGTHS: usize = 31;
 
 /// Words that mean nothing more than that something is asked.
-const FILLERS: [&str; 44] = [
-    "find", "search", "show", "me", "i", "we", "want", "need", "a", "an", "the", "please",
-    "cheapest", "cheap", "lowest", "best", "price", "prices", "fare", "fares", "flight", "flights",
-    "fly", "flying", "ticket", "tickets", "trip", "in", "on", "of", "at", "for", "with", "and",
-    "or", "any", "airport", "airports", "date", "dates", "during", "between", "when", "only",
-];
+const FILLERS: &str = "find search show me i we want need a an the please cheapest cheap lowest best price \
+    prices fare fares flight flights fly flying ticket tickets trip in on of at for with and \
+    or any airport airports date dates during between when only";
 
 /// What a part says.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,16 +39,14 @@ pub(crate) enum Part {
 type PartRead = Option<(Part, usize)>;
 
 pub(crate) fn is_filler(word: &str) -> bool {
-    FILLERS.contains(&word)
+    is_one_of(word, FILLERS)
 }
 
 /// Whether a word is one of the grammar, so that in small letters it is no code.
 pub(crate) fn is_reserved(word: &str) -> bool {
-    const OTHERS: [&str; 16] = [
-        "to", "from", "below", "under", "less", "than", "night", "nights", "one", "two", "six",
-        "ten", "non", "max", "day", "eur",
-    ];
-    is_filler(word) || OTHERS.contains(&word) || crate::dates::is_date_word(word)
+    const OTHERS: &str =
+        "to from below under less than night nights one two six ten non max day eur";
+    is_filler(word) || is_one_of(word, OTHERS) || crate::dates::is_date_word(word)
 }
 
 /// Reads a part that begins with the first token.
@@ -141,11 +136,8 @@ pub(crate) fn currency_of(token: &Token) -> Option<&'static str> {
 
 /// Whether a word is a currency wherever it stands: no word of the language, as `all` or `try` are.
 pub(crate) fn is_plain_currency(token: &Token) -> bool {
-    let common = [
-        "all", "try", "top", "cop", "sos", "mop", "mad", "gel", "lak", "nad", "pen", "sar", "std",
-        "cup", "ern",
-    ];
-    token.capitals || token.word().is_none_or(|word| !common.contains(&word))
+    const COMMON: &str = "all try top cop sos mop mad gel lak nad pen sar std cup ern";
+    token.capitals || token.word().is_none_or(|word| !is_one_of(word, COMMON))
 }
 
 /// `3 nights`, `3-5 nights`, `3, 5 or 7 nights`, `a week`, `two weeks`.
@@ -178,14 +170,16 @@ fn nights(tokens: &[Token]) -> PartRead {
             Some("or" | "and") => at += 1,
             Some("night" | "nights") => break,
             Some("week" | "weeks") => {
-                lengths.iter_mut().for_each(|weeks| *weeks *= 7);
+                for weeks in &mut lengths {
+                    *weeks *= 7;
+                }
                 break;
             }
             _ if tokens
                 .get(at)
                 .is_some_and(|token| token.kind == TokenKind::Comma) =>
             {
-                at += 1
+                at += 1;
             }
             _ => return None,
         }

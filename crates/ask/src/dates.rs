@@ -47,34 +47,9 @@ const SEASONS: [(&str, &str); 5] = [
     ("winter", "december to february"),
 ];
 /// Words after a number that make it no day of a month.
-const UNITS: [&str; 26] = [
-    "night",
-    "nights",
-    "day",
-    "days",
-    "week",
-    "weeks",
-    "month",
-    "months",
-    "adult",
-    "adults",
-    "child",
-    "children",
-    "kid",
-    "kids",
-    "people",
-    "person",
-    "persons",
-    "passenger",
-    "passengers",
-    "guest",
-    "guests",
-    "traveller",
-    "travellers",
-    "travelers",
-    "stop",
-    "stops",
-];
+const UNITS: &str = "night nights day days week weeks month months adult adults child children kid kids \
+    people person persons passenger passengers guest guests traveller travellers travelers \
+    stop stops";
 
 /// What a part of a text says about dates.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,7 +110,7 @@ fn month(word: &str) -> Option<i8> {
     let is_it = |name: &&str| {
         **name == *word || name[..3] == *word || (word == "sept" && name.starts_with(word))
     };
-    let at = MONTHS.iter().position(|name| is_it(&name))?;
+    let at = MONTHS.iter().position(is_it)?;
     i8::try_from(at + 1).ok()
 }
 
@@ -149,7 +124,7 @@ fn weekday(word: &str) -> Option<Weekday> {
             || name[..3] == *stem
             || ["tues", "thur", "thurs"].contains(&stem) && name.starts_with(stem)
     };
-    let at = DAYS.iter().position(|name| is_it(&name))?;
+    let at = DAYS.iter().position(is_it)?;
     Weekday::ALL.get(at).copied()
 }
 

@@ -79,6 +79,11 @@ pub(crate) fn fold(text: &str) -> String {
     folded
 }
 
+/// Whether a word is in a list of words with blanks between them.
+pub(crate) fn is_one_of(word: &str, list: &str) -> bool {
+    list.split(' ').any(|one| one == word)
+}
+
 /// The tokens of a text.
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
     let mut lexer = Lexer { text, at: 0 };

@@ -314,6 +314,9 @@ pub(crate) fn of_country(country: &str) -> Vec<Place> {
             .cmp(&rank(other))
             .then_with(|| one.name.cmp(&other.name))
     });
+    // A city may have several names.
+    let mut known = HashSet::new();
+    large.retain(|place| known.insert(place.airports.clone()));
     large
 }
 

@@ -108,7 +108,7 @@ impl fmt::Display for Question {
                 }
             }
             QuestionSubject::Hotels { destination, .. } => {
-                write!(f, "hotels in \"{destination}\"")?
+                write!(f, "hotels in \"{destination}\"")?;
             }
         }
         write!(f, ", {}", self.from)?;

@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
             || (token.kind == TokenKind::Dash && !token.glued && self.draft.is_incomplete());
         if is_arrow && self.draft.is_flights() {
             self.take(1);
-            self.draft.to_follows();
+            self.draft.begin_destinations();
             return true;
         }
         false
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
         let flights = self.draft.is_flights();
         match self.word(0) {
             Some("from") if flights => self.draft.role = Role::From,
-            Some("to") if flights => self.draft.to_follows(),
+            Some("to") if flights => self.draft.begin_destinations(),
             Some("from") => {}
             _ => return false,
         }

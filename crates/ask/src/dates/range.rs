@@ -3,7 +3,7 @@
 use jiff::civil::{Date, date};
 
 use super::{DateRead, MAX_DAYS, MONTHS, UNITS, When, month, shown, title, word};
-use crate::lexer::{Token, TokenKind};
+use crate::lexer::{Token, TokenKind, is_one_of};
 
 /// A day or month whose year or day may be left out.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -97,7 +97,7 @@ fn year_at(tokens: &[Token], at: usize) -> Option<i16> {
 
 /// Whether a number before this place counts something: `march 3 nights`, `march 3-5 nights`.
 fn is_amount(tokens: &[Token], at: usize) -> bool {
-    let is_unit = |at: usize| word(tokens, at).is_some_and(|word| UNITS.contains(&word));
+    let is_unit = |at: usize| word(tokens, at).is_some_and(|word| is_one_of(word, UNITS));
     let joins = |at: usize| is_dash(tokens.get(at)) || word(tokens, at) == Some("or");
     is_unit(at)
         || (is_dash(tokens.get(at)) && is_unit(at + 1))

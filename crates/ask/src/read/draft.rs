@@ -108,7 +108,7 @@ impl Draft {
     }
 
     /// `to` and the arrow: what was said before is where it begins.
-    pub(super) fn to_follows(&mut self) {
+    pub(super) fn begin_destinations(&mut self) {
         for mention in &mut self.mentions {
             if mention.role == Role::Unsaid {
                 mention.role = Role::From;
@@ -250,7 +250,7 @@ impl Draft {
                 ),
                 (false, true) => fault("Where does it go? Expected a second city or airport.", &[]),
                 _ if from.iter().any(|code| to.contains(code)) => {
-                    fault("Both ends have the same airport; expected two places.", &[])
+                    fault("Both ends have the same airport; expected two places.", &[]);
                 }
                 _ => {}
             }

@@ -9,6 +9,8 @@ use crate::{clauses, countries, dates, places};
 
 /// The longest name of a hotel or place, in characters.
 const MAX_NAME: usize = 200;
+/// The most tokens of an area that is not quoted.
+const MAX_AREA_TOKENS: usize = 12;
 
 impl Reader<'_> {
     /// Reads what is asked about: a hotel if the text begins so, else flights.
@@ -137,8 +139,9 @@ impl Reader<'_> {
             return false;
         }
         let is_named = hotel.is_one;
-        let end = (self.at + 1..self.tokens.len()).find(|at| self.ends_name(*at));
-        let mut end = end.unwrap_or(self.tokens.len());
+        let most = self.tokens.len().min(self.at + MAX_AREA_TOKENS);
+        let end = (self.at + 1..most).find(|at| self.ends_name(*at));
+        let mut end = end.unwrap_or(most);
         while end > self.at + 1 && self.is_market_code(end - 1) {
             end -= 1;
         }

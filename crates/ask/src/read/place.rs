@@ -178,6 +178,10 @@ impl Reader<'_> {
                 let span = self.tokens[self.at - 1].span.clone();
                 self.refuse(&span, "Markets are compared for hotels only.", Vec::new());
             }
+            // `IN` is India here.
+            while let Some((country, span)) = self.capital_country() {
+                self.draft.add_market(country, span);
+            }
             return true;
         }
         let phrases = self.phrases();
@@ -207,13 +211,20 @@ impl Reader<'_> {
         true
     }
 
+    /// The country of a code of two capitals.
+    fn capital_country(&mut self) -> Option<(&'static str, Range<usize>)> {
+        let token = self.tokens.get(self.at).filter(|token| token.capitals)?;
+        let word = token.word().filter(|word| word.len() == 2)?;
+        let country = countries::country(word)?;
+        Some((country, self.take(1)))
+    }
+
     fn refuse_country(&mut self, country: &'static str, span: &Range<usize>) {
         let says = format!(
             "{} is a country; expected a city or an airport.",
             country_name(country)
         );
-        let mut large = places::of_country(country);
-        large.dedup_by(|one, other| one.airports == other.airports);
+        let large = places::of_country(country);
         let choices = large
             .iter()
             .take(4)

@@ -10,40 +10,9 @@ const MAX_SUGGESTED: usize = 4;
 /// The least likeness of a word of the grammar that is suggested.
 const MIN_LIKENESS: f64 = 0.7;
 /// Words of the grammar that are suggested.
-const WORDS: [&str; 32] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-    "tomorrow",
-    "weekend",
-    "below",
-    "under",
-    "nights",
-    "adults",
-    "children",
-    "nonstop",
-    "direct",
-    "business",
-    "economy",
-    "markets",
-    "weekends",
-];
+const WORDS: &str = "january february march april may june july august september october november december \
+    monday tuesday wednesday thursday friday saturday sunday tomorrow weekend below under \
+    nights adults children nonstop direct business economy markets weekends";
 
 impl Reader<'_> {
     /// Refuses the next word, and those after it that are unknown with it.
@@ -105,10 +74,10 @@ impl Reader<'_> {
         if count == 1 {
             let like = |word: &&str| strsim::normalized_damerau_levenshtein(word, &words);
             let best = WORDS
-                .iter()
+                .split(' ')
                 .max_by(|one, other| like(one).total_cmp(&like(other)));
             if let Some(best) = best.filter(|best| like(best) >= MIN_LIKENESS) {
-                found.push(((*best).to_owned(), (*best).to_owned()));
+                found.push((best.to_owned(), best.to_owned()));
             }
         }
         if self.draft.is_flights() {

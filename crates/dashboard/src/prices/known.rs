@@ -6,7 +6,7 @@ use jiff::civil::Date;
 use maud::{Markup, html};
 
 use super::calendar::PriceCalendar;
-use super::chosen::{grid_query, read_choice, shown};
+use super::chosen::{ShownProduct, grid_query, read_choice, shown};
 use super::subject::PriceSubject;
 use crate::failure::PageFailure;
 use crate::form::FormFields;
@@ -55,6 +55,10 @@ pub(crate) async fn known(
     if shown.cells.is_empty() {
         return Ok(None);
     }
+    Ok(Some(card(&shown, subject, question)))
+}
+
+fn card(shown: &ShownProduct<'_>, subject: &PriceSubject, question: &Question) -> Markup {
     let link = |date: Date| {
         format!(
             "{}#over-time",
@@ -66,7 +70,7 @@ pub(crate) async fn known(
         ..shown.calendar()
     };
     let all = (question.to - question.from).get_days().unsigned_abs() + 1;
-    Ok(Some(html! {
+    html! {
         section class="card" {
             div class="card-head" { h2 { "Known prices" } a href=(subject.path()) { "All of them" } }
             p class="sub" {
@@ -75,5 +79,5 @@ pub(crate) async fn known(
             }
             (calendar.markup())
         }
-    }))
+    }
 }
