@@ -80,7 +80,10 @@ fn answers(question: &Question) -> Vec<Answer> {
             StrategyAnswer {
                 strategy,
                 requests: searched.len(),
-                says_below: end.best.and_then(|(date, _)| found(date)).is_some_and(is_below),
+                says_below: end
+                    .best
+                    .and_then(|(date, _)| found(date))
+                    .is_some_and(is_below),
                 risk: end.risk,
             }
         };

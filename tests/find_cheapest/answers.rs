@@ -109,6 +109,9 @@ async fn from_nothing_every_fourth_date_comes_first_and_no_risk_is_declared() {
         let decisions = decisions(&service, &scan).await;
         let reasons = column(&decisions, "reason");
         assert_eq!(reasons[..2], ["every_fourth", "lowest_bound"]);
+        let first = 4 * usize::from(!is_accepted);
+        let grid: Vec<_> = (first..31).step_by(4).chain([30]).collect();
+        assert_eq!(searches(&decisions[0]), grid);
         assert_shows(&decisions[0], &json!({"searched": u64::from(!is_accepted)}));
     }
 }

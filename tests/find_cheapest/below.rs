@@ -8,7 +8,7 @@ use super::{
     with_calendar,
 };
 use crate::support::reply::Reply;
-use crate::support::service::{TestService, fares_with, with};
+use crate::support::service::{fares_with, with};
 
 /// A fare scan over the first dates of 2030 that looks for one below a price.
 fn looking(dates: usize, below: f64) -> Value {

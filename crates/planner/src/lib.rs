@@ -23,7 +23,7 @@ mod watch;
 
 pub use candidate::{Candidate, StoredPrice, best_found, unsearched};
 pub use misses::{Known, MissCount, Misses, Setting, SettingChoice};
-pub use play::{Played, SearchPlanner, play};
+pub use play::{Played, play};
 pub use replay::{Replayed, replay};
-pub use search::{BoundSearch, Ends, SearchDecision, Wanted};
+pub use search::{BoundSearch, Ends, SearchDecision, SearchPlanner, Wanted};
 pub use watch::trusted;

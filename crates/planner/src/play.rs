@@ -2,13 +2,7 @@
 
 use rust_decimal::Decimal;
 
-use crate::{Candidate, SearchDecision};
-
-/// A way to choose searches.
-pub trait SearchPlanner {
-    /// The next searches, or the end. A pure function of what is known.
-    fn decide(&self, candidates: &[Candidate]) -> SearchDecision;
-}
+use crate::{Candidate, SearchDecision, SearchPlanner};
 
 /// A played question.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,7 +8,7 @@ use crate::bounds::{CandidateBounds, guard, spread};
 use crate::candidate::age_in_days;
 use crate::misses::EVERYTHING;
 use crate::watch::{cheapest_again, longest_unseen};
-use crate::{Candidate, MissCount, SearchPlanner, Setting, SettingChoice, best_found, unsearched};
+use crate::{Candidate, MissCount, Setting, SettingChoice, best_found, unsearched};
 use farescan_contract::scans::DecisionReason;
 
 /// Searches in a row without anything better, after which a search ends; with one more for each day
@@ -72,6 +72,12 @@ pub struct SearchDecision {
     pub best: Option<(usize, Decimal)>,
     /// Of an end: how often such an answer is wrong, from 0 to 1; `None` if nobody knows.
     pub risk: Option<f64>,
+}
+
+/// A way to choose searches.
+pub trait SearchPlanner {
+    /// The next searches, or the end. A pure function of what is known.
+    fn decide(&self, candidates: &[Candidate]) -> SearchDecision;
 }
 
 /// What a decision is made from.

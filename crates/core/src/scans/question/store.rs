@@ -16,7 +16,7 @@ pub(super) use self::decisions::{DecidedFrom, insert_decision, learned};
 pub(in crate::scans) use self::known::find_earlier;
 pub(super) use self::known::{find_before, searches};
 use super::DueScan;
-use super::view::DecidedItem;
+use super::view::{DecidedItem, count};
 use crate::contract::scans::FindGoal;
 use crate::contract::{Api, SearchStatus};
 use crate::ids::{ScanId, TenantId};
@@ -302,10 +302,6 @@ pub(in crate::scans) fn rounded(risk: f64) -> f64 {
 
 pub(super) fn number(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
-}
-
-pub(super) fn count(number: i32) -> usize {
-    usize::try_from(number).unwrap_or_default()
 }
 
 fn lines(dates: i32, step: i32) -> DateLines {

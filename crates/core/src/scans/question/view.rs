@@ -10,7 +10,6 @@ use jiff_sqlx::Timestamp as SqlTimestamp;
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
-use super::store::count;
 use crate::contract::SearchStatus;
 use crate::planner::{Candidate, StoredPrice};
 use crate::scans::item_state::StoredItemState;
@@ -142,4 +141,8 @@ pub(in crate::scans) fn candidates(
         }
     }
     candidates
+}
+
+pub(super) fn count(number: i32) -> usize {
+    usize::try_from(number).unwrap_or_default()
 }

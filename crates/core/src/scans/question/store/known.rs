@@ -3,10 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use jiff_sqlx::ToSqlx as _;
 use rust_decimal::Decimal;
-use serde_json::Value;
 use sqlx::PgConnection;
 
-use super::count;
 use crate::contract::{Endpoint, Request};
 use crate::ids::{ScanId, TenantId};
 use crate::planner::trusted;
