@@ -39,9 +39,7 @@ impl Draw {
 
     /// Uniform in `0.0 .. 1.0`.
     pub(super) fn unit(self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
-        let bits = (mix(self.0) >> 11) as f64;
-        bits / 9_007_199_254_740_992.0
+        real((mix(self.0) >> 11).cast_signed()) / 9_007_199_254_740_992.0
     }
 
     /// Uniform in `low .. high`.
@@ -55,14 +53,14 @@ impl Draw {
     }
 
     /// Uniform in `0 .. count`; 0 for an empty range.
-    pub(super) fn below(self, count: usize) -> usize {
-        let count = u64::try_from(count).unwrap_or(u64::MAX).max(1);
-        usize::try_from(mix(self.0) % count).unwrap_or(0)
+    pub(super) fn below(self, count: i64) -> i64 {
+        (mix(self.0) % count.max(1).cast_unsigned()).cast_signed()
     }
 
     /// One of `choices`, which must not be empty.
     pub(super) fn pick<T>(self, choices: &[T]) -> &T {
-        &choices[self.below(choices.len())]
+        let index = self.below(i64::try_from(choices.len()).unwrap_or(i64::MAX));
+        &choices[usize::try_from(index).unwrap_or(0)]
     }
 
     /// A standard normal value (Box and Muller).
@@ -76,8 +74,7 @@ impl Draw {
         let day = day_number(date);
         let (step, within) = (day.div_euclid(period), day.rem_euclid(period));
         let at = |n: i64| self.nth(n).between(-1.0, 1.0);
-        #[expect(clippy::cast_precision_loss, reason = "periods are a few weeks")]
-        let share = within as f64 / period as f64;
+        let share = real(within) / real(period);
         let eased = (1.0 - (share * std::f64::consts::PI).cos()) / 2.0;
         at(step) * (1.0 - eased) + at(step + 1) * eased
     }
@@ -91,6 +88,18 @@ pub(super) fn day_number(date: Date) -> i64 {
 /// Whole days from one date to another; negative when `to` is earlier.
 pub(super) fn days_between(from: Date, to: Date) -> i64 {
     to.duration_since(from).as_hours() / 24
+}
+
+/// The nearest whole number.
+#[expect(clippy::cast_possible_truncation, reason = "far below 2^53")]
+pub(super) fn whole(number: f64) -> i64 {
+    number.round() as i64
+}
+
+/// A whole number as a fraction.
+#[expect(clippy::cast_precision_loss, reason = "at most 2^53")]
+pub(super) fn real(number: i64) -> f64 {
+    number as f64
 }
 
 /// The finaliser of splitmix64.
@@ -132,7 +141,7 @@ mod tests {
             |read: fn(Draw) -> f64| (0..4_000).map(|n| read(root.nth(n))).sum::<f64>() / 4_000.0;
         assert!((mean(Draw::unit) - 0.5).abs() < 0.02);
         assert!(mean(Draw::normal).abs() < 0.05);
-        assert!((0..4_000).all(|n| root.nth(n).below(5) < 5));
+        assert!((0..4_000).all(|n| (0..5).contains(&root.nth(n).below(5))));
     }
 
     #[test]

@@ -45,7 +45,6 @@
 mod clock;
 mod draws;
 mod flights;
-mod front_page;
 mod hotels;
 mod magic_values;
 mod plans;

@@ -39,74 +39,17 @@ pub(super) enum Effect {
     Throttled,
 }
 
-/// One magic word with its meanings, as the front page lists it.
-pub(super) struct MagicValue {
-    pub(super) word: &'static str,
-    pub(super) outcome: MagicOutcome,
-    pub(super) flights: &'static str,
-    pub(super) hotels: &'static str,
-}
-
-const fn magic_value(
-    word: &'static str,
-    outcome: MagicOutcome,
-    flights: &'static str,
-    hotels: &'static str,
-) -> MagicValue {
-    MagicValue {
-        word,
-        outcome,
-        flights,
-        hotels,
-    }
-}
-
-/// All magic words.
-pub(super) const MAGIC_VALUES: [MagicValue; 9] = [
-    magic_value(
-        "ZZE",
-        MagicOutcome::Empty,
-        "empty: 200 [], nothing flies there",
-        "search, by-name and resolve 404; rooms 200 with an empty list",
-    ),
-    magic_value(
-        "ZZP",
-        MagicOutcome::Partial,
-        "partial: half of the rows, upstream_timeout",
-        "half of the properties or rooms; by-name is sold out (available false)",
-    ),
-    magic_value(
-        "ZZD",
-        MagicOutcome::Degraded,
-        "degraded always: 200 [] (strict: 503 search_incomplete), blocked_page",
-        "503 search_incomplete always",
-    ),
-    magic_value(
-        "ZZR",
-        MagicOutcome::DegradedOnce,
-        "degraded on the first call of a search, ok on the next",
-        "503 search_incomplete on the first call, ok on the next",
-    ),
-    magic_value(
-        "ZZS",
-        MagicOutcome::FailedOnce,
-        "503 on the first call, ok on the next",
-        "the same",
-    ),
-    magic_value("ZZX", MagicOutcome::Failed, "503 always", "the same"),
-    magic_value("ZZT", MagicOutcome::Hangs, "never answers", "the same"),
-    magic_value(
-        "ZZG",
-        MagicOutcome::Garbage,
-        "200 with a web page instead of JSON",
-        "the same",
-    ),
-    magic_value(
-        "ZZQ",
-        MagicOutcome::Throttled,
-        "429 with Retry-After: 1, not counted",
-        "the same",
-    ),
+/// All magic words; the front page says what they mean.
+pub(super) const MAGIC_VALUES: [(&str, MagicOutcome); 9] = [
+    ("ZZE", MagicOutcome::Empty),
+    ("ZZP", MagicOutcome::Partial),
+    ("ZZD", MagicOutcome::Degraded),
+    ("ZZR", MagicOutcome::DegradedOnce),
+    ("ZZS", MagicOutcome::FailedOnce),
+    ("ZZX", MagicOutcome::Failed),
+    ("ZZT", MagicOutcome::Hangs),
+    ("ZZG", MagicOutcome::Garbage),
+    ("ZZQ", MagicOutcome::Throttled),
 ];
 
 impl MagicOutcome {
@@ -128,8 +71,8 @@ impl MagicOutcome {
         let ends = !rest.starts_with(|next: char| next.is_alphanumeric());
         MAGIC_VALUES
             .iter()
-            .find(|magic_value| ends && magic_value.word.eq_ignore_ascii_case(word))
-            .map(|magic_value| magic_value.outcome)
+            .find(|(known, _)| ends && known.eq_ignore_ascii_case(word))
+            .map(|(_, outcome)| *outcome)
     }
 
     /// The outcome of a call, given how often this key has sent exactly this body before.
@@ -215,23 +158,13 @@ mod tests {
 
     #[test]
     fn only_once_outcomes_change_with_the_second_call() {
-        for magic_value in MAGIC_VALUES {
+        for (word, outcome) in MAGIC_VALUES {
             let changes = matches!(
-                magic_value.outcome,
+                outcome,
                 MagicOutcome::DegradedOnce | MagicOutcome::FailedOnce
             );
-            assert_eq!(
-                magic_value.outcome.effect(0) != magic_value.outcome.effect(1),
-                changes,
-                "{}",
-                magic_value.word
-            );
-            assert_eq!(
-                magic_value.outcome.effect(1),
-                magic_value.outcome.effect(9),
-                "{}",
-                magic_value.word
-            );
+            assert_eq!(outcome.effect(0) != outcome.effect(1), changes, "{word}");
+            assert_eq!(outcome.effect(1), outcome.effect(9), "{word}");
         }
     }
 

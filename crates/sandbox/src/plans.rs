@@ -72,102 +72,63 @@ impl SandboxPlan {
     }
 }
 
+/// A key's plans for flights and for hotels.
+type KeyPlans = (Option<SandboxPlan>, Option<SandboxPlan>);
+
+const fn both(plan: SandboxPlan) -> KeyPlans {
+    (Some(plan), Some(plan))
+}
+
+/// Every key of the sandbox; the front page describes them.
+pub(super) const KEYS: [(&str, KeyPlans); 8] = [
+    ("sandbox-basic", both(SandboxPlan::Basic)),
+    ("sandbox-pro", both(SandboxPlan::Pro)),
+    ("sandbox-ultra", both(SandboxPlan::Ultra)),
+    ("sandbox-mega", both(SandboxPlan::Mega)),
+    ("sandbox-flights-only", (Some(SandboxPlan::Pro), None)),
+    ("sandbox-hotels-only", (None, Some(SandboxPlan::Pro))),
+    ("sandbox-unlimited", both(SandboxPlan::Unlimited)),
+    (super::DEMO_KEY, both(SandboxPlan::Unlimited)),
+];
+
 /// The plans of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Subscriptions {
-    pub(super) flights: Option<SandboxPlan>,
-    pub(super) hotels: Option<SandboxPlan>,
+    plans: KeyPlans,
     /// The demo key: searches on a 13th are degraded on the first call.
     pub(super) degrades_13ths: bool,
-}
-
-/// Every key of the sandbox, with its line on the front page.
-pub(super) const KEYS: [(&str, Subscriptions, &str); 8] = [
-    (
-        "sandbox-basic",
-        both(SandboxPlan::Basic),
-        "both APIs, 10 requests a month, then a hard stop",
-    ),
-    (
-        "sandbox-pro",
-        both(SandboxPlan::Pro),
-        "flights 2,500 a month at 150/min, hotels 2,000 at 25/min",
-    ),
-    (
-        "sandbox-ultra",
-        both(SandboxPlan::Ultra),
-        "flights 10,000 a month at 250/min, hotels 6,500 at 25/min",
-    ),
-    (
-        "sandbox-mega",
-        both(SandboxPlan::Mega),
-        "flights 50,000 a month at 500/min, hotels 25,000 at 50/min",
-    ),
-    (
-        "sandbox-flights-only",
-        Subscriptions {
-            flights: Some(SandboxPlan::Pro),
-            hotels: None,
-            degrades_13ths: false,
-        },
-        "plan Pro for flights; hotels answer 403",
-    ),
-    (
-        "sandbox-hotels-only",
-        Subscriptions {
-            flights: None,
-            hotels: Some(SandboxPlan::Pro),
-            degrades_13ths: false,
-        },
-        "plan Pro for hotels; flights answer 403",
-    ),
-    (
-        "sandbox-unlimited",
-        both(SandboxPlan::Unlimited),
-        "both APIs, a billion requests a month, no rate window",
-    ),
-    (
-        super::DEMO_KEY,
-        Subscriptions {
-            degrades_13ths: true,
-            ..both(SandboxPlan::Unlimited)
-        },
-        "unlimited; departures and check-ins on a 13th are degraded on the first call, ok on the next",
-    ),
-];
-
-const fn both(plan: SandboxPlan) -> Subscriptions {
-    Subscriptions {
-        flights: Some(plan),
-        hotels: Some(plan),
-        degrades_13ths: false,
-    }
 }
 
 impl Subscriptions {
     /// The plans of `key`; `None` for an unknown key. A key with a suffix after the first `.`
     /// (letters, digits, `-`, `_`) has the same plans and its own counters.
     pub(super) fn of_key(key: &str) -> Option<Self> {
-        let (name, suffix) = key
-            .split_once('.')
-            .map_or((key, None), |(name, suffix)| (name, Some(suffix)));
-        let well_formed = suffix.is_none_or(|suffix| {
-            (1..=MAX_SUFFIX_BYTES).contains(&suffix.len())
-                && suffix
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        let (name, well_formed) = key.split_once('.').map_or((key, true), |(name, suffix)| {
+            let fits = (1..=MAX_SUFFIX_BYTES).contains(&suffix.len());
+            (name, fits && suffix.bytes().all(is_allowed))
         });
-        KEYS.iter()
-            .find(|(known, _, _)| *known == name && well_formed)
-            .map(|(_, subscriptions, _)| *subscriptions)
+        let (known, plans) = KEYS.into_iter().find(|(known, _)| *known == name)?;
+        well_formed.then_some(Self {
+            plans,
+            degrades_13ths: known == super::DEMO_KEY,
+        })
     }
 
     pub(super) fn plan(self, engine: Engine) -> Option<SandboxPlan> {
         match engine {
-            Engine::Flights => self.flights,
-            Engine::Hotels => self.hotels,
+            Engine::Flights => self.plans.0,
+            Engine::Hotels => self.plans.1,
         }
     }
+}
+
+/// A key at one engine, which has its own counters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SandboxAccount<'a> {
+    pub(super) key: &'a str,
+    pub(super) engine: Engine,
+    pub(super) plan: SandboxPlan,
 }
 
 /// When a request arrives, in the month (UTC) and on the monotonic clock of the rate windows.
@@ -193,18 +154,17 @@ impl RequestTime {
     }
 }
 
-/// What is left of a plan, for the quota headers, with the seconds until each reset.
+/// What is left of a plan, for the quota headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RemainingQuota {
-    pub(super) limit: u64,
-    pub(super) remaining: u64,
-    pub(super) reset_seconds: u64,
-    pub(super) window: Option<WindowQuota>,
+    pub(super) month: SandboxQuota,
+    /// The rate window of the plans that have one.
+    pub(super) window: Option<SandboxQuota>,
 }
 
-/// The rate window of the plans that have one.
+/// Requests of a month or a rate window, with the seconds until the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct WindowQuota {
+pub(super) struct SandboxQuota {
     pub(super) limit: u64,
     pub(super) remaining: u64,
     pub(super) reset_seconds: u64,
@@ -232,42 +192,35 @@ struct KeyUsage {
 }
 
 impl UsageMeter {
-    /// Counts one request of `key` or refuses it; returns what is left afterwards.
+    /// Counts one request or refuses it; returns what is left afterwards.
     pub(super) fn charge(
         &self,
-        key: &str,
-        engine: Engine,
-        plan: SandboxPlan,
+        account: SandboxAccount,
         at: RequestTime,
     ) -> (RemainingQuota, Result<(), Refusal>) {
-        self.with_usage(key, engine, at, |usage| {
-            let outcome = usage.charge(plan.allowance(engine), at);
-            (usage.quota(plan.allowance(engine), at), outcome)
+        self.with_usage(account, at, |usage, allowance| {
+            let outcome = usage.charge(allowance, at);
+            (usage.quota(allowance, at), outcome)
         })
     }
 
     /// What is left, without counting a request.
     pub(super) fn remaining_quota(
         &self,
-        key: &str,
-        engine: Engine,
-        plan: SandboxPlan,
+        account: SandboxAccount,
         at: RequestTime,
     ) -> RemainingQuota {
-        self.with_usage(key, engine, at, |usage| {
-            usage.quota(plan.allowance(engine), at)
-        })
+        self.with_usage(account, at, |usage, allowance| usage.quota(allowance, at))
     }
 
     fn with_usage<T>(
         &self,
-        key: &str,
-        engine: Engine,
+        account: SandboxAccount,
         at: RequestTime,
-        read: impl FnOnce(&mut KeyUsage) -> T,
+        read: impl FnOnce(&mut KeyUsage, Allowance) -> T,
     ) -> T {
         let mut usages = self.usages.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = (key.to_owned(), engine);
+        let name = (account.key.to_owned(), account.engine);
         if usages.len() >= MAX_COUNTED_KEYS && !usages.contains_key(&name) {
             usages.clear();
         }
@@ -278,7 +231,7 @@ impl UsageMeter {
             in_window: 0,
         });
         usage.reset_if_over(at);
-        read(usage)
+        read(usage, account.plan.allowance(account.engine))
     }
 }
 
@@ -317,15 +270,16 @@ impl KeyUsage {
     }
 
     fn quota(&self, allowance: Allowance, at: RequestTime) -> RemainingQuota {
+        let quota = |limit: u64, used: u64, reset_seconds: u64| SandboxQuota {
+            limit,
+            remaining: limit.saturating_sub(used),
+            reset_seconds,
+        };
         RemainingQuota {
-            limit: allowance.per_month,
-            remaining: allowance.per_month.saturating_sub(self.spent),
-            reset_seconds: at.month_ends_in_seconds,
-            window: allowance.per_minute.map(|limit| WindowQuota {
-                limit,
-                remaining: limit.saturating_sub(self.in_window),
-                reset_seconds: self.window_ends_in_seconds(at),
-            }),
+            month: quota(allowance.per_month, self.spent, at.month_ends_in_seconds),
+            window: allowance
+                .per_minute
+                .map(|limit| quota(limit, self.in_window, self.window_ends_in_seconds(at))),
         }
     }
 
@@ -341,6 +295,10 @@ mod tests {
     use jiff::civil::{Date, date};
 
     use super::*;
+
+    fn account(key: &str, engine: Engine, plan: SandboxPlan) -> SandboxAccount<'_> {
+        SandboxAccount { key, engine, plan }
+    }
 
     fn start_of(day: Date, instant: Instant) -> RequestTime {
         RequestTime::new(day.at(0, 0, 0, 0), instant)
@@ -407,23 +365,34 @@ mod tests {
         let (meter, instant) = (UsageMeter::default(), Instant::now());
         let november = start_of(date(2026, 11, 20), instant);
         for left in (0..10).rev() {
-            let (quota, outcome) = meter.charge("k", Engine::Flights, SandboxPlan::Basic, november);
-            assert_eq!((quota.limit, quota.remaining, outcome), (10, left, Ok(())));
+            let (quota, outcome) =
+                meter.charge(account("k", Engine::Flights, SandboxPlan::Basic), november);
+            assert_eq!(
+                (quota.month.limit, quota.month.remaining, outcome),
+                (10, left, Ok(()))
+            );
             assert_eq!(quota.window, None);
-            assert_eq!(quota.reset_seconds, 11 * 86_400);
+            assert_eq!(quota.month.reset_seconds, 11 * 86_400);
         }
-        let (quota, outcome) = meter.charge("k", Engine::Flights, SandboxPlan::Basic, november);
-        assert_eq!((quota.remaining, outcome), (0, Err(Refusal::QuotaUsedUp)));
+        let (quota, outcome) =
+            meter.charge(account("k", Engine::Flights, SandboxPlan::Basic), november);
+        assert_eq!(
+            (quota.month.remaining, outcome),
+            (0, Err(Refusal::QuotaUsedUp))
+        );
         assert_eq!(
             meter
-                .charge("k", Engine::Hotels, SandboxPlan::Basic, november)
+                .charge(account("k", Engine::Hotels, SandboxPlan::Basic), november)
                 .1,
             Ok(()),
             "counted for each API"
         );
         assert_eq!(
             meter
-                .charge("k.b", Engine::Flights, SandboxPlan::Basic, november)
+                .charge(
+                    account("k.b", Engine::Flights, SandboxPlan::Basic),
+                    november
+                )
                 .1,
             Ok(()),
             "counted for each key"
@@ -431,7 +400,7 @@ mod tests {
         let december = start_of(date(2026, 12, 1), instant);
         assert_eq!(
             meter
-                .charge("k", Engine::Flights, SandboxPlan::Basic, december)
+                .charge(account("k", Engine::Flights, SandboxPlan::Basic), december)
                 .1,
             Ok(())
         );
@@ -444,7 +413,9 @@ mod tests {
             let at = start_of(date(2026, 11, 20), instant + WINDOW * minute);
             for _ in 0..25 {
                 assert_eq!(
-                    meter.charge("k", Engine::Hotels, SandboxPlan::Pro, at).1,
+                    meter
+                        .charge(account("k", Engine::Hotels, SandboxPlan::Pro), at)
+                        .1,
                     Ok(())
                 );
             }
@@ -452,7 +423,8 @@ mod tests {
         let at = start_of(date(2026, 11, 20), instant + WINDOW * 100);
         assert_eq!(
             meter
-                .remaining_quota("k", Engine::Hotels, SandboxPlan::Pro, at)
+                .remaining_quota(account("k", Engine::Hotels, SandboxPlan::Pro), at)
+                .month
                 .remaining,
             0
         );
@@ -465,14 +437,16 @@ mod tests {
         for _ in 0..25 {
             assert_eq!(
                 meter
-                    .charge("k", Engine::Hotels, SandboxPlan::Pro, after(0))
+                    .charge(account("k", Engine::Hotels, SandboxPlan::Pro), after(0))
                     .1,
                 Ok(())
             );
         }
         for _ in 0..3 {
-            let (quota, outcome) =
-                meter.charge("k", Engine::Hotels, SandboxPlan::Pro, after(20_500));
+            let (quota, outcome) = meter.charge(
+                account("k", Engine::Hotels, SandboxPlan::Pro),
+                after(20_500),
+            );
             assert_eq!(
                 outcome,
                 Err(Refusal::TooFast {
@@ -481,27 +455,36 @@ mod tests {
             );
             assert_eq!(
                 quota.window,
-                Some(WindowQuota {
+                Some(SandboxQuota {
                     limit: 25,
                     remaining: 0,
                     reset_seconds: 40
                 })
             );
-            assert_eq!(quota.remaining, 1_975);
+            assert_eq!(quota.month.remaining, 1_975);
         }
         assert_eq!(
             meter
-                .charge("k", Engine::Hotels, SandboxPlan::Pro, after(60_500))
+                .charge(
+                    account("k", Engine::Hotels, SandboxPlan::Pro),
+                    after(60_500)
+                )
                 .1,
             Ok(())
         );
         let window = meter
-            .remaining_quota("k", Engine::Hotels, SandboxPlan::Pro, after(70_500))
+            .remaining_quota(
+                account("k", Engine::Hotels, SandboxPlan::Pro),
+                after(70_500),
+            )
             .window
             .expect("a window");
         assert_eq!((window.remaining, window.reset_seconds), (24, 50));
-        meter.remaining_quota("idle", Engine::Hotels, SandboxPlan::Pro, after(0));
-        let (quota, _) = meter.charge("idle", Engine::Hotels, SandboxPlan::Pro, after(30_000));
+        meter.remaining_quota(account("idle", Engine::Hotels, SandboxPlan::Pro), after(0));
+        let (quota, _) = meter.charge(
+            account("idle", Engine::Hotels, SandboxPlan::Pro),
+            after(30_000),
+        );
         assert_eq!(
             quota.window.expect("a window").reset_seconds,
             60,
@@ -516,12 +499,8 @@ mod tests {
             start_of(date(2026, 11, 20), Instant::now()),
         );
         for number in 0..=MAX_COUNTED_KEYS {
-            let _ = meter.charge(
-                &format!("k.{number}"),
-                Engine::Flights,
-                SandboxPlan::Pro,
-                at,
-            );
+            let key = format!("k.{number}");
+            let _ = meter.charge(account(&key, Engine::Flights, SandboxPlan::Pro), at);
         }
         assert!(meter.usages.lock().expect("no panic").len() <= MAX_COUNTED_KEYS);
     }

@@ -1,8 +1,7 @@
 //! Builds the responses of the engines and of the marketplace in front of them.
 
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
 use jiff::civil::DateTime;
 use serde::Serialize;
 use serde_json::json;
@@ -81,13 +80,13 @@ pub(super) fn failed() -> Response {
 
 /// A web page instead of JSON.
 pub(super) fn garbage() -> Response {
-    let page =
-        "<!doctype html><title>Just a moment…</title><p>Checking that you are not a robot.</p>";
-    (
-        [(header::CONTENT_TYPE, "text/html; charset=utf-8")],
-        Body::from(page),
-    )
+    Html("<!doctype html><title>Just a moment…</title><p>Checking that you are not a robot.</p>")
         .into_response()
+}
+
+/// Keys, magic values and paths as plain text.
+pub(super) async fn front_page() -> &'static str {
+    include_str!("front_page.txt")
 }
 
 /// Adds the quota headers of gateway.md, rule 44: the plan's always, the rate window's if the plan
@@ -97,44 +96,13 @@ pub(super) fn with_quota(mut response: Response, quota: RemainingQuota) -> Respo
     let mut set = |name: &'static str, value: u64| {
         headers.insert(HeaderName::from_static(name), HeaderValue::from(value));
     };
-    set("x-ratelimit-requests-limit", quota.limit);
-    set("x-ratelimit-requests-remaining", quota.remaining);
-    set("x-ratelimit-requests-reset", quota.reset_seconds);
+    set("x-ratelimit-requests-limit", quota.month.limit);
+    set("x-ratelimit-requests-remaining", quota.month.remaining);
+    set("x-ratelimit-requests-reset", quota.month.reset_seconds);
     if let Some(window) = quota.window {
         set("x-ratelimit-limit", window.limit);
         set("x-ratelimit-remaining", window.remaining);
         set("x-ratelimit-reset", window.reset_seconds);
-    }
-    response
-}
-
-/// The flights engine's report on a search (gateway.md, rule 38).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SearchReport {
-    pub(super) status: &'static str,
-    pub(super) reason: Option<&'static str>,
-    pub(super) results: usize,
-    pub(super) attempts: usize,
-    pub(super) combinations: usize,
-    pub(super) retries: usize,
-    pub(super) unreadable_pages: usize,
-}
-
-/// Adds the headers of gateway.md, rule 38.
-pub(super) fn with_report(mut response: Response, report: SearchReport) -> Response {
-    let headers: &mut HeaderMap = response.headers_mut();
-    headers.insert("x-search-status", HeaderValue::from_static(report.status));
-    if let Some(reason) = report.reason {
-        headers.insert("x-search-reason", HeaderValue::from_static(reason));
-    }
-    for (name, count) in [
-        ("x-search-results", report.results),
-        ("x-search-attempts", report.attempts),
-        ("x-search-combinations", report.combinations),
-        ("x-search-retries", report.retries),
-        ("x-search-unreadable-pages", report.unreadable_pages),
-    ] {
-        headers.insert(name, HeaderValue::from(count));
     }
     response
 }

@@ -23,15 +23,15 @@ use tokio::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::draws::Draw;
-use super::flights::FlightSearch;
-use super::front_page::front_page;
-use super::hotels::HotelQuery;
 use super::magic_values::{CallCounts, Effect, MagicOutcome, begins_on_13th};
-use super::plans::{Engine, Refusal, RequestTime, SandboxPlan, Subscriptions, UsageMeter};
+use super::plans::{
+    Engine, Refusal, RequestTime, SandboxAccount, SandboxPlan, Subscriptions, UsageMeter,
+};
 use super::responses::{self, with_quota, with_sandbox_date};
 use super::scenarios::PriceProcess;
-use super::wire::hotels::Unreadable;
-use super::wire::shape::{self, Detail};
+use super::wire::flights::FlightSearch;
+use super::wire::hotels::{ByName, HotelSearch, Resolve, Rooms, Unreadable};
+use super::wire::shape;
 use super::{DayShift, SandboxClock, SandboxOptions};
 
 /// Headers that may carry the key: the listing's own name and the neutral one (gateway.md, rule 44).
@@ -58,22 +58,69 @@ struct Sandbox {
     stopping: CancellationToken,
 }
 
-/// A native path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SandboxEndpoint {
-    Oneway,
-    Roundtrip,
-    Search,
-    ByName,
-    Rooms,
-    Resolve,
+/// A valid body, which its engine answers.
+pub(super) trait EngineQuery: Send + Sync {
+    /// Median seconds until the answer (gateway.md, rule 3).
+    fn median_seconds(&self) -> f64;
+
+    /// The answer of a search that completed. `call` seeds what varies between calls.
+    fn answer(&self, moment: &Moment, effect: Effect, call: Draw) -> Response;
+
+    /// The answer of a search that did not complete.
+    fn degraded(&self, reason: &'static str, _call: Draw) -> Response {
+        responses::search_incomplete(reason)
+    }
 }
 
-/// A valid body.
-enum EngineQuery {
-    Flights(Box<FlightSearch>),
-    Hotels(HotelQuery),
+/// What an answer depends on beside its body: the seed, a scenario, the time (UTC).
+pub(super) struct Moment<'a> {
+    pub(super) world: Draw,
+    pub(super) prices: Option<&'a PriceProcess>,
+    pub(super) at: DateTime,
 }
+
+type BoxedQuery = Box<dyn EngineQuery>;
+
+/// A native path.
+#[derive(Clone, Copy)]
+struct SandboxEndpoint {
+    path: &'static str,
+    engine: Engine,
+    read: fn(&Value) -> Result<BoxedQuery, Unreadable>,
+}
+
+const ENDPOINTS: [SandboxEndpoint; 6] = [
+    SandboxEndpoint {
+        path: "/api/google_flights/oneway/v1",
+        engine: Engine::Flights,
+        read: |body| Ok(Box::new(FlightSearch::oneway(body)?)),
+    },
+    SandboxEndpoint {
+        path: "/api/google_flights/roundtrip/v1",
+        engine: Engine::Flights,
+        read: |body| Ok(Box::new(FlightSearch::roundtrip(body)?)),
+    },
+    SandboxEndpoint {
+        path: "/search",
+        engine: Engine::Hotels,
+        read: |body| Ok(Box::new(HotelSearch::read(body)?)),
+    },
+    SandboxEndpoint {
+        path: "/hotel_by_name",
+        engine: Engine::Hotels,
+        read: |body| Ok(Box::new(ByName::read(body)?)),
+    },
+    SandboxEndpoint {
+        path: "/hotel",
+        engine: Engine::Hotels,
+        read: |body| Ok(Box::new(Rooms::read(body)?)),
+    },
+    SandboxEndpoint {
+        path: "/resolve",
+        engine: Engine::Hotels,
+        read: |body| Ok(Box::new(Resolve::read(body)?)),
+    },
+];
 
 /// The sandbox as a service, at the native paths of both engines. Counters belong to this router and its clones.
 ///
@@ -133,17 +180,15 @@ fn build_router(options: SandboxOptions, days: DayShift, stopping: CancellationT
         call_counts: CallCounts::default(),
         stopping,
     });
-    let mut routes = Router::new().route(
-        "/",
-        get(async || front_page(&SandboxEndpoint::ALL.map(SandboxEndpoint::path)))
-            .fallback(no_such_path),
-    );
-    for endpoint in SandboxEndpoint::ALL {
+    let front_page = get(responses::front_page).fallback(no_such_path);
+    let mut routes = Router::new().route("/", front_page);
+    for endpoint in ENDPOINTS {
         let handler =
             async move |State(sandbox): State<Arc<Sandbox>>, headers: HeaderMap, body: Bytes| {
-                sandbox.handle(endpoint, &headers, &body).await
+                let response = sandbox.respond(endpoint, &headers, &body).await;
+                sandbox.dated(response, sandbox.now())
             };
-        routes = routes.route(endpoint.path(), post(handler).fallback(no_such_path));
+        routes = routes.route(endpoint.path, post(handler).fallback(no_such_path));
     }
     routes
         .fallback(no_such_path)
@@ -155,84 +200,7 @@ async fn no_such_path() -> Response {
     responses::marketplace(StatusCode::NOT_FOUND, "This endpoint does not exist.")
 }
 
-impl SandboxEndpoint {
-    const ALL: [Self; 6] = [
-        Self::Oneway,
-        Self::Roundtrip,
-        Self::Search,
-        Self::ByName,
-        Self::Rooms,
-        Self::Resolve,
-    ];
-
-    fn path(self) -> &'static str {
-        match self {
-            Self::Oneway => "/api/google_flights/oneway/v1",
-            Self::Roundtrip => "/api/google_flights/roundtrip/v1",
-            Self::Search => "/search",
-            Self::ByName => "/hotel_by_name",
-            Self::Rooms => "/hotel",
-            Self::Resolve => "/resolve",
-        }
-    }
-
-    fn engine(self) -> Engine {
-        match self {
-            Self::Oneway | Self::Roundtrip => Engine::Flights,
-            Self::Search | Self::ByName | Self::Rooms | Self::Resolve => Engine::Hotels,
-        }
-    }
-
-    fn read(self, body: &Value) -> Result<EngineQuery, Unreadable> {
-        let flights = |read: fn(&Value) -> Result<FlightSearch, Vec<Detail>>| {
-            read(body)
-                .map(Box::new)
-                .map(EngineQuery::Flights)
-                .map_err(Unreadable::Shape)
-        };
-        let hotels = |read: fn(&Value) -> Result<HotelQuery, Unreadable>| {
-            read(body).map(EngineQuery::Hotels)
-        };
-        match self {
-            Self::Oneway => flights(FlightSearch::oneway),
-            Self::Roundtrip => flights(FlightSearch::roundtrip),
-            Self::Search => hotels(HotelQuery::search),
-            Self::ByName => hotels(HotelQuery::by_name),
-            Self::Rooms => hotels(HotelQuery::rooms),
-            Self::Resolve => hotels(HotelQuery::resolve),
-        }
-    }
-}
-
-impl EngineQuery {
-    fn median_seconds(&self) -> f64 {
-        match self {
-            Self::Flights(search) => search.median_seconds(),
-            Self::Hotels(query) => query.median_seconds(),
-        }
-    }
-
-    fn answer(&self, sandbox: &Sandbox, at: DateTime, effect: Effect, call: Draw) -> Response {
-        match self {
-            Self::Flights(search) => {
-                search.answer(sandbox.world, sandbox.scenario.as_ref(), at, effect, call)
-            }
-            Self::Hotels(query) => query.answer(sandbox.world, at.date(), effect),
-        }
-    }
-}
-
 impl Sandbox {
-    async fn handle(
-        &self,
-        endpoint: SandboxEndpoint,
-        headers: &HeaderMap,
-        bytes: &Bytes,
-    ) -> Response {
-        let response = self.respond(endpoint, headers, bytes).await;
-        self.dated(response, self.now())
-    }
-
     /// Adds the sandbox's date where it may differ from the real one by more than `today` says.
     fn dated(&self, response: Response, now: DateTime) -> Response {
         if self.options.clock.is_some() || self.scenario.is_some() {
@@ -248,30 +216,42 @@ impl Sandbox {
         headers: &HeaderMap,
         bytes: &Bytes,
     ) -> Response {
-        let (key, subscriptions, plan) = match admit(endpoint.engine(), headers) {
+        let (account, degrades_13ths) = match admit(endpoint.engine, headers) {
             Ok(admitted) => admitted,
-            Err(rejection) => return rejection.into_response(),
+            Err((status, text)) => return responses::marketplace(status, text),
         };
         let body = serde_json::from_slice::<Value>(bytes);
         let requested = body.as_ref().ok().and_then(MagicOutcome::requested_by);
-        let at = self.request_time();
-        if requested.is_some_and(|fault| fault.effect(0) == Effect::Throttled) {
-            let quota = self.meter.remaining_quota(key, endpoint.engine(), plan, at);
+        let at = RequestTime::new(self.now(), Instant::now());
+        if requested == Some(MagicOutcome::Throttled) {
+            let quota = self.meter.remaining_quota(account, at);
             return with_quota(responses::too_many("Too many requests", Some(1)), quota);
         }
-        let (quota, charged) = self.meter.charge(key, endpoint.engine(), plan, at);
+        let (quota, charged) = self.meter.charge(account, at);
         let response = match (charged, body) {
-            (Err(refusal), _) => quota_refusal(refusal, plan),
+            (Err(refusal), _) => quota_refusal(refusal, account.plan),
             (Ok(()), Err(error)) => {
-                self.delay(REFUSAL_SECONDS).await;
-                responses::unprocessable(&[shape::not_json(&error)])
+                self.refuse(Unreadable::Shape(vec![shape::not_json(&error)]))
+                    .await
             }
             (Ok(()), Ok(body)) => {
-                self.call_engine(endpoint, key, subscriptions, requested, &body)
+                let on_13th =
+                    (degrades_13ths && begins_on_13th(&body)).then_some(MagicOutcome::DegradedOnce);
+                let outcome = requested.or(on_13th);
+                self.call_engine(endpoint, account.key, outcome, &body)
                     .await
             }
         };
         with_quota(response, quota)
+    }
+
+    /// The engine's refusal of a body.
+    async fn refuse(&self, unreadable: Unreadable) -> Response {
+        self.delay(REFUSAL_SECONDS).await;
+        match unreadable {
+            Unreadable::Shape(details) => responses::unprocessable(&details),
+            Unreadable::Meaning(text) => responses::message(StatusCode::BAD_REQUEST, &text),
+        }
     }
 
     /// Passes a counted body to its engine.
@@ -279,40 +259,39 @@ impl Sandbox {
         &self,
         endpoint: SandboxEndpoint,
         key: &str,
-        subscriptions: Subscriptions,
-        requested: Option<MagicOutcome>,
+        outcome: Option<MagicOutcome>,
         body: &Value,
     ) -> Response {
-        let query = match endpoint.read(body) {
+        let query = match (endpoint.read)(body) {
             Ok(query) => query,
-            Err(unreadable) => {
-                self.delay(REFUSAL_SECONDS).await;
-                return match unreadable {
-                    Unreadable::Shape(details) => responses::unprocessable(&details),
-                    Unreadable::Meaning(text) => responses::message(StatusCode::BAD_REQUEST, &text),
-                };
-            }
+            Err(unreadable) => return self.refuse(unreadable).await,
         };
-        let earlier_calls = self.call_counts.count_call(key, endpoint.path(), body);
-        let on_13th = (subscriptions.degrades_13ths && begins_on_13th(body))
-            .then_some(MagicOutcome::DegradedOnce);
-        let effect = requested
-            .or(on_13th)
-            .map_or(Effect::None, |fault| fault.effect(earlier_calls));
+        let earlier_calls = self.call_counts.count_call(key, endpoint.path, body);
+        let effect = outcome.map_or(Effect::None, |outcome| outcome.effect(earlier_calls));
         let call = self
             .world
             .of("ask")
-            .of(endpoint.path())
+            .of(endpoint.path)
             .of(&body.to_string())
             .nth(i64::try_from(earlier_calls).unwrap_or(i64::MAX));
         if effect == Effect::Hangs {
             self.stopping.cancelled().await;
             return responses::failed();
         }
-        self.delay(delay_seconds(query.median_seconds(), call))
-            .await;
-        let now = self.now();
-        self.dated(query.answer(self, now, effect, call), now)
+        let seconds = delay_seconds(query.median_seconds(), call);
+        self.delay(seconds).await;
+        let moment = Moment {
+            world: self.world,
+            prices: self.scenario.as_ref(),
+            at: self.now(),
+        };
+        let response = match effect {
+            Effect::Failed => responses::failed(),
+            Effect::Garbage => responses::garbage(),
+            Effect::Degraded => query.degraded("blocked_page", call),
+            _ => query.answer(&moment, effect, call),
+        };
+        self.dated(response, moment.at)
     }
 
     /// Waits as long as the engine would, scaled, or until the server stops.
@@ -328,10 +307,6 @@ impl Sandbox {
                 () = self.stopping.cancelled() => {}
             }
         }
-    }
-
-    fn request_time(&self) -> RequestTime {
-        RequestTime::new(self.now(), Instant::now())
     }
 
     /// UTC now, midnight of the pinned day, or the time of its own clock; moved by the day shift.
@@ -363,65 +338,47 @@ fn delay_seconds(median: f64, call: Draw) -> f64 {
     (median * (DELAY_SPREAD * call.of("delay").normal()).exp()).min(SLOWEST_SECONDS)
 }
 
-/// Why the marketplace refuses a key.
-#[derive(Clone, Copy, Debug)]
-enum KeyRejection {
-    NoKey,
-    UnknownKey,
-    NotSubscribed,
-}
-
-impl KeyRejection {
-    fn into_response(self) -> Response {
-        let (status, text) = match self {
-            Self::NoKey => (StatusCode::UNAUTHORIZED, "Invalid API key: none was sent."),
-            Self::UnknownKey => (
-                StatusCode::UNAUTHORIZED,
-                "Invalid API key: GET / lists those that the sandbox knows.",
-            ),
-            Self::NotSubscribed => (StatusCode::FORBIDDEN, "You are not subscribed to this API."),
-        };
-        responses::marketplace(status, text)
-    }
-}
-
-/// The key of a request with its plans.
+/// The account of a request, and whether its key degrades searches on a 13th.
 fn admit(
     engine: Engine,
     headers: &HeaderMap,
-) -> Result<(&str, Subscriptions, SandboxPlan), KeyRejection> {
+) -> Result<(SandboxAccount<'_>, bool), (StatusCode, &'static str)> {
     let key = KEY_HEADERS
         .into_iter()
         .filter_map(|name| headers.get(name))
         .filter_map(|value| value.to_str().ok())
         .find(|value| !value.is_empty())
-        .ok_or(KeyRejection::NoKey)?;
-    let subscriptions = Subscriptions::of_key(key).ok_or(KeyRejection::UnknownKey)?;
+        .ok_or((StatusCode::UNAUTHORIZED, "Invalid API key: none was sent."))?;
+    let subscriptions = Subscriptions::of_key(key).ok_or((
+        StatusCode::UNAUTHORIZED,
+        "Invalid API key: GET / lists those that the sandbox knows.",
+    ))?;
     let plan = subscriptions
         .plan(engine)
-        .ok_or(KeyRejection::NotSubscribed)?;
-    Ok((key, subscriptions, plan))
+        .ok_or((StatusCode::FORBIDDEN, "You are not subscribed to this API."))?;
+    let account = SandboxAccount { key, engine, plan };
+    Ok((account, subscriptions.degrades_13ths))
 }
 
 fn quota_refusal(refusal: Refusal, plan: SandboxPlan) -> Response {
-    match refusal {
-        Refusal::QuotaUsedUp => {
-            let text = format!(
-                "You have exceeded the MONTHLY quota for Requests on your current plan, {}.",
-                plan.name()
-            );
-            responses::too_many(&text, None)
-        }
+    let name = plan.name();
+    let (text, retry_after_seconds) = match refusal {
+        Refusal::QuotaUsedUp => (
+            format!(
+                "You have exceeded the MONTHLY quota for Requests on your current plan, {name}."
+            ),
+            None,
+        ),
         Refusal::TooFast {
             retry_after_seconds,
-        } => {
-            let text = format!(
-                "You have exceeded the rate limit per minute for your plan, {}, by the API provider",
-                plan.name()
-            );
-            responses::too_many(&text, Some(retry_after_seconds))
-        }
-    }
+        } => (
+            format!(
+                "You have exceeded the rate limit per minute for your plan, {name}, by the API provider"
+            ),
+            Some(retry_after_seconds),
+        ),
+    };
+    responses::too_many(&text, retry_after_seconds)
 }
 
 #[cfg(test)]

@@ -5,16 +5,12 @@ use std::cmp::Ordering;
 use jiff::civil::{Date, DateTime};
 
 use super::FoundRows;
-use super::rank::Rank;
-use super::rows::{oneway_row, roundtrip_row};
-use crate::draws::{Draw, day_number, days_between};
-use crate::wire::flights::{
-    Insight, LegRules, Oneway, OnewayRow, Roundtrip, RoundtripRow, Sort, Terms,
-};
-use crate::world::airports::SandboxAirport;
+use super::rows::{flight_names, flight_row, hex};
+use crate::draws::{Draw, day_number, days_between, real};
+use crate::wire::flights::{FlightSearch, Insight, LegRules, Sort, Terms};
 use crate::world::fares::FareDay;
 use crate::world::money::SandboxCurrency;
-use crate::world::timetable::{Leg, legs};
+use crate::world::timetable::{AirportPair, Leg};
 
 /// How many days ahead airlines sell.
 const HORIZON_DAYS: i64 = 361;
@@ -23,44 +19,72 @@ const PAIRED_LEGS: usize = 24;
 /// Price of one airline's return ticket relative to two single ones.
 const ONE_AIRLINE_RETURN: f64 = 0.88;
 
+/// The legs of a trip and its price, in the currency of the search.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Itinerary<'a> {
+    pub(super) price: i64,
+    pub(super) out: &'a Leg,
+    pub(super) back: Option<&'a Leg>,
+}
+
+impl<'a> Itinerary<'a> {
+    pub(super) fn legs(self) -> impl Iterator<Item = &'a Leg> {
+        std::iter::once(self.out).chain(self.back)
+    }
+
+    pub(super) fn minutes(self) -> i64 {
+        self.legs().map(|leg| leg.minutes).sum()
+    }
+
+    pub(super) fn stops(self) -> usize {
+        self.legs().map(|leg| leg.stops.len()).sum()
+    }
+
+    /// The engine's `Overall`: price first, but an hour costs what four percent of the fare do.
+    fn overall(self) -> f64 {
+        real(self.price) * (1.0 + 0.04 * real(self.minutes()) / 60.0)
+    }
+}
+
 /// One direction of a trip on its date: its flights and their prices for one adult in economy, in dollars.
-struct Direction {
+struct Direction<'a> {
+    date: Date,
+    rules: &'a LegRules,
     legs: Vec<Leg>,
     fares: FareDay,
 }
 
-impl Direction {
-    fn new(
-        world: Draw,
-        today: Date,
-        from: &'static SandboxAirport,
-        to: &'static SandboxAirport,
-        date: Date,
-    ) -> Self {
+impl<'a> Direction<'a> {
+    fn new(world: Draw, today: Date, pair: AirportPair, date: Date, rules: &'a LegRules) -> Self {
         let on_sale = (0..=HORIZON_DAYS).contains(&days_between(today, date));
-        let legs = if on_sale {
-            legs(world, from, to, date)
-        } else {
-            Vec::new()
-        };
         Self {
-            legs,
-            fares: FareDay::new(world, from, to, date, today),
+            date,
+            rules,
+            legs: if on_sale {
+                pair.legs(world, date)
+            } else {
+                Vec::new()
+            },
+            fares: FareDay::new(world, pair, date, today),
         }
     }
 
     fn cheapest(&self) -> Option<f64> {
-        self.legs
-            .iter()
-            .map(|leg| self.fares.price(leg))
-            .min_by(f64::total_cmp)
+        let prices = self.legs.iter().map(|leg| self.fares.price(leg));
+        prices.min_by(f64::total_cmp)
     }
 
-    fn admitted<'a>(&'a self, rules: &'a LegRules) -> impl Iterator<Item = &'a Leg> {
-        self.legs.iter().filter(|leg| {
-            let hours = (leg.departs, leg.arrives);
-            admits(rules, leg.stops.len(), leg.airline.code, hours)
-        })
+    /// The legs that the rules admit, with their prices.
+    fn admitted(&self) -> impl Iterator<Item = (&Leg, f64)> {
+        let legs = self.legs.iter().filter(|leg| admits(self.rules, leg));
+        legs.map(|leg| (leg, self.fares.price(leg)))
+    }
+
+    fn cheapest_admitted(&self) -> Vec<(&Leg, f64)> {
+        let mut legs: Vec<_> = self.admitted().collect();
+        legs.sort_by(|a, b| a.1.total_cmp(&b.1));
+        legs.truncate(PAIRED_LEGS);
+        legs
     }
 }
 
@@ -71,25 +95,19 @@ struct Tariff {
 }
 
 impl Tariff {
-    fn new(
-        world: Draw,
-        terms: &Terms,
-        currency: &'static SandboxCurrency,
-        kilometres: f64,
-    ) -> Self {
+    fn new(world: Draw, terms: &Terms, kilometres: f64) -> Self {
         let cabin = match terms.seat_type {
-            3 => 2.1 + (kilometres / 9_000.0).min(1.0) * 1.6,
+            Some(3) => 2.1 + (kilometres / 9_000.0).min(1.0) * 1.6,
             _ => 1.0,
         };
-        let party = party(terms);
         // Each point of sale has its own fares, a little off the exchange rate.
-        let sale = match currency.code {
+        let sale = match terms.currency.code.as_str() {
             "USD" => 1.0,
             code => world.of("point of sale").of(code).between(0.985, 1.02),
         };
         Self {
-            currency,
-            factor: cabin * party * sale,
+            currency: terms.currency,
+            factor: cabin * party(terms) * sale,
         }
     }
 
@@ -100,170 +118,102 @@ impl Tariff {
 
 /// What the party pays, relative to one adult.
 pub(super) fn party(terms: &Terms) -> f64 {
-    terms
-        .passengers
-        .iter()
-        .map(|kind| match kind {
-            1 => 1.0,
-            3 => 0.10,
-            _ => 0.75,
-        })
-        .sum()
+    let passengers = terms.passengers.as_deref().unwrap_or(&[1]);
+    let shares = passengers.iter().map(|kind| match kind {
+        1 => 1.0,
+        3 => 0.10,
+        _ => 0.75,
+    });
+    shares.sum()
 }
 
-/// All itineraries of a one-way search, sorted and limited.
-pub(super) fn oneway(world: Draw, today: Date, search: &Oneway) -> FoundRows<OnewayRow> {
+/// All itineraries of a search, sorted and limited.
+pub(super) fn find(world: Draw, today: Date, search: &FlightSearch) -> FoundRows {
     let terms = &search.terms;
-    let Some((from, to, currency)) = find_route(terms) else {
-        return FoundRows {
-            rows: Vec::new(),
-            combinations: 1,
-        };
+    let Some(pair) = AirportPair::find(&terms.from_airport, &terms.to_airport) else {
+        return FoundRows::default();
     };
-    let out = Direction::new(world, today, from, to, terms.departure_date);
-    let tariff = Tariff::new(world, terms, currency, from.kilometres_to(to));
-    let luck = world
-        .of("insight")
-        .of(from.code)
-        .of(to.code)
-        .day(terms.departure_date);
-    let insight = insight(
-        luck,
-        terms,
-        today,
-        &tariff,
-        out.cheapest(),
-        out.fares.band(&out.legs),
-    );
-    let mut priced: Vec<(Rank, &Leg)> = out
-        .admitted(&search.rules)
-        .map(|leg| {
-            (
-                Rank::of(
-                    tariff.whole(out.fares.price(leg)),
-                    leg.minutes,
-                    leg.stops.len(),
-                ),
-                leg,
-            )
-        })
-        .filter(|(rank, _)| admits_price(terms, rank.price))
-        .collect();
-    sort_and_limit(&mut priced, terms);
-    let rows = priced
-        .into_iter()
-        .map(|(rank, leg)| oneway_row(terms, leg, rank, insight.as_ref(), currency))
-        .collect();
+    let out = Direction::new(world, today, pair, terms.departure_date, &search.outbound);
+    let back = search
+        .inbound
+        .as_ref()
+        .map(|(date, rules)| Direction::new(world, today, pair.back(), *date, rules));
+    let tariff = Tariff::new(world, terms, pair.kilometres());
+    let (mut found, combinations) = match &back {
+        None => (singles(&out, &tariff), 1),
+        Some(back) => returns(&out, back, &tariff),
+    };
+    found.retain(|itinerary| admits_price(terms, itinerary.price));
+    sort_and_limit(&mut found, terms);
+    let directions: Vec<_> = std::iter::once(&out).chain(&back).collect();
+    let luck = world.of("insight").of(&pair.from.code).of(&pair.to.code);
+    let luck = directions.iter().fold(luck, |luck, way| luck.day(way.date));
+    let insight = (terms.sort_type != Sort::Price && terms.max_price.is_none())
+        .then(|| insight(luck, today, &tariff, &directions).unwrap_or_default());
+    let codes = (pair.from.code.as_str(), pair.to.code.as_str());
+    let passengers = terms.passengers.as_deref().unwrap_or(&[1]);
+    let party: String = passengers.iter().map(i64::to_string).collect();
+    let cabin = terms.seat_type.unwrap_or(1);
+    let rows = found.into_iter().map(|itinerary| {
+        let named = flight_names(codes, itinerary);
+        let tfs = hex(&format!("{cabin}.{party}.{named}"));
+        flight_row(search, codes, itinerary, insight.clone(), &tfs)
+    });
     FoundRows {
-        rows,
-        combinations: 1,
+        rows: rows.collect(),
+        combinations,
     }
 }
 
-/// All pairs of a round-trip search, sorted and limited.
-pub(super) fn roundtrip(world: Draw, today: Date, search: &Roundtrip) -> FoundRows<RoundtripRow> {
-    let terms = &search.terms;
-    let Some((from, to, currency)) = find_route(terms) else {
-        return FoundRows {
-            rows: Vec::new(),
-            combinations: 1,
-        };
-    };
-    let out = Direction::new(world, today, from, to, terms.departure_date);
-    let back = Direction::new(world, today, to, from, search.return_date);
-    let tariff = Tariff::new(world, terms, currency, from.kilometres_to(to));
-    let both = |one: Option<f64>, other: Option<f64>| Some((one? + other?) * ONE_AIRLINE_RETURN);
-    let bands = (out.fares.band(&out.legs), back.fares.band(&back.legs));
-    let band = both(bands.0.map(|band| band.0), bands.1.map(|band| band.0))
-        .zip(both(bands.0.map(|band| band.1), bands.1.map(|band| band.1)));
-    let luck = world
-        .of("insight")
-        .of(from.code)
-        .of(to.code)
-        .day(terms.departure_date)
-        .day(search.return_date);
-    let insight = insight(
-        luck,
-        terms,
-        today,
-        &tariff,
-        both(out.cheapest(), back.cheapest()),
-        band,
-    );
-    let (outbound, inbound) = (
-        cheapest_legs(&out, &search.outbound),
-        cheapest_legs(&back, &search.inbound),
-    );
-    let mut priced = Vec::new();
-    for (out_leg, out_dollars) in &outbound {
-        for (back_leg, back_dollars) in &inbound {
-            if back_leg.departs <= out_leg.arrives {
+fn singles<'a>(out: &'a Direction, tariff: &Tariff) -> Vec<Itinerary<'a>> {
+    let priced = out.admitted().map(|(out, dollars)| Itinerary {
+        price: tariff.whole(dollars),
+        out,
+        back: None,
+    });
+    priced.collect()
+}
+
+/// All pairs of a round trip, and how many combinations the engine looked up.
+fn returns<'a>(
+    out: &'a Direction,
+    back: &'a Direction,
+    tariff: &Tariff,
+) -> (Vec<Itinerary<'a>>, usize) {
+    let (outbound, inbound) = (out.cheapest_admitted(), back.cheapest_admitted());
+    let mut pairs = Vec::new();
+    for &(out, out_dollars) in &outbound {
+        for &(back, back_dollars) in &inbound {
+            if back.departs <= out.arrives {
                 continue;
             }
-            let together = if out_leg.airline.code == back_leg.airline.code {
+            let together = if out.airline.code == back.airline.code {
                 ONE_AIRLINE_RETURN
             } else {
                 1.0
             };
-            let price = tariff.whole((out_dollars + back_dollars) * together);
-            let stops = out_leg.stops.len() + back_leg.stops.len();
-            let rank = Rank::of(price, out_leg.minutes + back_leg.minutes, stops);
-            if admits_price(terms, rank.price) {
-                priced.push((rank, (*out_leg, *back_leg)));
-            }
+            pairs.push(Itinerary {
+                price: tariff.whole((out_dollars + back_dollars) * together),
+                out,
+                back: Some(back),
+            });
         }
     }
-    sort_and_limit(&mut priced, terms);
-    let rows = priced
-        .into_iter()
-        .map(|(rank, legs)| roundtrip_row(search, legs, rank, insight.as_ref(), currency))
-        .collect();
-    FoundRows {
-        rows,
-        combinations: 1 + outbound.len().min(10),
-    }
+    (pairs, 1 + outbound.len().min(10))
 }
 
-/// The cheapest legs of a direction that the rules admit.
-fn cheapest_legs<'a>(direction: &'a Direction, rules: &'a LegRules) -> Vec<(&'a Leg, f64)> {
-    let mut legs: Vec<_> = direction
-        .admitted(rules)
-        .map(|leg| (leg, direction.fares.price(leg)))
-        .collect();
-    legs.sort_by(|a, b| a.1.total_cmp(&b.1));
-    legs.truncate(PAIRED_LEGS);
-    legs
-}
-
-fn find_route(
-    terms: &Terms,
-) -> Option<(
-    &'static SandboxAirport,
-    &'static SandboxAirport,
-    &'static SandboxCurrency,
-)> {
-    Some((
-        SandboxAirport::find(&terms.from_airport)?,
-        SandboxAirport::find(&terms.to_airport)?,
-        SandboxCurrency::find(&terms.currency)?,
-    ))
-}
-
-/// Whether the rules admit a flight with so many stops, of an airline's code, that departs and
-/// arrives at these local times.
-pub(super) fn admits(
-    rules: &LegRules,
-    stops: usize,
-    airline: &str,
-    (departs, arrives): (DateTime, DateTime),
-) -> bool {
-    let flies = |codes: &[String]| codes.iter().any(|code| code.eq_ignore_ascii_case(airline));
-    let stops = i64::try_from(stops).unwrap_or(i64::MAX);
+/// Whether the rules admit a flight.
+pub(super) fn admits(rules: &LegRules, leg: &Leg) -> bool {
+    let flies = |codes: &[String]| {
+        let mut codes = codes.iter();
+        codes.any(|code| code.eq_ignore_ascii_case(&leg.airline.code))
+    };
+    let stops = i64::try_from(leg.stops.len()).unwrap_or(i64::MAX);
     rules.max_stops.is_none_or(|most| stops <= most)
         && (rules.only_airlines.is_empty() || flies(&rules.only_airlines))
         && !flies(&rules.without_airlines)
-        && in_hours(rules.departs, departs)
-        && in_hours(rules.arrives, arrives)
+        && in_hours(rules.departs, leg.departs)
+        && in_hours(rules.arrives, leg.arrives)
 }
 
 /// Whether the hour of `at` lies in the window; a window whose start is above its end runs over midnight.
@@ -281,47 +231,38 @@ pub(super) fn admits_price(terms: &Terms, price: i64) -> bool {
     terms.max_price.is_none_or(|most| price <= most)
 }
 
-fn sort_and_limit<T>(rows: &mut Vec<(Rank, T)>, terms: &Terms) {
-    rows.sort_by(|(a, _), (b, _)| {
+fn sort_and_limit(found: &mut Vec<Itinerary>, terms: &Terms) {
+    found.sort_by(|a, b| {
         let first = match terms.sort_type {
             Sort::Overall => a.overall().total_cmp(&b.overall()),
             Sort::Price => Ordering::Equal,
-            Sort::Duration => a.minutes.cmp(&b.minutes),
+            Sort::Duration => a.minutes().cmp(&b.minutes()),
         };
-        first
-            .then(a.price.cmp(&b.price))
-            .then(a.minutes.cmp(&b.minutes))
-            .then(a.stops.cmp(&b.stops))
+        let keys = |one: &Itinerary| (one.price, one.minutes(), one.stops());
+        first.then_with(|| keys(a).cmp(&keys(b)))
     });
-    rows.truncate(usize::try_from(terms.limit).unwrap_or(usize::MAX));
+    found.truncate(terms.limit.unwrap_or(10));
 }
 
 /// Band and verdict of a search. `luck` selects the rare searches without a band or with an empty
 /// verdict.
-fn insight(
-    luck: Draw,
-    terms: &Terms,
-    today: Date,
-    tariff: &Tariff,
-    cheapest: Option<f64>,
-    band: Option<(f64, f64)>,
-) -> Option<Insight> {
-    if terms.sort_type == Sort::Price || terms.max_price.is_some() {
+fn insight(luck: Draw, today: Date, tariff: &Tariff, ways: &[&Direction]) -> Option<Insight> {
+    if luck.of("band").chance(0.04) {
         return None;
     }
-    let published = !luck.of("band").chance(0.04);
-    let (Some(cheapest), Some((low, high)), true) = (cheapest, band, published) else {
-        return Some(Insight {
-            verdict: None,
-            low: None,
-            high: None,
-        });
+    let discount = if ways.len() > 1 {
+        ONE_AIRLINE_RETURN
+    } else {
+        1.0
     };
-    let (cheapest, low, high) = (
-        tariff.whole(cheapest),
-        tariff.whole(low),
-        tariff.whole(high),
-    );
+    let (mut cheapest, mut low, mut high) = (0.0, 0.0, 0.0);
+    for way in ways {
+        let band = way.fares.band(&way.legs)?;
+        cheapest += way.cheapest()?;
+        low += band.0;
+        high += band.1;
+    }
+    let [cheapest, low, high] = [cheapest, low, high].map(|sum| tariff.whole(sum * discount));
     let verdict = match cheapest {
         _ if luck.of("verdict").nth(day_number(today)).chance(0.03) => "",
         price if price < low => "low",

@@ -1,155 +1,124 @@
 //! The flights engine: answers a valid body, with search headers.
 
 mod itineraries;
-mod rank;
 mod rows;
 mod scenario;
 #[cfg(test)]
 mod tests;
 
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
-use jiff::civil::DateTime;
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::json;
 
 use super::draws::Draw;
 use super::magic_values::Effect;
-use super::responses::{self, SearchReport};
-use super::scenarios::PriceProcess;
-use super::wire::flights::{Oneway, Roundtrip, Terms};
-use super::wire::shape::Detail;
-
-/// A valid body.
-#[derive(Clone, Debug)]
-pub(super) enum FlightSearch {
-    Oneway(Oneway),
-    Roundtrip(Roundtrip),
-}
+use super::responses;
+use super::server::{EngineQuery, Moment};
+use super::wire::flights::{FlightRow, FlightSearch};
 
 /// The found rows, and how many route and date combinations were searched.
-struct FoundRows<Row> {
-    rows: Vec<Row>,
+#[derive(Default)]
+struct FoundRows {
+    rows: Vec<FlightRow>,
     combinations: usize,
 }
 
-impl FlightSearch {
-    pub(super) fn oneway(body: &Value) -> Result<Self, Vec<Detail>> {
-        Oneway::read(body).map(Self::Oneway)
-    }
-
-    pub(super) fn roundtrip(body: &Value) -> Result<Self, Vec<Detail>> {
-        Roundtrip::read(body).map(Self::Roundtrip)
-    }
-
-    fn terms(&self) -> &Terms {
-        match self {
-            Self::Oneway(search) => &search.terms,
-            Self::Roundtrip(search) => &search.terms,
-        }
-    }
-
-    /// Median seconds until the answer; a direct request is quicker than one through a proxy.
-    pub(super) fn median_seconds(&self) -> f64 {
-        let through_proxy = match self {
-            Self::Oneway(_) => 1.6,
-            Self::Roundtrip(_) => 3.3,
-        };
-        if self.terms().use_ext_proxy {
-            through_proxy
-        } else {
-            through_proxy * 0.7
-        }
-    }
-
-    /// The answer at an instant (UTC), with the prices of a scenario if there is one. `call` seeds
-    /// what varies between calls of the same search.
-    pub(super) fn answer(
-        &self,
-        world: Draw,
-        scenario: Option<&PriceProcess>,
-        at: DateTime,
-        effect: Effect,
-        call: Draw,
-    ) -> Response {
-        match self {
-            Self::Oneway(search) => respond(&search.terms, effect, call, || match scenario {
-                Some(prices) => scenario::oneway(world, prices, at, search),
-                None => itineraries::oneway(world, at.date(), search),
-            }),
-            Self::Roundtrip(search) => respond(&search.terms, effect, call, || match scenario {
-                Some(prices) => scenario::roundtrip(world, prices, at, search),
-                None => itineraries::roundtrip(world, at.date(), search),
-            }),
-        }
-    }
+/// The engine's report on a search (gateway.md, rule 38).
+struct SearchReport {
+    status: &'static str,
+    reason: Option<&'static str>,
+    results: usize,
+    attempts: usize,
+    combinations: usize,
+    retries: usize,
+    unreadable_pages: usize,
 }
 
-fn respond<Row: Serialize>(
-    terms: &Terms,
-    effect: Effect,
-    call: Draw,
-    find: impl FnOnce() -> FoundRows<Row>,
-) -> Response {
-    let found = match effect {
-        Effect::Failed => return responses::failed(),
-        Effect::Garbage => return responses::garbage(),
-        Effect::Degraded => return degraded(terms, call),
-        Effect::Empty => FoundRows {
-            rows: Vec::new(),
-            combinations: 1,
-        },
-        _ => find(),
-    };
-    let FoundRows {
-        mut rows,
-        combinations,
-    } = found;
-    let partial = effect == Effect::Partial && !rows.is_empty();
-    if partial {
-        rows.truncate(rows.len().div_ceil(2));
+impl EngineQuery for FlightSearch {
+    /// A direct request is quicker than one through a proxy.
+    fn median_seconds(&self) -> f64 {
+        let through_proxy = if self.inbound.is_some() { 3.3 } else { 1.6 };
+        match self.terms.use_ext_proxy {
+            Some(false) => through_proxy * 0.7,
+            _ => through_proxy,
+        }
     }
-    // A page that needed a second try leaves its reason on a complete answer (gateway.md, rule 3).
-    let retried = partial || call.of("stumbled").chance(0.03);
-    let report = SearchReport {
-        status: match rows.len() {
-            0 => "empty",
-            _ if partial => "partial",
-            _ => "ok",
-        },
-        reason: if partial {
-            Some("upstream_timeout")
-        } else {
-            retried.then_some("upstream_status")
-        },
-        results: rows.len(),
+
+    /// With the prices of a scenario if there is one. `call` seeds what varies between calls of the
+    /// same search.
+    fn answer(&self, moment: &Moment, effect: Effect, call: Draw) -> Response {
+        let mut found = match (effect, moment.prices) {
+            (Effect::Empty, _) => FoundRows::default(),
+            (_, Some(prices)) => FoundRows {
+                rows: Vec::from_iter(scenario::row(moment.world, prices, moment.at, self)),
+                combinations: 1,
+            },
+            (_, None) => itineraries::find(moment.world, moment.at.date(), self),
+        };
+        let partial = effect == Effect::Partial && !found.rows.is_empty();
+        if partial {
+            found.rows.truncate(found.rows.len().div_ceil(2));
+        }
+        // A page that needed a second try leaves its reason on a complete answer (gateway.md, rule 3).
+        let retried = partial || call.of("stumbled").chance(0.03);
+        let (status, reason) = match found.rows.len() {
+            _ if partial => ("partial", "upstream_timeout"),
+            0 => ("empty", "upstream_status"),
+            _ => ("ok", "upstream_status"),
+        };
         // If the live search found nothing, the engine calls the secondary provider, unless the
         // request disables it.
-        attempts: 1 + usize::from(retried) + usize::from(rows.is_empty() && terms.use_fallback),
-        combinations,
-        retries: usize::from(retried),
-        unreadable_pages: usize::from(partial),
-    };
-    responses::with_report(responses::json(StatusCode::OK, &rows), report)
+        let called_second = found.rows.is_empty() && self.terms.use_fallback != Some(false);
+        let report = SearchReport {
+            status,
+            reason: retried.then_some(reason),
+            results: found.rows.len(),
+            attempts: 1 + usize::from(retried) + usize::from(called_second),
+            combinations: found.combinations.max(1),
+            retries: usize::from(retried),
+            unreadable_pages: usize::from(partial),
+        };
+        report.on(responses::json(StatusCode::OK, &found.rows))
+    }
+
+    /// An empty array, or an error for a strict request.
+    fn degraded(&self, reason: &'static str, call: Draw) -> Response {
+        let draw = |name: &str, count| usize::try_from(call.of(name).below(count)).unwrap_or(0);
+        let retries = 2 + draw("retries", 2);
+        let report = SearchReport {
+            status: "degraded",
+            reason: Some(reason),
+            results: 0,
+            attempts: 1 + retries,
+            combinations: 1,
+            retries,
+            unreadable_pages: 1 + draw("pages", 3),
+        };
+        report.on(if self.terms.strict {
+            responses::search_incomplete(reason)
+        } else {
+            responses::json(StatusCode::OK, &json!([]))
+        })
+    }
 }
 
-/// A search that did not complete: an empty array, or an error for a strict request.
-fn degraded(terms: &Terms, call: Draw) -> Response {
-    let reason = "blocked_page";
-    let retries = 2 + call.of("retries").below(2);
-    let report = SearchReport {
-        status: "degraded",
-        reason: Some(reason),
-        results: 0,
-        attempts: 1 + retries,
-        combinations: 1,
-        retries,
-        unreadable_pages: 1 + call.of("pages").below(3),
-    };
-    let response = if terms.strict {
-        responses::search_incomplete(reason)
-    } else {
-        responses::json(StatusCode::OK, &Vec::<Value>::new())
-    };
-    responses::with_report(response, report)
+impl SearchReport {
+    /// Adds the headers.
+    fn on(self, mut response: Response) -> Response {
+        let headers = response.headers_mut();
+        headers.insert("x-search-status", HeaderValue::from_static(self.status));
+        if let Some(reason) = self.reason {
+            headers.insert("x-search-reason", HeaderValue::from_static(reason));
+        }
+        for (name, count) in [
+            ("x-search-results", self.results),
+            ("x-search-attempts", self.attempts),
+            ("x-search-combinations", self.combinations),
+            ("x-search-retries", self.retries),
+            ("x-search-unreadable-pages", self.unreadable_pages),
+        ] {
+            headers.insert(name, HeaderValue::from(count));
+        }
+        response
+    }
 }

@@ -6,30 +6,39 @@ use jiff::civil::{Date, DateTime, date};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{FlightSearch, itineraries};
+use super::itineraries;
 use crate::draws::Draw;
-use crate::wire::flights::{Oneway, OnewayRow, Roundtrip, RoundtripRow, RowStops};
+use crate::server::EngineQuery as _;
+use crate::wire::flights::{FlightRow, FlightSearch, OnewayRow, RoundtripRow, RowStops};
 use crate::world::airlines::AIRLINES;
 use crate::world::airports::SandboxAirport;
 
 const TODAY: Date = date(2026, 11, 20);
 
 fn oneway(body: &Value) -> Vec<OnewayRow> {
-    let search = Oneway::read(body).unwrap_or_else(|faults| panic!("{body}: {faults:?}"));
-    itineraries::oneway(Draw::seeded(1), TODAY, &search).rows
+    let search = FlightSearch::oneway(body).unwrap_or_else(|faults| panic!("{body}: {faults:?}"));
+    let rows = itineraries::find(Draw::seeded(1), TODAY, &search).rows;
+    let of_oneway = rows.into_iter().map(|row| match row {
+        FlightRow::Oneway(row) => row,
+        FlightRow::Roundtrip(row) => panic!("{row:?}"),
+    });
+    of_oneway.collect()
 }
 
 fn roundtrip(body: &Value) -> Vec<RoundtripRow> {
-    let search = Roundtrip::read(body).unwrap_or_else(|faults| panic!("{body}: {faults:?}"));
-    itineraries::roundtrip(Draw::seeded(1), TODAY, &search).rows
+    let search =
+        FlightSearch::roundtrip(body).unwrap_or_else(|faults| panic!("{body}: {faults:?}"));
+    let rows = itineraries::find(Draw::seeded(1), TODAY, &search).rows;
+    let of_roundtrip = rows.into_iter().map(|row| match row {
+        FlightRow::Roundtrip(row) => row,
+        FlightRow::Oneway(row) => panic!("{row:?}"),
+    });
+    of_roundtrip.collect()
 }
 
 fn code_of(airline: &str) -> &'static str {
-    AIRLINES
-        .iter()
-        .find(|known| known.name == airline)
-        .expect("a known airline")
-        .code
+    let known = AIRLINES.iter().find(|known| known.name == airline);
+    &known.expect("a known airline").code
 }
 
 /// The local time in a description, without its year.

@@ -2,56 +2,29 @@
 //! name, its id and its row in a search mean the same hotel.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
-use crate::draws::Draw;
+use serde::Deserialize;
+
+use crate::draws::{Draw, real};
 use crate::world::airports::AIRPORTS;
+use crate::world::filters::{FILTERS, SandboxFilter};
+use crate::world::table;
 
 /// Name parts of the hotels of a city.
-const NAMES: [&str; 22] = [
-    "Grand",
-    "Royal",
-    "Park",
-    "Garden",
-    "Harbour",
-    "Riverside",
-    "Central",
-    "Station",
-    "Plaza",
-    "Metropole",
-    "Bellevue",
-    "Astoria",
-    "Continental",
-    "Meridian",
-    "Victoria",
-    "Atlas",
-    "Panorama",
-    "Aurora",
-    "Corner",
-    "Mercer",
-    "Lantern",
-    "Linden",
-];
-const FORMS: usize = 5;
+const NAMES: &str = "Grand Royal Park Garden Harbour Riverside Central Station Plaza Metropole \
+    Bellevue Astoria Continental Meridian Victoria Atlas Panorama Aurora Corner Mercer Lantern \
+    Linden";
 
-/// Price levels of cities relative to the average; the others are between 0.72 and 1.1.
-const CITY_LEVELS: [(&str, f64); 16] = [
-    ("london", 1.45),
-    ("new-york", 1.6),
-    ("paris", 1.45),
-    ("zurich", 1.5),
-    ("geneva", 1.5),
-    ("tokyo", 1.2),
-    ("tel-aviv", 1.35),
-    ("dubai", 1.2),
-    ("rome", 1.2),
-    ("amsterdam", 1.35),
-    ("san-francisco", 1.5),
-    ("singapore", 1.35),
-    ("bangkok", 0.58),
-    ("istanbul", 0.75),
-    ("cairo", 0.6),
-    ("lisbon", 1.0),
-];
+/// The price level of a city relative to the average; the others are between 0.72 and 1.1.
+#[derive(Debug, Deserialize)]
+struct CityLevel {
+    slug: String,
+    level: f64,
+}
+
+static CITY_LEVELS: LazyLock<Vec<CityLevel>> =
+    LazyLock::new(|| table(include_str!("../world/city_levels.csv")));
 
 /// A place with hotels.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,9 +42,9 @@ impl City {
         AIRPORTS
             .iter()
             .map(|airport| Self {
-                name: airport.city.to_owned(),
-                slug: slug_of(airport.city),
-                country: airport.country,
+                name: airport.city.clone(),
+                slug: slug_of(&airport.city),
+                country: &airport.country,
             })
             .filter(|city| padded.contains(&format!("-{}-", city.slug)))
             .max_by_key(|city| city.slug.len())
@@ -90,34 +63,36 @@ impl City {
     }
 
     fn level(&self, world: Draw) -> f64 {
-        let known = CITY_LEVELS
-            .iter()
-            .find(|(slug, _)| *slug == self.slug)
-            .map(|(_, level)| *level);
-        known.unwrap_or_else(|| world.of("city level").of(&self.slug).between(0.72, 1.1))
+        let known = CITY_LEVELS.iter().find(|city| city.slug == self.slug);
+        known.map_or_else(
+            || world.of("city level").of(&self.slug).between(0.72, 1.1),
+            |city| city.level,
+        )
     }
 
     /// Names of the 40 to 80 hotels of this city, each once, the most popular first.
     pub(crate) fn hotel_names(&self, world: Draw) -> Vec<String> {
         let draw = world.of("city hotels").of(&self.slug);
-        let (count, start) = (
-            40 + draw.of("count").below(41),
-            draw.of("start").below(NAMES.len() * FORMS),
-        );
-        // 37 is coprime to the number of names, so no name occurs twice.
-        (0..count)
-            .map(|number| {
-                let index = (start + number * 37) % (NAMES.len() * FORMS);
-                let (part, city) = (NAMES[index / FORMS], &self.name);
-                match index % FORMS {
-                    0 => format!("The {part} {city}"),
-                    1 => format!("Hotel {part} {city}"),
-                    2 => format!("{part} Inn {city}"),
-                    3 => format!("{part} Suites {city}"),
-                    _ => format!("{part} Boutique Hotel {city}"),
-                }
-            })
-            .collect()
+        let (count, city) = (40 + draw.of("count").below(41), &self.name);
+        let forms: [fn(&str, &str) -> String; 5] = [
+            |part, city| format!("The {part} {city}"),
+            |part, city| format!("Hotel {part} {city}"),
+            |part, city| format!("{part} Inn {city}"),
+            |part, city| format!("{part} Suites {city}"),
+            |part, city| format!("{part} Boutique Hotel {city}"),
+        ];
+        let names = NAMES
+            .split(' ')
+            .flat_map(|part| forms.map(|form| (part, form)));
+        let names: Vec<_> = names.collect();
+        let start = draw.of("start").below(110);
+        // 37 is coprime to the number of names, 110, so no name occurs twice.
+        let chosen = (0..count).filter_map(|number| {
+            let index = usize::try_from((start + number * 37) % 110).ok()?;
+            let (part, form) = names.get(index)?;
+            Some(form(part, city))
+        });
+        chosen.collect()
     }
 }
 
@@ -132,22 +107,28 @@ pub(crate) enum Board {
     AllInclusive,
 }
 
-/// Amenities: the filters other than stars, reviews, boards and cancellation.
-const AMENITIES: [(&str, f64, f64); 12] = [
-    // filter value, share of simple hotels, share of luxury hotels
-    ("free_wifi", 0.92, 1.0),
-    ("swimming_pool", 0.10, 0.75),
-    ("gym", 0.12, 0.95),
-    ("parking", 0.45, 0.85),
-    ("front_desk_24h", 0.45, 1.0),
-    ("private_bathroom", 0.85, 1.0),
-    ("air_conditioning", 0.60, 1.0),
-    ("pets_allowed", 0.30, 0.35),
-    ("adults_only", 0.04, 0.08),
-    ("sauna", 0.06, 0.70),
-    ("very_good_breakfast", 0.25, 0.75),
-    ("accepts_online_payment", 0.70, 0.95),
-];
+impl Board {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::RoomOnly,
+        Self::Breakfast,
+        Self::BreakfastAndLunch,
+        Self::BreakfastAndDinner,
+        Self::AllMeals,
+        Self::AllInclusive,
+    ];
+
+    /// The text in a row, the price factor, and the share of hotels that sell it.
+    pub(crate) fn terms(self) -> (&'static str, f64, f64) {
+        match self {
+            Self::RoomOnly => ("Room only", 1.0, 1.0),
+            Self::Breakfast => ("Breakfast included", 1.09, 0.8),
+            Self::BreakfastAndLunch => ("Breakfast & lunch included", 1.20, 0.12),
+            Self::BreakfastAndDinner => ("Breakfast & dinner included", 1.24, 0.3),
+            Self::AllMeals => ("All meals included", 1.34, 0.15),
+            Self::AllInclusive => ("All-inclusive", 1.48, 0.10),
+        }
+    }
+}
 
 /// One hotel.
 #[derive(Clone, Debug)]
@@ -179,29 +160,33 @@ impl Property {
         let city = City::named_in(name);
         let draw = world.of("hotel").of(&slug);
         let known = city.as_ref().map(|city| city.country);
-        let country = known.unwrap_or_else(|| draw.of("country").pick(AIRPORTS).country);
+        let country = known.unwrap_or_else(|| draw.of("country").pick(&AIRPORTS).country.as_str());
         let stars = *draw.of("stars").pick(&[2, 3, 3, 3, 4, 4, 4, 5]);
         let level = city.as_ref().map_or_else(
             || draw.of("level").between(0.75, 1.3),
             |city| city.level(world),
         );
-        let by_stars = [62.0, 96.0, 148.0, 290.0][usize::try_from(stars - 2).unwrap_or(0).min(3)];
-        let luxury = f64::from(i32::try_from(stars - 2).unwrap_or(0)) / 3.0;
+        let by_stars = match stars {
+            2 => 62.0,
+            3 => 96.0,
+            4 => 148.0,
+            _ => 290.0,
+        };
+        let luxury = real(stars - 2) / 3.0;
+        let has = |filter: &SandboxFilter| {
+            let drawn = draw.of("amenity").of(&filter.name);
+            filter
+                .share(luxury)
+                .is_some_and(|share| drawn.chance(share))
+        };
+        let amenities = FILTERS.iter().filter(|filter| has(filter));
         Some(Self {
             name: proper_name(world, city.as_ref(), &slug)
                 .unwrap_or_else(|| name.trim().to_owned()),
             country,
             stars,
             review: review(draw, luxury),
-            amenities: AMENITIES
-                .iter()
-                .filter(|(amenity, simple, grand)| {
-                    draw.of("amenity")
-                        .of(amenity)
-                        .chance(simple + (grand - simple) * luxury)
-                })
-                .map(|(amenity, _, _)| *amenity)
-                .collect(),
+            amenities: amenities.map(|filter| filter.name.as_str()).collect(),
             boards: boards(draw),
             leisure: draw.of("leisure").chance(0.6),
             night_dollars: by_stars * level * draw.of("quality").between(0.8, 1.28),
@@ -240,24 +225,17 @@ fn review(draw: Draw, luxury: f64) -> Option<(f64, i64)> {
         return None;
     }
     let score = (draw.of("score").between(6.3, 8.9) + luxury * 0.9).min(9.8);
-    let count = 20 + i64::try_from(draw.of("reviews").below(6_000)).unwrap_or(0);
+    let count = 20 + draw.of("reviews").below(6_000);
     Some(((score * 10.0).round() / 10.0, count))
 }
 
 fn boards(draw: Draw) -> Vec<Board> {
-    let mut boards = vec![Board::RoomOnly];
-    for (board, share) in [
-        (Board::Breakfast, 0.8),
-        (Board::BreakfastAndLunch, 0.12),
-        (Board::BreakfastAndDinner, 0.3),
-        (Board::AllMeals, 0.15),
-        (Board::AllInclusive, 0.10),
-    ] {
-        if draw.of("board").nth(board as i64).chance(share) {
-            boards.push(board);
-        }
-    }
-    boards
+    let draw = draw.of("board");
+    let sold = (0..).zip(Board::ALL).filter(|(number, board)| {
+        let (_, _, share) = board.terms();
+        draw.nth(*number).chance(share)
+    });
+    sold.map(|(_, board)| board).collect()
 }
 
 /// Lower-case ASCII letters and digits, words joined by `-`. An id is visible ASCII (gateway.md,

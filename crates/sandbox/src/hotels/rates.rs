@@ -3,7 +3,7 @@
 use jiff::civil::Date;
 
 use super::property::{Board, Property};
-use crate::draws::{Draw, days_between};
+use crate::draws::{Draw, day_number, days_between, real};
 use crate::wire::hotels::Stay;
 use crate::world::seasons;
 
@@ -41,10 +41,9 @@ pub(crate) struct RoomOffer {
 /// All offers of a hotel for a stay in its market today, cheapest first; none if the hotel is sold
 /// out, the dates are not on sale, or children want to stay in a hotel for adults.
 pub(crate) fn offers(world: Draw, property: &Property, stay: &Stay, today: Date) -> Vec<RoomOffer> {
-    let nights = days_between(stay.checkin_date, stay.checkout_date);
     let children = stay.children.unwrap_or(0);
     let on_sale = (0..=HORIZON_DAYS).contains(&days_between(today, stay.checkin_date))
-        && (1..=LONGEST_STAY_NIGHTS).contains(&nights);
+        && (1..=LONGEST_STAY_NIGHTS).contains(&stay.nights());
     if !on_sale
         || children > 0 && property.has("adults_only")
         || sold_out(property, stay.checkin_date)
@@ -69,13 +68,14 @@ pub(crate) fn offers(world: Draw, property: &Property, stay: &Stay, today: Date)
         };
         for board in &property.boards {
             for (refundable, surcharge) in &terms {
-                let dollars = double * factor * alone * surcharge * board_factor(*board);
+                let (_, for_board, _) = board.terms();
+                let dollars = double * factor * alone * surcharge * for_board;
                 offers.push(RoomOffer {
                     room,
                     board: *board,
                     refundable: *refundable,
                     guests,
-                    dollars: dollars * f64::from(i32::try_from(needed).unwrap_or(1)),
+                    dollars: dollars * real(needed),
                 });
             }
         }
@@ -87,29 +87,15 @@ pub(crate) fn offers(world: Draw, property: &Property, stay: &Stay, today: Date)
 /// Whether an offer satisfies all of `filters`. Several star filters are alternatives.
 pub(crate) fn admits(filters: &[String], property: &Property, offer: &RoomOffer) -> bool {
     let scored = |least: f64| property.review.is_some_and(|(score, _)| score >= least);
-    let stars = |filter: &str| match filter {
-        "stars_3" => Some(3),
-        "stars_4" => Some(4),
-        "stars_5" => Some(5),
-        _ => None,
-    };
+    let stars = |filter: &str| filter.strip_prefix("stars_")?.parse::<i64>().ok();
     let wanted: Vec<i64> = filters.iter().filter_map(|filter| stars(filter)).collect();
+    let all_meals = matches!(offer.board, Board::AllMeals | Board::AllInclusive);
     let each = |filter: &String| match filter.as_str() {
         "free_cancellation" => offer.refundable,
         "breakfast_included" => offer.board != Board::RoomOnly,
-        "breakfast_and_lunch" => {
-            matches!(
-                offer.board,
-                Board::BreakfastAndLunch | Board::AllMeals | Board::AllInclusive
-            )
-        }
-        "breakfast_and_dinner" => {
-            matches!(
-                offer.board,
-                Board::BreakfastAndDinner | Board::AllMeals | Board::AllInclusive
-            )
-        }
-        "all_meals_included" => matches!(offer.board, Board::AllMeals | Board::AllInclusive),
+        "breakfast_and_lunch" => offer.board == Board::BreakfastAndLunch || all_meals,
+        "breakfast_and_dinner" => offer.board == Board::BreakfastAndDinner || all_meals,
+        "all_meals_included" => all_meals,
         "all_inclusive" => offer.board == Board::AllInclusive,
         "review_score_7" => scored(7.0),
         "review_score_8" => scored(8.0),
@@ -121,21 +107,12 @@ pub(crate) fn admits(filters: &[String], property: &Property, offer: &RoomOffer)
 
 /// One night in the simplest double room.
 fn night_dollars(world: Draw, property: &Property, night: Date, today: Date) -> f64 {
-    let place = property
-        .city
-        .as_ref()
-        .map_or(property.slug.as_str(), |city| city.slug.as_str());
+    let city = property.city.as_ref();
+    let city = city.map_or(&property.slug, |city| &city.slug);
     // Now and then an event fills a city for three nights.
-    let event = if world
-        .of("event")
-        .of(place)
-        .nth(event_block(night))
-        .chance(0.05)
-    {
-        1.55
-    } else {
-        1.0
-    };
+    let block = day_number(night).div_euclid(3);
+    let is_event = world.of("event").of(city).nth(block).chance(0.05);
+    let event = if is_event { 1.55 } else { 1.0 };
     property.night_dollars
         * seasons::season(night, 40.0)
         * seasons::holiday(night).sqrt()
@@ -147,11 +124,6 @@ fn night_dollars(world: Draw, property: &Property, night: Date, today: Date) -> 
         * property.draw.of("night").day(night).between(0.96, 1.04)
 }
 
-/// The number of the three-night block of a possible event.
-fn event_block(night: Date) -> i64 {
-    crate::draws::day_number(night).div_euclid(3)
-}
-
 /// A market's price factor: a few percent from 1, and for about one hotel in eight a gap of 10 to
 /// 20 %. Without a market the factor is 1.
 pub(crate) fn market_factor(world: Draw, property: &Property, market: Option<&str>) -> f64 {
@@ -160,15 +132,13 @@ pub(crate) fn market_factor(world: Draw, property: &Property, market: Option<&st
     let general = world.of("market").of(&market).between(-0.025, 0.025);
     let here = property.draw.of("market").of(&market);
     let own = here.of("own").between(-0.02, 0.02);
-    let gap = if here.of("gap").chance(0.12) {
-        let size = here.of("size").between(0.10, 0.18);
-        if here.of("dearer").chance(0.5) {
-            size
-        } else {
-            -size
-        }
-    } else {
+    let size = here.of("size").between(0.10, 0.18);
+    let gap = if !here.of("gap").chance(0.12) {
         0.0
+    } else if here.of("dearer").chance(0.5) {
+        size
+    } else {
+        -size
     };
     1.0 + general + own + gap
 }
@@ -199,15 +169,4 @@ fn rooms(property: &Property) -> impl Iterator<Item = RoomKind> {
         .enumerate()
         .filter(move |(index, (name, _, _))| *index == 0 || draw.of(name).chance(share))
         .map(|(_, kind)| kind)
-}
-
-fn board_factor(board: Board) -> f64 {
-    match board {
-        Board::RoomOnly => 1.0,
-        Board::Breakfast => 1.09,
-        Board::BreakfastAndLunch => 1.20,
-        Board::BreakfastAndDinner => 1.24,
-        Board::AllMeals => 1.34,
-        Board::AllInclusive => 1.48,
-    }
 }

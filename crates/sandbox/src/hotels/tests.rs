@@ -10,7 +10,8 @@ use super::property::{Board, City, Property};
 use super::rates::{RoomOffer, admits, market_factor, offers};
 use super::{MOST_PROPERTIES, matching};
 use crate::draws::Draw;
-use crate::wire::hotels::{FILTERS, HotelSearch, Stay};
+use crate::wire::hotels::{HotelSearch, Stay};
+use crate::world::filters::filter_names;
 use crate::world::money::SandboxCurrency;
 
 const TODAY: Date = date(2026, 11, 20);
@@ -25,7 +26,7 @@ fn stay(checkin: Date, nights: i64) -> Stay {
         checkout_date: checkin.saturating_add(jiff::Span::new().days(nights)),
         adults: 2,
         children: None,
-        currency: "USD".to_owned(),
+        currency: SandboxCurrency::dollar(),
         proxy_country: None,
         free_cancellation: false,
     }
@@ -105,7 +106,7 @@ proptest! {
         city in prop::sample::select(vec!["London", "Lisbon", "Bangkok", "Bath"]),
         days in 1_i64..400,
         nights in 1_i64..8,
-        filters in prop::sample::subsequence(FILTERS.to_vec(), 0..4),
+        filters in prop::sample::subsequence(filter_names(), 0..4),
         budget in 40_i64..600,
         currency in prop::sample::select(vec!["USD", "ILS", "JPY"]),
     ) {
@@ -116,7 +117,7 @@ proptest! {
             "filters": filters, "budget_per_night": budget, "currency": currency,
         })).expect("a good body");
         let currency = SandboxCurrency::find(currency).expect("known");
-        let found = matching(world(), TODAY, &query, currency);
+        let found = matching(world(), TODAY, &query);
         prop_assert!(found.len() <= MOST_PROPERTIES);
         let starred = filters.iter().filter(|filter| filter.starts_with("stars")).count();
         for (property, offer) in &found {
@@ -141,7 +142,7 @@ fn every_filter_selects_some_hotels_but_not_all() {
                 .map(move |offer| (property.clone(), offer))
         })
         .collect();
-    for filter in FILTERS {
+    for filter in filter_names() {
         let kept = all
             .iter()
             .filter(|(property, offer)| admits(&[filter.to_owned()], property, offer))

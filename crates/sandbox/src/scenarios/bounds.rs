@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use serde::Deserialize;
 
 use super::error::ScenarioError;
-use crate::draws::Draw;
+use crate::draws::{Draw, whole};
 
 /// A low and a high end, `[low, high]` in the file; draws between them are uniform.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -29,6 +29,10 @@ impl fmt::Display for Bounds {
 }
 
 impl Bounds {
+    pub(super) const fn of(low: f64, high: f64) -> Self {
+        Self { low, high }
+    }
+
     pub(super) fn draw(self, draw: Draw) -> f64 {
         draw.between(self.low, self.high)
     }
@@ -37,86 +41,110 @@ impl Bounds {
     pub(super) fn draw_by_ratio(self, draw: Draw) -> f64 {
         draw.between(self.low.ln(), self.high.ln()).exp()
     }
+}
 
-    /// A whole number from `low` to `high`, both included.
-    pub(super) fn draw_whole(self, draw: Draw) -> i64 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the file's check bounds both ends"
-        )]
-        let whole = draw.between(self.low, self.high + 1.0).floor() as i64;
-        whole
+/// [`Bounds`] that are whole numbers, as are the draws between them.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(transparent)]
+pub(super) struct WholeBounds(Bounds);
+
+impl WholeBounds {
+    pub(super) const fn of(low: f64, high: f64) -> Self {
+        Self(Bounds::of(low, high))
     }
 
-    /// The whole number in the middle, rounded down.
+    /// From `low` to `high`, both included.
+    pub(super) fn draw(self, draw: Draw) -> i64 {
+        whole(draw.between(self.0.low, self.0.high + 1.0).floor())
+    }
+
+    /// The number in the middle, rounded down.
     pub(super) fn middle(self) -> i64 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the file's check bounds both ends"
-        )]
-        let middle = f64::midpoint(self.low, self.high) as i64;
-        middle
+        whole(f64::midpoint(self.0.low, self.0.high).floor())
     }
 
     pub(super) fn low(self) -> f64 {
-        self.low
+        self.0.low
     }
 
     pub(super) fn high(self) -> f64 {
-        self.high
+        self.0.high
     }
+}
 
-    pub(super) fn check(
-        self,
-        field: &str,
-        allowed: RangeInclusive<f64>,
-    ) -> Result<(), ScenarioError> {
-        if self.low <= self.high && allowed.contains(&self.low) && allowed.contains(&self.high) {
-            return Ok(());
-        }
+/// Values of a field that lie in a range.
+pub(super) trait Checked {
+    /// # Errors
+    /// The value of `field` does not lie in the range.
+    fn check(&self, field: &str, allowed: RangeInclusive<f64>) -> Result<(), ScenarioError>;
+}
+
+impl Checked for f64 {
+    fn check(&self, field: &str, allowed: RangeInclusive<f64>) -> Result<(), ScenarioError> {
         let (least, most) = (allowed.start(), allowed.end());
-        Err(ScenarioError::field(
-            field,
-            self,
-            format!("[low, high] with {least} <= low <= high <= {most}"),
-        ))
+        let expected = format!("a number from {least} to {most}");
+        ScenarioError::unless(allowed.contains(self), field, self, expected)
     }
+}
 
-    pub(super) fn check_whole(
-        self,
-        field: &str,
-        allowed: RangeInclusive<f64>,
-    ) -> Result<(), ScenarioError> {
-        self.check(field, allowed)?;
-        if self.low.fract() == 0.0 && self.high.fract() == 0.0 {
-            return Ok(());
+impl Checked for u16 {
+    fn check(&self, field: &str, allowed: RangeInclusive<f64>) -> Result<(), ScenarioError> {
+        f64::from(*self).check(field, allowed)
+    }
+}
+
+impl Checked for Option<[f64; 7]> {
+    fn check(&self, field: &str, allowed: RangeInclusive<f64>) -> Result<(), ScenarioError> {
+        let mut numbers = self.iter().flatten();
+        numbers.try_for_each(|number| number.check(field, allowed.clone()))
+    }
+}
+
+impl Checked for Bounds {
+    fn check(&self, field: &str, allowed: RangeInclusive<f64>) -> Result<(), ScenarioError> {
+        let (least, most) = (allowed.start(), allowed.end());
+        let expected = format!("[low, high] with {least} <= low <= high <= {most}");
+        let contained = allowed.contains(&self.low) && allowed.contains(&self.high);
+        ScenarioError::unless(self.low <= self.high && contained, field, self, expected)
+    }
+}
+
+impl Checked for WholeBounds {
+    fn check(&self, field: &str, allowed: RangeInclusive<f64>) -> Result<(), ScenarioError> {
+        self.0.check(field, allowed)?;
+        let is_whole = self.low().fract() == 0.0 && self.high().fract() == 0.0;
+        ScenarioError::unless(is_whole, field, self.0, "[low, high] of whole numbers")
+    }
+}
+
+/// A table of the file: the default of each field and, after `in`, the values that are allowed.
+macro_rules! table {
+    (
+        $(#[$doc:meta])*
+        $name:ident $table:literal {
+            $($(#[$field_doc:meta])* $field:ident: $kind:ty = $default:expr $(, in $allowed:expr)?;)*
         }
-        Err(ScenarioError::field(
-            field,
-            self,
-            "[low, high] of whole numbers",
-        ))
-    }
-}
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub(super) struct $name {
+            $($(#[$field_doc])* $field: $kind,)*
+        }
 
-/// Checks that a number lies in a range.
-pub(super) fn check_number(
-    field: &str,
-    value: f64,
-    allowed: RangeInclusive<f64>,
-) -> Result<(), ScenarioError> {
-    if allowed.contains(&value) {
-        return Ok(());
-    }
-    let (least, most) = (allowed.start(), allowed.end());
-    Err(ScenarioError::field(
-        field,
-        value,
-        format!("a number from {least} to {most}"),
-    ))
-}
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
 
-/// Checks a share or a probability.
-pub(super) fn check_share(field: &str, value: f64) -> Result<(), ScenarioError> {
-    check_number(field, value, 0.0..=1.0)
+        impl $name {
+            pub(super) fn check(&self) -> Result<(), $crate::scenarios::ScenarioError> {
+                use $crate::scenarios::bounds::Checked as _;
+                $($(self.$field.check(concat!($table, ".", stringify!($field)), $allowed)?;)?)*
+                Ok(())
+            }
+        }
+    };
 }
+pub(super) use table;

@@ -64,6 +64,20 @@ impl ScenarioError {
         }
     }
 
+    /// The error of a field unless its value is accepted.
+    pub(super) fn unless(
+        accepted: bool,
+        field: &str,
+        found: impl Display,
+        expected: impl Into<String>,
+    ) -> Result<(), Self> {
+        if accepted {
+            Ok(())
+        } else {
+            Err(Self::field(field, found, expected))
+        }
+    }
+
     /// Adds the scenario's file to an error that does not name a file itself.
     pub(super) fn in_file(self, file: &Path) -> Self {
         match self {

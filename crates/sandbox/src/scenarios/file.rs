@@ -6,7 +6,7 @@ use std::path::Path;
 use jiff::civil::Date;
 use serde::Deserialize;
 
-use super::bounds::check_number;
+use super::bounds::Checked as _;
 use super::disturbances::{Outliers, SellOut, WithinDay};
 use super::error::ScenarioError;
 use super::events::FareEvents;
@@ -27,13 +27,8 @@ pub struct Scenario {
     pub(super) currency: &'static SandboxCurrency,
     pub(super) horizon_days: u16,
     pub(super) family: Family,
-    pub(super) weekdays: Option<WeekdaySteps>,
-    pub(super) flown: Option<FlownWeekdays>,
-    pub(super) events: Option<FareEvents>,
-    pub(super) sales: Option<Sales>,
-    pub(super) sell_out: Option<SellOut>,
-    pub(super) within_day: Option<WithinDay>,
-    pub(super) outliers: Option<Outliers>,
+    /// Its effects; the tables of the families are taken out.
+    pub(super) file: ScenarioFile,
 }
 
 /// The base of a scenario's prices.
@@ -44,22 +39,31 @@ pub(super) enum Family {
     Recorded(RecordedPrices),
 }
 
+impl Family {
+    fn recorded(&self) -> Option<&RecordedPrices> {
+        match self {
+            Self::Recorded(prices) => Some(prices),
+            Self::Ladder(_) | Self::Structureless(_) => None,
+        }
+    }
+}
+
 /// The file as it is written.
-#[derive(Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ScenarioFile {
+pub(super) struct ScenarioFile {
     currency: Option<String>,
     horizon_days: Option<u16>,
     ladder: Option<Ladder>,
     structureless: Option<Structureless>,
     recorded: Option<RecordedFile>,
-    weekdays: Option<WeekdaySteps>,
-    flown: Option<FlownWeekdays>,
-    events: Option<FareEvents>,
-    sales: Option<Sales>,
-    sell_out: Option<SellOut>,
-    within_day: Option<WithinDay>,
-    outliers: Option<Outliers>,
+    pub(super) weekdays: Option<WeekdaySteps>,
+    pub(super) flown: Option<FlownWeekdays>,
+    pub(super) events: Option<FareEvents>,
+    pub(super) sales: Option<Sales>,
+    pub(super) sell_out: Option<SellOut>,
+    pub(super) within_day: Option<WithinDay>,
+    pub(super) outliers: Option<Outliers>,
 }
 
 impl Scenario {
@@ -81,128 +85,101 @@ impl Scenario {
     /// # Errors
     /// As [`Self::read`].
     pub fn parse(text: &str, folder: &Path) -> Result<Self, ScenarioError> {
-        let written: ScenarioFile = toml_edit::de::from_str(text)?;
-        let horizon_days = written.horizon_days.unwrap_or(361);
-        check_number(
-            "horizon_days",
-            horizon_days.into(),
-            1.0..=MAX_HORIZON_DAYS.into(),
-        )?;
-        check_parts(&written)?;
-        let family = read_family(&written, folder)?;
-        let mut sales = written.sales;
-        if let (Some(sales), Family::Ladder(ladder)) = (&mut sales, &family) {
-            sales.follow(ladder.unchanged());
-        }
+        let mut file: ScenarioFile = toml_edit::de::from_str(text)?;
+        let horizon_days = file.horizon_days.unwrap_or(361);
+        horizon_days.check("horizon_days", 1.0..=MAX_HORIZON_DAYS.into())?;
+        file.check()?;
+        let family = file.take_family(folder)?;
         Ok(Self {
-            currency: read_currency(written.currency.as_deref(), &family)?,
+            currency: read_currency(file.currency.as_deref(), &family)?,
             horizon_days,
             family,
-            weekdays: written.weekdays,
-            flown: written.flown,
-            events: written.events,
-            sales,
-            sell_out: written.sell_out,
-            within_day: written.within_day,
-            outliers: written.outliers,
+            file,
         })
     }
 
     /// ISO 4217, upper-case.
     pub fn currency(&self) -> &'static str {
-        self.currency.code
+        &self.currency.code
     }
 
     /// The routes and the days, first to last, of recorded prices; `None` for a drawn family, which
     /// has prices for every route and day.
     pub fn recorded(&self) -> Option<(Vec<FareRoute>, RangeInclusive<Date>)> {
-        match &self.family {
-            Family::Recorded(prices) => Some((prices.routes().cloned().collect(), prices.days())),
-            Family::Ladder(_) | Family::Structureless(_) => None,
-        }
+        let prices = self.family.recorded()?;
+        Some((prices.routes().cloned().collect(), prices.days()))
     }
 
     /// The greatest relative error of a recorded price that was rounded to whole units; 0 for a
     /// drawn family.
     pub fn rounding(&self) -> f64 {
-        match &self.family {
-            Family::Recorded(prices) => prices.rounding,
-            Family::Ladder(_) | Family::Structureless(_) => 0.0,
-        }
+        self.family.recorded().map_or(0.0, |prices| prices.rounding)
     }
 }
 
-/// Checks every table but the family's.
-fn check_parts(written: &ScenarioFile) -> Result<(), ScenarioError> {
-    if let Some(weekdays) = &written.weekdays {
-        weekdays.check()?;
-    }
-    if let Some(flown) = &written.flown {
-        flown.check()?;
-    }
-    if let Some(events) = &written.events {
-        events.check()?;
-    }
-    if let Some(sales) = &written.sales {
-        sales.check()?;
-    }
-    if let Some(sell_out) = &written.sell_out {
-        sell_out.check()?;
-    }
-    if let Some(within_day) = &written.within_day {
-        within_day.check()?;
-    }
-    if let Some(outliers) = &written.outliers {
-        outliers.check()?;
-    }
-    let needs_ladder = [
-        ("weekdays", written.weekdays.is_some()),
-        ("events", written.events.is_some()),
-        ("sales", written.sales.is_some()),
-    ];
-    for (table, is_given) in needs_ladder {
-        if is_given && written.ladder.is_none() {
-            return Err(ScenarioError::field(
+impl ScenarioFile {
+    /// Checks every table but the family's.
+    fn check(&self) -> Result<(), ScenarioError> {
+        let checks = [
+            self.weekdays.as_ref().map(WeekdaySteps::check),
+            self.flown.as_ref().map(FlownWeekdays::check),
+            self.events.as_ref().map(FareEvents::check),
+            self.sales.as_ref().map(Sales::check),
+            self.sell_out.as_ref().map(SellOut::check),
+            self.within_day.as_ref().map(WithinDay::check),
+            self.outliers.as_ref().map(Outliers::check),
+        ];
+        checks.into_iter().flatten().collect::<Result<(), _>>()?;
+        for (table, is_given) in [
+            ("weekdays", self.weekdays.is_some()),
+            ("events", self.events.is_some()),
+            ("sales", self.sales.is_some()),
+        ] {
+            ScenarioError::unless(
+                !is_given || self.ladder.is_some(),
                 table,
                 "a scenario without [ladder]",
                 "[ladder]: it moves fares by steps",
-            ));
+            )?;
         }
+        Ok(())
     }
-    Ok(())
-}
 
-fn read_family(written: &ScenarioFile, folder: &Path) -> Result<Family, ScenarioError> {
-    match (&written.ladder, &written.structureless, &written.recorded) {
-        (Some(ladder), None, None) => {
-            ladder.check()?;
-            Ok(Family::Ladder(ladder.clone()))
-        }
-        (None, Some(prices), None) => {
-            prices.check()?;
-            Ok(Family::Structureless(prices.clone()))
-        }
-        (None, None, Some(recorded)) => {
-            recorded.check()?;
-            RecordedPrices::read(recorded, folder).map(Family::Recorded)
-        }
-        (ladder, structureless, recorded) => {
-            let given = [
-                ladder.as_ref().map(|_| "[ladder]"),
-                structureless.as_ref().map(|_| "[structureless]"),
-                recorded.as_ref().map(|_| "[recorded]"),
-            ];
-            let given: Vec<_> = given.into_iter().flatten().collect();
-            let found = if given.is_empty() {
-                "none".to_owned()
-            } else {
-                given.join(" and ")
-            };
-            Err(ScenarioError::field(
-                "the family",
-                found,
-                "exactly one of [ladder], [structureless] and [recorded]",
-            ))
+    fn take_family(&mut self, folder: &Path) -> Result<Family, ScenarioError> {
+        let families = (
+            self.ladder.take(),
+            self.structureless.take(),
+            self.recorded.take(),
+        );
+        match families {
+            (Some(ladder), None, None) => {
+                ladder.check()?;
+                Ok(Family::Ladder(ladder))
+            }
+            (None, Some(prices), None) => {
+                prices.check()?;
+                Ok(Family::Structureless(prices))
+            }
+            (None, None, Some(recorded)) => {
+                RecordedPrices::read(&recorded, folder).map(Family::Recorded)
+            }
+            (ladder, structureless, recorded) => {
+                let given = [
+                    ladder.map(|_| "[ladder]"),
+                    structureless.map(|_| "[structureless]"),
+                    recorded.map(|_| "[recorded]"),
+                ];
+                let given: Vec<_> = given.into_iter().flatten().collect();
+                let found = match given.as_slice() {
+                    [] => "none".to_owned(),
+                    given => given.join(" and "),
+                };
+                Err(ScenarioError::field(
+                    "the family",
+                    found,
+                    "exactly one of [ladder], [structureless] and [recorded]",
+                ))
+            }
         }
     }
 }
@@ -211,23 +188,20 @@ fn read_currency(
     written: Option<&str>,
     family: &Family,
 ) -> Result<&'static SandboxCurrency, ScenarioError> {
-    let recorded = match family {
-        Family::Recorded(prices) => Some(prices.currency),
-        Family::Ladder(_) | Family::Structureless(_) => None,
-    };
+    let recorded = family.recorded().map(|prices| prices.currency);
     let code = written
-        .or(recorded.map(|currency| currency.code))
+        .or(recorded.map(|currency| currency.code.as_str()))
         .unwrap_or(DEFAULT_CURRENCY);
     let known = SandboxCurrency::find(code).ok_or_else(|| {
         let expected = format!("one of {}", SandboxCurrency::codes());
         ScenarioError::field("currency", code, expected)
     })?;
-    match recorded {
-        Some(recorded) if recorded.code != known.code => Err(ScenarioError::field(
-            "currency",
-            code,
-            format!("{}, as in the recorded prices, or nothing", recorded.code),
-        )),
-        _ => Ok(known),
-    }
+    let expected = recorded.unwrap_or(known);
+    ScenarioError::unless(
+        expected == known,
+        "currency",
+        code,
+        format!("{}, as in the recorded prices, or nothing", expected.code),
+    )?;
+    Ok(known)
 }

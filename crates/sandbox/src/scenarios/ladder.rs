@@ -1,64 +1,43 @@
 //! The fare ladder: a list of fares, and a walk on it for each departure.
 
 use jiff::civil::Date;
-use serde::Deserialize;
 
-use super::bounds::{Bounds, check_number};
-use super::error::ScenarioError;
+use super::bounds::{Bounds, table};
 use super::events::FareEvents;
-use super::sales::Sales;
+use super::sales::{LadderSales, Sales};
 use super::unchanged::UnchangedShares;
 use super::weekdays::WeekdaySteps;
-use crate::draws::{Draw, day_number};
+use crate::draws::{Draw, day_number, real, whole};
 
-/// `[ladder]`: each departure's price is one of its route's fares and moves by steps.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct Ladder {
-    /// A route's lowest fare, without sales.
-    lowest: Bounds,
-    /// From one fare to the next higher one.
-    ratio: Bounds,
-    /// The number of fares.
-    fares: u16,
-    /// The step that a departure tends to, before the effects below; the lowest fare is 0.
-    level: f64,
-    /// Standard deviation of a departure's own tendency, in steps.
-    spread: f64,
-    /// The season: a smooth curve over the departures, this high in steps …
-    season: f64,
-    /// … with a new direction after so many days.
-    season_days: u16,
-    /// Steps that are added until the day of departure …
-    rise: f64,
-    /// … over so many days before it.
-    rise_days: u16,
-    /// How strongly a change goes towards the tendency: added to the probability of a step up, for
-    /// each step that the fare is below it.
-    pull: f64,
-    /// The share of prices that are the same a day later, by days to departure.
-    unchanged: UnchangedShares,
-    /// A departure changes so many times as often as `unchanged` says; equal ratios are equally
-    /// likely. Few changes are long stretches at one fare.
-    pace: Bounds,
-}
-
-impl Default for Ladder {
-    fn default() -> Self {
-        Self {
-            lowest: [20.0, 60.0].into(),
-            ratio: [1.20, 1.25].into(),
-            fares: 16,
-            level: 4.0,
-            spread: 1.0,
-            season: 2.0,
-            season_days: 30,
-            rise: 5.0,
-            rise_days: 28,
-            pull: 0.2,
-            unchanged: UnchangedShares::default(),
-            pace: [1.0, 1.0].into(),
-        }
+table! {
+    /// `[ladder]`: each departure's price is one of its route's fares and moves by steps.
+    Ladder "ladder" {
+        /// A route's lowest fare, without sales.
+        lowest: Bounds = Bounds::of(20.0, 60.0), in 1.0..=10_000.0;
+        /// From one fare to the next higher one.
+        ratio: Bounds = Bounds::of(1.20, 1.25), in 1.01..=2.0;
+        /// The number of fares.
+        fares: u16 = 16, in 2.0..=40.0;
+        /// The step that a departure tends to, before the effects below; the lowest fare is 0.
+        level: f64 = 4.0, in 0.0..=40.0;
+        /// Standard deviation of a departure's own tendency, in steps.
+        spread: f64 = 1.0, in 0.0..=10.0;
+        /// The season: a smooth curve over the departures, this high in steps …
+        season: f64 = 2.0, in 0.0..=20.0;
+        /// … with a new direction after so many days.
+        season_days: u16 = 30, in 1.0..=366.0;
+        /// Steps that are added until the day of departure …
+        rise: f64 = 5.0, in -20.0..=20.0;
+        /// … over so many days before it.
+        rise_days: u16 = 28, in 1.0..=366.0;
+        /// How strongly a change goes towards the tendency: added to the probability of a step up, for
+        /// each step that the fare is below it.
+        pull: f64 = 0.2, in 0.0..=1.0;
+        /// The share of prices that are the same a day later, by days to departure.
+        unchanged: UnchangedShares = UnchangedShares::default(), in 0.0..=1.0;
+        /// A departure changes so many times as often as `unchanged` says; equal ratios are equally
+        /// likely. Few changes are long stretches at one fare.
+        pace: Bounds = Bounds::of(1.0, 1.0), in 0.01..=100.0;
     }
 }
 
@@ -71,25 +50,6 @@ pub(super) struct LadderEffects<'a> {
 }
 
 impl Ladder {
-    pub(super) fn check(&self) -> Result<(), ScenarioError> {
-        self.lowest.check("ladder.lowest", 1.0..=10_000.0)?;
-        self.ratio.check("ladder.ratio", 1.01..=2.0)?;
-        check_number("ladder.fares", self.fares.into(), 2.0..=40.0)?;
-        check_number("ladder.level", self.level, 0.0..=40.0)?;
-        check_number("ladder.spread", self.spread, 0.0..=10.0)?;
-        check_number("ladder.season", self.season, 0.0..=20.0)?;
-        check_number("ladder.season_days", self.season_days.into(), 1.0..=366.0)?;
-        check_number("ladder.rise", self.rise, -20.0..=20.0)?;
-        check_number("ladder.rise_days", self.rise_days.into(), 1.0..=366.0)?;
-        check_number("ladder.pull", self.pull, 0.0..=1.0)?;
-        self.pace.check("ladder.pace", 0.01..=100.0)?;
-        self.unchanged.check("ladder.unchanged")
-    }
-
-    pub(super) fn unchanged(&self) -> &UnchangedShares {
-        &self.unchanged
-    }
-
     /// The fare of a step. Steps below 0 are fares of sales.
     pub(super) fn fare(&self, route: Draw, step: i64) -> f64 {
         let lowest = self.lowest.draw(route.of("lowest"));
@@ -113,18 +73,19 @@ impl Ladder {
         let season = route
             .of("season")
             .wave(departure, self.season_days.max(1).into());
+        let LadderEffects {
+            weekdays,
+            events,
+            sales,
+        } = effects;
         let tendency = self.level
             + self.season * season
             + self.spread * own.of("tendency").normal()
-            + effects
-                .weekdays
-                .map_or(0.0, |weekdays| weekdays.steps(route, departure))
-            + effects
-                .events
-                .map_or(0.0, |events| events.steps(route, departure));
+            + weekdays.map_or(0.0, |weekdays| weekdays.steps(route, departure))
+            + events.map_or(0.0, |events| events.steps(route, departure));
         let mut path = LadderPath {
             ladder: self,
-            sales: effects.sales,
+            sales: sales.map(|sales| LadderSales::new(sales, &self.unchanged)),
             route,
             changes: own.of("changes"),
             pace: self.pace.draw_by_ratio(own.of("pace")),
@@ -145,7 +106,7 @@ impl Ladder {
 /// The walk of one departure's fare; an endless iterator over days.
 pub(super) struct LadderPath<'a> {
     ladder: &'a Ladder,
-    sales: Option<&'a Sales>,
+    sales: Option<LadderSales<'a>>,
     route: Draw,
     changes: Draw,
     pace: f64,
@@ -163,16 +124,14 @@ impl LadderPath<'_> {
     }
 
     /// The tendency on this day, with the rise before departure.
-    #[expect(clippy::cast_precision_loss, reason = "days of one selling period")]
     fn tendency_now(&self) -> f64 {
         let span = f64::from(self.ladder.rise_days);
-        let share = 1.0 - self.days_to_departure() as f64 / span;
+        let share = 1.0 - real(self.days_to_departure()) / span;
         self.tendency + self.ladder.rise * share.clamp(0.0, 1.0)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "clamped to the ladder")]
     fn nearest_step(&self) -> i64 {
-        (self.tendency_now().round() as i64).clamp(0, self.ladder.highest_step())
+        whole(self.tendency_now()).clamp(0, self.ladder.highest_step())
     }
 
     /// The step on the next day. One draw decides whether there is a change, and then, scaled, its
@@ -182,7 +141,7 @@ impl LadderPath<'_> {
         // The price is the same tomorrow if neither a sale nor the fare's own walk changes it, or if
         // both do and cancel each other.
         let same = 1.0 - self.ladder.unchanged.hazard(days);
-        let hazard = self.sales.map_or(1.0 - same, |sales| {
+        let hazard = self.sales.as_ref().map_or(1.0 - same, |sales| {
             let by_sale = sales.change_rate(days).min(0.9);
             let (kept, cancelled) = (1.0 - by_sale, by_sale * sales.cancel_share());
             ((kept - same) / (kept - cancelled)).clamp(0.0, 1.0)
@@ -192,8 +151,7 @@ impl LadderPath<'_> {
         if drawn >= hazard {
             return;
         }
-        #[expect(clippy::cast_precision_loss, reason = "a ladder has at most 40 steps")]
-        let below = self.tendency_now() - self.step as f64;
+        let below = self.tendency_now() - real(self.step);
         let up = (0.5 + self.ladder.pull * below).clamp(0.02, 0.98);
         self.step = match self.step {
             0 => 1,
@@ -208,9 +166,8 @@ impl Iterator for LadderPath<'_> {
     type Item = i64;
 
     fn next(&mut self) -> Option<i64> {
-        let fall = self
-            .sales
-            .map_or(0, |sales| sales.steps(self.route, self.departure, self.day));
+        let sales = self.sales.as_ref();
+        let fall = sales.map_or(0, |sales| sales.steps(self.route, self.departure, self.day));
         let step = self.step - fall;
         self.advance();
         Some(step)

@@ -8,7 +8,7 @@ use jiff::civil::{Date, DateTime, Time};
 
 use super::file::{Family, Scenario};
 use super::{FareRoute, ladder::LadderEffects};
-use crate::draws::{Draw, day_number, days_between};
+use crate::draws::{Draw, day_number, days_between, real, whole};
 
 /// The prices of a scenario under a seed: a pure function of route, departure and instant.
 ///
@@ -66,18 +66,13 @@ impl PriceProcess {
         time: Time,
     ) -> Vec<Option<ScenarioFare>> {
         if !self.is_flown(route, departure) {
-            return days
-                .start()
-                .series(1.day())
-                .take_while(|day| day <= days.end())
-                .map(|_| None)
-                .collect();
+            return series(&days).map(|_| None).collect();
         }
         let prices = self.family_prices(route, departure, &days);
         let own = self.route(route).of("departure").day(departure);
         prices
             .into_iter()
-            .zip(days.start().series(1.day()))
+            .zip(series(&days))
             .map(|(price, day)| self.disturb(own, price?, departure, day.to_datetime(time)))
             .collect()
     }
@@ -100,7 +95,7 @@ impl PriceProcess {
 
     /// Whether the route flies on the weekday of the departure.
     pub fn is_flown(&self, route: &FareRoute, departure: Date) -> bool {
-        let flown = self.scenario.flown.as_ref();
+        let flown = self.scenario.file.flown.as_ref();
         flown.is_none_or(|flown| flown.is_flown(self.route(route), departure))
     }
 
@@ -119,27 +114,22 @@ impl PriceProcess {
     ) -> Vec<Option<f64>> {
         let scenario = &self.scenario;
         let drawn = self.route(route);
-        let series = || {
-            days.start()
-                .series(1.day())
-                .take_while(|day| day <= days.end())
-        };
         let on_sale = |day: Date| {
             (0..=i64::from(scenario.horizon_days)).contains(&days_between(day, departure))
         };
         match &scenario.family {
             Family::Ladder(ladder) => {
                 let effects = LadderEffects {
-                    weekdays: scenario.weekdays.as_ref(),
-                    events: scenario.events.as_ref(),
-                    sales: scenario.sales.as_ref(),
+                    weekdays: scenario.file.weekdays.as_ref(),
+                    events: scenario.file.events.as_ref(),
+                    sales: scenario.file.sales.as_ref(),
                 };
                 let opening = day_number(departure) - i64::from(scenario.horizon_days);
                 let before = usize::try_from(day_number(*days.start()) - opening);
                 let mut path = ladder
                     .path(effects, drawn, departure, opening)
                     .skip(before.unwrap_or(0));
-                series()
+                series(days)
                     .map(|day| {
                         let step = on_sale(day).then(|| path.next())??;
                         Some(ladder.fare(drawn, step))
@@ -148,15 +138,14 @@ impl PriceProcess {
             }
             Family::Structureless(prices) => {
                 let own = drawn.of("departure").day(departure);
-                series()
+                series(days)
                     .map(|day| on_sale(day).then(|| prices.price(own, day_number(day))))
                     .collect()
             }
-            Family::Recorded(prices) => series()
+            Family::Recorded(prices) => series(days)
                 .map(|day| {
                     let price = prices.price(route, departure, day)?;
-                    #[expect(clippy::cast_precision_loss, reason = "prices are below 2^53")]
-                    (day <= departure).then_some(price as f64)
+                    (day <= departure).then_some(real(price))
                 })
                 .collect(),
         }
@@ -170,18 +159,15 @@ impl PriceProcess {
         departure: Date,
         at: DateTime,
     ) -> Option<ScenarioFare> {
-        let scenario = &self.scenario;
+        let file = &self.scenario.file;
         let days = days_between(at.date(), departure);
-        if scenario
-            .sell_out
-            .as_ref()
-            .is_some_and(|sell_out| sell_out.is_sold_out(own, days))
-        {
+        let sell_out = file.sell_out.as_ref();
+        if sell_out.is_some_and(|sell_out| sell_out.is_sold_out(own, days)) {
             return None;
         }
-        let within_day = scenario.within_day.as_ref();
+        let within_day = file.within_day.as_ref();
         let price = price * within_day.map_or(1.0, |changes| changes.factor(own, at));
-        let outliers = scenario.outliers.as_ref();
+        let outliers = file.outliers.as_ref();
         let wrong = outliers.and_then(|outliers| outliers.factor(own, at));
         let genuine = whole(price);
         Some(ScenarioFare {
@@ -191,10 +177,8 @@ impl PriceProcess {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the file's checks bound every factor"
-)]
-fn whole(price: f64) -> i64 {
-    price.round() as i64
+fn series(days: &RangeInclusive<Date>) -> impl Iterator<Item = Date> {
+    let end = *days.end();
+    let series = days.start().series(1.day());
+    series.take_while(move |day| *day <= end)
 }

@@ -1,33 +1,18 @@
 //! Prices without any structure.
 
-use serde::Deserialize;
-
-use super::bounds::Bounds;
-use super::error::ScenarioError;
+use super::bounds::{Bounds, table};
 use crate::draws::Draw;
 
-/// `[structureless]`: each price is drawn alone, for each route, departure and day. Nothing that
-/// was seen says anything about what was not.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct Structureless {
-    /// From the lowest to the highest price; equal ratios are equally likely.
-    price: Bounds,
-}
-
-impl Default for Structureless {
-    fn default() -> Self {
-        Self {
-            price: [30.0, 600.0].into(),
-        }
+table! {
+    /// `[structureless]`: each price is drawn alone, for each route, departure and day. Nothing that
+    /// was seen says anything about what was not.
+    Structureless "structureless" {
+        /// From the lowest to the highest price; equal ratios are equally likely.
+        price: Bounds = Bounds::of(30.0, 600.0), in 1.0..=100_000.0;
     }
 }
 
 impl Structureless {
-    pub(super) fn check(&self) -> Result<(), ScenarioError> {
-        self.price.check("structureless.price", 1.0..=100_000.0)
-    }
-
     pub(super) fn price(&self, departure: Draw, day: i64) -> f64 {
         self.price
             .draw_by_ratio(departure.of("structureless").nth(day))

@@ -1,8 +1,10 @@
 //! How likely a price is the same a day later, by days to departure.
 
+use std::ops::RangeInclusive;
+
 use serde::Deserialize;
 
-use super::bounds::check_share;
+use super::bounds::Checked;
 use super::error::ScenarioError;
 
 /// Shares of prices that are the same a day later: `[[last day to departure, share], …]`, in
@@ -37,19 +39,20 @@ impl UnchangedShares {
             .or(self.0.last());
         bin.map_or(0.0, |(_, share)| 1.0 - share)
     }
+}
 
-    pub(super) fn check(&self, field: &str) -> Result<(), ScenarioError> {
-        if self.0.is_empty() || !self.0.windows(2).all(|pair| pair[0].0 < pair[1].0) {
-            let found = self.0.iter().map(|(last, _)| last.to_string());
-            return Err(ScenarioError::field(
-                field,
-                format!("days [{}]", found.collect::<Vec<_>>().join(", ")),
-                "at least one [last day to departure, share], with ascending days",
-            ));
-        }
-        for (last, share) in &self.0 {
-            check_share(&format!("{field}, up to {last} days"), *share)?;
-        }
-        Ok(())
+impl Checked for UnchangedShares {
+    fn check(&self, field: &str, allowed: RangeInclusive<f64>) -> Result<(), ScenarioError> {
+        let ascending = self.0.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let found: Vec<_> = self.0.iter().map(|(last, _)| last.to_string()).collect();
+        ScenarioError::unless(
+            !self.0.is_empty() && ascending,
+            field,
+            format!("days [{}]", found.join(", ")),
+            "at least one [last day to departure, share], with ascending days",
+        )?;
+        self.0.iter().try_for_each(|(last, share)| {
+            share.check(&format!("{field}, up to {last} days"), allowed.clone())
+        })
     }
 }

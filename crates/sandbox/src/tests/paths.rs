@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::magic_values::MAGIC_VALUES;
+use crate::plans::KEYS;
 
 const KEY: &str = "sandbox-unlimited";
 
@@ -345,30 +347,17 @@ async fn the_front_page_lists_keys_and_magic_values() {
         Some("text/plain; charset=utf-8")
     );
     let documented = include_str!("../lib.rs");
-    let keys = [
-        "basic",
-        "pro",
-        "ultra",
-        "mega",
-        "flights-only",
-        "hotels-only",
-        "unlimited",
-        "demo",
-    ];
-    let words = [
-        "ZZE", "ZZP", "ZZD", "ZZR", "ZZS", "ZZX", "ZZT", "ZZG", "ZZQ",
-    ];
-    for entry in keys
-        .map(|key| format!("sandbox-{key}"))
-        .iter()
-        .map(String::as_str)
-        .chain(words)
-    {
+    let keys = KEYS.map(|(key, _)| key);
+    let words = MAGIC_VALUES.map(|(word, _)| word);
+    for entry in keys.into_iter().chain(words) {
         assert!(page.text.contains(entry), "{entry} on the page");
         assert!(
             documented.contains(entry),
             "{entry} in the module's documentation"
         );
+    }
+    for path in [ONEWAY, ROUNDTRIP, SEARCH, BY_NAME, ROOMS, RESOLVE] {
+        assert!(page.text.contains(&format!("\n  {path}\n")), "{path}");
     }
     sandbox.close().await;
 }

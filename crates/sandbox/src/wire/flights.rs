@@ -4,45 +4,39 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::shape::{BodyField, BodyFieldKind, Detail, optional, read, required, value_error};
+use super::shape::BodyFieldKind as Kind;
+use super::shape::{BodyField, Detail, optional, read, required, value_error};
+use crate::world::money::SandboxCurrency;
 
 const ANY: i64 = i64::MAX;
-const HOUR: BodyFieldKind = BodyFieldKind::Whole(0, 23);
+const HOUR: Kind = Kind::Whole(0, 23);
 const SORTS: &[&str] = &["Overall", "Price", "Duration"];
 
+/// The first fields of both bodies.
+const ROUTE: &[BodyField] = &[
+    required("from_airport", Kind::Text),
+    required("to_airport", Kind::Text),
+    required("departure_date", Kind::Date),
+];
+
 const ONEWAY: &[BodyField] = &[
-    required("from_airport", BodyFieldKind::Text),
-    required("to_airport", BodyFieldKind::Text),
-    required("departure_date", BodyFieldKind::Date),
-    optional("max_stops", BodyFieldKind::Whole(0, ANY)),
-    optional("airline_codes", BodyFieldKind::Texts),
-    optional("exclude_airline_codes", BodyFieldKind::Texts),
+    optional("max_stops", Kind::Whole(0, ANY)),
+    optional("airline_codes", Kind::TEXTS),
+    optional("exclude_airline_codes", Kind::TEXTS),
     optional("departure_time_min", HOUR),
     optional("departure_time_max", HOUR),
     optional("departure_arrival_time_min", HOUR),
     optional("departure_arrival_time_max", HOUR),
-    optional("sort_type", BodyFieldKind::OneOf(SORTS)),
-    optional("currency", BodyFieldKind::Currency),
-    optional("max_price", BodyFieldKind::Whole(0, ANY)),
-    optional("seat_type", BodyFieldKind::Cabin),
-    optional("passengers", BodyFieldKind::Passengers),
-    optional("limit", BodyFieldKind::Whole(1, ANY)),
-    optional("use_fallback", BodyFieldKind::Flag),
-    optional("strict", BodyFieldKind::Flag),
-    optional("use_ext_proxy", BodyFieldKind::Flag),
 ];
 
 const ROUNDTRIP: &[BodyField] = &[
-    required("from_airport", BodyFieldKind::Text),
-    required("to_airport", BodyFieldKind::Text),
-    required("departure_date", BodyFieldKind::Date),
-    required("return_date", BodyFieldKind::Date),
-    optional("max_departure_stops", BodyFieldKind::Whole(0, ANY)),
-    optional("max_return_stops", BodyFieldKind::Whole(0, ANY)),
-    optional("departure_airline_codes", BodyFieldKind::Texts),
-    optional("return_airline_codes", BodyFieldKind::Texts),
-    optional("departure_exclude_airline_codes", BodyFieldKind::Texts),
-    optional("return_exclude_airline_codes", BodyFieldKind::Texts),
+    required("return_date", Kind::Date),
+    optional("max_departure_stops", Kind::Whole(0, ANY)),
+    optional("max_return_stops", Kind::Whole(0, ANY)),
+    optional("departure_airline_codes", Kind::TEXTS),
+    optional("return_airline_codes", Kind::TEXTS),
+    optional("departure_exclude_airline_codes", Kind::TEXTS),
+    optional("return_exclude_airline_codes", Kind::TEXTS),
     optional("departure_departure_time_min", HOUR),
     optional("departure_departure_time_max", HOUR),
     optional("departure_arrival_time_min", HOUR),
@@ -51,15 +45,19 @@ const ROUNDTRIP: &[BodyField] = &[
     optional("return_departure_time_max", HOUR),
     optional("return_arrival_time_min", HOUR),
     optional("return_arrival_time_max", HOUR),
-    optional("sort_type", BodyFieldKind::OneOf(SORTS)),
-    optional("currency", BodyFieldKind::Currency),
-    optional("max_price", BodyFieldKind::Whole(0, ANY)),
-    optional("seat_type", BodyFieldKind::Cabin),
-    optional("passengers", BodyFieldKind::Passengers),
-    optional("limit", BodyFieldKind::Whole(1, ANY)),
-    optional("use_fallback", BodyFieldKind::Flag),
-    optional("strict", BodyFieldKind::Flag),
-    optional("use_ext_proxy", BodyFieldKind::Flag),
+];
+
+/// The last fields of both bodies.
+const TERMS: &[BodyField] = &[
+    optional("sort_type", Kind::OneOf(SORTS)),
+    optional("currency", Kind::Currency),
+    optional("max_price", Kind::Whole(0, ANY)),
+    optional("seat_type", Kind::Cabin),
+    optional("passengers", Kind::PASSENGERS),
+    optional("limit", Kind::Whole(1, ANY)),
+    optional("use_fallback", Kind::Flag),
+    optional("strict", Kind::Flag),
+    optional("use_ext_proxy", Kind::Flag),
 ];
 
 /// How rows are ordered.
@@ -79,41 +77,19 @@ pub(crate) struct Terms {
     pub(crate) departure_date: Date,
     #[serde(default)]
     pub(crate) sort_type: Sort,
-    #[serde(default = "dollars")]
-    pub(crate) currency: String,
+    #[serde(
+        default = "SandboxCurrency::dollar",
+        deserialize_with = "SandboxCurrency::of_code"
+    )]
+    pub(crate) currency: &'static SandboxCurrency,
     pub(crate) max_price: Option<i64>,
-    #[serde(default = "economy")]
-    pub(crate) seat_type: i64,
-    #[serde(default = "one_adult")]
-    pub(crate) passengers: Vec<i64>,
-    #[serde(default = "ten")]
-    pub(crate) limit: i64,
-    #[serde(default = "yes")]
-    pub(crate) use_fallback: bool,
+    pub(crate) seat_type: Option<i64>,
+    pub(crate) passengers: Option<Vec<i64>>,
+    pub(crate) limit: Option<usize>,
+    pub(crate) use_fallback: Option<bool>,
     #[serde(default)]
     pub(crate) strict: bool,
-    #[serde(default = "yes")]
-    pub(crate) use_ext_proxy: bool,
-}
-
-pub(super) fn dollars() -> String {
-    "USD".to_owned()
-}
-
-fn economy() -> i64 {
-    1
-}
-
-fn one_adult() -> Vec<i64> {
-    vec![1]
-}
-
-fn ten() -> i64 {
-    10
-}
-
-fn yes() -> bool {
-    true
+    pub(crate) use_ext_proxy: Option<bool>,
 }
 
 /// Filters on a leg. Hours are local and inclusive; an earliest above the latest spans midnight.
@@ -126,88 +102,73 @@ pub(crate) struct LegRules {
     pub(crate) arrives: (Option<i64>, Option<i64>),
 }
 
-/// A valid one-way body.
+/// A valid body.
 #[derive(Clone, Debug)]
-pub(crate) struct Oneway {
+pub(crate) struct FlightSearch {
     pub(crate) terms: Terms,
-    pub(crate) rules: LegRules,
-}
-
-/// A valid round-trip body.
-#[derive(Clone, Debug)]
-pub(crate) struct Roundtrip {
-    pub(crate) terms: Terms,
-    pub(crate) return_date: Date,
     pub(crate) outbound: LegRules,
-    pub(crate) inbound: LegRules,
+    /// Date and rules of the return; `None` for a one-way search.
+    pub(crate) inbound: Option<(Date, LegRules)>,
 }
 
-impl Oneway {
-    /// Reads a body, or lists all its faults.
-    pub(crate) fn read(body: &Value) -> Result<Self, Vec<Detail>> {
-        let terms = read(ONEWAY, body)?;
-        let rules = LegRules {
-            max_stops: body["max_stops"].as_i64(),
-            only_airlines: texts(&body["airline_codes"]),
-            without_airlines: texts(&body["exclude_airline_codes"]),
-            departs: hours(body, "departure_time"),
-            arrives: hours(body, "departure_arrival_time"),
-        };
-        Ok(Self { terms, rules })
+impl FlightSearch {
+    /// Reads a one-way body, or lists all its faults.
+    pub(crate) fn oneway(body: &Value) -> Result<Self, Vec<Detail>> {
+        Ok(Self {
+            terms: read(&[ROUTE, ONEWAY, TERMS], body)?,
+            outbound: LegRules::of(body, "", "departure_"),
+            inbound: None,
+        })
     }
-}
 
-impl Roundtrip {
-    /// Reads a body, or lists all its faults.
-    pub(crate) fn read(body: &Value) -> Result<Self, Vec<Detail>> {
+    /// Reads a round-trip body, or lists all its faults.
+    pub(crate) fn roundtrip(body: &Value) -> Result<Self, Vec<Detail>> {
         #[derive(Deserialize)]
         struct Shape {
             return_date: Date,
             #[serde(flatten)]
             terms: Terms,
         }
-        let Shape { return_date, terms } = read(ROUNDTRIP, body)?;
+        let Shape { return_date, terms } = read(&[ROUTE, ROUNDTRIP, TERMS], body)?;
         if return_date < terms.departure_date {
-            return Err(value_error(
-                "return_date",
-                "return_date is before departure_date",
-                body,
-            ));
+            let message = "return_date is before departure_date";
+            return Err(value_error("return_date", message, body));
         }
-        let rules = |leg: &str| LegRules {
-            max_stops: body[format!("max_{leg}_stops").as_str()].as_i64(),
-            only_airlines: texts(&body[format!("{leg}_airline_codes").as_str()]),
-            without_airlines: texts(&body[format!("{leg}_exclude_airline_codes").as_str()]),
-            departs: hours(body, &format!("{leg}_departure_time")),
-            arrives: hours(body, &format!("{leg}_arrival_time")),
-        };
         Ok(Self {
             terms,
-            return_date,
-            outbound: rules("departure"),
-            inbound: rules("return"),
+            outbound: LegRules::of(body, "departure_", "departure_"),
+            inbound: Some((return_date, LegRules::of(body, "return_", "return_"))),
         })
     }
 }
 
-fn texts(value: &Value) -> Vec<String> {
-    value
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect()
-}
-
-fn hours(body: &Value, field: &str) -> (Option<i64>, Option<i64>) {
-    let bound = |end: &str| body[format!("{field}_{end}").as_str()].as_i64();
-    (bound("min"), bound("max"))
+impl LegRules {
+    /// The fields whose names begin with these words; that of the arrival's hours has its own.
+    fn of(body: &Value, leg: &str, arrival: &str) -> Self {
+        let number = |field: String| body[field].as_i64();
+        let hours = |field: &str| {
+            (
+                number(format!("{field}_min")),
+                number(format!("{field}_max")),
+            )
+        };
+        let texts = |field: String| {
+            let list = body[field].as_array().into_iter().flatten();
+            list.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        Self {
+            max_stops: number(format!("max_{leg}stops")),
+            only_airlines: texts(format!("{leg}airline_codes")),
+            without_airlines: texts(format!("{leg}exclude_airline_codes")),
+            departs: hours(&format!("{leg}departure_time")),
+            arrives: hours(&format!("{arrival}arrival_time")),
+        }
+    }
 }
 
 /// The provider's price rating, in the requested currency. Omitted if the request sorts by price or
 /// caps it (gateway.md, rule 3).
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Insight {
     #[serde(rename = "price_range_in_relation_to_other_periods")]
     pub(crate) verdict: Option<&'static str>,
@@ -223,6 +184,14 @@ pub(crate) struct Insight {
 pub(crate) enum RowStops {
     Count(usize),
     Unreadable(&'static str),
+}
+
+/// One row of an answer.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum FlightRow {
+    Oneway(OnewayRow),
+    Roundtrip(RoundtripRow),
 }
 
 /// One row of the one-way answer (gateway.md, rule 25).

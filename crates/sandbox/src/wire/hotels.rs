@@ -4,78 +4,34 @@ use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::flights::dollars;
-use super::shape::{BodyField, BodyFieldKind, Detail, optional, read, required, value_error};
-
-/// The 24 values of gateway.md, rule 28.
-pub(crate) const FILTERS: [&str; 24] = [
-    "free_cancellation",
-    "breakfast_included",
-    "breakfast_and_lunch",
-    "breakfast_and_dinner",
-    "all_meals_included",
-    "all_inclusive",
-    "free_wifi",
-    "swimming_pool",
-    "gym",
-    "parking",
-    "front_desk_24h",
-    "review_score_7",
-    "review_score_8",
-    "review_score_9",
-    "private_bathroom",
-    "air_conditioning",
-    "stars_3",
-    "stars_4",
-    "stars_5",
-    "pets_allowed",
-    "adults_only",
-    "sauna",
-    "very_good_breakfast",
-    "accepts_online_payment",
-];
+use super::shape::BodyFieldKind as Kind;
+use super::shape::{BodyField, Detail, optional, read, required, value_error};
+use crate::draws::days_between;
+use crate::world::filters::filter_names;
+use crate::world::money::SandboxCurrency;
 
 const MOST_GUESTS: i64 = 30;
 
-const SEARCH: &[BodyField] = &[
-    required("destination", BodyFieldKind::Text),
-    required("checkin_date", BodyFieldKind::Date),
-    required("checkout_date", BodyFieldKind::Date),
-    optional("adults", BodyFieldKind::Whole(1, MOST_GUESTS)),
-    optional("children", BodyFieldKind::Whole(0, MOST_GUESTS)),
-    optional("currency", BodyFieldKind::Currency),
-    optional("proxy_country", BodyFieldKind::Text),
-    optional("budget_per_night", BodyFieldKind::Amount),
-    optional("filters", BodyFieldKind::Texts),
+/// The dates of every priced body.
+const STAY: &[BodyField] = &[
+    required("checkin_date", Kind::Date),
+    required("checkout_date", Kind::Date),
 ];
-
-const BY_NAME: &[BodyField] = &[
-    required("hotel_name", BodyFieldKind::Text),
-    required("checkin_date", BodyFieldKind::Date),
-    required("checkout_date", BodyFieldKind::Date),
-    optional("area", BodyFieldKind::Text),
-    optional("adults", BodyFieldKind::Whole(1, MOST_GUESTS)),
-    optional("children", BodyFieldKind::Whole(0, MOST_GUESTS)),
-    optional("currency", BodyFieldKind::Currency),
-    optional("proxy_country", BodyFieldKind::Text),
-    optional("free_cancellation", BodyFieldKind::Flag),
+/// The party of every priced body.
+const PARTY: &[BodyField] = &[
+    optional("adults", Kind::Whole(1, MOST_GUESTS)),
+    optional("children", Kind::Whole(0, MOST_GUESTS)),
+    optional("currency", Kind::Currency),
+    PROXY_COUNTRY,
 ];
-
-const ROOMS: &[BodyField] = &[
-    required("hotel_booking_id", BodyFieldKind::Text),
-    required("checkin_date", BodyFieldKind::Date),
-    required("checkout_date", BodyFieldKind::Date),
-    optional("adults", BodyFieldKind::Whole(1, MOST_GUESTS)),
-    optional("children", BodyFieldKind::Whole(0, MOST_GUESTS)),
-    optional("currency", BodyFieldKind::Currency),
-    optional("proxy_country", BodyFieldKind::Text),
-    optional("free_cancellation", BodyFieldKind::Flag),
-];
-
-const RESOLVE: &[BodyField] = &[
-    required("hotel_name", BodyFieldKind::Text),
-    optional("proxy_country", BodyFieldKind::Text),
-];
+const DESTINATION: BodyField = required("destination", Kind::Text);
+const BUDGET: BodyField = optional("budget_per_night", Kind::Amount);
+const FILTER_LIST: BodyField = optional("filters", Kind::TEXTS);
+const HOTEL_NAME: BodyField = required("hotel_name", Kind::Text);
+const HOTEL_ID: BodyField = required("hotel_booking_id", Kind::Text);
+const AREA: BodyField = optional("area", Kind::Text);
+const CANCELLATION: BodyField = optional("free_cancellation", Kind::Flag);
+const PROXY_COUNTRY: BodyField = optional("proxy_country", Kind::Text);
 
 /// Why the engine refuses a body.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,8 +57,11 @@ pub(crate) struct Stay {
     pub(crate) adults: i64,
     /// `None` if the body has no such field; the engine then echoes null.
     pub(crate) children: Option<i64>,
-    #[serde(default = "dollars")]
-    pub(crate) currency: String,
+    #[serde(
+        default = "SandboxCurrency::dollar",
+        deserialize_with = "SandboxCurrency::of_code"
+    )]
+    pub(crate) currency: &'static SandboxCurrency,
     pub(crate) proxy_country: Option<String>,
     #[serde(default)]
     pub(crate) free_cancellation: bool,
@@ -151,16 +110,12 @@ impl HotelSearch {
                     .to_owned(),
             ));
         }
-        let search: Self = read(SEARCH, body)?;
-        if let Some(unknown) = search
-            .filters
-            .iter()
-            .find(|filter| !FILTERS.contains(&filter.as_str()))
-        {
-            return Err(Unreadable::Meaning(format!(
-                "Unrecognised filter {unknown:?}. Valid filters: {}",
-                FILTERS.join(", ")
-            )));
+        let search: Self = read(&[&[DESTINATION], STAY, PARTY, &[BUDGET, FILTER_LIST]], body)?;
+        let (known, mut filters) = (filter_names(), search.filters.iter());
+        if let Some(unknown) = filters.find(|filter| !known.contains(&filter.as_str())) {
+            let known = known.join(", ");
+            let text = format!("Unrecognised filter {unknown:?}. Valid filters: {known}");
+            return Err(Unreadable::Meaning(text));
         }
         search.stay.check(body)?;
         Ok(search)
@@ -169,7 +124,10 @@ impl HotelSearch {
 
 impl ByName {
     pub(crate) fn read(body: &Value) -> Result<Self, Unreadable> {
-        let query: Self = read(BY_NAME, body)?;
+        let query: Self = read(
+            &[&[HOTEL_NAME], STAY, &[AREA], PARTY, &[CANCELLATION]],
+            body,
+        )?;
         query.stay.check(body)?;
         Ok(query)
     }
@@ -177,7 +135,7 @@ impl ByName {
 
 impl Rooms {
     pub(crate) fn read(body: &Value) -> Result<Self, Unreadable> {
-        let query: Self = read(ROOMS, body)?;
+        let query: Self = read(&[&[HOTEL_ID], STAY, PARTY, &[CANCELLATION]], body)?;
         query.stay.check(body)?;
         Ok(query)
     }
@@ -185,61 +143,40 @@ impl Rooms {
 
 impl Resolve {
     pub(crate) fn read(body: &Value) -> Result<Self, Unreadable> {
-        Ok(read(RESOLVE, body)?)
+        Ok(read(&[&[HOTEL_NAME, PROXY_COUNTRY]], body)?)
     }
 }
 
 impl Stay {
+    pub(crate) fn nights(&self) -> i64 {
+        days_between(self.checkin_date, self.checkout_date)
+    }
+
     fn check(&self, body: &Value) -> Result<(), Vec<Detail>> {
         if self.checkout_date > self.checkin_date {
             Ok(())
         } else {
-            Err(value_error(
-                "checkout_date",
-                "checkout_date is not after checkin_date",
-                body,
-            ))
+            let message = "checkout_date is not after checkin_date";
+            Err(value_error("checkout_date", message, body))
         }
     }
 }
 
-/// The answer of a hotel search (gateway.md, rule 29).
+/// A hotel in the answer to a search or to its name (gateway.md, rules 29 and 31).
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct SearchAnswer {
-    pub(crate) destination: String,
-    pub(crate) checkin_date: Date,
-    pub(crate) checkout_date: Date,
-    pub(crate) applied_filters: Vec<String>,
-    pub(crate) budget_per_night: Option<f64>,
-    pub(crate) properties: Vec<PropertyRow>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct PropertyRow {
+pub(crate) struct HotelRow {
     pub(crate) name: String,
-    pub(crate) price_string: String,
-    pub(crate) price: i64,
-    pub(crate) review_score: Option<f64>,
-    pub(crate) review_count: Option<i64>,
-    pub(crate) room_type: &'static str,
-    pub(crate) location: String,
-    pub(crate) image_url: Option<String>,
-    pub(crate) link: String,
-    pub(crate) nights: i64,
-    pub(crate) adults: i64,
-    pub(crate) children: Option<i64>,
-}
-
-/// The answer to a hotel's name (gateway.md, rule 31).
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct ByNameAnswer {
-    pub(crate) name: String,
-    pub(crate) available: bool,
+    /// Only in the answer to a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) available: Option<bool>,
     pub(crate) price_string: Option<String>,
     pub(crate) price: Option<i64>,
     pub(crate) review_score: Option<f64>,
     pub(crate) review_count: Option<i64>,
     pub(crate) room_type: Option<&'static str>,
+    /// Only in the answer to a search.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) location: Option<String>,
     pub(crate) image_url: Option<String>,
     pub(crate) link: String,
     pub(crate) nights: i64,
@@ -247,16 +184,7 @@ pub(crate) struct ByNameAnswer {
     pub(crate) children: Option<i64>,
 }
 
-/// The rooms of a hotel (gateway.md, rule 32).
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct RoomsAnswer {
-    pub(crate) hotel_booking_id: String,
-    pub(crate) checkin_date: Date,
-    pub(crate) checkout_date: Date,
-    pub(crate) booking_url: String,
-    pub(crate) rooms: Vec<RoomRow>,
-}
-
+/// A room of a hotel (gateway.md, rule 32).
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RoomRow {
     pub(crate) room_type: &'static str,
@@ -264,12 +192,4 @@ pub(crate) struct RoomRow {
     pub(crate) guests: i64,
     pub(crate) price_as_number: i64,
     pub(crate) price: String,
-}
-
-/// The id of a hotel (gateway.md, rule 33).
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct ResolveAnswer {
-    pub(crate) hotel_name: String,
-    pub(crate) hotel_booking_id: String,
-    pub(crate) matched_name: String,
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
+use self::BodyFieldKind as Kind;
 use crate::world::money::SandboxCurrency;
 
 /// The values that a field accepts.
@@ -20,32 +21,24 @@ pub(crate) enum BodyFieldKind {
     Whole(i64, i64),
     OneOf(&'static [&'static str]),
     Cabin,
-    Texts,
-    Passengers,
+    /// A list of at least so many of a kind.
+    List(&'static Self, usize),
 }
 
-/// One field of a body.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BodyField {
-    pub(crate) name: &'static str,
-    pub(crate) kind: BodyFieldKind,
-    pub(crate) required: bool,
+impl BodyFieldKind {
+    pub(crate) const TEXTS: Self = Self::List(&Self::Text, 0);
+    pub(crate) const PASSENGERS: Self = Self::List(&Self::Whole(1, 4), 1);
 }
 
-pub(crate) const fn required(name: &'static str, kind: BodyFieldKind) -> BodyField {
-    BodyField {
-        name,
-        kind,
-        required: true,
-    }
+/// One field of a body: its name, its values, whether it is required.
+pub(crate) type BodyField = (&'static str, Kind, bool);
+
+pub(crate) const fn required(name: &'static str, kind: Kind) -> BodyField {
+    (name, kind, true)
 }
 
-pub(crate) const fn optional(name: &'static str, kind: BodyFieldKind) -> BodyField {
-    BodyField {
-        name,
-        kind,
-        required: false,
-    }
+pub(crate) const fn optional(name: &'static str, kind: Kind) -> BodyField {
+    (name, kind, false)
 }
 
 /// One entry of the `detail` list.
@@ -58,20 +51,16 @@ pub(crate) struct Detail {
     pub(crate) input: Value,
 }
 
-/// Parses a body with these `fields` and no others, or lists all faults.
+/// Parses a body with the fields of these `parts` and no others, or lists all faults.
 pub(crate) fn read<T: DeserializeOwned>(
-    fields: &[BodyField],
+    parts: &[&[BodyField]],
     body: &Value,
 ) -> Result<T, Vec<Detail>> {
     let Some(object) = body.as_object() else {
-        return Err(vec![detail(
-            "model_attributes_type",
-            &[],
-            "Input should be a valid dictionary",
-            body,
-        )]);
+        let message = "Input should be a valid dictionary";
+        return Err(vec![detail("model_attributes_type", &[], message, body)]);
     };
-    let faults = faults(fields, object, body);
+    let faults = faults(&parts.concat(), object, body);
     if !faults.is_empty() {
         return Err(faults);
     }
@@ -81,138 +70,107 @@ pub(crate) fn read<T: DeserializeOwned>(
 
 /// A fault of parsed fields, such as dates in the wrong order.
 pub(crate) fn value_error(field: &str, message: &str, body: &Value) -> Vec<Detail> {
+    let message = format!("Value error, {message}");
     vec![detail(
         "value_error",
         &[json!(field)],
-        &format!("Value error, {message}"),
+        &message,
         &body[field],
     )]
 }
 
 /// The fault of a body that is not JSON.
 pub(crate) fn not_json(error: &serde_json::Error) -> Detail {
+    let message = format!("JSON decode error: {error}");
     detail(
         "json_invalid",
         &[json!(error.column())],
-        &format!("JSON decode error: {error}"),
+        &message,
         &json!({}),
     )
 }
 
 fn faults(fields: &[BodyField], object: &Map<String, Value>, body: &Value) -> Vec<Detail> {
     let mut faults = Vec::new();
-    for field in fields {
-        let path = [json!(field.name)];
-        match object.get(field.name) {
-            Some(value) => check(field.kind, value, &path, &mut faults),
-            None if field.required => faults.push(detail("missing", &path, "Field required", body)),
+    for (name, kind, required) in fields {
+        let path = [json!(name)];
+        match object.get(*name) {
+            Some(value) => check(*kind, value, &path, &mut faults),
+            None if *required => faults.push(detail("missing", &path, "Field required", body)),
             None => {}
         }
     }
-    for (name, value) in object {
-        if !fields.iter().any(|field| field.name == name) {
-            faults.push(detail(
-                "extra_forbidden",
-                &[json!(name)],
-                "Extra inputs are not permitted",
-                value,
-            ));
-        }
+    let unknown = |name: &String| !fields.iter().any(|(known, ..)| known == name);
+    for (name, value) in object.iter().filter(|(name, _)| unknown(name)) {
+        let message = "Extra inputs are not permitted";
+        faults.push(detail("extra_forbidden", &[json!(name)], message, value));
     }
     faults
 }
 
-fn check(kind: BodyFieldKind, value: &Value, path: &[Value], faults: &mut Vec<Detail>) {
-    let fault = match kind {
-        BodyFieldKind::Text => match value.as_str() {
-            None => Some(("string_type", "Input should be a valid string".to_owned())),
-            Some(text) if text.trim().is_empty() => Some((
-                "string_too_short",
-                "String should have at least 1 character".to_owned(),
-            )),
-            Some(_) => None,
+fn check(kind: Kind, value: &Value, path: &[Value], faults: &mut Vec<Detail>) {
+    let fault = fault(kind, value);
+    faults.extend(fault.map(|(error, message)| detail(error, path, &message, value)));
+    if let (Kind::List(each, _), Some(list)) = (kind, value.as_array()) {
+        for (index, item) in list.iter().enumerate() {
+            check(*each, item, &[path, &[json!(index)]].concat(), faults);
+        }
+    }
+}
+
+/// The fault of one value, with its message; of a list without those of its items.
+fn fault(kind: Kind, value: &Value) -> Option<(&'static str, String)> {
+    let (text, number) = (value.as_str(), value.as_i64());
+    let input = |expected: &str| format!("Input should be {expected}");
+    let (accepted, error, message) = match kind {
+        Kind::Text if text.is_none() => (false, "string_type", input("a valid string")),
+        Kind::Text => {
+            let filled = text.is_some_and(|text| !text.trim().is_empty());
+            let message = "String should have at least 1 character".to_owned();
+            (filled, "string_too_short", message)
+        }
+        Kind::Date => {
+            let message = input("a valid date in the format YYYY-MM-DD");
+            (text.is_some_and(is_date), "date_parsing", message)
+        }
+        Kind::Currency => {
+            let message = input(&format!("one of {}", SandboxCurrency::codes()));
+            let known = text.and_then(SandboxCurrency::find).is_some();
+            (known, "literal_error", message)
+        }
+        Kind::Flag => (value.is_boolean(), "bool_type", input("a valid boolean")),
+        Kind::Amount => {
+            let accepted = value.as_f64().is_some_and(|amount| amount > 0.0);
+            (accepted, "greater_than", input("a number greater than 0"))
+        }
+        Kind::Whole(..) if number.is_none() => (false, "int_type", input("a valid integer")),
+        Kind::Whole(least, _) if number < Some(least) => {
+            let message = input(&format!("greater than or equal to {least}"));
+            (false, "greater_than_equal", message)
+        }
+        Kind::Whole(_, most) => {
+            let message = input(&format!("less than or equal to {most}"));
+            (number <= Some(most), "less_than_equal", message)
+        }
+        Kind::OneOf(allowed) => {
+            let accepted = text.is_some_and(|text| allowed.contains(&text));
+            let message = input(&format!("one of {}", allowed.join(", ")));
+            (accepted, "literal_error", message)
+        }
+        Kind::Cabin => (
+            matches!(number, Some(1 | 3)),
+            "literal_error",
+            input("1 or 3"),
+        ),
+        Kind::List(_, least) => match value.as_array() {
+            None => (false, "list_type", input("a valid list")),
+            Some(list) => {
+                let message = format!("List should have at least {least} item after validation");
+                (list.len() >= least, "too_short", message)
+            }
         },
-        BodyFieldKind::Date => (!value.as_str().is_some_and(is_date)).then(|| {
-            (
-                "date_parsing",
-                "Input should be a valid date in the format YYYY-MM-DD".to_owned(),
-            )
-        }),
-        BodyFieldKind::Currency => value
-            .as_str()
-            .and_then(SandboxCurrency::find)
-            .is_none()
-            .then(|| {
-                (
-                    "literal_error",
-                    format!("Input should be one of {}", SandboxCurrency::codes()),
-                )
-            }),
-        BodyFieldKind::Flag => (!value.is_boolean())
-            .then(|| ("bool_type", "Input should be a valid boolean".to_owned())),
-        BodyFieldKind::Amount => (!value.as_f64().is_some_and(|amount| amount > 0.0)).then(|| {
-            (
-                "greater_than",
-                "Input should be a number greater than 0".to_owned(),
-            )
-        }),
-        BodyFieldKind::Whole(least, most) => whole_fault(value, least, most),
-        BodyFieldKind::OneOf(allowed) => {
-            (!value.as_str().is_some_and(|text| allowed.contains(&text))).then(|| {
-                (
-                    "literal_error",
-                    format!("Input should be one of {}", allowed.join(", ")),
-                )
-            })
-        }
-        BodyFieldKind::Cabin => (!matches!(value.as_i64(), Some(1 | 3)))
-            .then(|| ("literal_error", "Input should be 1 or 3".to_owned())),
-        BodyFieldKind::Texts => return check_list(BodyFieldKind::Text, 0, value, path, faults),
-        BodyFieldKind::Passengers => {
-            return check_list(BodyFieldKind::Whole(1, 4), 1, value, path, faults);
-        }
     };
-    faults.extend(fault.map(|(kind, message)| detail(kind, path, &message, value)));
-}
-
-fn check_list(
-    each: BodyFieldKind,
-    least: usize,
-    value: &Value,
-    path: &[Value],
-    faults: &mut Vec<Detail>,
-) {
-    let Some(list) = value.as_array() else {
-        faults.push(detail(
-            "list_type",
-            path,
-            "Input should be a valid list",
-            value,
-        ));
-        return;
-    };
-    if list.len() < least {
-        let message = format!("List should have at least {least} item after validation");
-        faults.push(detail("too_short", path, &message, value));
-    }
-    for (index, item) in list.iter().enumerate() {
-        check(each, item, &[path, &[json!(index)]].concat(), faults);
-    }
-}
-
-fn whole_fault(value: &Value, least: i64, most: i64) -> Option<(&'static str, String)> {
-    match value.as_i64() {
-        None => Some(("int_type", "Input should be a valid integer".to_owned())),
-        Some(number) if number < least => Some((
-            "greater_than_equal",
-            format!("Input should be greater than or equal to {least}"),
-        )),
-        Some(number) if number > most => Some((
-            "less_than_equal",
-            format!("Input should be less than or equal to {most}"),
-        )),
-        Some(_) => None,
-    }
+    (!accepted).then_some((error, message))
 }
 
 /// `YYYY-MM-DD` of an existing day; the date crate alone would also accept a time after it.
@@ -221,10 +179,9 @@ fn is_date(text: &str) -> bool {
 }
 
 fn detail(kind: &'static str, path: &[Value], message: &str, input: &Value) -> Detail {
-    let loc = [&[json!("body")], path].concat();
     Detail {
         kind,
-        loc,
+        loc: [&[json!("body")], path].concat(),
         msg: message.to_owned(),
         input: input.clone(),
     }
@@ -235,16 +192,16 @@ mod tests {
     use super::*;
 
     const FIELDS: &[BodyField] = &[
-        required("name", BodyFieldKind::Text),
-        required("on", BodyFieldKind::Date),
-        optional("hour", BodyFieldKind::Whole(0, 23)),
-        optional("budget", BodyFieldKind::Amount),
-        optional("strict", BodyFieldKind::Flag),
-        optional("sort", BodyFieldKind::OneOf(&["A", "B"])),
-        optional("codes", BodyFieldKind::Texts),
-        optional("passengers", BodyFieldKind::Passengers),
-        optional("currency", BodyFieldKind::Currency),
-        optional("cabin", BodyFieldKind::Cabin),
+        required("name", Kind::Text),
+        required("on", Kind::Date),
+        optional("hour", Kind::Whole(0, 23)),
+        optional("budget", Kind::Amount),
+        optional("strict", Kind::Flag),
+        optional("sort", Kind::OneOf(&["A", "B"])),
+        optional("codes", Kind::TEXTS),
+        optional("passengers", Kind::PASSENGERS),
+        optional("currency", Kind::Currency),
+        optional("cabin", Kind::Cabin),
     ];
 
     #[test]
@@ -345,7 +302,7 @@ mod tests {
         ] {
             let mut body = json!({"name": "x", "on": "2027-02-01"});
             body[field] = value;
-            let faults = read::<Value>(FIELDS, &body).expect_err("a fault");
+            let faults = read::<Value>(&[FIELDS], &body).expect_err("a fault");
             assert_eq!(faults.len(), 1, "{body}");
             assert_eq!(
                 (faults[0].kind, json!(faults[0].loc)),
@@ -358,15 +315,19 @@ mod tests {
     #[test]
     fn all_faults_are_listed_and_a_valid_body_has_none() {
         assert_eq!(
-            read::<Value>(FIELDS, &json!({})).expect_err("faults").len(),
+            read::<Value>(&[FIELDS], &json!({}))
+                .expect_err("faults")
+                .len(),
             2
         );
         assert_eq!(
-            read::<Value>(FIELDS, &json!([])).expect_err("faults").len(),
+            read::<Value>(&[FIELDS], &json!([]))
+                .expect_err("faults")
+                .len(),
             1
         );
         let good = json!({"name": "x", "on": "2027-02-01", "hour": 23, "budget": 80.5, "strict": false, "sort": "B",
             "codes": [], "passengers": [1, 4], "currency": "eur", "cabin": 3});
-        assert_eq!(read::<Value>(FIELDS, &good), Ok(good));
+        assert_eq!(read::<Value>(&[FIELDS], &good), Ok(good));
     }
 }

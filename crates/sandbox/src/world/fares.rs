@@ -7,9 +7,8 @@
 
 use jiff::civil::Date;
 
-use super::airports::SandboxAirport;
 use super::seasons;
-use super::timetable::Leg;
+use super::timetable::{AirportPair, Leg};
 use crate::draws::{Draw, day_number, days_between};
 
 /// The band around the usual cheapest price.
@@ -26,25 +25,15 @@ pub(crate) struct FareDay {
 }
 
 impl FareDay {
-    pub(crate) fn new(
-        world: Draw,
-        from: &SandboxAirport,
-        to: &SandboxAirport,
-        date: Date,
-        today: Date,
-    ) -> Self {
+    pub(crate) fn new(world: Draw, pair: AirportPair, date: Date, today: Date) -> Self {
+        let (from, to) = (&pair.from.code, &pair.to.code);
         // Both directions of a pair have the same competition.
-        let (one, other) = if from.code < to.code {
-            (from, to)
-        } else {
-            (to, from)
-        };
-        let pair = world.of("fares").of(one.code).of(other.code);
-        let route = world.of("fares").of(from.code).of("to").of(to.code);
+        let both = world.of("fares").of(from.min(to)).of(from.max(to));
+        let route = world.of("fares").of(from).of("to").of(to);
         let luck = route.day(date);
-        let usual = (50.0 + 1.42 * from.kilometres_to(to).powf(0.62))
-            * pair.of("competition").between(0.82, 1.18)
-            * seasons::season(date, to.latitude);
+        let usual = (50.0 + 1.42 * pair.kilometres().powf(0.62))
+            * both.of("competition").between(0.82, 1.18)
+            * seasons::season(date, pair.to.latitude);
         let current = usual
             * seasons::flight_weekday(date)
             * seasons::holiday(date)
@@ -62,7 +51,11 @@ impl FareDay {
     /// This flight's price today.
     pub(crate) fn price(&self, leg: &Leg) -> f64 {
         // Seat classes sell out, so each flight's price changes every few days.
-        let bucket = self.luck.of(leg.airline.code).nth(leg.minutes).of("bucket");
+        let bucket = self
+            .luck
+            .of(&leg.airline.code)
+            .nth(leg.minutes)
+            .of("bucket");
         self.current
             * weight(leg)
             * bucket
@@ -99,18 +92,14 @@ mod tests {
     use jiff::civil::date;
 
     use super::*;
-    use crate::world::timetable::legs;
 
     const TODAY: Date = date(2026, 11, 20);
 
     fn cheapest(from: &str, to: &str, on: Date, today: Date) -> f64 {
-        let (from, to) = (
-            SandboxAirport::find(from).expect(from),
-            SandboxAirport::find(to).expect(to),
-        );
+        let pair = AirportPair::find(from, to).expect("known airports");
         let world = Draw::seeded(1);
-        let day = FareDay::new(world, from, to, on, today);
-        legs(world, from, to, on)
+        let day = FareDay::new(world, pair, on, today);
+        pair.legs(world, on)
             .iter()
             .map(|leg| day.price(leg))
             .min_by(f64::total_cmp)
@@ -180,15 +169,12 @@ mod tests {
 
     #[test]
     fn the_band_holds_about_half_of_the_days() {
-        let (from, to) = (
-            SandboxAirport::find("TLV").expect("TLV"),
-            SandboxAirport::find("LHR").expect("LHR"),
-        );
+        let pair = AirportPair::find("TLV", "LHR").expect("known airports");
         let world = Draw::seeded(1);
         let mut verdicts = [0; 3];
         for on in TODAY.series(jiff::Span::new().days(1)).skip(14).take(300) {
-            let day = FareDay::new(world, from, to, on, TODAY);
-            let (low, high) = day.band(&legs(world, from, to, on)).expect("a band");
+            let day = FareDay::new(world, pair, on, TODAY);
+            let (low, high) = day.band(&pair.legs(world, on)).expect("a band");
             let price = cheapest("TLV", "LHR", on, TODAY);
             verdicts[if price < low {
                 0

@@ -2,14 +2,20 @@
 //!
 //! Rates never change, so that a history in one currency shows fares and not exchange rates.
 
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Deserializer, de::Error};
+
+use crate::draws::{real, whole};
+
 /// One currency of the table.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Deserialize)]
 pub(crate) struct SandboxCurrency {
     /// ISO 4217, upper-case.
-    pub(crate) code: &'static str,
+    pub(crate) code: String,
     /// Units for one US dollar.
     per_dollar: f64,
-    sign: &'static str,
+    sign: String,
 }
 
 impl SandboxCurrency {
@@ -24,31 +30,34 @@ impl SandboxCurrency {
     pub(crate) fn codes() -> String {
         CURRENCIES
             .iter()
-            .map(|currency| currency.code)
+            .map(|currency| currency.code.as_str())
             .collect::<Vec<_>>()
             .join(", ")
     }
 
+    /// US dollars, the default of every body.
+    pub(crate) fn dollar() -> &'static Self {
+        &CURRENCIES[0]
+    }
+
+    /// Reads the code of a known currency.
+    pub(crate) fn of_code<'de, D>(reader: D) -> Result<&'static Self, D::Error>
+    where
+        D: Deserializer<'de>,
+    {
+        Self::find(&String::deserialize(reader)?).ok_or(D::Error::custom("an unknown currency"))
+    }
+
     /// Dollars as whole units of this currency, at least one. The engines have no minor units.
     pub(crate) fn whole(&self, dollars: f64) -> i64 {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "prices are far below 2^53 units"
-        )]
-        let units = (dollars * self.per_dollar).round() as i64;
-        units.max(1)
+        whole(dollars * self.per_dollar).max(1)
     }
 
     /// An amount of another currency in this one, exact in the same currency. Zero stays zero.
     pub(crate) fn exchange(&self, units: i64, from: &str) -> i64 {
         match Self::find(from) {
             Some(from) if from.code != self.code && units > 0 => {
-                #[expect(
-                    clippy::cast_precision_loss,
-                    reason = "prices are far below 2^53 units"
-                )]
-                let dollars = units as f64 / from.per_dollar;
-                self.whole(dollars)
+                self.whole(real(units) / from.per_dollar)
             }
             _ => units,
         }
@@ -68,42 +77,8 @@ impl SandboxCurrency {
     }
 }
 
-const fn currency(code: &'static str, per_dollar: f64, sign: &'static str) -> SandboxCurrency {
-    SandboxCurrency {
-        code,
-        per_dollar,
-        sign,
-    }
-}
-
-const CURRENCIES: &[SandboxCurrency] = &[
-    currency("USD", 1.0, "$"),
-    currency("EUR", 0.90, "€"),
-    currency("GBP", 0.78, "£"),
-    currency("ILS", 3.60, "₪"),
-    currency("JPY", 150.0, "¥"),
-    currency("CHF", 0.86, "CHF "),
-    currency("CAD", 1.37, "CA$"),
-    currency("AUD", 1.52, "A$"),
-    currency("NZD", 1.66, "NZ$"),
-    currency("INR", 85.0, "₹"),
-    currency("CNY", 7.20, "CN¥"),
-    currency("HKD", 7.80, "HK$"),
-    currency("SGD", 1.33, "S$"),
-    currency("KRW", 1_380.0, "₩"),
-    currency("THB", 34.0, "฿"),
-    currency("TRY", 40.0, "₺"),
-    currency("SEK", 10.2, "SEK "),
-    currency("NOK", 10.6, "NOK "),
-    currency("DKK", 6.70, "DKK "),
-    currency("PLN", 3.90, "PLN "),
-    currency("CZK", 22.5, "CZK "),
-    currency("HUF", 360.0, "HUF "),
-    currency("MXN", 18.5, "MX$"),
-    currency("BRL", 5.50, "R$"),
-    currency("ZAR", 18.0, "ZAR "),
-    currency("AED", 3.67, "AED "),
-];
+static CURRENCIES: LazyLock<Vec<SandboxCurrency>> =
+    LazyLock::new(|| super::table(include_str!("currencies.csv")));
 
 #[cfg(test)]
 mod tests {

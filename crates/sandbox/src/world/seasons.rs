@@ -1,8 +1,9 @@
 //! Price factors around 1 for season, holidays, weekday and lead time.
 
+use jiff::ToSpan as _;
 use jiff::civil::{Date, Weekday};
 
-use crate::draws::days_between;
+use crate::draws::{days_between, real};
 
 /// The factor of the time of the year: high in summer, low after the winter holidays.
 pub(crate) fn season(date: Date, latitude: f64) -> f64 {
@@ -22,7 +23,7 @@ pub(crate) fn holiday(date: Date) -> f64 {
     let day = f64::from(date.day_of_year());
     let winter = hill(day, 356.0, 4.0) + 0.8 * hill(day, 2.0, 2.5);
     let from_easter = days_between(easter(date.year()), date);
-    let spring = f64::from(i32::try_from(from_easter).map_or(i32::MAX, |days| (days + 1).abs()));
+    let spring = real((from_easter + 1).abs());
     1.0 + 0.42 * winter + 0.20 * (-(spring / 4.0).powi(2)).exp()
 }
 
@@ -53,13 +54,13 @@ pub(crate) fn night_weekday(date: Date, leisure: bool) -> f64 {
 
 /// Flights: highest in the last days, lowest about seven weeks ahead.
 pub(crate) fn flight_lead(days: i64) -> f64 {
-    let days = f64::from(i32::try_from(days.max(0)).unwrap_or(i32::MAX));
+    let days = real(days.max(0));
     0.95 + 0.75 * (-days / 6.5).exp() + 0.07 * (1.0 - (-((days - 50.0) / 70.0).powi(2)).exp())
 }
 
 /// Hotels: rises more slowly, and falls on the day of arrival.
 pub(crate) fn stay_lead(days: i64) -> f64 {
-    let days = f64::from(i32::try_from(days.max(0)).unwrap_or(i32::MAX));
+    let days = real(days.max(0));
     let tonight = if days < 1.0 { 0.90 } else { 1.0 };
     tonight * (0.97 + 0.22 * (-days / 12.0).exp() + 0.05 * (1.0 - (-days / 150.0).exp()))
 }
@@ -71,23 +72,13 @@ fn hill(day: f64, centre: f64, width: f64) -> f64 {
 }
 
 /// Easter Sunday of a Gregorian year (Gauss, as corrected by Meeus).
-#[expect(
-    clippy::many_single_char_names,
-    reason = "the names of the published algorithm"
-)]
 fn easter(year: i16) -> Date {
     let year_number = i32::from(year);
     let (a, b, c) = (year_number % 19, year_number / 100, year_number % 100);
     let h = (19 * a + b - b / 4 - (b - (b + 8) / 25 + 1) / 3 + 15) % 30;
     let l = (32 + 2 * (b % 4) + 2 * (c / 4) - h - c % 4) % 7;
     let m = (a + 11 * h + 22 * l) / 451;
-    let days_after_march_22 = h + l - 7 * m;
-    let march_22 = Date::constant(2000, 3, 22)
-        .with()
-        .year(year)
-        .build()
-        .unwrap_or(Date::constant(2000, 3, 22));
-    march_22.saturating_add(jiff::Span::new().days(days_after_march_22))
+    Date::constant(year, 3, 22).saturating_add((h + l - 7 * m).days())
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The flights between two airports on a date: the same every week, at the same hours.
 
-use jiff::Span;
+use jiff::ToSpan as _;
 use jiff::civil::{Date, DateTime, Time};
 
 use super::airlines::{AIRLINES, Airline};
 use super::airports::SandboxAirport;
-use crate::draws::Draw;
+use crate::draws::{Draw, whole};
 
 /// The longest nonstop flight, in kilometres.
 const LONGEST_HOP_KM: f64 = 15_400.0;
@@ -23,8 +23,6 @@ pub(crate) struct Stop {
 #[derive(Clone, Debug)]
 pub(crate) struct Leg {
     pub(crate) airline: &'static Airline,
-    pub(crate) from: &'static SandboxAirport,
-    pub(crate) to: &'static SandboxAirport,
     pub(crate) departs: DateTime,
     pub(crate) arrives: DateTime,
     /// Total duration, changes included.
@@ -32,156 +30,142 @@ pub(crate) struct Leg {
     pub(crate) stops: Vec<Stop>,
     /// Seed of this flight, the same on every date.
     pub(crate) flight: Draw,
+    /// The engine cannot read the number of its stops on this date.
+    pub(crate) unreadable: bool,
 }
 
-/// All legs of a date, unsorted.
-pub(crate) fn legs(
-    world: Draw,
-    from: &'static SandboxAirport,
-    to: &'static SandboxAirport,
-    date: Date,
-) -> Vec<Leg> {
-    let route = world.of("timetable").of(from.code).of(to.code);
-    let mut legs = Vec::new();
-    for airline in AIRLINES {
-        for (way, stops) in ways(route.of(airline.code), airline, from, to)
-            .into_iter()
-            .enumerate()
-        {
-            let nonstop = stops.is_empty();
-            let seats = if nonstop && from.kilometres_to(to) < 5_000.0 {
-                3
-            } else {
-                2
-            };
-            let numbered = route
-                .of(airline.code)
-                .nth(i64::try_from(way).unwrap_or_default());
-            let departures = 1 + numbered.of("departures").below(seats);
-            for number in 0..departures {
-                let flight = numbered
-                    .of("flight")
-                    .nth(i64::try_from(number).unwrap_or_default());
-                let weekday = i64::from(date.weekday().to_monday_one_offset());
-                if flight.of("operates").nth(weekday).chance(0.88) {
-                    legs.push(scheduled(flight, airline, from, to, &stops, date));
-                }
+/// A pair of airports, in the direction of the flight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AirportPair {
+    pub(crate) from: &'static SandboxAirport,
+    pub(crate) to: &'static SandboxAirport,
+}
+
+impl AirportPair {
+    /// The airports of two IATA codes.
+    pub(crate) fn find(from: &str, to: &str) -> Option<Self> {
+        Some(Self {
+            from: SandboxAirport::find(from)?,
+            to: SandboxAirport::find(to)?,
+        })
+    }
+
+    /// The other direction.
+    pub(crate) fn back(self) -> Self {
+        Self {
+            from: self.to,
+            to: self.from,
+        }
+    }
+
+    pub(crate) fn kilometres(self) -> f64 {
+        self.from.kilometres_to(self.to)
+    }
+
+    fn has(self, airport: &SandboxAirport) -> bool {
+        airport.code == self.from.code || airport.code == self.to.code
+    }
+
+    /// All legs of a date, unsorted.
+    pub(crate) fn legs(self, world: Draw, date: Date) -> Vec<Leg> {
+        let route = world.of("timetable").of(&self.from.code).of(&self.to.code);
+        let weekday = i64::from(date.weekday().to_monday_one_offset());
+        let mut legs = Vec::new();
+        for airline in AIRLINES.iter() {
+            let own = route.of(&airline.code);
+            for (number, stops) in (0..).zip(self.ways(own, airline)) {
+                let most = if stops.is_empty() && self.kilometres() < 5_000.0 {
+                    3
+                } else {
+                    2
+                };
+                let way = own.nth(number);
+                let flights = (0..=way.of("departures").below(most))
+                    .map(|departure| way.of("flight").nth(departure))
+                    .filter(|flight| flight.of("operates").nth(weekday).chance(0.88));
+                legs.extend(flights.map(|flight| self.leg(flight, airline, &stops, date)));
             }
         }
+        legs
     }
-    legs
-}
 
-/// One airline's connections between two airports, each a list of the airports of its changes.
-fn ways(
-    draw: Draw,
-    airline: &'static Airline,
-    from: &'static SandboxAirport,
-    to: &'static SandboxAirport,
-) -> Vec<Vec<&'static SandboxAirport>> {
-    let direct_km = from.kilometres_to(to);
-    if direct_km < 50.0 {
-        return Vec::new();
-    }
-    let at_home = airline
-        .hubs
-        .iter()
-        .any(|hub| *hub == from.code || *hub == to.code);
-    if let Some(region) = airline.roams {
-        let covered = from.region() == region && to.region() == region;
-        let flown = at_home && draw.of("hub").chance(0.85) || draw.of("roams").chance(0.28);
-        return if covered && flown && direct_km < LONGEST_LOW_COST_KM {
-            vec![Vec::new()]
+    /// One airline's connections, each a list of the airports of its changes.
+    fn ways(self, draw: Draw, airline: &Airline) -> Vec<Vec<&'static SandboxAirport>> {
+        let direct_km = self.kilometres();
+        if direct_km < 50.0 {
+            return Vec::new();
+        }
+        let at_home = airline.hubs().any(|hub| self.has(hub));
+        let nonstop = if let Some(region) = airline.roams {
+            let covered = self.from.region() == region && self.to.region() == region;
+            let flown = at_home && draw.of("hub").chance(0.85) || draw.of("roams").chance(0.28);
+            covered && flown && direct_km < LONGEST_LOW_COST_KM
         } else {
-            Vec::new()
+            at_home && direct_km < LONGEST_HOP_KM && draw.of("nonstop").chance(0.9)
         };
+        let mut ways: Vec<_> = nonstop.then(Vec::new).into_iter().collect();
+        if airline.roams.is_some() || direct_km < 600.0 {
+            return ways;
+        }
+        for hub in airline.hubs().filter(|hub| !self.has(hub)) {
+            let (there, on) = (self.from.kilometres_to(hub), hub.kilometres_to(self.to));
+            if there + on > direct_km * 1.35 + 900.0 || there.max(on) > LONGEST_HOP_KM {
+                continue;
+            }
+            if draw.of("via").of(&hub.code).chance(0.62) {
+                ways.push(vec![hub]);
+            }
+            if direct_km > 4_000.0 && draw.of("feeder").of(&hub.code).chance(0.30) {
+                ways.extend(self.feeder(draw, hub).map(|first| vec![first, hub]));
+            }
+        }
+        ways
     }
-    let mut ways = Vec::new();
-    if at_home && direct_km < LONGEST_HOP_KM && draw.of("nonstop").chance(0.9) {
-        ways.push(Vec::new());
-    }
-    for hub in airline
-        .hubs
-        .iter()
-        .filter_map(|code| SandboxAirport::find(code))
-    {
-        if hub.code == from.code || hub.code == to.code {
-            continue;
-        }
-        let path_km = from.kilometres_to(hub) + hub.kilometres_to(to);
-        if direct_km < 600.0
-            || path_km > direct_km * 1.35 + 900.0
-            || longest_hop(from, hub, to) > LONGEST_HOP_KM
-        {
-            continue;
-        }
-        if draw.of("via").of(hub.code).chance(0.62) {
-            ways.push(vec![hub]);
-        }
-        if direct_km > 4_000.0 && draw.of("feeder").of(hub.code).chance(0.30) {
-            ways.extend(feeder(draw, from, hub, to, direct_km).map(|first| vec![first, hub]));
-        }
-    }
-    ways
-}
 
-/// Another airline's hub on the way to `hub`, for a journey with two changes.
-fn feeder(
-    draw: Draw,
-    from: &'static SandboxAirport,
-    hub: &'static SandboxAirport,
-    to: &'static SandboxAirport,
-    direct_km: f64,
-) -> Option<&'static SandboxAirport> {
-    let airline = draw.of("feeder airline").of(hub.code).pick(AIRLINES);
-    let first = SandboxAirport::find(airline.hubs[0])?;
-    let distinct = [from.code, hub.code, to.code]
-        .iter()
-        .all(|code| *code != first.code);
-    let path_km = from.kilometres_to(first) + first.kilometres_to(hub) + hub.kilometres_to(to);
-    (distinct && path_km < direct_km * 1.6 + 900.0).then_some(first)
-}
-
-fn longest_hop(from: &SandboxAirport, via: &SandboxAirport, to: &SandboxAirport) -> f64 {
-    from.kilometres_to(via).max(via.kilometres_to(to))
-}
-
-fn scheduled(
-    flight: Draw,
-    airline: &'static Airline,
-    from: &'static SandboxAirport,
-    to: &'static SandboxAirport,
-    via: &[&'static SandboxAirport],
-    date: Date,
-) -> Leg {
-    let stops: Vec<Stop> = via
-        .iter()
-        .map(|&airport| Stop {
-            airport,
-            minutes: 55
-                + 5 * i64::try_from(flight.of("change").of(airport.code).below(52))
-                    .unwrap_or_default(),
-        })
-        .collect();
-    let mut minutes = 0;
-    let mut here = from;
-    for stop in &stops {
-        minutes += airborne_minutes(here, stop.airport) + stop.minutes;
-        here = stop.airport;
+    /// Another airline's hub on the way to `hub`, for a journey with two changes.
+    fn feeder(self, draw: Draw, hub: &SandboxAirport) -> Option<&'static SandboxAirport> {
+        let airline = draw.of("feeder airline").of(&hub.code).pick(&AIRLINES);
+        let first = airline.hubs().next()?;
+        let path_km =
+            self.from.kilometres_to(first) + first.kilometres_to(hub) + hub.kilometres_to(self.to);
+        let is_detour = path_km >= self.kilometres() * 1.6 + 900.0;
+        (!is_detour && !self.has(first) && first.code != hub.code).then_some(first)
     }
-    minutes += airborne_minutes(here, to);
-    let departs = date.to_datetime(departure_time(flight));
-    let arrives =
-        departs.saturating_add(Span::new().minutes(minutes + to.utc_minutes - from.utc_minutes));
-    Leg {
-        airline,
-        from,
-        to,
-        departs,
-        arrives,
-        minutes,
-        stops,
-        flight,
+
+    /// A flight with changes at the airports of `via`.
+    fn leg(
+        self,
+        flight: Draw,
+        airline: &'static Airline,
+        via: &[&'static SandboxAirport],
+        date: Date,
+    ) -> Leg {
+        let change =
+            |airport: &SandboxAirport| 55 + 5 * flight.of("change").of(&airport.code).below(52);
+        let stops: Vec<Stop> = via
+            .iter()
+            .map(|&airport| Stop {
+                airport,
+                minutes: change(airport),
+            })
+            .collect();
+        let (mut minutes, mut here) = (0, self.from);
+        for stop in &stops {
+            minutes += airborne_minutes(here, stop.airport) + stop.minutes;
+            here = stop.airport;
+        }
+        minutes += airborne_minutes(here, self.to);
+        let departs = date.to_datetime(departure_time(flight));
+        let local_minutes = minutes + self.to.utc_minutes - self.from.utc_minutes;
+        Leg {
+            airline,
+            departs,
+            arrives: departs.saturating_add(local_minutes.minutes()),
+            minutes,
+            stops,
+            flight,
+            unreadable: flight.of("unreadable").day(date).chance(0.01),
+        }
     }
 }
 
@@ -194,19 +178,13 @@ fn departure_time(flight: Draw) -> Time {
         // 05:30 to 21:55
         5 * 12 + 6 + flight.of("slot").below(16 * 12 + 6)
     };
-    let slot = i8::try_from(slot / 12 % 24).unwrap_or(0);
-    let minute = i8::try_from(flight.of("minute").below(12)).unwrap_or(0) * 5;
-    Time::constant(slot, minute, 0, 0)
+    let minute = flight.of("minute").below(12) * 5;
+    Time::midnight().wrapping_add((slot / 12 * 60 + minute).minutes())
 }
 
 /// Cruise at 850 km/h and 35 minutes for the rest, in steps of five minutes.
 fn airborne_minutes(from: &SandboxAirport, to: &SandboxAirport) -> i64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "half the globe is under a day away"
-    )]
-    let fives = ((from.kilometres_to(to) / 850.0 * 60.0 + 35.0) / 5.0).round() as i64;
-    fives * 5
+    whole((from.kilometres_to(to) / 850.0 * 60.0 + 35.0) / 5.0) * 5
 }
 
 #[cfg(test)]
@@ -216,13 +194,12 @@ mod tests {
     use super::*;
     use crate::world::airports::AIRPORTS;
 
+    fn pair(from: &str, to: &str) -> AirportPair {
+        AirportPair::find(from, to).expect("known airports")
+    }
+
     fn of(from: &str, to: &str, on: Date) -> Vec<Leg> {
-        legs(
-            Draw::seeded(1),
-            SandboxAirport::find(from).expect(from),
-            SandboxAirport::find(to).expect(to),
-            on,
-        )
+        pair(from, to).legs(Draw::seeded(1), on)
     }
 
     #[test]
@@ -252,7 +229,11 @@ mod tests {
             .collect();
         let connected = pairs
             .iter()
-            .filter(|(a, b)| !legs(world, a, b, date(2027, 3, 3)).is_empty())
+            .filter(|(a, b)| {
+                !AirportPair { from: a, to: b }
+                    .legs(world, date(2027, 3, 3))
+                    .is_empty()
+            })
             .count();
         assert!(
             connected * 100 > pairs.len() * 97,
@@ -263,15 +244,19 @@ mod tests {
 
     #[test]
     fn clocks_and_durations_agree() {
-        for leg in
-            of("LHR", "SYD", date(2027, 5, 5))
-                .into_iter()
-                .chain(of("LAX", "HNL", date(2027, 5, 5)))
+        let on = date(2027, 5, 5);
+        for (pair, leg) in [pair("LHR", "SYD"), pair("LAX", "HNL")]
+            .into_iter()
+            .flat_map(|pair| {
+                pair.legs(Draw::seeded(1), on)
+                    .into_iter()
+                    .map(move |leg| (pair, leg))
+            })
         {
             let local = leg.arrives.duration_since(leg.departs).as_mins();
             assert_eq!(
                 local,
-                leg.minutes + leg.to.utc_minutes - leg.from.utc_minutes
+                leg.minutes + pair.to.utc_minutes - pair.from.utc_minutes
             );
             assert_eq!(leg.departs.date(), date(2027, 5, 5));
             assert!(leg.minutes > 0 && leg.minutes < 3_600, "{}", leg.minutes);

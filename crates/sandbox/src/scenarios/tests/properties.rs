@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::scenarios::sales::LadderSales;
 use crate::scenarios::unchanged::UnchangedShares;
 
 const EVERYTHING: &str =
@@ -135,7 +136,9 @@ fn neighbours_are_in_a_sale_together_in_blocks() {
 fn sales_make_a_third_of_all_drops() {
     let prices = process("[ladder]\n[sales]");
     let drawn = prices.route(&route());
-    let sales = prices.scenario().sales.as_ref().unwrap();
+    let unchanged = UnchangedShares::default();
+    let sales = prices.scenario().file.sales.as_ref().unwrap();
+    let sales = LadderSales::new(sales, &unchanged);
     let (mut all, mut by_sales) = (0_u32, 0_u32);
     for n in 0..400 {
         let departure = after(TODAY, 121 + n);
