@@ -28,7 +28,14 @@ declare
     claims  claim_to_begin[];   -- those that are still the worker's own; their items are locked
     shared  uuid[];             -- the attempt ids of those that need no call
     round   claim_to_begin[];   -- those that are decided together
-    waiting uuid[] := attempts_behind_circuit(p_workers, p_tenants, p_items, p_numbers, p_attempt_ids);
+    changes ended_calls[];      -- what its begun calls change of their scans, and of their usage
+    bill    daily_usage[];
+    -- Its verdicts.
+    items       uuid[];
+    numbers     integer[];
+    attempt_ids uuid[];
+    verdicts    text[];
+    waiting     uuid[] := attempts_behind_circuit(p_workers, p_tenants, p_items, p_numbers, p_attempt_ids);
 begin
     if waiting <> '{}' then
         return query
@@ -65,10 +72,7 @@ begin
                         where i.tenant_id = x.tenant_id and i.item_id between x.item_id and x.item_id
                         order by i.item_id limit 1 for no key update) i
     where i.state in ('claimed', 'calling') and i.worker_id = x.worker_id and i.attempt = x.number;
-    perform from (select distinct c.tenant_id, c.scan_id from unnest(claims) c where c.state = 'claimed'
-                  order by c.tenant_id, c.scan_id offset 0) x
-    cross join lateral (select from scans s where s.tenant_id = x.tenant_id and s.scan_id between x.scan_id and x.scan_id
-                        order by s.scan_id limit 1 for no key update) s;
+    perform lock_scans(array_agg(c.tenant_id), array_agg(c.scan_id)) from unnest(claims) c where c.state = 'claimed';
     -- Of equal searches one is decided in a round. If its call begins, the others wait for it; if not, the next one is decided.
     loop
         round := coalesce(claims, '{}');
@@ -90,7 +94,7 @@ begin
                                      order by r.item_id limit 1) r on true
                   where not c.attempt_id = any (shared)) x;
         end if;
-        return query
+        perform set_config('farescan.numbers_items', 'on', true);
         with on_record as materialized (
             select o.*, a.attempt_id as known_as
             from unnest(round) o
@@ -102,14 +106,14 @@ begin
             where o.state = 'claimed' and o.known_as is null and o.worker_id = any (alive)
             order by o.tenant_id, o.item_id, o.attempt_id
         ), decided as materialized (
-            select n.*, s.row_id as scan_row, s.endpoint, s.monitor_id, l.resumes,
+            select n.*, s.endpoint, s.monitor_id, l.resumes,
                    case when s.status not in ('queued', 'running') then 'stopped'
                         when l.paused_until > clock_timestamp() then 'lane_paused'
                         when row_number() over (partition by n.tenant_id, n.scan_id order by n.position)
                              > s.max_requests - s.requests_spent then 'no_room'
                         else 'begun' end as verdict
             from new n
-            cross join lateral (select s.*, s.ctid as row_id from scans s
+            cross join lateral (select s.* from scans s
                                 where s.tenant_id = n.tenant_id and s.scan_id between n.scan_id and n.scan_id
                                 order by s.scan_id limit 1) s
             cross join lateral (select * from lanes l where l.tenant_id = n.tenant_id and l.api = n.api limit 1) l
@@ -122,21 +126,25 @@ begin
             set state = 'calling', calls = i.calls + 1, counted_calls = i.counted_calls + 1, requests_spent = i.requests_spent + 1
             from decided d
             where d.verdict = 'begun' and i.tenant_id = d.tenant_id and i.ctid = d.row_id
-        ), counted as (
-            update scans s
-            set requests_spent = s.requests_spent + n.calls, status = 'running', started_at = coalesce(s.started_at, p_now)
-            from (select d.scan_row, count(*) as calls from decided d where d.verdict = 'begun' group by 1) n
-            where s.ctid = n.scan_row
-        ), billed as (
-            insert into daily_usage as u (tenant_id, day, endpoint, single, monitor_id, scan_id, attempts, billed)
-            select d.tenant_id, (p_now at time zone 'UTC')::date, d.endpoint, false, d.monitor_id, d.scan_id, count(*), count(*)
-            from decided d where d.verdict = 'begun' group by d.tenant_id, d.endpoint, d.monitor_id, d.scan_id
-            on conflict (tenant_id, day, endpoint, single, monitor_id, scan_id) do update
-            set attempts = u.attempts + excluded.attempts, billed = u.billed + excluded.billed
+        ), of_scans as (
+            select d.tenant_id, d.scan_id, d.endpoint, d.monitor_id, count(*) as calls, array_agg(d.item_id order by d.position) as items
+            from decided d where d.verdict = 'begun' group by 1, 2, 3, 4
         )
-        select d.item_id, d.number, d.attempt_id, d.verdict from decided d
-        union all
-        select o.item_id, o.number, o.attempt_id, 'begun' from on_record o where o.state = 'calling' and o.known_as = o.attempt_id;
+        select (select array_agg(row (s.tenant_id, s.scan_id, null, -s.calls, 0, 0, 0, 0, 0, null, null, null, null, null, null, null, null,
+                                      null, p_now, s.items)::ended_calls) from of_scans s),
+               (select array_agg(row (s.tenant_id, (p_now at time zone 'UTC')::date, s.endpoint, false, s.monitor_id, s.scan_id, s.calls,
+                                      s.calls, 0, 0, 0, 0, 0, 0)::daily_usage) from of_scans s),
+               array_agg(o.item_id), array_agg(o.number), array_agg(o.attempt_id), array_agg(o.verdict)
+        into changes, bill, items, numbers, attempt_ids, verdicts
+        from (select d.item_id, d.number, d.attempt_id, d.verdict from decided d
+              union all
+              select o.item_id, o.number, o.attempt_id, 'begun' from on_record o where o.state = 'calling' and o.known_as = o.attempt_id) o;
+        perform set_config('farescan.numbers_items', 'off', true);
+        if changes is not null then
+            perform change_scans(changes);
+            perform add_usage(bill);
+        end if;
+        return query select * from unnest(items, numbers, attempt_ids, verdicts);
         exit when cardinality(claims) = 0;
     end loop;
 end $$;

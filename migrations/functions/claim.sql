@@ -15,19 +15,25 @@ set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set p
 as $$
 #variable_conflict use_column
 declare
-    circuit  circuits;
-    lane     lanes;
-    t        timestamptz;
-    free     integer := p_slots;
-    share    integer;
-    in_use   integer;
-    may      bigint;
-    wanted   bigint;
-    left_of  bigint;
-    look     bigint;
-    taken    uuid[];
-    got      integer;
-    last     bigint;
+    circuit circuits;
+    found   record;
+    lane    lanes;
+    t       timestamptz;
+    free    integer := p_slots;   -- not chosen for yet
+    share   integer;
+    chosen  tid[];
+    -- Of each lane that is visited: its row, its calls in flight, what is left of its plan, how many calls it may have, and how many of
+    -- these there are slots for.
+    seen    lanes[]   := '{}';
+    row_ids tid[]     := '{}';
+    busy    integer[] := '{}';
+    lefts   bigint[]  := '{}';
+    mays    bigint[]  := '{}';
+    wants   bigint[]  := '{}';
+    items   tid[]     := '{}';
+    -- The claimed items and their tenants.
+    taken   uuid[]    := '{}';
+    tenants uuid[]    := '{}';
 begin
     if not exists (select from workers w where w.worker_id = p_worker and not w.dead and w.lease_until > clock_timestamp()) then
         wait_ms := -1;
@@ -52,11 +58,14 @@ begin
     select least(p_slots, greatest(4, ceil(p_slots::numeric / greatest(count(*), 1)))) into share
     from (select from lanes l where l.next_at <= clock_timestamp() limit 20) due;
 
-    for lane in
-        select * from lanes l where l.next_at <= clock_timestamp() order by l.next_at limit 32 for no key update skip locked
+    -- The time at which the claim's items count against the pace of their lanes.
+    t := clock_timestamp();
+    for found in
+        select l as lane, l.ctid as row_id from lanes l
+        where l.next_at <= clock_timestamp() order by l.next_at limit 32 for no key update skip locked
     loop
         exit when free <= 0;
-        t := clock_timestamp();
+        lane := found.lane;
         if lane.paused_until > t then
             update lanes l set next_at = nullif(lane.paused_until, 'infinity')
             where l.tenant_id = lane.tenant_id and l.api = lane.api;
@@ -67,83 +76,101 @@ begin
         end if;
         -- Bounded above, so that a clock that jumped back cannot stop the lane for long.
         lane.arrival := least(greatest(lane.arrival, t), t + lane.burst * lane.emission + interval '1 minute');
-        select count(*) into in_use
-        from (select from scan_items i
-              where i.tenant_id = lane.tenant_id and i.api = lane.api and i.worker_id is not null
-              limit lane.max_in_flight) busy;
-        left_of := calls_within_plan(lane, in_use, t);
-        may := least(calls_within_pace(lane, t), lane.max_in_flight - in_use, left_of, share);
-        wanted := least(may, free);
-        got := 0;
-        taken := '{}';
-        last := lane.virtual_time;
-        look := lane.virtual_time;
-        while got < wanted loop
-            with moved as (
-                update scan_items i
-                set state = 'claimed', attempt = i.attempt + 1, worker_id = p_worker, claimed_at = t
-                where i.is_pending and i.ctid = any (array(
-                    select p.ctid from scan_items p
-                    where p.tenant_id = lane.tenant_id and p.api = lane.api and p.is_pending and p.turn >= look
-                    order by p.turn, p.item_id limit wanted - got))
-                returning i.item_id, i.turn
-            )
-            -- Sorted inside the aggregate: a sort of the plan's own, forbidden above, would make all plans look alike.
-            select taken || coalesce(array_agg(m.item_id order by m.turn, m.item_id), '{}'), got + count(*), greatest(last, max(m.turn))
-            into taken, got, last from moved m;
+        seen := array_append(seen, lane);
+        row_ids := array_append(row_ids, found.row_id);
+        busy := array_append(busy, (select count(*)::integer
+                                    from (select from scan_items i
+                                          where i.tenant_id = lane.tenant_id and i.api = lane.api and i.worker_id is not null
+                                          limit lane.max_in_flight) b));
+        lefts := array_append(lefts, calls_within_plan(lane, busy[cardinality(seen)], t));
+        mays := array_append(mays, least(calls_within_pace(lane, t), lane.max_in_flight - busy[cardinality(seen)],
+                                         lefts[cardinality(seen)], share)::bigint);
+        wants := array_append(wants, least(mays[cardinality(seen)], free::bigint));
+        continue when wants[cardinality(seen)] <= 0;
+        chosen := array(select p.ctid from scan_items p
+                        where p.tenant_id = lane.tenant_id and p.api = lane.api and p.is_pending and p.turn >= lane.virtual_time
+                        order by p.turn, p.item_id limit wants[cardinality(seen)]);
+        if cardinality(chosen) < wants[cardinality(seen)] and lane.virtual_time > 0 then
             -- Before the lane counts as empty, look below the low-water mark too: nothing should be there, and nothing may be lost.
-            exit when look = 0;
-            look := 0;
-        end loop;
-        if got > 0 then
-            -- Item by item, in the order of their turns: joined freely, the planner begins with all scans of the tenant.
-            return query
-            select m.tenant_id, m.api, m.item_id, m.scan_id, m.attempt, s.endpoint, m.body, s.upstream_filters, s.upstream_limit,
-                   s.verbatim, s.max_age is not null, g.grant_id, g.purpose, g.key_id, g.nonce, g.ciphertext, g.expires_at, null::integer
-            from unnest(taken) x (item_id)
-            cross join lateral (select * from scan_items i where i.tenant_id = lane.tenant_id and i.item_id = x.item_id offset 0) m
-            cross join lateral (select * from scans s where s.tenant_id = m.tenant_id and s.scan_id = m.scan_id offset 0) s
-            left join lateral (select * from key_grants g
-                               where g.tenant_id = m.tenant_id and g.grant_id = s.grant_id and g.wiped_at is null
-                                 and g.expires_at > clock_timestamp() offset 0) g on true;
+            chosen := chosen || array(select p.ctid from scan_items p
+                                      where p.tenant_id = lane.tenant_id and p.api = lane.api and p.is_pending and p.turn < lane.virtual_time
+                                      order by p.turn, p.item_id limit wants[cardinality(seen)] - cardinality(chosen));
         end if;
+        items := items || chosen;
+        free := free - cardinality(chosen);
+    end loop;
 
-        lane.arrival := lane.arrival + got * lane.emission;
-        lane.virtual_time := last;
+    -- One statement for the items of all lanes: what a statement costs beside its rows is more than a few rows. A claim shows nowhere, so it
+    -- takes no event numbers.
+    perform set_config('farescan.numbers_items', 'on', true);
+    for found in
+        with moved as materialized (
+            update scan_items i
+            set state = 'claimed', attempt = i.attempt + 1, worker_id = p_worker, claimed_at = t
+            where i.is_pending and i.ctid = any (items)
+            returning i.tenant_id, i.api, i.item_id, i.turn
+        )
+        -- Sorted inside the aggregate: a sort of the plan's own, forbidden above, would make all plans look alike.
+        select l.ordinality::integer as nth, count(m.item_id)::integer as got, max(m.turn) as last,
+               array_agg(m.item_id order by m.turn, m.item_id) filter (where m.item_id is not null) as items
+        from unnest(seen) with ordinality l
+        left join moved m on m.tenant_id = l.tenant_id and m.api = l.api
+        group by l.ordinality
+    loop
+        lane := seen[found.nth];
+        taken := taken || found.items;
+        tenants := tenants || array_fill(lane.tenant_id, array[found.got]);
+        lane.arrival := lane.arrival + found.got * lane.emission;
+        lane.virtual_time := greatest(lane.virtual_time, found.last);
         lane.paused_until := null;
         lane.pause_reason := null;
-        in_use := in_use + got;
         -- Nothing more before one of its calls has ended: all permits are in use, or the rest of the plan is in flight.
-        lane.full_up := in_use >= lane.max_in_flight or coalesce(left_of - got <= 0, false) and in_use > 0;
+        lane.full_up := busy[found.nth] + found.got >= lane.max_in_flight
+                        or coalesce(lefts[found.nth] - found.got <= 0, false) and busy[found.nth] + found.got > 0;
         -- Fewer than wanted: the lane is empty, unless a late answer has just changed some of its items, which this claim then passed over.
-        if got < wanted and exists (select from scan_items p
-                                    where p.tenant_id = lane.tenant_id and p.api = lane.api and p.is_pending) then
+        if found.got < wants[found.nth] and exists (select from scan_items p
+                                                    where p.tenant_id = lane.tenant_id and p.api = lane.api and p.is_pending) then
             lane.next_at := t;
-        elsif got < wanted then
+        elsif found.got < wants[found.nth] then
             lane.next_at := null;
             lane.next_start := 0;
         elsif lane.full_up then
             lane.next_at := t + interval '1 second';
-        elsif left_of <= 0 then
+        elsif lefts[found.nth] <= 0 then
             if lane.window_reset_at > t and lane.window_remaining <= 0 then
                 lane.next_at := lane.window_reset_at;
             else
                 lane := with_pause(lane, case when lane.plan_remaining = 0 then 'quota_exhausted' else 'reserve_reached' end,
                                 coalesce(lane.plan_reset_at, 'infinity'));
             end if;
-        elsif got < may and got = free then
+        elsif wants[found.nth] < mays[found.nth] then
             -- Limited by the worker's permits alone: due as before.
         else
             lane.next_at := greatest(t, lane.arrival - (lane.burst - 1) * lane.emission);
         end if;
-        update lanes l
-        set arrival = lane.arrival, virtual_time = lane.virtual_time, full_up = lane.full_up, next_at = lane.next_at,
-            paused_until = lane.paused_until, pause_reason = lane.pause_reason, emission = lane.emission, burst = lane.burst,
-            max_in_flight = lane.max_in_flight, pace_source = lane.pace_source, slowed_to = lane.slowed_to, slowed_at = lane.slowed_at,
-            next_start = lane.next_start
-        where l.tenant_id = lane.tenant_id and l.api = lane.api;
-        free := free - got;
+        seen[found.nth] := lane;
     end loop;
+    perform set_config('farescan.numbers_items', 'off', true);
+    if taken <> '{}' then
+        -- Item by item: joined freely, the planner begins with all scans of a tenant.
+        return query
+        select m.tenant_id, m.api, m.item_id, m.scan_id, m.attempt, s.endpoint, m.body, s.upstream_filters, s.upstream_limit,
+               s.verbatim, s.max_age is not null, g.grant_id, g.purpose, g.key_id, g.nonce, g.ciphertext, g.expires_at, null::integer
+        from unnest(tenants, taken) x (tenant_id, item_id)
+        cross join lateral (select * from scan_items i where i.tenant_id = x.tenant_id and i.item_id = x.item_id offset 0) m
+        cross join lateral (select * from scans s where s.tenant_id = m.tenant_id and s.scan_id = m.scan_id offset 0) s
+        left join lateral (select * from key_grants g
+                           where g.tenant_id = m.tenant_id and g.grant_id = s.grant_id and g.wiped_at is null
+                             and g.expires_at > clock_timestamp() offset 0) g on true;
+    end if;
+    if seen <> '{}' then
+        update lanes l
+        set arrival = s.arrival, virtual_time = s.virtual_time, full_up = s.full_up, next_at = s.next_at, paused_until = s.paused_until,
+            pause_reason = s.pause_reason, emission = s.emission, burst = s.burst, max_in_flight = s.max_in_flight,
+            pace_source = s.pace_source, slowed_to = s.slowed_to, slowed_at = s.slowed_at, next_start = s.next_start
+        from unnest(seen) with ordinality s
+        where l.ctid = row_ids[s.ordinality];
+    end if;
 
     wait_ms := coalesce(
         (select least(1000, ceil(greatest(0, extract(epoch from l.next_at - clock_timestamp()) * 1000)))::integer

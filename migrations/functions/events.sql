@@ -33,63 +33,110 @@ begin
     return null;
 end $$;
 
--- Gives changed items the next event numbers of their scans; the arrays are in the order of tenants, scans and positions. A row of events is
--- appended to until it has a hundred numbers or so: one call at a time would otherwise cost two rows with their keys. Listeners are notified
--- at most twice a second, because commits that notify wait for each other and the writers' must not; a listener polls again a second later,
--- and so sees the rest.
+-- Gives changed items the next event numbers of their scans; the arrays are in the order of tenants, scans and positions.
 create or replace function take_event_numbers(p_tenants uuid[], p_scans uuid[], p_items uuid[]) returns void
+language plpgsql as $$
+begin
+    perform lock_scans(p_tenants, p_scans);
+    perform change_scans(array(
+        select row (x.tenant_id, x.scan_id, null, 0, 0, 0, 0, 0, 0, null, null, null, null, null, null, null, null, null, null,
+                    array_agg(x.item_id order by x.nth))::ended_calls
+        from unnest(p_tenants, p_scans, p_items) with ordinality as x (tenant_id, scan_id, item_id, nth)
+        group by x.tenant_id, x.scan_id));
+end $$;
+
+-- Locks scans in the one order in which all do.
+create or replace function lock_scans(p_tenants uuid[], p_scans uuid[]) returns void
 language plpgsql
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
 as $$
-declare
-    t    timestamptz := clock_timestamp();
-    scan uuid;
 begin
     perform from (select distinct x.tenant_id, x.scan_id from unnest(p_tenants, p_scans) as x (tenant_id, scan_id)
                   order by x.tenant_id, x.scan_id offset 0) x
     cross join lateral (select from scans s where s.tenant_id = x.tenant_id and s.scan_id between x.scan_id and x.scan_id
                         order by s.scan_id limit 1 for no key update) s;
-    for scan in
-        with changed as materialized (
-            select x.tenant_id, x.scan_id, array_agg(x.item_id order by x.nth desc) as items
-            from unnest(p_tenants, p_scans, p_items) with ordinality as x (tenant_id, scan_id, item_id, nth)
-            group by x.tenant_id, x.scan_id
-        ), found as materialized (
-            -- The scan's own numbers since the newest row, which that must skip.
-            select c.*, s.row_id, e.row_id as newest, s.event_count + 1 - e.next_id as own,
-                   coalesce(e.numbers + s.event_count + 1 - e.next_id + cardinality(c.items) <= 128, false) as is_appended
-            from changed c
-            cross join lateral (select s.ctid as row_id, s.event_count, s.events_from from scans s
+end $$;
+
+-- Changes scans, whose rows the caller has locked: counts, budget, best price, and the event numbers of their items, in one version of each
+-- row. A second one in the same transaction would lock the rows that the scan refers to as well. looks_again: the best price must be looked
+-- for, because its item was searched again, or the currency has come since the caller read it.
+--
+-- A row of events is appended to until it has a hundred numbers or so: one call at a time would otherwise cost two rows with their keys.
+-- Listeners are notified at most twice a second, because commits that notify wait for each other and the writers' must not; a listener polls
+-- again a second later, and so sees the rest.
+create or replace function change_scans(p_changes ended_calls[])
+returns table (scan scans, put_back uuid[], ended uuid[], looks_again boolean)
+language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_sort = off set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    t    timestamptz := clock_timestamp();
+    work record;
+begin
+    for work in
+        with found as materialized (
+            select c.*, coalesce(cardinality(c.changed), 0) as numbers, s.row_id, s.looks_again, n.row_id as newest, n.next_id, n.length,
+                   not s.looks_again and c.price is not null and (s.best_price is null or c.price < s.best_price) as is_better
+            from unnest(p_changes) c
+            cross join lateral (select s.ctid as row_id, s.best_price, s.events_from,
+                                       coalesce(s.best_item_id = any (c.ended), false)
+                                           or s.best_currency is distinct from c.known_currency as looks_again
+                                from scans s
                                 where s.tenant_id = c.tenant_id and s.scan_id between c.scan_id and c.scan_id
                                 order by s.scan_id limit 1) s
-            left join lateral (select e.ctid as row_id, cardinality(e.items) as numbers, e.first_id + cardinality(e.items) as next_id
+            left join lateral (select e.ctid as row_id, cardinality(e.items) as length, e.first_id + cardinality(e.items) as next_id
                                from scan_events e
-                               where e.tenant_id = c.tenant_id and e.scan_id between c.scan_id and c.scan_id and e.first_id > s.events_from
-                               order by e.scan_id desc, e.first_id desc limit 1) e on true
-        ), numbered as (
+                               where c.changed is not null and e.tenant_id = c.tenant_id and e.scan_id between c.scan_id and c.scan_id
+                                 and e.first_id > s.events_from
+                               order by e.scan_id desc, e.first_id desc limit 1) n on true
+        ), moved as (
             update scans s
-            set event_count = s.event_count + cardinality(f.items) + 1, has_events = true,
-                notified_at = case when s.notified_at between t - interval '500 milliseconds' and t then s.notified_at else t end
+            set ok = s.ok + f.ok, empty = s.empty + f.empty, partial = s.partial + f.partial, degraded = s.degraded + f.degraded,
+                failed = s.failed + f.failed, requests_spent = s.requests_spent - f.unused,
+                status = case when f.begun_at is null then s.status else 'running' end,
+                started_at = coalesce(s.started_at, f.begun_at),
+                best_price = case when f.is_better then f.price else s.best_price end,
+                best_currency = case when f.is_better then f.currency else s.best_currency end,
+                best_item_id = case when f.is_better then f.item_id else s.best_item_id end,
+                event_count = s.event_count + f.numbers + (f.numbers > 0)::integer, has_events = s.has_events or f.numbers > 0,
+                notified_at = case when f.numbers = 0 or s.notified_at between t - interval '500 milliseconds' and t then s.notified_at
+                                   else t end
             from found f
             where s.ctid = f.row_id
-            returning s.tenant_id, s.scan_id, s.event_count - cardinality(f.items) as first_id, s.notified_at, f.items, f.is_appended
+            returning s as scan, s.event_count - f.numbers as first_id, f.*
+        ), placed as materialized (
+            select m.*, coalesce(m.length + m.first_id - m.next_id + m.numbers <= 128, false) as is_appended,
+                   array(select x.item_id from unnest(m.changed) with ordinality as x (item_id, nth) order by x.nth desc) as newest_first
+            from moved m where m.numbers > 0
         ), appended as (
-            update scan_events e set items = f.items || array_fill(null::uuid, array[f.own::integer]) || e.items
-            from found f
-            where f.is_appended and e.ctid = f.newest
+            -- The numbers between are the scan's own.
+            update scan_events e
+            set items = p.newest_first || array_fill(null::uuid, array[(p.first_id - p.next_id)::integer]) || e.items
+            from placed p
+            where p.is_appended and e.ctid = p.newest
         ), entered as (
             insert into scan_events (tenant_id, scan_id, first_id, items)
-            select n.tenant_id, n.scan_id, n.first_id, n.items from numbered n where not n.is_appended
+            select p.tenant_id, p.scan_id, p.first_id, p.newest_first from placed p where not p.is_appended
         )
-        select n.scan_id from numbered n where n.notified_at = t
+        select m.scan, m.put_back, m.ended, m.looks_again, m.numbers from moved m
     loop
-        perform pg_notify('farescan_scan', scan::text);
+        if work.numbers > 0 and (work.scan).notified_at = t then
+            perform pg_notify('farescan_scan', (work.scan).scan_id::text);
+        end if;
+        scan := work.scan;
+        put_back := work.put_back;
+        ended := work.ended;
+        looks_again := work.looks_again;
+        return next;
     end loop;
 end $$;
 
+-- A statement whose function numbers its changes itself, with change_scans, says so, in `farescan.numbers_items`, and only while it runs.
 create or replace trigger number_items after update on scan_items
     referencing old table as items_before new table as items_after
-    for each statement execute function number_item_events();
+    for each statement when (current_setting('farescan.numbers_items', true) is distinct from 'on')
+    execute function number_item_events();
 
 -- Numbers a change of the scan itself.
 create or replace function number_scan_event() returns trigger

@@ -17,6 +17,9 @@ begin
             name := parent || to_char(month + make_interval(months => i), '"_y"YYYY"m"MM');
             if to_regclass(name) is null then
                 execute format('create table %I (like %I including defaults including constraints including storage)', name, parent);
+                if parent = 'answers' then
+                    execute format('alter table %I alter body set statistics 0', name);
+                end if;
                 execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, name, first,
                                (month + make_interval(months => i + 1)) at time zone 'UTC');
                 made := made + 1;

@@ -94,15 +94,13 @@ declare
     work  record;
 begin
     if p_some_late then
-        perform from (select distinct i.tenant_id, i.scan_id
-                      from unnest(calls) c
-                      cross join lateral (select * from scan_items i
-                                          where i.tenant_id = c.tenant_id and i.item_id between c.item_id and c.item_id
-                                          order by i.item_id limit 1) i
-                      order by i.tenant_id, i.scan_id offset 0) x
-        cross join lateral (select from scans s where s.tenant_id = x.tenant_id and s.scan_id between x.scan_id and x.scan_id
-                            order by s.scan_id limit 1 for no key update) s;
+        perform lock_scans(array_agg(i.tenant_id), array_agg(i.scan_id))
+        from unnest(calls) c
+        cross join lateral (select * from scan_items i
+                            where i.tenant_id = c.tenant_id and i.item_id between c.item_id and c.item_id
+                            order by i.item_id limit 1) i;
     end if;
+    perform set_config('farescan.numbers_items', 'on', true);
     with open as materialized (
         select c.*, a.row_id as attempt_row, a.lane_resumes, a.requests_spent - least(c.billed, a.requests_spent) as unused,
                a.started_at, a.search_status as status_before, a.worker_id,
@@ -178,15 +176,24 @@ begin
             latency_ms = case when d.next_state in ('done', 'failed') then d.latency_ms else i.latency_ms end
         from decided d
         where i.ctid = d.item_row
-    ), offered as (
-        insert into item_offers (tenant_id, item_id, seller, board, link, band_low, band_high, verdict)
-        select d.tenant_id, d.item_id, (d.offer).seller, (d.offer).board, (d.offer).link, (d.offer).band_low, (d.offer).band_high,
-               (d.offer).verdict
+    ), offers as materialized (
+        select d.tenant_id, d.item_id, d.offer, o.row_id
         from decided d
+        left join lateral (select o.ctid as row_id from item_offers o
+                           where o.tenant_id = d.tenant_id and o.item_id between d.item_id and d.item_id
+                           order by o.item_id limit 1) o on true
         where d.next_state = 'done' and d.best_price is not null
-        on conflict (tenant_id, item_id) do update
-            set seller = excluded.seller, board = excluded.board, link = excluded.link, band_low = excluded.band_low,
-                band_high = excluded.band_high, verdict = excluded.verdict
+    ), offered as (
+        -- The item is locked, so none comes meanwhile: a plain insert logs less than one that meets rows.
+        insert into item_offers (tenant_id, item_id, seller, board, link, band_low, band_high, verdict)
+        select o.tenant_id, o.item_id, (o.offer).seller, (o.offer).board, (o.offer).link, (o.offer).band_low, (o.offer).band_high,
+               (o.offer).verdict
+        from offers o where o.row_id is null
+    ), offered_again as (
+        update item_offers k
+        set seller = (o.offer).seller, board = (o.offer).board, link = (o.offer).link, band_low = (o.offer).band_low,
+            band_high = (o.offer).band_high, verdict = (o.offer).verdict
+        from offers o where k.tenant_id = o.tenant_id and k.ctid = o.row_id
     ), priced as (
         -- Prices of the scan's currency, or of any while it has none.
         select d.*, d.next_state = 'done' and d.best_price is not null
@@ -208,7 +215,9 @@ begin
                array_agg(d.item_id) filter (where d.next_state in ('pending', 'delayed')) as put_back,
                array_agg(d.pause_reason) filter (where d.stops) as reasons,
                array_agg(d.pause_seconds) filter (where d.stops) as seconds,
-               array_agg(clock_timestamp() - greatest(p_now - d.ended_at, interval '0')) filter (where d.stops) as since
+               array_agg(clock_timestamp() - greatest(p_now - d.ended_at, interval '0')) filter (where d.stops) as since,
+               null::timestamptz as begun_at,
+               array_agg(d.item_id order by d.position) filter (where d.next_state is not null) as changed
         from priced d
         group by d.tenant_id, d.scan_id, d.api
     ), of_usage as (
@@ -224,33 +233,14 @@ begin
     select (select array_agg(row (o.*)::ended_calls order by o.tenant_id, o.scan_id) from of_scans o),
            (select array_agg(row (u.*)::daily_usage) from of_usage u)
     into ended, bill;
+    perform set_config('farescan.numbers_items', 'off', true);
+    perform lock_scans(array_agg(e.tenant_id), array_agg(e.scan_id)) from unnest(ended) e;
 
     for work in select * from unnest(ended) e where e.reasons is not null loop
         perform pause_lane_since(work.tenant_id, work.api, p.reason, p.seconds, p.since)
         from unnest(work.reasons, work.seconds, work.since) as p (reason, seconds, since);
     end loop;
-    -- Their rows are locked, since their items took event numbers if not before.
-    for work in
-        update scans s
-        set ok = s.ok + e.ok, empty = s.empty + e.empty, partial = s.partial + e.partial, degraded = s.degraded + e.degraded,
-            failed = s.failed + e.failed, requests_spent = s.requests_spent - e.unused,
-            best_price = case when p.is_better then e.price else s.best_price end,
-            best_currency = case when p.is_better then e.currency else s.best_currency end,
-            best_item_id = case when p.is_better then e.item_id else s.best_item_id end
-        from unnest(ended) e
-        cross join lateral (select x.row_id, x.looks_again,
-                                   not x.looks_again and e.price is not null
-                                       and (x.best_price is null or e.price < x.best_price) as is_better
-                            from (select s.ctid as row_id, s.best_price,
-                                         -- Its item was searched again, or its currency has come since this statement read it.
-                                         coalesce(s.best_item_id = any (e.ended), false)
-                                             or s.best_currency is distinct from e.known_currency as looks_again
-                                  from scans s
-                                  where s.tenant_id = e.tenant_id and s.scan_id between e.scan_id and e.scan_id
-                                  order by s.scan_id limit 1) x) p
-        where s.tenant_id = e.tenant_id and s.ctid = p.row_id
-        returning s as scan, e.put_back, e.ended, p.looks_again
-    loop
+    for work in select * from change_scans(ended) loop
         perform end_scan_if_done(p_now, work.scan);
         if work.put_back is not null then
             perform follow_scan_status(p_now, work.scan, work.put_back);

@@ -1,21 +1,45 @@
 -- The bill (scans.md, rule 71): one row of daily_usage for each day, endpoint and source. The row of a scan is written under the scan's lock,
 -- so its writers never wait for each other there.
 
--- Adds rows to the sums. Their order is that of their key, for those that no lock protects.
+-- Adds rows to the sums. Those of scans are found first, because a plain update logs less than an insert that meets a row. The others come in
+-- the order of their key, because no lock protects them.
 create or replace function add_usage(p_rows daily_usage[]) returns void
-language sql as $$
+language plpgsql
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_generic_plan
+as $$
+begin
+    with sums as materialized (
+        select r.tenant_id, r.day, r.endpoint, r.single, r.monitor_id, r.scan_id, sum(r.attempts) as attempts, sum(r.billed) as billed,
+               sum(r.reused) as reused, sum(r.not_needed) as not_needed, sum(r.ok) as ok, sum(r.empty) as empty, sum(r.partial) as partial,
+               sum(r.degraded) as degraded
+        from unnest(p_rows) r
+        group by r.tenant_id, r.day, r.endpoint, r.single, r.monitor_id, r.scan_id
+    ), found as materialized (
+        select s.*, u.row_id from sums s
+        left join lateral (select u.ctid as row_id from daily_usage u
+                           where u.tenant_id = s.tenant_id and u.scan_id = s.scan_id and u.day = s.day and u.endpoint = s.endpoint
+                             and u.single = s.single and u.monitor_id is not distinct from s.monitor_id
+                           limit 1) u on true
+    ), added as (
+        update daily_usage u
+        set attempts = u.attempts + f.attempts, billed = u.billed + f.billed, reused = u.reused + f.reused,
+            not_needed = u.not_needed + f.not_needed, ok = u.ok + f.ok, empty = u.empty + f.empty, partial = u.partial + f.partial,
+            degraded = u.degraded + f.degraded
+        from found f
+        where u.ctid = f.row_id
+    )
     insert into daily_usage as u (tenant_id, day, endpoint, single, monitor_id, scan_id, attempts, billed, reused, not_needed, ok, empty,
                                   partial, degraded)
-    select r.tenant_id, r.day, r.endpoint, r.single, r.monitor_id, r.scan_id, sum(r.attempts), sum(r.billed), sum(r.reused),
-           sum(r.not_needed), sum(r.ok), sum(r.empty), sum(r.partial), sum(r.degraded)
-    from unnest(p_rows) r
-    group by r.tenant_id, r.day, r.endpoint, r.single, r.monitor_id, r.scan_id
-    order by r.tenant_id, r.day, r.endpoint, r.single, r.monitor_id, r.scan_id
+    select f.tenant_id, f.day, f.endpoint, f.single, f.monitor_id, f.scan_id, f.attempts, f.billed, f.reused, f.not_needed, f.ok, f.empty,
+           f.partial, f.degraded
+    from found f
+    where f.row_id is null
+    order by f.tenant_id, f.day, f.endpoint, f.single, f.monitor_id, f.scan_id
     on conflict (tenant_id, day, endpoint, single, monitor_id, scan_id) do update
     set attempts = u.attempts + excluded.attempts, billed = u.billed + excluded.billed, reused = u.reused + excluded.reused,
         not_needed = u.not_needed + excluded.not_needed, ok = u.ok + excluded.ok, empty = u.empty + excluded.empty,
-        partial = u.partial + excluded.partial, degraded = u.degraded + excluded.degraded
-$$;
+        partial = u.partial + excluded.partial, degraded = u.degraded + excluded.degraded;
+end $$;
 
 -- A row for one scan on the UTC day of p_at, to add.
 create or replace function scan_usage(p_tenant uuid, p_scan uuid, p_at timestamptz, p_attempts bigint default 0, p_billed bigint default 0,

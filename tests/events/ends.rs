@@ -8,6 +8,7 @@ use farescan::config::{
 };
 use farescan::db;
 use farescan::db::clock::Clock;
+use farescan::metrics;
 use farescan::scans::watch::WatchSettings;
 use farescan::service::{Service, Settings};
 use serde_json::json;
@@ -17,7 +18,7 @@ use super::client::{Events, ask, fast_polling_app};
 use crate::support::app::{KEY, TestApp};
 use crate::support::db::{PrivatePg, TestDb};
 use crate::support::upstream::ScriptedServer;
-use crate::support::{TestService, fares};
+use crate::support::{TestService, fares, wait_until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_stream_gets_comments() {
@@ -120,6 +121,15 @@ async fn a_database_outage_keeps_streams_and_refuses_new_ones() {
     events.until_scan("paused").await;
 }
 
+/// The requests that this process answers.
+fn requests_in_flight() -> u32 {
+    let text = metrics::render();
+    let count = text
+        .lines()
+        .find_map(|line| line.strip_prefix("farescan_http_requests_in_flight "));
+    count.map_or(0, |count| count.parse().unwrap())
+}
+
 /// A rolling restart does not wait for streams: clients reconnect to another process with their
 /// last id.
 #[tokio::test(flavor = "multi_thread")]
@@ -175,10 +185,11 @@ async fn a_service_shutdown_ends_its_streams() {
         events.until_scan("queued").await;
         streams.push(events);
     }
+    let before = requests_in_flight();
     let waits = open("?wait=60");
     let change = async {
-        // The waiting request may get the current scan or a refusal.
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        wait_until("the request waits", async || requests_in_flight() > before).await;
+        // It may get the current scan or a refusal.
         stop.cancel();
         for events in &mut streams {
             assert_eq!(events.next().await, None);

@@ -341,3 +341,44 @@ async fn an_unavailable_database_is_503_until_it_recovers() {
     );
     database.close().await;
 }
+
+/// All that a submission asks of its caller comes from one look-up; the lock in its transaction
+/// checks that this still holds. A repeated submission locks nothing.
+#[tokio::test]
+async fn a_submission_looks_its_caller_up_once() {
+    let server = PrivatePg::start().await;
+    let database = server.open().await;
+    farescan::db::migrate(database.pool()).await.unwrap();
+    accept_new_tenants(database.pool()).await;
+    execute!(
+        database.pool(),
+        "alter database farescan set log_statement = 'all'"
+    );
+    let logged = server.open().await;
+    let app = TestApp::builder()
+        .scan_api(logged.pool().clone(), logged.connect_options().clone())
+        .start()
+        .await;
+    // The first makes the caller, the second shows the process that it is accepted, and the third stores
+    // that the process has seen it.
+    for _ in 0..3 {
+        app.post("/v1/scans", &fares(1)).await.expect(202);
+    }
+    for (what, lookups, locks) in [("new", 1, 1), ("repeated", 1, 0)] {
+        let before = server.log().len();
+        app.post_with_key("once", "/v1/scans", &fares(1))
+            .await
+            .expect(202);
+        let log = server.log();
+        let count = |statement| log[before..].matches(statement).count();
+        assert_eq!(
+            (
+                count(": select key_id, tenant_id from tenant_keys"),
+                count(": select from tenant_keys")
+            ),
+            (lookups, locks),
+            "{what}: {}",
+            &log[before..]
+        );
+    }
+}

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use farescan::ids::{GrantId, TenantId};
 use farescan::search::CallerKey;
-use farescan::tenants::{self, GrantError, GrantTerms, Keyring, Purpose, store};
+use farescan::tenants::{self, GrantError, GrantTerms, Keyring, Purpose, rotate, store};
 use futures::future::join_all;
 use jiff::Timestamp;
 use sqlx::PgPool;
@@ -160,4 +160,49 @@ async fn a_ring_that_lacks_a_key_in_use_is_refused_at_start() {
         .await
         .unwrap();
     store::check_ring(db.pool(), &ring("b")).await.unwrap();
+}
+
+/// What an earlier look-up found may be outdated when the caller is locked.
+#[tokio::test]
+async fn a_caller_that_was_found_is_kept_only_while_the_key_is_its_own() {
+    let db = TestDb::new().await;
+    let (old, new) = (CallerKey::new("old-key"), CallerKey::new("new-key"));
+    let lock = async |ids: &str, key: &CallerKey, found| {
+        let mut tx = farescan::db::begin(db.pool()).await.unwrap();
+        let tenant = store::lock_or_create(&mut tx, &ring(ids), key, found, Timestamp::now())
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        tenant
+    };
+    let first = lock("a", &old, None).await;
+    assert_eq!(lock("a", &old, Some(first)).await, first);
+    let other = tenant(db.pool(), &ring("a"), "anothers-key").await;
+    assert_eq!(lock("a", &old, Some(other)).await, first);
+
+    rotate::rotate(db.pool(), &ring("a"), &old, &new, Timestamp::now())
+        .await
+        .unwrap();
+    let second = lock("a", &old, Some(first)).await;
+    assert_ne!(second, first, "the old key is a new caller's");
+    assert_eq!(lock("a", &old, Some(first)).await, second);
+    assert_eq!(lock("a", &new, Some(second)).await, first);
+
+    execute!(
+        db.pool(),
+        "delete from tenant_keys where tenant_id = $1",
+        second.uuid()
+    );
+    execute!(
+        db.pool(),
+        "delete from tenants where tenant_id = $1",
+        second.uuid()
+    );
+    let third = lock("a", &old, Some(second)).await;
+    assert!(third != second && third != first, "it was deleted");
+    assert_eq!(
+        lock("ba", &old, Some(third)).await,
+        third,
+        "known under the older key of the ring"
+    );
 }

@@ -65,15 +65,26 @@ impl<'a> IdempotentRequest<'a> {
         &self,
         context: RequestContext<'_>,
     ) -> Result<Option<Replayable<T>>, CommandError> {
-        let Some(IdempotencyKey(key)) = self.key else {
+        if self.key.is_none() {
             return Ok(None);
-        };
+        }
         let mut conn = context.pool.acquire().await?;
-        let Some(tenant) = context.find_tenant(&mut conn).await? else {
+        let tenant = context.find_tenant(&mut conn).await?;
+        self.find_response_of(&mut conn, tenant, context.now).await
+    }
+
+    /// As [`Self::find_response`], where the caller was looked up already.
+    pub async fn find_response_of<T: DeserializeOwned>(
+        &self,
+        conn: &mut PgConnection,
+        tenant: Option<TenantId>,
+        now: Timestamp,
+    ) -> Result<Option<Replayable<T>>, CommandError> {
+        let (Some(IdempotencyKey(key)), Some(tenant)) = (self.key, tenant) else {
             return Ok(None);
         };
-        let since = retained_since(context.now);
-        let stored = store::stored_response(&mut conn, tenant, &self.path, key, since).await?;
+        let since = retained_since(now);
+        let stored = store::stored_response(conn, tenant, &self.path, key, since).await?;
         stored.map(|stored| self.replay(stored)).transpose()
     }
 

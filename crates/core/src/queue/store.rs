@@ -445,7 +445,8 @@ pub struct StoredAnswer<'a> {
     pub body: &'a [u8],
 }
 
-/// Stores whole answers.
+/// Stores whole answers of calls that [`open_calls`] has found to be open, so none is stored yet: a
+/// plain insert logs less than one that may meet rows.
 ///
 /// # Errors
 /// When the database does not answer, or lacks the month's partition.
@@ -463,8 +464,7 @@ pub async fn insert_answers(
     let bodies: Vec<_> = answers.iter().map(|answer| answer.body.to_vec()).collect();
     sqlx::query!(
         "insert into answers (tenant_id, item_id, number, observed_at, body)
-         select * from unnest($1::uuid[], $2::uuid[], $3::integer[], $4::timestamptz[], $5::bytea[])
-         on conflict do nothing",
+         select * from unnest($1::uuid[], $2::uuid[], $3::integer[], $4::timestamptz[], $5::bytea[])",
         &tenants,
         &items,
         &numbers,

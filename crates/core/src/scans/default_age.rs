@@ -4,29 +4,27 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
+use sqlx::PgConnection;
 
 use super::store;
-use crate::commands::RequestContext;
 use crate::contract::FieldValue as _;
 use crate::contract::scans::Samples;
-use crate::tenants;
+use crate::ids::TenantId;
 
 /// The field of a submission.
 const FIELD: &str = "max_age_seconds";
 
 /// The body with its caller's default age, if it needs one and its caller has set one.
 pub(super) async fn with_default_age<'a>(
-    context: RequestContext<'_>,
+    conn: &mut PgConnection,
+    tenant: Option<TenantId>,
     body: &'a Map<String, Value>,
 ) -> sqlx::Result<Cow<'a, Map<String, Value>>> {
     if names_age(body) || has_samples(body) {
         return Ok(Cow::Borrowed(body));
     }
-    let (mut conn, tenant) =
-        tenants::store::find_with_connection(context.pool, context.ring, context.key, context.now)
-            .await?;
     let age = match tenant {
-        Some(tenant) => store::default_max_age(&mut conn, tenant).await?,
+        Some(tenant) => store::default_max_age(conn, tenant).await?,
         None => None,
     };
     let Some(age) = age else {

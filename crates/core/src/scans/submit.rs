@@ -50,14 +50,23 @@ pub async fn submit(
 ) -> Result<Replayable<Scan>, CommandError> {
     let asked_at = Instant::now();
     let idempotent = IdempotentRequest::new(PATH.to_owned(), body, key);
-    if let Some(replay) = idempotent.find_response(context).await? {
+    // One look-up and one connection for all that is asked before the plan.
+    let (mut conn, found) =
+        tenants::store::find_with_connection(context.pool, context.ring, context.key, context.now)
+            .await?;
+    if let Some(replay) = idempotent
+        .find_response_of(&mut conn, found, context.now)
+        .await?
+    {
         return Ok(replay);
     }
-    if let Err(refused) = check_admission_early(context, body).await {
+    if let Err(refused) = check_admission_early(&mut conn, found, body, context.now).await {
+        drop(conn);
         // An equal request may have been stored since the first query.
         return idempotent.find_response(context).await?.ok_or(refused);
     }
-    let body = with_default_age(context, body).await?.into_owned();
+    let body = with_default_age(&mut conn, found, body).await?.into_owned();
+    drop(conn);
     let plan = plan_new_blocking(body, context.now).await?;
     let mut tx = db::begin(context.pool).await?;
     // The ages of the answers that it takes count from here: planning and a connection may have been waited for.
@@ -67,7 +76,8 @@ pub async fn submit(
         ..context
     };
     let tenant =
-        tenants::store::find_or_create(&mut tx, context.ring, context.key, context.now).await?;
+        tenants::store::lock_or_create(&mut tx, context.ring, context.key, found, context.now)
+            .await?;
     let work =
         async |conn: &mut PgConnection| store_plan(conn, context, pace, tenant, &plan, None).await;
     idempotent.run(context, tx, tenant, work).await
@@ -90,22 +100,21 @@ pub async fn find_submitted(
 /// Refuses a caller that is not accepted yet before its request is planned, because planning is
 /// expensive. The transaction checks again.
 async fn check_admission_early(
-    context: RequestContext<'_>,
+    conn: &mut PgConnection,
+    tenant: Option<TenantId>,
     body: &Map<String, Value>,
+    now: Timestamp,
 ) -> Result<(), CommandError> {
     let Some(Ok(endpoint)) = body.get("endpoint").map(ScanEndpoint::read) else {
         return Ok(());
     };
-    let (mut conn, tenant) =
-        tenants::store::find_with_connection(context.pool, context.ring, context.key, context.now)
-            .await?;
     if let Some(tenant) = tenant
         && tenants::store::acceptance::is_accepted(&mut *conn, tenant).await?
     {
         return Ok(());
     }
-    let probation = store::probation(&mut conn, tenant, endpoint.get().api(), context.now).await?;
-    Ok(probation.check(0, context.now)?)
+    let probation = store::probation(conn, tenant, endpoint.get().api(), now).await?;
+    Ok(probation.check(0, now)?)
 }
 
 /// Stores a plan in the transaction that found and locked its caller: the sealed key, the lane, the

@@ -29,6 +29,7 @@ use crate::contract::scans::{
 use crate::contract::{Api, Request};
 use crate::db;
 use crate::ids::TenantId;
+use crate::tenants;
 
 /// The state of the caller's lane.
 struct LaneState {
@@ -61,7 +62,13 @@ pub async fn preview(
     pace: &PaceConfig,
     body: &Map<String, Value>,
 ) -> Result<ScanPreview, CommandError> {
-    let body = with_default_age(context, body).await?.into_owned();
+    let (mut conn, tenant) =
+        tenants::store::find_with_connection(context.pool, context.ring, context.key, context.now)
+            .await?;
+    let body = with_default_age(&mut conn, tenant, body)
+        .await?
+        .into_owned();
+    drop(conn);
     let plan = plan_new_blocking(body, context.now).await?;
     let api = plan.scan_request.endpoint.get().api();
     // Rolled back: finding a caller may update its fingerprint, and a preview stores nothing.

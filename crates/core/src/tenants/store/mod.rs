@@ -94,6 +94,25 @@ pub async fn find_or_create(
     find_or_create_by_fingerprints(conn, &Fingerprint::all(ring, key), now).await
 }
 
+/// As [`find_or_create`], where an earlier look-up of the same request found `found`. That still
+/// holds if one of the key's fingerprints is `found`'s, which the lock shows; otherwise the key was
+/// rotated or its caller deleted meanwhile, and it is looked up again.
+pub async fn lock_or_create(
+    conn: &mut PgConnection,
+    ring: &Keyring,
+    key: &CallerKey,
+    found: Option<TenantId>,
+    now: Timestamp,
+) -> sqlx::Result<TenantId> {
+    let fingerprints = Fingerprint::all(ring, key);
+    if let Some(tenant) = found
+        && lock_fingerprints(conn, &fingerprints, tenant).await?
+    {
+        return Ok(tenant);
+    }
+    find_or_create_by_fingerprints(conn, &fingerprints, now).await
+}
+
 /// As [`find_and_lock`], where the key is not known any more.
 pub async fn find_by_fingerprints(
     conn: &mut PgConnection,
@@ -285,6 +304,16 @@ async fn look_up_and_lock(
     let Some(tenant) = look_up(conn, fingerprints, now).await? else {
         return Ok(None);
     };
+    let is_locked = lock_fingerprints(conn, fingerprints, tenant).await?;
+    Ok(Some(tenant).filter(|_| is_locked))
+}
+
+/// Locks the fingerprints that belong to `tenant`; `false`: none does.
+async fn lock_fingerprints(
+    conn: &mut PgConnection,
+    fingerprints: &[Fingerprint],
+    tenant: TenantId,
+) -> sqlx::Result<bool> {
     let (key_ids, digests) = columns(fingerprints);
     let locked = sqlx::query!(
         "select from tenant_keys
@@ -296,7 +325,7 @@ async fn look_up_and_lock(
     )
     .execute(conn)
     .await?;
-    Ok(Some(tenant).filter(|_| locked.rows_affected() > 0))
+    Ok(locked.rows_affected() > 0)
 }
 
 /// Stores a tenant's fingerprints. A new tenant gets one under every key of the ring, because a
