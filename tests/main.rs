@@ -19,6 +19,7 @@ mod cache_control;
 mod citations;
 mod cli;
 mod control;
+mod documents;
 mod embedded;
 mod events;
 mod examples;

@@ -267,6 +267,14 @@ async fn commands_of_running_for_others() {
     check("running-for-others").await;
 }
 
+/// README's session is checked like a guide. Its other commands, for a fresh machine, are marked `console`.
+#[tokio::test(flavor = "multi_thread")]
+async fn readme_shows_real_output() {
+    let readme = folder().join("../../README.md");
+    let (wrong, _) = run(&std::fs::read_to_string(readme).unwrap()).await;
+    assert!(wrong.is_empty(), "README.md: {}", wrong.join("\n"));
+}
+
 /// Its statement is run by the test `history::verdict`.
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_of_is_that_a_good_price() {

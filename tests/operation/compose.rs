@@ -102,11 +102,10 @@ fn compose_commands_are_valid() {
         ]
     );
     let dockerfile = file("Dockerfile");
-    for instruction in ["HEALTHCHECK", "CMD"] {
-        let line = dockerfile
-            .lines()
-            .find(|line| line.starts_with(instruction))
-            .unwrap();
+    let is_command = |line: &&str| line.starts_with("HEALTHCHECK") || line.starts_with("CMD");
+    let lines: Vec<_> = dockerfile.lines().filter(is_command).collect();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    for line in lines {
         let words: Vec<String> = serde_json::from_str(&line[line.find('[').unwrap()..]).unwrap();
         let arguments: Vec<_> = words
             .iter()
@@ -433,8 +432,9 @@ fn the_dockerfile_copies_a_complete_package() {
     let place = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let ignored = file(".dockerignore");
-    let build = file("Dockerfile");
-    let (build, _) = build.rsplit_once("\nFROM ").unwrap();
+    let dockerfile = file("Dockerfile");
+    let (_, build) = dockerfile.split_once(" AS build\n").unwrap();
+    let (build, _) = build.split_once("\nFROM ").unwrap();
     for line in build.lines().filter_map(|line| line.strip_prefix("COPY ")) {
         let names: Vec<_> = line.split_whitespace().collect();
         let (_, sources) = names.split_last().unwrap();

@@ -5,6 +5,7 @@ mod clock;
 mod commands;
 mod compose;
 mod connections;
+mod containers;
 mod fewer_rules;
 mod first_hour;
 // The counts below are those of one instruction set.
@@ -13,6 +14,7 @@ mod instructions;
 mod laboratory;
 mod limits;
 mod marketplace;
+mod packages;
 pub mod process;
 mod rewrap;
 mod stack;
