@@ -7,6 +7,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use futures::future::try_join_all;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 use tokio::time::sleep;
@@ -16,6 +17,8 @@ use super::load::{get, post};
 
 /// The days of a scan; a larger one has several destinations.
 const DAYS: usize = 250;
+/// Callers that are created at once.
+const CREATED_AT_ONCE: usize = 8;
 /// How often the end of all scans is polled.
 const POLL: Duration = Duration::from_millis(10);
 
@@ -69,17 +72,23 @@ pub async fn create_callers(
     let callers: Vec<_> = (0..count)
         .map(|number| format!("bench-caller-{name}-{number}"))
         .collect();
-    for caller in &callers {
-        let (status, body) = get(api, "/v1/verify", &[("x-api-key", caller)]).await?;
-        if status != 200 {
-            let body = String::from_utf8_lossy(&body);
-            return Err(format!("the key was not accepted: {status} {body}").into());
-        }
-        submit(api, caller, &scan_request(1)).await?;
+    // The marketplace takes its time for each key.
+    for some in callers.chunks(CREATED_AT_ONCE) {
+        try_join_all(some.iter().map(|caller| create_caller(api, caller))).await?;
     }
     wait_until_done(pool).await?;
     pause_lanes(pool).await?;
     Ok(callers)
+}
+
+async fn create_caller(api: SocketAddr, caller: &str) -> Res<()> {
+    let (status, body) = get(api, "/v1/verify", &[("x-api-key", caller)]).await?;
+    if status != 200 {
+        let body = String::from_utf8_lossy(&body);
+        return Err(format!("the key was not accepted: {status} {body}").into());
+    }
+    submit(api, caller, &scan_request(1)).await?;
+    Ok(())
 }
 
 async fn pause_lanes(pool: &PgPool) -> Res<()> {
