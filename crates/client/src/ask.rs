@@ -14,12 +14,9 @@ use super::question::Confirmation;
 use super::wrap::note;
 use super::{monitors, scan};
 
-/// Words, and what is done with them.
+/// What is done with a question; none is the cheapest way.
 #[derive(Debug, clap::Args)]
-pub struct AskArgs {
-    /// Places, dates and limits: `tel aviv london march below 150`
-    #[arg(value_name = "WORDS", required = true, num_args = 1..)]
-    words: Vec<String>,
+struct AskWay {
     /// Search only what can still be the cheapest [default, if there is more than one search]
     #[arg(long, group = "way")]
     find: bool,
@@ -29,6 +26,16 @@ pub struct AskArgs {
     /// Look each day, and alert below the amount
     #[arg(long, group = "way")]
     watch: bool,
+}
+
+/// Words, and what is done with them.
+#[derive(Debug, clap::Args)]
+pub struct AskArgs {
+    /// Places, dates and limits: `tel aviv london march below 150`
+    #[arg(value_name = "WORDS", required = true, num_args = 1..)]
+    words: Vec<String>,
+    #[command(flatten)]
+    way: AskWay,
     /// With --yes: also if the plan has too few requests left
     #[arg(long, conflicts_with = "watch")]
     allow_overage: bool,
@@ -53,7 +60,7 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
         Ok(question) => question,
         Err(refusals) => return Err(CommandEnd::usage(said(&refusals)).into()),
     };
-    if args.watch {
+    if args.way.watch {
         let searches = u32::try_from(question.searches()).unwrap_or(u32::MAX);
         let body = question.monitor(searches, body_title).ok_or_else(|| {
             let needs =
@@ -62,7 +69,7 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
         })?;
         return monitors::create_from(body, args.confirmation, args.client).await;
     }
-    let find = args.find || (!args.all && question.searches() > 1);
+    let find = args.way.find || (!args.way.all && question.searches() > 1);
     let body = if find {
         question.find_cheapest()
     } else {

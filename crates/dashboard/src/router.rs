@@ -4,7 +4,8 @@ use axum::{Extension, Router};
 
 use super::api_answer::ApiRoutes;
 use super::{
-    alerts, ask, assets, deliveries, front_page, item, login, monitors, overview, prices, scans, usage,
+    alerts, ask, assets, deliveries, front_page, item, login, monitors, overview, prices, scans,
+    usage,
 };
 use farescan_core::app::AppState;
 

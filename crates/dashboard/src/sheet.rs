@@ -2,9 +2,7 @@
 
 use farescan_sheets::numbers::{amount_in, count};
 use farescan_sheets::preview;
-use farescan_sheets::sheet::{
-    Column, Figure, Link, Notice, Row, Section, Sheet, Table, Tone, Value,
-};
+use farescan_sheets::sheet::{Column, Figure, Link, Notice, Row, Sheet, Table, Tone, Value};
 use maud::{Markup, html};
 
 use super::charts::{Unit, sparkline};
@@ -44,20 +42,6 @@ pub(super) fn figures(figures: &[Figure]) -> Markup {
                     @for note in &figure.notes { dd class="note" { (value(note)) } }
                 }
             }
-        }
-    }
-}
-
-/// A section as a card; `more` stands beside its title, `below` under its content.
-pub(super) fn section(section: &Section, more: &Markup, below: &Markup) -> Markup {
-    html! {
-        section class="card" {
-            div class="card-head" { h2 { (section.title) } (more) }
-            @if let Some(sentence) = &section.sentence { p class="sub" { (sentence) } }
-            (pairs(&section.figures))
-            @for one in &section.notices { (notice(one, None)) }
-            @if let Some(of) = &section.table { (table(of)) }
-            (below)
         }
     }
 }

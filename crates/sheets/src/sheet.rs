@@ -18,19 +18,8 @@ pub struct Sheet {
     /// What it says of itself.
     pub sentence: Option<String>,
     pub notices: Vec<Notice>,
-    pub sections: Vec<Section>,
     /// What can be done with its cost: the text of a button, or of a question without its mark.
     pub action: Option<String>,
-}
-
-/// A part of a resource with a title of its own.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Section {
-    pub title: &'static str,
-    pub sentence: Option<String>,
-    pub figures: Vec<Figure>,
-    pub notices: Vec<Notice>,
-    pub table: Option<Table>,
 }
 
 /// Values in rows.

@@ -4,7 +4,7 @@ use farescan_contract::ids::ScanId;
 use farescan_contract::visible_text::VisibleText;
 use farescan_sheets::numbers::{amount_in, count};
 use farescan_sheets::sheet::{
-    Cell, Column, Figure, Link, NextStep, Notice, Section, Sheet, Table, Tone, Value,
+    Cell, Column, Figure, Link, NextStep, Notice, Sheet, Table, Tone, Value,
 };
 
 use super::{CellTone, ListTable, Text, sparkline};
@@ -17,22 +17,6 @@ pub fn lines(sheet: &Sheet) -> String {
     let facts: Vec<_> = sheet.facts.iter().map(value).collect();
     let (facts, figures) = (facts.join(" · "), figures(&sheet.figures));
     format!("{}\n{facts}\n{figures}", visible(&sheet.title))
-}
-
-/// Sections below each other.
-pub fn sections(sections: &[Section], screen: Screen) -> String {
-    let each = sections.iter().map(|section| {
-        let sentence = section.sentence.iter();
-        let sentence = sentence.map(|sentence| visible(sentence).into_string());
-        let of_figures = (!section.figures.is_empty()).then(|| figures(&section.figures));
-        let of_table = section.table.as_ref().map(|of| table(of, screen));
-        let parts = std::iter::once(section.title.to_owned()).chain(sentence);
-        let notices = section.notices.iter().map(said);
-        let parts = parts.chain(of_figures).chain(notices).chain(of_table);
-        parts.collect::<Vec<_>>()
-    });
-    let each: Vec<_> = each.map(|parts| parts.join("\n")).collect();
-    each.join("\n\n")
 }
 
 /// A table as wide as the screen at most. The resource of each row is its first column.

@@ -5,11 +5,11 @@ use farescan_sheets::numbers;
 use jiff::civil::Date;
 use maud::{Markup, html};
 
-use super::calendar::PriceCalendar;
 use super::chosen::{ShownProduct, grid_query, read_choice, shown};
 use super::subject::PriceSubject;
 use crate::failure::PageFailure;
 use crate::form::FormFields;
+use crate::price_table::{self, DateLinks};
 use crate::session::Session;
 use farescan_core::history::judged_grid;
 
@@ -65,9 +65,9 @@ fn card(shown: &ShownProduct<'_>, subject: &PriceSubject, question: &Question) -
             shown.link(&[("date", date.to_string()), ("from", String::new())])
         )
     };
-    let calendar = PriceCalendar {
-        link: &link,
-        ..shown.calendar()
+    let links = DateLinks {
+        path: &link,
+        chosen: None,
     };
     let all = (question.to - question.from).get_days().unsigned_abs() + 1;
     html! {
@@ -77,7 +77,7 @@ fn card(shown: &ShownProduct<'_>, subject: &PriceSubject, question: &Question) -
                 (shown.product.label()) @if let Some(nights) = shown.nights { ", " (numbers::counted(nights.unsigned_abs(), "night")) }
                 ". " (shown.cells.len()) " of " (numbers::counted(all, "date")) ", at no cost."
             }
-            (calendar.markup())
+            (price_table::markup(&shown.table(), Some(links)))
         }
     }
 }
