@@ -55,7 +55,7 @@ async fn a_backtest_says_what_would_have_been_reported() {
         "Note      sold_out is not replayed: only days with a price",
         "By plan: ",
         &format!("{first} 13:00"),
-        &format!("199 USD  210 on {lowest}"),
+        &format!("199 USD  210 USD of {}", lowest.strftime("%-d %b %Y")),
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }

@@ -4,13 +4,15 @@ use std::io::Write as _;
 
 use super::Failure;
 use super::client::ClientArgs;
-use super::format::{clock, time, time_or, zone};
+use super::format::zone;
 use super::ids;
 use super::pages::{Query, page_limit, print_lines, print_nothing, rows};
 use super::question::Confirmation;
-use super::render::{CellTone, Column, ListTable, Text};
+use super::render::sheet;
+use super::reported::Monitors;
 use crate::wrap::note;
 use farescan_contract::webhooks::{Delivery, DeliveryDetail, DeliveryStatus};
+use farescan_sheets::delivery;
 
 /// Settings of `deliveries`.
 #[derive(Debug, clap::Args)]
@@ -106,42 +108,15 @@ async fn list(args: DeliveryListArgs) -> Result<(), Failure> {
         )
         .await;
     }
-    let mut table = ListTable::new([
-        Column::text("Delivery"),
-        Column::text("Status"),
-        Column::text("Event").rank(3),
-        Column::number("Tries"),
-        Column::text("Created"),
-        Column::text("Next try").rank(1),
-        Column::text("Ended").rank(2),
-    ]);
-    let shortened = ids::shortened(deliveries.iter().map(|delivery| delivery.id));
-    for (delivery, id) in deliveries.iter().zip(shortened) {
-        table.row([
-            id.into(),
-            status(delivery),
-            delivery.event_type.clone().into(),
-            delivery.try_count.to_string().into(),
-            time(delivery.created_at).into(),
-            time_or(delivery.next_try_at, "–").into(),
-            time_or(delivery.ended_at, "–").into(),
-        ]);
-    }
-    writeln!(anstream::stdout(), "{}", table.render(session.screen))?;
+    let monitors = Monitors::read(&session.client).await?;
+    let table = delivery::table(&deliveries, |id| monitors.of(id));
+    writeln!(
+        anstream::stdout(),
+        "{}",
+        sheet::table(&table, session.screen)
+    )?;
     note!("Times in {}.", zone());
     Ok(())
-}
-
-fn status(delivery: &Delivery) -> Text {
-    let tone = match delivery.status {
-        DeliveryStatus::Delivered => CellTone::Good,
-        DeliveryStatus::Failed => CellTone::Bad,
-        DeliveryStatus::Pending => CellTone::Plain,
-    };
-    match delivery.reason {
-        Some(reason) => Text::new(format!("{} ({reason})", delivery.status), tone),
-        None => Text::new(delivery.status.to_string(), tone),
-    }
 }
 
 async fn show_one(args: DeliveryShowArgs) -> Result<(), Failure> {
@@ -154,34 +129,9 @@ async fn show_one(args: DeliveryShowArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let detail: DeliveryDetail = answer.read()?;
-    writeln!(
-        out,
-        "{id}  {}  of {}",
-        status(&detail.delivery).text,
-        detail.delivery.monitor_id
-    )?;
-    for attempt in detail.tries.iter().rev() {
-        let status = attempt
-            .http_status
-            .map_or("no answer".to_owned(), |status| format!("HTTP {status}"));
-        let error = attempt
-            .error
-            .map(|error| format!(", {error}"))
-            .unwrap_or_default();
-        let latency = attempt
-            .latency_ms
-            .map(|ms| format!(" after {ms} ms"))
-            .unwrap_or_default();
-        writeln!(
-            out,
-            "try {}  {}  {status}{error}{latency}",
-            attempt.number,
-            clock(attempt.started_at)
-        )?;
-        if let Some(response) = attempt.response.as_deref().filter(|text| !text.is_empty()) {
-            writeln!(out, "       {response}")?;
-        }
-    }
+    let monitors = Monitors::read(&session.client).await?;
+    let shown = delivery::sheet(&detail, monitors.of(detail.delivery.monitor_id));
+    writeln!(out, "{id}  {}", sheet::whole(&shown, session.screen))?;
     writeln!(out, "{}", serde_json::to_string_pretty(&detail.payload)?)?;
     note!("Times in {}.", zone());
     Ok(())

@@ -36,6 +36,7 @@ mod question;
 mod quota;
 pub mod render;
 mod report;
+mod reported;
 mod request;
 mod retry;
 mod rotate_key;

@@ -9,29 +9,27 @@ mod forecast;
 mod new;
 mod new_form;
 mod one;
-pub(super) mod rules;
 mod slots;
 mod webhook;
+
+use std::collections::HashMap;
 
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
-use farescan_sheets::numbers;
-use farescan_sheets::trip;
+use farescan_sheets::monitor::{self, Run};
 use maud::{Markup, html};
 
-use super::charts::{Unit, sparkline};
 use super::failure::PageFailure;
 use super::form::FormFields;
 use super::layout::{NavItem, page};
 use super::links;
-use super::parts::{self, Tone};
+use super::parts;
 use super::session::Session;
+use super::sheet;
 use farescan_core::app::AppState;
-use farescan_core::contract::monitors::{
-    Monitor, MonitorPage, MonitorPause, MonitorStatus, MonitorsQuery,
-};
-use farescan_core::ids::MonitorId;
+use farescan_core::contract::monitors::{Monitor, MonitorPage, MonitorStatus, MonitorsQuery};
+use farescan_core::ids::{MonitorId, TenantId};
 use farescan_core::monitors::read;
 use farescan_core::monitors::run_prices::{self, RunPrice};
 
@@ -57,13 +55,12 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
         data: Vec::new(),
         next_cursor: None,
     };
-    let mut prices = std::collections::HashMap::new();
+    let mut prices = HashMap::new();
     if let Some(tenant) = session.tenant() {
         let ring = session.context()?.ring;
         monitors = read::monitors(session.pool()?, ring, tenant, &filter, now).await?;
         let ids: Vec<_> = monitors.data.iter().map(|monitor| monitor.id).collect();
-        let mut conn = session.pool()?.acquire().await?;
-        prices = run_prices::run_prices(&mut conn, tenant, &ids, RUNS).await?;
+        prices = runs(&session, tenant, &ids, RUNS).await?;
     }
     let status = filter.status.map(MonitorStatus::as_str);
     let here = status.map_or_else(
@@ -90,7 +87,8 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
             @if monitors.data.is_empty() {
                 (empty(status.is_some()))
             } @else {
-                div class="scroll" tabindex="0" role="region" aria-label="Monitors" { (table(&monitors.data, &prices)) }
+                @let runs = |of: &Monitor| prices.get(&of.id).map_or(&[][..], Vec::as_slice);
+                (sheet::table(&monitor::table(&monitors.data, runs)))
                 (parts::next_page(&here, monitors.next_cursor.as_deref()))
             }
         }
@@ -111,112 +109,24 @@ fn empty(is_filtered: bool) -> Markup {
     })
 }
 
-fn table(
-    monitors: &[Monitor],
-    prices: &std::collections::HashMap<MonitorId, Vec<RunPrice>>,
-) -> Markup {
-    html! {
-        table class="rows" {
-            thead {
-                tr {
-                    th scope="col" { "Monitor" }
-                    th scope="col" { "Lowest price of each run" }
-                    th scope="col" class="num" { "Last" }
-                    th scope="col" { "Last slot" }
-                    th scope="col" { "Next slot" }
-                    th scope="col" class="num" { "Requests this month" }
-                    th scope="col" { "State" }
-                }
-            }
-            tbody {
-                @for monitor in monitors {
-                    @let runs = prices.get(&monitor.id).map_or(&[][..], Vec::as_slice);
-                    tr {
-                        td {
-                            a class="clip" href=(links::monitor(monitor.id)) title=(monitor.name) { (monitor.name) }
-                            div class="sub" { (trip::monitor_scan(&monitor.scan)) }
-                        }
-                        td { (price_line(&monitor.name, runs)) }
-                        td class="num" { (last_price(runs)) }
-                        td class="nowrap" {
-                            @match &monitor.last_slot {
-                                Some(slot) => { (slots::outcome(slot.outcome)) " " (parts::zoned(slot.slot, &monitor.schedule.timezone)) }
-                                None => { span class="muted" { "none yet" } }
-                            }
-                        }
-                        td class="nowrap" {
-                            @match monitor.next_slot {
-                                Some(slot) => { (parts::zoned(slot, &monitor.schedule.timezone)) }
-                                None => { span class="muted" { "none" } }
-                            }
-                        }
-                        td class="num" {
-                            (numbers::count(monitor.requests.this_month))
-                            @if let Some(most) = monitor.requests.max_per_month { span class="muted" { " of " (numbers::count(most)) } }
-                        }
-                        td { (state(monitor)) }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// A small line over runs; a change of currency begins it anew.
-pub(super) fn price_line(name: &str, runs: &[RunPrice]) -> Markup {
-    let currency = runs
-        .iter()
-        .rev()
-        .find_map(|run| run.best.as_ref().map(|(_, currency)| currency.as_str()));
-    let Some(currency) = currency else {
-        return html! { span class="muted" { "no run with a price yet" } };
+/// The last runs of monitors, for sheets.
+pub(super) async fn runs(
+    session: &Session,
+    tenant: TenantId,
+    monitors: &[MonitorId],
+    most: u16,
+) -> Result<HashMap<MonitorId, Vec<Run>>, PageFailure> {
+    let mut conn = session.pool()?.acquire().await?;
+    let found = run_prices::run_prices(&mut conn, tenant, monitors, most).await?;
+    let run = |of: RunPrice| Run {
+        slot: of.slot,
+        scan: of.scan,
+        best: of.best,
+        implausible: of.implausible,
     };
-    let values: Vec<_> = runs
-        .iter()
-        .map(|run| {
-            let best = run.best.as_ref().filter(|(_, of)| of == currency);
-            best.map(|(price, _)| *price)
-        })
-        .collect();
-    sparkline(
-        &format!("{name}, lowest price of the last {} runs", runs.len()),
-        &values,
-        Unit::Money(currency),
-    )
-}
-
-pub(super) fn last_price(runs: &[RunPrice]) -> Markup {
-    let Some((run, (price, currency))) = runs
-        .last()
-        .and_then(|run| run.best.as_ref().map(|best| (run, best)))
-    else {
-        return html! { "–" };
-    };
-    html! { (numbers::price(*price, currency)) (implausible_note(run)) }
-}
-
-/// How many prices of a run are implausible.
-pub(super) fn implausible_note(run: &RunPrice) -> Markup {
-    html! {
-        @if run.implausible > 0 {
-            div class="sub" { (numbers::count(run.implausible)) " implausible" }
-        }
-    }
-}
-
-/// Whether a monitor runs, and why not.
-pub(super) fn state(monitor: &Monitor) -> Markup {
-    match (monitor.status, monitor.status_reason) {
-        (MonitorStatus::Active, _) if monitor.next_slot.is_none() => {
-            parts::chip(Tone::Warn, "No further slot")
-        }
-        (MonitorStatus::Active, _) => parts::chip(Tone::Good, "Active"),
-        (MonitorStatus::Paused, Some(MonitorPause::KeyRejected)) => {
-            parts::chip(Tone::Bad, "Paused: key rejected")
-        }
-        (MonitorStatus::Paused, Some(MonitorPause::NotSubscribed)) => {
-            parts::chip(Tone::Bad, "Paused: not subscribed")
-        }
-        (MonitorStatus::Paused, _) => parts::chip(Tone::Plain, "Paused"),
-    }
+    let runs = |found: Vec<RunPrice>| found.into_iter().map(run).collect();
+    Ok(found
+        .into_iter()
+        .map(|(id, found)| (id, runs(found)))
+        .collect())
 }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
+use farescan_sheets::monitor::{self, Run};
 use farescan_sheets::numbers::{self, count, counted};
 use farescan_sheets::scan::waits_for_caller;
 use farescan_sheets::sheet::Figure;
@@ -21,7 +22,7 @@ use super::layout::{NavItem, page};
 use super::links;
 use super::parts::{self, Tone, chip};
 use super::session::Session;
-use super::sheet;
+use super::sheet::{self, side_by_side};
 use super::usage::bill;
 use super::{alerts as alert_pages, monitors as monitor_pages, scans as scan_pages};
 use farescan_core::account::quota::quota;
@@ -34,7 +35,6 @@ use farescan_core::contract::scans::{Scan, ScanStatus, ScansQuery};
 use farescan_core::contract::usage::{Usage, UsageCounts, UsageQuery};
 use farescan_core::contract::webhooks::DeliveriesQuery;
 use farescan_core::ids::{MonitorId, TenantId};
-use farescan_core::monitors::run_prices::{self, RunPrice};
 use farescan_core::scans::read::ScanConditions;
 use farescan_core::{monitors, scans, webhooks};
 
@@ -62,7 +62,7 @@ struct Work {
     live: Vec<Scan>,
     recent: Vec<Scan>,
     monitors: Vec<Monitor>,
-    prices: HashMap<MonitorId, Vec<RunPrice>>,
+    prices: HashMap<MonitorId, Vec<Run>>,
     /// The newest alert of each monitor, as it was sent.
     alerts: HashMap<String, serde_json::Value>,
     decisions: Decisions,
@@ -122,10 +122,7 @@ async fn work(session: &Session, tenant: TenantId, now: Timestamp) -> Result<Wor
         .await?
         .data;
     let ids: Vec<_> = monitors.iter().map(|monitor| monitor.id).collect();
-    let prices = {
-        let mut conn = pool.acquire().await?;
-        run_prices::run_prices(&mut conn, tenant, &ids, RUNS).await?
-    };
+    let prices = monitor_pages::runs(session, tenant, &ids, RUNS).await?;
     let query = DeliveriesQuery::from_query([("status", "failed"), ("limit", ROWS)])?;
     let deliveries = webhooks::read::deliveries(pool, tenant, &query).await?;
     let (failing, all_failing) =
@@ -302,9 +299,9 @@ fn monitor_row(work: &Work, monitor: &Monitor) -> Markup {
                     }
                 }
             }
-            td { (monitor_pages::price_line(&monitor.name, runs)) }
-            td class="num" { (monitor_pages::last_price(runs)) }
-            td { (monitor_pages::state(monitor)) }
+            td { (side_by_side(monitor::prices(&monitor.name, runs).as_slice())) }
+            td class="num" { (side_by_side(&runs.last().map_or_else(Vec::new, monitor::price))) }
+            td { (sheet::value(&monitor::state(monitor))) }
         }
     }
 }

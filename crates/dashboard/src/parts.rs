@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use farescan_sheets::cell::CellValue;
+use farescan_sheets::item;
 use farescan_sheets::numbers;
 pub(super) use farescan_sheets::sheet::Tone;
 use jiff::Timestamp;
@@ -11,6 +12,7 @@ use maud::{Markup, html};
 
 use super::form::token_field;
 use super::session::Session;
+use super::sheet;
 use farescan_core::contract::history_verdict::{HistoryVerdict, PriceClass};
 use farescan_core::contract::monitors::PriceMark;
 use farescan_core::contract::{ScanStatus, SearchStatus};
@@ -107,13 +109,7 @@ pub(super) fn scan_status(status: ScanStatus) -> Markup {
 
 /// The status of a search.
 pub(super) fn search_status(status: SearchStatus) -> Markup {
-    let (tone, text) = match status {
-        SearchStatus::Ok => (Tone::Good, "ok"),
-        SearchStatus::Empty => (Tone::Plain, "empty"),
-        SearchStatus::Partial => (Tone::Warn, "partial"),
-        SearchStatus::Degraded => (Tone::Bad, "degraded"),
-    };
-    chip(tone, text)
+    sheet::value(&item::status(status))
 }
 
 /// The link to the next page of a list; `path` has its filters, without a cursor.

@@ -100,7 +100,6 @@ fn cells(columns: &[Column], row: &Row) -> Markup {
                         a href=(href(of)) { (value(first)) }
                         @for part in rest { " " (value(part)) }
                     }
-                    (_, []) => { span class="muted" { "–" } }
                     (_, parts) => { (side_by_side(parts)) }
                 }
                 @for (_, detail) in columns.iter().zip(&row.cells).skip(place + 1).take_while(|(column, _)| column.is_detail) {
@@ -120,12 +119,16 @@ fn class(column: &Column, cell: &[Value]) -> Option<&'static str> {
     }
 }
 
-fn side_by_side(parts: &[Value]) -> Markup {
-    html! { @for (place, part) in parts.iter().enumerate() { @if place > 0 { " " } (value(part)) } }
+/// The values of a cell.
+pub(super) fn side_by_side(parts: &[Value]) -> Markup {
+    html! {
+        @if parts.is_empty() { span class="muted" { "–" } }
+        @for (place, part) in parts.iter().enumerate() { @if place > 0 { " " } (value(part)) }
+    }
 }
 
 /// A link; a name may be longer than its column.
-fn link(to: &Link, name: Option<&str>) -> Markup {
+pub(super) fn link(to: &Link, name: Option<&str>) -> Markup {
     let is_named = name.is_some() && matches!(to, Link::Monitor(_) | Link::Delivery(_));
     let is_outside = matches!(to, Link::Offer(_));
     html! {

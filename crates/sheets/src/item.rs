@@ -94,6 +94,17 @@ fn explain(reason: &str) -> Option<&'static str> {
     })
 }
 
+/// Whether a search completed.
+pub fn status(status: SearchStatus) -> Value {
+    let tone = match status {
+        SearchStatus::Ok => Tone::Good,
+        SearchStatus::Empty => Tone::Plain,
+        SearchStatus::Partial => Tone::Warn,
+        SearchStatus::Degraded => Tone::Bad,
+    };
+    Value::Word(tone, status.to_string())
+}
+
 /// The price, the cost and the time of an item.
 pub fn figures(item: &Item) -> [Figure; 3] {
     let price = item.best_price.map(|price| amount(price).into());

@@ -4,7 +4,8 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use farescan_sheets::numbers::{self, amount, count, counted};
+use farescan_sheets::backtest;
+use farescan_sheets::numbers::{self, count, counted};
 use jiff::tz::TimeZone;
 use reqwest::Method;
 use serde_json::{Map, Value};
@@ -17,11 +18,11 @@ use crate::exit::CommandEnd;
 use crate::format::{time, zone};
 use crate::ids;
 use crate::pages::Query;
-use crate::render::{Column, ListTable};
+use crate::render::sheet;
 use crate::request::{HotelArgs, OnewayArgs, RoundtripArgs};
 use crate::scan::{cost, read_body};
 use crate::wrap::note;
-use farescan_contract::monitors::{Backtest, BacktestAlert, Monitor, MonitorPreview};
+use farescan_contract::monitors::{Backtest, Monitor, MonitorPreview};
 
 /// A monitor by the kind of its scan, the body of a file, or a stored monitor.
 #[derive(Debug, clap::Args)]
@@ -108,13 +109,15 @@ pub(super) async fn run(args: BacktestArgs) -> Result<(), Failure> {
         writeln!(out, "{}", answer.text.trim_end())?;
         return Ok(());
     }
-    let backtest: Backtest = answer.read()?;
+    let found: Backtest = answer.read()?;
     let preview: MonitorPreview = session.client.post("/v1/monitors/preview", &body).await?;
-    write!(out, "{}", describe(&backtest, &body))?;
+    write!(out, "{}", describe(&found, &body))?;
     writeln!(out, "A month   {}", forecast_line(&preview.forecast))?;
     write!(out, "{}", cost::plans(&preview.forecast.plans))?;
-    if !backtest.alerts.is_empty() {
-        writeln!(out, "\n{}", table(&backtest.alerts).render(session.screen))?;
+    if !found.alerts.is_empty() {
+        // The terminal has its own zone.
+        let table = backtest::table(&found, "");
+        writeln!(out, "\n{}", sheet::table(&table, session.screen))?;
         note!("Times in {}.", zone());
     }
     Ok(())
@@ -198,55 +201,4 @@ fn outcome(backtest: &Backtest, body: &Map<String, Value>) -> String {
 fn is_watch(body: &Map<String, Value>) -> bool {
     let strategy = body.get("scan").and_then(|scan| scan.get("strategy"));
     strategy.is_some_and(|strategy| strategy.get("watch").is_some())
-}
-
-fn table(alerts: &[BacktestAlert]) -> ListTable {
-    let mut table = ListTable::new([
-        Column::text("Run"),
-        Column::text("Rule").rank(2),
-        Column::text("Dates"),
-        Column::text("Search").rank(3),
-        Column::number("Price"),
-        Column::text("Compared with").rank(1),
-    ]);
-    for alert in alerts {
-        let dates = match alert.last_date {
-            Some(last) => format!("{}..{last}", alert.first_date),
-            None => alert.first_date.to_string(),
-        };
-        table.row([
-            time(alert.slot).into(),
-            alert.rule_type.to_string().into(),
-            dates.into(),
-            alert.other_values().join(", ").into(),
-            format!("{} {}", amount(alert.price), alert.currency).into(),
-            compared_with(alert).into(),
-        ]);
-    }
-    table
-}
-
-/// The price or the past prices with which the rule compared.
-fn compared_with(alert: &BacktestAlert) -> String {
-    if let Some(verdict) = &alert.history_verdict {
-        return format!("{}: {}", verdict.class, verdict.sentence);
-    }
-    let day = |at: jiff::Timestamp| at.to_zoned(TimeZone::UTC).date();
-    if let Some(at) = alert.was_empty_at {
-        return format!("nothing on offer on {}", day(at));
-    }
-    let reference = alert.reference.as_ref().map(|mark| {
-        (
-            mark.price,
-            format!("{} on {}", amount(mark.price), day(mark.at)),
-        )
-    });
-    match (alert.threshold, reference) {
-        (Some(threshold), Some((from, text))) if threshold != from => {
-            format!("{}, from {text}", amount(threshold))
-        }
-        (_, Some((_, text))) => text,
-        (Some(threshold), None) => amount(threshold),
-        (None, None) => String::new(),
-    }
 }

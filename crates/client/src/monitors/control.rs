@@ -2,16 +2,16 @@
 
 use std::io::Write as _;
 
-use farescan_sheets::numbers;
+use farescan_sheets::{monitor, numbers};
 use reqwest::Method;
 
-use super::list::status;
 use super::show::forecast_line;
 use crate::Failure;
 use crate::client::{ClientArgs, ServiceSession};
 use crate::format::time_or;
 use crate::ids;
 use crate::question::Confirmation;
+use crate::render::sheet;
 use crate::wrap::note;
 use farescan_contract::Scan;
 use farescan_contract::ids::MonitorId;
@@ -121,12 +121,8 @@ async fn print_monitor(session: &ServiceSession, path: &str) -> Result<(), Failu
         return Ok(());
     }
     let monitor: Monitor = answer.read()?;
-    writeln!(
-        out,
-        "{} is {}; next {}",
-        monitor.id,
-        status(&monitor).text,
-        time_or(monitor.next_slot, "–")
-    )?;
+    let state = sheet::value(&monitor::state(&monitor));
+    let next = time_or(monitor.next_slot, "–");
+    writeln!(out, "{}: {state}; next {next}", monitor.id)?;
     Ok(())
 }

@@ -4,13 +4,12 @@ use std::io::Write as _;
 
 use crate::Failure;
 use crate::client::ClientArgs;
-use crate::format::{time_or, zone};
-use crate::ids;
+use crate::format::zone;
 use crate::pages::{Query, page_limit, print_lines, print_nothing, rows};
-use crate::render::{CellTone, Column, ListTable, Text};
+use crate::render::sheet;
 use crate::wrap::note;
-use farescan_contract::monitors::{Monitor, MonitorStatus, SlotOutcome};
-use farescan_sheets::numbers::count;
+use farescan_contract::monitors::{Monitor, MonitorStatus};
+use farescan_sheets::monitor;
 
 /// Which monitors.
 #[derive(Debug, clap::Args)]
@@ -40,51 +39,12 @@ pub(super) async fn run(args: MonitorListArgs) -> Result<(), Failure> {
         )
         .await;
     }
-    let mut table = ListTable::new([
-        Column::text("Monitor"),
-        Column::text("Name"),
-        Column::text("Status"),
-        Column::text("Schedule").rank(3),
-        Column::text("Next").rank(1),
-        Column::text("Last").rank(2),
-        Column::number("This month").rank(4),
-    ]);
-    let shortened = ids::shortened(monitors.iter().map(|monitor| monitor.id));
-    for (monitor, id) in monitors.iter().zip(shortened) {
-        let last = monitor.last_slot.as_ref().map(|slot| {
-            let tone = match slot.outcome {
-                SlotOutcome::Ran | SlotOutcome::Late => CellTone::Plain,
-                _ => CellTone::Warning,
-            };
-            Text::new(slot.outcome.to_string(), tone)
-        });
-        let month = monitor.requests;
-        let limit = month
-            .max_per_month
-            .map(|max| format!(" of {}", count(max)))
-            .unwrap_or_default();
-        table.row([
-            id.into(),
-            monitor.name.clone().into(),
-            status(monitor),
-            format!("{} {}", monitor.schedule.cron, monitor.schedule.timezone).into(),
-            time_or(monitor.next_slot, "–").into(),
-            last.unwrap_or_default(),
-            format!("{}{limit}", count(month.this_month)).into(),
-        ]);
-    }
-    writeln!(anstream::stdout(), "{}", table.render(session.screen))?;
+    let table = monitor::table(&monitors, |_| &[]);
+    writeln!(
+        anstream::stdout(),
+        "{}",
+        sheet::table(&table, session.screen)
+    )?;
     note!("Times in {}.", zone());
     Ok(())
-}
-
-/// The status with its reason.
-pub(super) fn status(monitor: &Monitor) -> Text {
-    match (monitor.status, monitor.status_reason) {
-        (MonitorStatus::Active, _) => Text::new("active", CellTone::Good),
-        (MonitorStatus::Paused, Some(reason)) => {
-            Text::new(format!("paused ({reason})"), CellTone::Warning)
-        }
-        (MonitorStatus::Paused, None) => Text::new("paused", CellTone::Warning),
-    }
 }

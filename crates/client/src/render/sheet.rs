@@ -11,28 +11,38 @@ use super::{CellTone, ListTable, Text, sparkline};
 use crate::format::time;
 use crate::ids::shortened;
 use crate::terminal::Screen;
+use crate::wrap::for_stdout;
 
 /// The title, the facts and the figures.
 pub fn lines(sheet: &Sheet) -> String {
     let facts: Vec<_> = sheet.facts.iter().map(value).collect();
-    let (facts, figures) = (facts.join(" · "), figures(&sheet.figures));
-    format!("{}\n{facts}\n{figures}", visible(&sheet.title))
+    let parts = [
+        visible(&sheet.title).into_string(),
+        facts.join(" · "),
+        figures(&sheet.figures),
+    ];
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join("\n")
 }
 
-/// Sections below each other.
-pub fn sections(sections: &[Section], screen: Screen) -> String {
-    let each = sections.iter().map(|section| {
-        let sentence = section.sentence.iter();
-        let sentence = sentence.map(|sentence| visible(sentence).into_string());
-        let of_figures = (!section.figures.is_empty()).then(|| figures(&section.figures));
-        let of_table = section.table.as_ref().map(|of| table(of, screen));
-        let parts = std::iter::once(section.title.to_owned()).chain(sentence);
-        let notices = section.notices.iter().map(said);
-        let parts = parts.chain(of_figures).chain(notices).chain(of_table);
-        parts.collect::<Vec<_>>()
-    });
-    let each: Vec<_> = each.map(|parts| parts.join("\n")).collect();
-    each.join("\n\n")
+/// The same with its sections, which have tables.
+pub fn whole(sheet: &Sheet, screen: Screen) -> String {
+    let sections = sheet.sections.iter().map(|of| section(of, screen));
+    let parts = std::iter::once(for_stdout(&lines(sheet))).chain(sections);
+    parts.collect::<Vec<_>>().join("\n\n") + "\n"
+}
+
+/// Only its texts are broken: a table fits, and its styles must not be torn.
+fn section(section: &Section, screen: Screen) -> String {
+    let sentence = section.sentence.iter();
+    let sentence = sentence.map(|sentence| visible(sentence).into_string());
+    let of_figures = (!section.figures.is_empty()).then(|| figures(&section.figures));
+    let notices = section.notices.iter().map(said);
+    let texts = std::iter::once(section.title.to_owned()).chain(sentence);
+    let texts = texts.chain(of_figures).chain(notices);
+    let of_table = section.table.as_ref().map(|of| table(of, screen));
+    let parts = texts.map(|text| for_stdout(&text)).chain(of_table);
+    parts.collect::<Vec<_>>().join("\n")
 }
 
 /// A table as wide as the screen at most. The resource of each row is its first column.
@@ -96,15 +106,16 @@ fn visible(text: &str) -> VisibleText {
     VisibleText::one_line(text)
 }
 
-fn value(value: &Value) -> String {
+/// A value in one line.
+pub fn value(value: &Value) -> String {
     let text = match value {
+        Value::Link(to, None) | Value::Link(to @ Link::Offer(_), _) => to.id(),
         Value::Text(text)
         | Value::Strong(text)
         | Value::Muted(text)
         | Value::Word(_, text)
         | Value::Code(text)
         | Value::Link(_, Some(text)) => text.clone(),
-        Value::Link(to, None) => to.id(),
         Value::Count(number) => count(*number),
         Value::Money(price, currency) => amount_in(*price, currency.as_deref()),
         Value::Absent(word) => (*word).to_owned(),

@@ -6,8 +6,9 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
+use farescan_sheets::backtest;
 use farescan_sheets::numbers;
-use farescan_sheets::rule::{sentence, type_name};
+use farescan_sheets::rule::type_name;
 use farescan_sheets::trip;
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -24,9 +25,10 @@ use crate::layout::{NavItem, page_with_status};
 use crate::links;
 use crate::parts;
 use crate::session::Session;
+use crate::sheet;
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
-use farescan_core::contract::monitors::{Backtest, BacktestAlert, BacktestCeiling, BacktestQuery};
+use farescan_core::contract::monitors::{Backtest, BacktestCeiling, BacktestQuery};
 
 const RANGES: [&str; 4] = ["30", "90", "180", "366"];
 const DEFAULT_RANGE: &str = RANGES[1];
@@ -113,20 +115,7 @@ impl Replay {
         html! {
             @if is_whole(found) { (by_day(found)) }
             h3 { "Each alert" }
-            div class="scroll replayed" tabindex="0" role="region" aria-label="Alerts that would have been sent" {
-                table class="rows" {
-                    thead {
-                        tr {
-                            th scope="col" { "Run" }
-                            th scope="col" { "Rule" }
-                            th scope="col" { "Dates" }
-                            th scope="col" class="num" { "Price" }
-                            th scope="col" { "Compared with" }
-                        }
-                    }
-                    tbody { @for alert in &found.alerts { (row(alert, &self.zone)) } }
-                }
-            }
+            div class="replayed" { (sheet::table(&backtest::table(found, &self.zone))) }
             @if !is_whole(found) {
                 p class="hint" {
                     "These are the first " (numbers::count(shown)) " of " (numbers::count(found.fired))
@@ -280,44 +269,6 @@ fn by_day(found: &Backtest) -> Markup {
         bars,
     };
     html! { h3 { "Alerts by day (UTC)" } (chart.markup()) }
-}
-
-fn row(alert: &BacktestAlert, zone: &str) -> Markup {
-    let others = alert.other_values();
-    html! {
-        tr {
-            td class="nowrap" { (parts::zoned(alert.slot, zone)) }
-            td { (sentence(&alert.rule, Some(&alert.currency))) }
-            td class="nowrap" {
-                (alert.first_date.strftime("%a %-d %b %Y"))
-                @if let Some(last) = alert.last_date { " – " (last.strftime("%a %-d %b %Y")) }
-                @if !others.is_empty() { div class="sub" { (others.join(", ")) } }
-            }
-            td class="num" { b { (numbers::price(alert.price, &alert.currency)) } }
-            td { (compared_with(alert)) }
-        }
-    }
-}
-
-/// The price or the past prices with which the rule compared.
-fn compared_with(alert: &BacktestAlert) -> Markup {
-    if let Some(verdict) = &alert.history_verdict {
-        return parts::history_verdict(verdict);
-    }
-    if let Some(at) = alert.was_empty_at {
-        return html! { span class="muted" { "nothing on offer on " (day(at).strftime("%-d %b %Y")) } };
-    }
-    let price = |price| numbers::price(price, &alert.currency);
-    let from = alert.reference.as_ref();
-    let base = from.map(|mark| mark.price).or(alert.threshold);
-    let change = base.and_then(|base| numbers::percent_of(alert.price, base));
-    html! {
-        @if let Some(mark) = from {
-            (price(mark.price)) " " span class="muted" { "of " (day(mark.at).strftime("%-d %b %Y")) }
-            @if let Some(threshold) = alert.threshold.filter(|threshold| *threshold != mark.price) { ", at most " (price(threshold)) }
-        } @else if let Some(threshold) = alert.threshold { (price(threshold)) }
-        @if let Some(change) = change { " " span class="muted" { "(" (numbers::signed_percent(change)) ")" } }
-    }
 }
 
 fn without_run(why: &str, months: &[BacktestCeiling]) -> Markup {

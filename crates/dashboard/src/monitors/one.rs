@@ -5,13 +5,13 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
+use farescan_sheets::monitor::{self, Run, Runs};
 use farescan_sheets::numbers;
-use farescan_sheets::trip;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
-use super::{RUNS, forecast, implausible_note, price_line, rules, slots, state, webhook};
+use super::{forecast, slots, webhook};
 use crate::alerts as alert_pages;
 use crate::charts::{ChartAxis, LineChart, LineNames, Point, Unit};
 use crate::failure::PageFailure;
@@ -21,6 +21,7 @@ use crate::links;
 use crate::once::once_field;
 use crate::parts::{self, ConfirmationPage};
 use crate::session::Session;
+use crate::sheet;
 use farescan_core::app::AppState;
 use farescan_core::contract::monitors::{
     AlertsQuery, Monitor, MonitorStatus, SlotPage, SlotsQuery,
@@ -30,7 +31,6 @@ use farescan_core::contract::webhooks::{DeliveriesQuery, Delivery};
 use farescan_core::ids::{MonitorId, TenantId};
 use farescan_core::monitors::alerts::read as alerts;
 use farescan_core::monitors::read;
-use farescan_core::monitors::run_prices::{RunPrice, run_prices};
 use farescan_core::scans;
 use farescan_core::webhooks::read as deliveries;
 
@@ -77,7 +77,7 @@ pub(super) async fn own(session: &Session, id: &str) -> Result<Monitor, PageFail
 struct ShownMonitor {
     monitor: Monitor,
     slots: SlotPage,
-    runs: Vec<RunPrice>,
+    runs: Vec<Run>,
     watch: Option<WatchProgress>,
     alerts: Vec<serde_json::Value>,
     deliveries: Vec<Delivery>,
@@ -93,40 +93,43 @@ pub(super) async fn render(
 ) -> Result<Response, PageFailure> {
     let context = session.context()?;
     let shown = load(session, tenant, id, cursor, context.now).await?;
-    let monitor = &shown.monitor;
-    let title = monitor.name.clone();
+    let of = &shown.monitor;
+    let runs = Runs {
+        runs: &shown.runs,
+        watch: shown.watch.as_ref(),
+    };
+    let sheet = monitor::sheet(of, runs);
     let body = html! {
-        (head(session, monitor))
+        div class="head" {
+            div {
+                p class="sub" { a href=(links::MONITORS) { "Monitors" } }
+                h1 { (sheet.title) }
+                p class="sub" { (sheet::facts(&sheet)) }
+            }
+            div class="actions" { (actions(session, of)) }
+        }
         @if let Some((_, message)) = refused {
             p class="notice bad" role="alert" { "Nothing was done: " (message) "." }
         }
-        (stats(monitor, &shown.runs, shown.watch.as_ref()))
+        (sheet::figures(&sheet.figures))
         div class="grid2 wide-left" {
-            (chart(monitor, &shown.runs))
-            (slots::coming(monitor, context.now))
+            (chart(of, &shown.runs))
+            (slots::coming(of, context.now))
         }
-        (rules::card(monitor))
+        (rules(of))
         div class="grid2" {
-            (recent_alerts(monitor, &shown.alerts))
-            (webhook::card(session, monitor, &shown.deliveries))
+            (recent_alerts(of, &shown.alerts))
+            (webhook::card(session, of, &shown.deliveries))
         }
-        (slots::past(monitor, &shown.slots.data, parts::next_page(&links::monitor(id), shown.slots.next_cursor.as_deref())))
-        @match &monitor.forecast {
-            Some(forecast) => { (forecast::card(forecast, monitor.requests.max_per_month)) }
-            None => {
-                section class="card" {
-                    h2 { "Cost of a month" }
-                    p class="notice warn" { "The scan of the next run is not valid any more, usually because its dates have passed. Create a monitor with dates relative to its runs, such as " code { "+7d" } "." }
-                }
-            }
-        }
-        (definition(monitor))
+        (past_slots(of, &shown.slots))
+        (forecast::card(of.forecast.as_ref(), of.requests.max_per_month))
+        (definition(of))
     };
     let status = refused.map_or(StatusCode::OK, |(status, _)| status);
     Ok(page_with_status(
         status,
         session,
-        &title,
+        &sheet.title,
         NavItem::Monitors,
         body,
     ))
@@ -151,13 +154,8 @@ async fn load(
     let slots = read::slots(pool, tenant, id, &SlotsQuery::from_query(pairs)?)
         .await?
         .ok_or_else(unknown)?;
-    let runs = {
-        let mut conn = pool.acquire().await?;
-        run_prices(&mut conn, tenant, &[id], CHART_RUNS)
-            .await?
-            .remove(&id)
-            .unwrap_or_default()
-    };
+    let runs = super::runs(session, tenant, &[id], CHART_RUNS).await?;
+    let runs = runs.into_values().next().unwrap_or_default();
     let watch = last_watch(session, tenant, &runs).await?;
     let of_monitor = id.to_string();
     let recent = [("monitor_id", of_monitor.as_str()), ("limit", RECENT)];
@@ -183,7 +181,7 @@ async fn load(
 async fn last_watch(
     session: &Session,
     tenant: TenantId,
-    runs: &[RunPrice],
+    runs: &[Run],
 ) -> Result<Option<WatchProgress>, PageFailure> {
     let Some(last) = runs.last() else {
         return Ok(None);
@@ -193,19 +191,6 @@ async fn last_watch(
         Some(StrategyProgress::Watch(watch)) => Some(watch),
         _ => None,
     })
-}
-
-fn head(session: &Session, monitor: &Monitor) -> Markup {
-    html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(links::MONITORS) { "Monitors" } }
-                h1 { (monitor.name) " " (state(monitor)) }
-                p class="sub" { (trip::monitor_scan(&monitor.scan)) }
-            }
-            div class="actions" { (actions(session, monitor)) }
-        }
-    }
 }
 
 fn actions(session: &Session, monitor: &Monitor) -> Markup {
@@ -267,76 +252,25 @@ fn actions(session: &Session, monitor: &Monitor) -> Markup {
     }
 }
 
-fn stats(monitor: &Monitor, runs: &[RunPrice], watch: Option<&WatchProgress>) -> Markup {
-    let requests = monitor.requests;
-    let last = runs
-        .iter()
-        .rev()
-        .find_map(|run| Some((run, run.best.as_ref()?)));
-    let recent = &runs[runs.len().saturating_sub(usize::from(RUNS))..];
-    html! {
-        div class="stats" {
-            div class="stat" {
-                div class="label" { "Last lowest price" }
-                @match last {
-                    Some((run, (price, currency))) => {
-                        div class="value" { (numbers::amount(*price)) " " small { (currency) } }
-                        div class="note" { a href=(parts::scan_path(run.scan)) { (parts::time(run.slot)) } (implausible_note(run)) }
-                    }
-                    None => { div class="value" { "–" } div class="note" { "no run with a price yet" } }
-                }
-            }
-            div class="stat" {
-                div class="label" { "Last " (numbers::counted(recent.len() as u64, "run")) }
-                (price_line(&monitor.name, recent))
-            }
-            @if let Some(watch) = watch { (watch_stat(watch)) }
-            div class="stat" {
-                div class="label" { "Next slot" }
-                @match monitor.next_slot {
-                    Some(slot) => { div class="stat-line" { (parts::zoned(slot, &monitor.schedule.timezone)) } }
-                    None => { div class="stat-line muted" { "none" } }
-                }
-            }
-            div class="stat" {
-                div class="label" { "Requests this month" }
-                @match requests.max_per_month {
-                    Some(most) => {
-                        div class="value" { (numbers::count(requests.this_month)) " " small { "of " (numbers::count(most)) } }
-                        progress max=(most) value=(requests.this_month.min(most.into())) aria-label="Requests of this month against the limit" {}
-                    }
-                    None => {
-                        div class="value" { (numbers::count(requests.this_month)) }
-                        div class="note" { "no limit set" }
-                    }
-                }
-                @if let Some(forecast) = &monitor.forecast {
-                    div class="note" { "forecast of a month: " (numbers::request_range(forecast.requests_per_month)) }
-                }
-            }
-        }
-    }
+fn rules(of: &Monitor) -> Markup {
+    let path = links::monitor(of.id);
+    let is_empty = of.alerts.is_empty();
+    let more = html! { @if !is_empty { a href={ (path) "/backtest" } { "What would they have reported?" } } };
+    let below =
+        html! { @if is_empty { a class="button" href={ (path) "/edit" } { "Add a rule" } } };
+    sheet::section(&monitor::rules(of), &more, &below)
 }
 
-/// What the last run of a watch declares about what it did not search.
-fn watch_stat(watch: &WatchProgress) -> Markup {
-    let all = watch.searched + watch.reused + watch.unsearched;
-    html! {
-        div class="stat" {
-            div class="label" { "Risk of a miss" }
-            div class="value" {
-                @match watch.risk_of_miss {
-                    Some(risk) => { ((risk * 1e3).round() / 10.0) " %" }
-                    None => { "–" }
-                }
-            }
-            div class="note" { "last run: " (watch.searched + watch.reused) " of " (all) " searched" }
-        }
-    }
+fn past_slots(of: &Monitor, page: &SlotPage) -> Markup {
+    let scans = parts::with_query("/scans", "monitor_id", &of.id.to_string());
+    let more = html! { a href=(scans) { "All scans of this monitor" } };
+    let next = parts::next_page(&links::monitor(of.id), page.next_cursor.as_deref());
+    let past = monitor::slots(&page.data, &of.schedule.timezone);
+    sheet::section(&past, &more, &next)
 }
 
 /// The lowest price of each run: by date, or in their order if a day has several.
-fn chart(monitor: &Monitor, runs: &[RunPrice]) -> Markup {
+fn chart(monitor: &Monitor, runs: &[Run]) -> Markup {
     let zone = TimeZone::get(&monitor.schedule.timezone).unwrap_or(TimeZone::UTC);
     let currency = runs
         .iter()
@@ -414,9 +348,6 @@ fn definition(monitor: &Monitor) -> Markup {
     html! {
         section class="card" {
             h2 { "Definition" }
-            p class="sub" { "Created " (parts::time(monitor.created_at)) ", changed " (parts::time(monitor.updated_at)) ". "
-                @if monitor.key_custody.is_some() { "Your key is stored, sealed, until you pause or delete the monitor." } @else { "No key is stored while the monitor is paused." }
-            }
             details class="fold" {
                 summary { "The scan of each run as JSON" }
                 pre tabindex="0" { (scan) }

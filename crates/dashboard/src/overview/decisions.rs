@@ -1,7 +1,7 @@
 //! What needs a decision: each with its reason, what it costs, and the button that mends it.
 
 use farescan_sheets::numbers::{count, counted};
-use farescan_sheets::{scan, trip};
+use farescan_sheets::{delivery as delivery_sheet, scan, trip};
 use maud::{Markup, html};
 
 use crate::links;
@@ -190,7 +190,7 @@ fn given_up(session: &Session, delivery: &Delivery) -> Markup {
         &html! {
             a href=(links::delivery(delivery.id)) { "Delivery of " (delivery.event_type) } " " (chip(Tone::Bad, "given up"))
             div class="sub" {
-                @if let Some(reason) = delivery.reason { (delivery_pages::reason_words(reason)) ", " }
+                @if let Some(reason) = delivery.reason { (delivery_sheet::reason(reason)) ", " }
                 (parts::time(delivery.created_at)) " · " a href=(links::monitor(delivery.monitor_id)) { "its monitor" }
             }
         },
