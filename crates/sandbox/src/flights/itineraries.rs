@@ -7,7 +7,7 @@ use jiff::civil::{Date, DateTime};
 use super::FoundRows;
 use super::itinerary::Itinerary;
 use super::rows::{flight_names, flight_row, hex};
-use crate::draws::{Draw, day_number, days_between, real};
+use crate::draws::{Draw, day_number, days_between};
 use crate::wire::flights::{FlightSearch, Insight, LegRules, Sort, Terms};
 use crate::world::fares::FareDay;
 use crate::world::money::SandboxCurrency;
