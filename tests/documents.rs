@@ -21,7 +21,9 @@ fn pages(folder: &str) -> BTreeSet<String> {
     std::fs::read_dir(path)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.ends_with(".md") && name != "README.md")
+        .filter(|name| {
+            Path::new(name).extension().is_some_and(|kind| kind == "md") && name != "README.md"
+        })
         .map(|name| format!("{prefix}{name}"))
         .collect()
 }

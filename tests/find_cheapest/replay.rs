@@ -40,8 +40,8 @@ async fn stored_decisions(pool: &PgPool) -> Vec<StoredDecision> {
     rows!(pool, "select * from scan_decisions order by number")
 }
 
-fn index(position: &i32) -> usize {
-    usize::try_from(*position).unwrap()
+fn index(position: i32) -> usize {
+    usize::try_from(position).unwrap()
 }
 
 /// Consecutive dates of which nothing is known.
@@ -55,7 +55,7 @@ fn set_stored(candidates: &mut [Candidate], decision: &StoredDecision, now: Time
     let answers = decision.stored_prices.iter().zip(&decision.stored_at);
     for (position, (price, at)) in decision.stored_positions.iter().zip(answers) {
         let age = now.duration_since(at.to_jiff()).max(SignedDuration::ZERO);
-        candidates[index(position)].stored = Some(StoredPrice { price: *price, age });
+        candidates[index(*position)].stored = Some(StoredPrice { price: *price, age });
     }
 }
 
@@ -79,7 +79,7 @@ fn watches(_: &[Candidate], decision: &StoredDecision) -> BoundSearch {
     BoundSearch {
         wanted: Wanted::Cheapest,
         ends: Ends::Spent { budget: 20 },
-        most: index(&decision.may_search.unwrap()),
+        most: index(decision.may_search.unwrap()),
     }
 }
 
@@ -91,14 +91,14 @@ fn assert_replayed(first: Date, stored: &[StoredDecision], search: SearchOf) {
     for (turn, decision) in stored.iter().enumerate() {
         set_stored(&mut candidates, &stored[0], decision.decided_at.to_jiff());
         for (position, price) in decision.found_positions.iter().zip(&decision.found_prices) {
-            candidates[index(position)].searched = Some(*price);
-            candidates[index(position)].turn = turn;
+            candidates[index(*position)].searched = Some(*price);
+            candidates[index(*position)].turn = turn;
         }
         for position in &decision.unanswered {
-            candidates[index(position)].unanswered = true;
+            candidates[index(*position)].unanswered = true;
         }
         let again = search(&first_known, decision).decide(&candidates).search;
-        let searches: Vec<_> = decision.searches.iter().map(index).collect();
+        let searches: Vec<_> = decision.searches.iter().copied().map(index).collect();
         assert_eq!(again, searches);
     }
 }
@@ -122,7 +122,7 @@ async fn each_decision_is_that_of_the_direct_play() {
     let price = |date: usize| prices[date].map(Decimal::from);
     let Played { searched, end } = play(&search, &mut candidates, price);
     let decided = stored.iter().flat_map(|decision| &decision.searches);
-    assert_eq!(decided.map(index).collect::<Vec<_>>(), searched);
+    assert_eq!(decided.copied().map(index).collect::<Vec<_>>(), searched);
     let (best, _) = end.best.unwrap();
     assert_eq!(scan["strategy"]["best"]["price"], json!(prices[best]));
     assert!((risk(&scan) - end.risk.unwrap()).abs() < 1e-3, "{end:?}");
@@ -155,7 +155,7 @@ async fn killed(body: &serde_json::Value, search: SearchOf) -> usize {
     fixture.upstream.answer(move |call| {
         let date = call.body["departure_date"].as_str().unwrap();
         let days = (date.parse::<Date>().unwrap() - first).get_days();
-        let price = prices[index(&days)].unwrap();
+        let price = prices[index(days)].unwrap();
         Reply::json(json!([fare(u64::from(price), &call.body)]))
     });
     fixture.complete_scan(dates).await;

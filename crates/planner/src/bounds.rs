@@ -114,10 +114,16 @@ fn every_fourth(candidates: &[Candidate], line: &[usize]) -> Vec<usize> {
 
 /// The lowest price of the nearest dates of a line that have one, for a date without; 0 if none has.
 fn nearest(known: &[(Date, Decimal)], date: Date) -> f64 {
-    let at = known.partition_point(|(other, _)| *other < date);
-    let mut near = known[at.saturating_sub(NEAREST)..known.len().min(at + NEAREST)].to_vec();
-    near.sort_by_key(|(other, _)| other.duration_since(date).unsigned_abs());
-    let prices = near.iter().take(NEAREST).map(|(_, price)| price);
+    let mut after = known.partition_point(|(other, _)| *other < date);
+    let mut before = after;
+    let days_from = |(other, _): &(Date, Decimal)| other.duration_since(date).unsigned_abs();
+    // A question of hundreds of dates asks this for each of them at each decision: nothing is sorted.
+    while after - before < NEAREST.min(known.len()) {
+        let next = known.get(after).map(days_from);
+        let is_before = before > 0 && next.is_none_or(|next| days_from(&known[before - 1]) <= next);
+        if is_before { before -= 1 } else { after += 1 }
+    }
+    let prices = known[before..after].iter().map(|(_, price)| price);
     prices.min().and_then(|price| price.to_f64()).unwrap_or(0.0)
 }
 

@@ -5,8 +5,9 @@ use std::cmp::Ordering;
 use jiff::civil::{Date, DateTime};
 
 use super::FoundRows;
+use super::itinerary::Itinerary;
 use super::rows::{flight_names, flight_row, hex};
-use crate::draws::{Draw, day_number, days_between, real};
+use crate::draws::{Draw, day_number, days_between};
 use crate::wire::flights::{FlightSearch, Insight, LegRules, Sort, Terms};
 use crate::world::fares::FareDay;
 use crate::world::money::SandboxCurrency;
@@ -18,33 +19,6 @@ const HORIZON_DAYS: i64 = 361;
 const PAIRED_LEGS: usize = 24;
 /// Price of one airline's return ticket relative to two single ones.
 const ONE_AIRLINE_RETURN: f64 = 0.88;
-
-/// The legs of a trip and its price, in the currency of the search.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Itinerary<'a> {
-    pub(super) price: i64,
-    pub(super) out: &'a Leg,
-    pub(super) back: Option<&'a Leg>,
-}
-
-impl<'a> Itinerary<'a> {
-    pub(super) fn legs(self) -> impl Iterator<Item = &'a Leg> {
-        std::iter::once(self.out).chain(self.back)
-    }
-
-    pub(super) fn minutes(self) -> i64 {
-        self.legs().map(|leg| leg.minutes).sum()
-    }
-
-    pub(super) fn stops(self) -> usize {
-        self.legs().map(|leg| leg.stops.len()).sum()
-    }
-
-    /// The engine's `Overall`: price first, but an hour costs what four percent of the fare do.
-    fn overall(self) -> f64 {
-        real(self.price) * (1.0 + 0.04 * real(self.minutes()) / 60.0)
-    }
-}
 
 /// One direction of a trip on its date: its flights and their prices for one adult in economy, in dollars.
 struct Direction<'a> {

@@ -1,6 +1,7 @@
 //! The flights engine: answers a valid body, with search headers.
 
 mod itineraries;
+mod itinerary;
 mod rows;
 mod scenario;
 #[cfg(test)]

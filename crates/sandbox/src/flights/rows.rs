@@ -2,7 +2,7 @@
 
 use jiff::civil::DateTime;
 
-use super::itineraries::Itinerary;
+use super::itinerary::Itinerary;
 use crate::wire::flights::{
     FlightRow, FlightSearch, Insight, OnewayRow, RoundtripRow, RowStops, StopRow,
 };

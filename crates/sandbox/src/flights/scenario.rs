@@ -5,7 +5,8 @@
 use jiff::ToSpan as _;
 use jiff::civil::{Date, DateTime};
 
-use super::itineraries::{Itinerary, admits, admits_price, party};
+use super::itineraries::{admits, admits_price, party};
+use super::itinerary::Itinerary;
 use super::rows::{flight_names, flight_row};
 use crate::draws::{Draw, real, whole};
 use crate::scenarios::{FareRoute, PriceProcess};
