@@ -24,7 +24,7 @@ mod hints;
 mod history;
 mod ids;
 pub mod interrupt;
-mod layout;
+pub mod layout;
 mod login;
 mod man;
 mod memory;

@@ -5,7 +5,6 @@
 
 use std::io::Write;
 
-use farescan_sheets::cell::CellValue;
 use farescan_sheets::scan::outcomes;
 use jiff::civil::Date;
 use jiff::{Span, ToSpan};
@@ -16,8 +15,8 @@ use crate::ids::{AlertId, MonitorId, ScanId};
 use crate::sandbox::DayShift;
 use farescan_client::Failure;
 use farescan_client::client::ApiClient;
+use farescan_client::layout::render;
 use farescan_client::progress::{View, follow};
-use farescan_client::render::{Calendar, CalendarDay, MarketRow, MarketTable, legend};
 use farescan_client::terminal::Screen;
 
 /// The markets of the hotel scan, the baseline first.
@@ -89,7 +88,7 @@ impl<W: Write> Walkthrough<'_, W> {
         )?;
         let dates = format!("flights/oneway, TLV → LHR, {first} to {last}");
         let scan = self.run(&dates, &body).await?;
-        self.calendar(&scan).await?;
+        self.table(&scan).await?;
         Ok(scan.id)
     }
 
@@ -117,7 +116,7 @@ impl<W: Write> Walkthrough<'_, W> {
             .post(&format!("/v1/scans/{id}/retry"), &body)
             .await?;
         let scan = self.ended(id).await?;
-        self.calendar(&scan).await?;
+        self.table(&scan).await?;
         let spent = scan.requests.spent;
         writeln!(
             self.out,
@@ -141,12 +140,7 @@ impl<W: Write> Walkthrough<'_, W> {
         )?;
         let markets = format!("hotels/by-name, {checkin}, from {}", MARKETS.join(", "));
         let scan = self.run(&markets, &body).await?;
-        let items = self.items(scan.id, "&expand=answer").await?;
-        let table = MarketTable {
-            currency: "USD".to_owned(),
-            markets: items.iter().map(market).collect(),
-        };
-        writeln!(self.out, "{}", table.table(self.screen.colour))?;
+        self.table(&scan).await?;
         Ok(scan.id)
     }
 
@@ -183,24 +177,9 @@ impl<W: Write> Walkthrough<'_, W> {
         }
     }
 
-    async fn calendar(&mut self, scan: &Scan) -> Result<(), Failure> {
-        let calendar: Calendar = self
-            .items(scan.id, "")
-            .await?
-            .iter()
-            .filter_map(day)
-            .collect();
-        writeln!(
-            self.out,
-            "   Cheapest one-way fare in USD\n{}",
-            calendar.render(self.screen)
-        )?;
-        writeln!(
-            self.out,
-            "{}",
-            legend(calendar.values(), self.screen.colour)
-        )?;
-        Ok(())
+    async fn table(&mut self, scan: &Scan) -> Result<(), Failure> {
+        let table = render(self.client, scan, self.screen).await?;
+        Ok(writeln!(self.out, "{table}\n")?)
     }
 
     fn view(&self) -> View {
@@ -230,36 +209,6 @@ fn month_of_31_days(today: Date) -> Result<(Date, Date), Failure> {
         first = first.checked_add(Span::new().months(1))?;
     }
     Ok((first, first.last_of_month()))
-}
-
-fn day(item: &Item) -> Option<CalendarDay> {
-    let date = item.search.get("departure_date")?.as_str()?.parse().ok()?;
-    Some(CalendarDay {
-        date,
-        value: cell_value(item),
-        note: None,
-        is_old: false,
-    })
-}
-
-fn market(item: &Item) -> MarketRow {
-    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-    MarketRow {
-        country: text(item.search.get("proxy_country")).unwrap_or_default(),
-        value: cell_value(item),
-        room: text(
-            item.answer
-                .as_ref()
-                .and_then(|answer| answer.read::<Value>().ok())
-                .as_ref()
-                .and_then(|answer| answer.get("room_type")),
-        ),
-        parity: None,
-    }
-}
-
-fn cell_value(item: &Item) -> CellValue {
-    CellValue::of(item.best_price, item.state, item.search_status)
 }
 
 #[cfg(test)]
