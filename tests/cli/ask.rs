@@ -82,7 +82,7 @@ async fn a_watch_has_its_alert_and_its_limit() {
         monitor["scan"]["strategy"],
         json!({"watch": "below", "below": 150})
     );
-    assert_eq!(monitor["max_requests_per_month"], 248);
+    assert_eq!(monitor["requests"]["max_per_month"], 248);
     assert_eq!(client.calls(), 0);
     let without = client.run(&["ask", "TLV LHR 2030-02", "--watch", "--yes"]);
     assert_eq!(without.code, Some(2));

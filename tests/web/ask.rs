@@ -1,8 +1,12 @@
 //! `/ask`: what was read, what it costs, and that only a button spends.
 
+use jiff::ToSpan as _;
+use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::{Browser, Form, calls, form, forms, key, redirect, scan_ids};
+use crate::history::fixture::HistoryFixture;
+use crate::support::app::KEY;
 use crate::support::{SearchOutcome, TestService};
 
 const ROUTE: &str = "/ask?q=tel+aviv+LHR+2030-03-01+to+2030-03-10+below+150";
@@ -36,7 +40,7 @@ async fn with_monitors(service: &TestService) -> Vec<Value> {
 async fn a_question_is_read_back_with_its_cost_and_spends_nothing() {
     let service = TestService::start().await;
     service.accept_key_by_steps().await;
-    let before = calls(&service);
+    let before = (calls(&service), scan_ids(&service).await);
     let browser = Browser::sign_in(&service, key()).await;
     let (page, _) = asked(&browser, ROUTE).await;
     for expected in [
@@ -48,12 +52,12 @@ async fn a_question_is_read_back_with_its_cost_and_spends_nothing() {
         "not said",
         "Find the cheapest · about",
         "Search all 10 · 10 requests",
-        "Tell me below 150 USD · 2 to 10 requests a day",
+        "Tell me below 150 USD · 10 requests a day",
     ] {
         assert!(page.contains(expected), "{expected}: {page}");
     }
-    assert_eq!(calls(&service), before, "a page spends nothing");
-    assert_eq!(scan_ids(&service).await, Vec::<Value>::new());
+    let after = (calls(&service), scan_ids(&service).await);
+    assert_eq!(after, before, "a page spends nothing");
     assert_eq!(with_monitors(&service).await, Vec::<Value>::new());
 }
 
@@ -62,6 +66,7 @@ async fn a_button_makes_one_scan_however_often_it_is_pressed() {
     let service = TestService::start().await;
     service.accept_key_by_steps().await;
     let browser = Browser::sign_in(&service, key()).await;
+    let before = scan_ids(&service).await.len();
     let (page, keyed) = asked(&browser, ROUTE).await;
     let all = scan_form(&page, false);
     let scan = redirect(browser.send(&all).await);
@@ -71,10 +76,10 @@ async fn a_button_makes_one_scan_however_often_it_is_pressed() {
         let twice = redirect(browser.send(form).await);
         assert_eq!(twice, format!("{scan}?already_started=true"));
     }
-    assert_eq!(scan_ids(&service).await.len(), 1);
+    assert_eq!(scan_ids(&service).await.len(), before + 1);
     let find = redirect(browser.send(&scan_form(&page, true)).await);
     assert_ne!(find, scan);
-    assert_eq!(scan_ids(&service).await.len(), 2);
+    assert_eq!(scan_ids(&service).await.len(), before + 2);
     service.complete_all(|_| SearchOutcome::Ok(100)).await;
     let id = scan.rsplit('/').next().unwrap();
     let items = service.items(id).await;
@@ -82,7 +87,7 @@ async fn a_button_makes_one_scan_however_often_it_is_pressed() {
     assert!(
         items
             .iter()
-            .all(|item| item["request"]["to_airport"] == "LHR"),
+            .all(|item| item["search"]["to_airport"] == "LHR"),
         "{items:?}"
     );
 }
@@ -92,17 +97,18 @@ async fn without_the_token_of_the_page_nothing_is_made() {
     let service = TestService::start().await;
     service.accept_key_by_steps().await;
     let browser = Browser::sign_in(&service, key()).await;
+    let before = scan_ids(&service).await;
     let (page, _) = asked(&browser, ROUTE).await;
     let forged = scan_form(&page, false).with("form_token", "x");
     assert_eq!(browser.send(&forged).await.status, 403);
-    assert_eq!(scan_ids(&service).await, Vec::<Value>::new());
+    assert_eq!(scan_ids(&service).await, before);
 }
 
 #[tokio::test]
 async fn one_press_makes_the_watch_its_alert_and_its_limit() {
     let service = TestService::start().await;
     service.accept_key_by_steps().await;
-    let before = calls(&service);
+    let before = (calls(&service), scan_ids(&service).await);
     let browser = Browser::sign_in(&service, key()).await;
     let (page, _) = asked(&browser, ROUTE).await;
     let watch = form(&page, "/monitors");
@@ -122,15 +128,16 @@ async fn one_press_makes_the_watch_its_alert_and_its_limit() {
         json!({"watch": "below", "below": 150})
     );
     assert_eq!(made["scan"]["max_requests"], 10);
-    assert_eq!(made["max_requests_per_month"], 310);
-    assert_eq!(calls(&service), before, "to make it spends nothing");
+    assert_eq!(made["requests"]["max_per_month"], 310);
+    let after = (calls(&service), scan_ids(&service).await);
+    assert_eq!(after, before, "to make it spends nothing");
 }
 
 #[tokio::test]
 async fn refused_words_spend_nothing_and_lead_to_what_is_meant() {
     let service = TestService::start().await;
     service.accept_key_by_steps().await;
-    let before = calls(&service);
+    let before = (calls(&service), scan_ids(&service).await);
     let browser = Browser::sign_in(&service, key()).await;
     for (words, expected) in [
         ("tel+aviv+lodnon+march", "/ask?q=tel+aviv+LCY+or+LGW+or+LHR"),
@@ -153,26 +160,28 @@ async fn refused_words_spend_nothing_and_lead_to_what_is_meant() {
         assert!(forms(&page, "/scans/submit").is_empty(), "{words}");
         assert!(!page.contains("<script>"), "{words}");
     }
-    assert_eq!(calls(&service), before);
-    assert_eq!(scan_ids(&service).await, Vec::<Value>::new());
+    assert_eq!((calls(&service), scan_ids(&service).await), before);
 }
 
 #[tokio::test]
 async fn known_prices_stand_below_the_question() {
-    let service = TestService::start().await;
-    service.accept_key_by_steps().await;
-    let body = json!({
-        "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
-        "sweep": {"departure_date": {"from": "2030-03-01", "to": "2030-03-03"}}
-    });
-    service
-        .submit_and_complete(&body, |_| SearchOutcome::Ok(137))
-        .await;
-    let browser = Browser::sign_in(&service, key()).await;
-    let (page, _) = asked(&browser, ROUTE).await;
-    for expected in ["Known prices", "3 of 10 dates", "Fri 1 Mar 2030: 137 USD"] {
+    let fixture = HistoryFixture::open().await;
+    let today = fixture.now.to_zoned(TimeZone::UTC).date();
+    let day = |days: i64| today.saturating_add(days.days());
+    let days = [20, 21, 29].map(|days| day(days).to_string());
+    let known = days.iter().zip([137, 170, 180]);
+    let known: Vec<_> = known
+        .map(|(day, price)| fixture.fare(day, -125, Some(price)))
+        .collect();
+    fixture.insert(&known).await;
+    let browser = Browser::sign_in(&fixture, KEY).await;
+    let path = format!("/ask?q=TLV+LHR+{}+to+{}", days[0], day(27));
+    let (page, _) = asked(&browser, &path).await;
+    let cheapest = format!("{}: 137 USD", day(20).strftime("%a %-d %b %Y"));
+    for expected in ["Known prices", "2 of 8 dates", &cheapest] {
         assert!(page.contains(expected), "{expected}: {page}");
     }
+    assert!(!page.contains("180 USD"), "of a date that was not asked");
 }
 
 #[tokio::test]

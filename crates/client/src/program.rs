@@ -50,12 +50,12 @@ impl ClientProgram {
 /// environment variable, because clap names only the flag, which the user may not have given.
 pub fn parse<P: Parser>() -> P {
     P::try_parse()
-        .or_else(|error| as_question(&error).map_or(Err(error), P::try_parse_from))
+        .or_else(|error| as_question(&error, &P::command()).map_or(Err(error), P::try_parse_from))
         .unwrap_or_else(|error| with_hint(with_variable_name(error, &P::command())).exit())
 }
 
-/// The arguments as those of `ask`, if they are words of a question and no command.
-fn as_question(error: &clap::Error) -> Option<Vec<std::ffi::OsString>> {
+/// The arguments as those of `ask`, if they are words of a question and do not begin with a command.
+fn as_question(error: &clap::Error, program: &clap::Command) -> Option<Vec<std::ffi::OsString>> {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
     }
@@ -63,7 +63,8 @@ fn as_question(error: &clap::Error) -> Option<Vec<std::ffi::OsString>> {
     let words = args.iter().skip(1).map(|word| word.to_str());
     let words = words.map_while(|word| word.filter(|word| !word.starts_with("--")));
     let words: Vec<_> = words.collect();
-    if !ask::is_question(&words.join(" ")) {
+    let is_command = |word: &&str| program.find_subcommand(word).is_some();
+    if words.first().is_some_and(is_command) || !ask::is_question(&words.join(" ")) {
         return None;
     }
     args.insert(1, "ask".into());
