@@ -84,7 +84,7 @@ async fn a_cut_table_has_a_shadow_and_says_first_whether_a_plan_fits() {
     assert_eq!(browser.script(CUT).await, json!([]));
     browser.resize(390).await;
     let seen = "document.querySelectorAll('details.fold').forEach((fold) => fold.open = true);
-        const plans = document.querySelector('.scroll[aria-label=\"Cost on each plan\"]');
+        const plans = document.querySelector('details.fold .scroll[aria-label^=\"Cost on\"]');
         const fits = [...plans.querySelectorAll('tbody tr td:nth-child(2) .chip')];
         const right = plans.getBoundingClientRect().right;
         return fits.length > 0 && fits.every((chip) => chip.getBoundingClientRect().right <= right + 1)";

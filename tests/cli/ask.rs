@@ -64,12 +64,16 @@ async fn bare_words_are_the_same_command() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_several_dates_only_the_cheapest_is_looked_for() {
+async fn of_several_dates_only_what_answers_the_question_is_looked_for() {
     let client = with_fares().await;
-    let id = client.out(&["ask", WORDS, "--yes", "--detach"]);
-    let scan = client.service.scan(id.trim()).await;
-    assert_eq!(scan["strategy"]["find"], "cheapest", "{scan}");
-    assert_eq!(scan["items"]["total"], 8, "{scan}");
+    let cheapest = WORDS.trim_end_matches(" below 150");
+    for (words, find) in [(cheapest, "cheapest"), (WORDS, "below")] {
+        let id = client.out(&["ask", words, "--yes", "--detach", "--allow-overage"]);
+        let scan = client.service.scan(id.trim()).await;
+        assert_eq!(scan["strategy"]["find"], find, "{scan}");
+        assert_eq!(scan["items"]["total"], 8, "{scan}");
+        client.out(&["cancel", id.trim(), "--yes"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,6 +114,9 @@ async fn what_is_not_clear_is_refused_with_what_it_could_mean() {
             "{words}: {flat}"
         );
     }
+    let refused = client.run(&["ask", "tel aviv portland march", "--watch", "--yes"]);
+    let command = "`farescan ask 'tel aviv PDX march' --watch`";
+    assert!(refused.err.contains(command), "{refused:?}");
     assert_eq!(
         (
             client.calls(),

@@ -419,12 +419,12 @@ async fn the_search_for_one_below_a_price_says_what_it_found() {
     for (asked, sentence, searched) in [
         (
             &found,
-            "One below 100000 was found, so no others were searched. 2 searched",
+            "One below 100000 was found. 2 searches instead of 4.",
             2,
         ),
         (
             &none,
-            "None below 1.5 was found. Of 1188 such questions 25 were missed: there was one, in 2.1 %.",
+            "2.1 % chance that there is one: 25 of 1,188 such questions missed one.",
             2,
         ),
     ] {

@@ -51,14 +51,31 @@ pub struct AskArgs {
     client: ClientArgs,
 }
 
+impl AskArgs {
+    /// The options that a suggested command keeps, each after a blank. Consent is not one: it was
+    /// given to other words.
+    fn suggested_options(&self) -> String {
+        let options = [
+            (self.way.find, " --find"),
+            (self.way.all, " --all"),
+            (self.way.watch, " --watch"),
+            (self.csv, " --csv"),
+            (self.detach, " --detach"),
+        ];
+        let given = options.into_iter().filter(|(is_given, _)| *is_given);
+        given.map(|(_, option)| option).collect()
+    }
+}
+
 /// Reads, says what was read, and does it.
 pub async fn run(args: AskArgs) -> Result<(), Failure> {
     let text = args.words.join(" ");
     let reading = farescan_ask::read(&text, today());
-    note!("{}", chips(&reading).trim_end());
+    let options = args.suggested_options();
+    note!("{}", chips(&reading, &options).trim_end());
     let question = match reading.result {
         Ok(question) => question,
-        Err(refusals) => return Err(CommandEnd::usage(said(&refusals)).into()),
+        Err(refusals) => return Err(CommandEnd::usage(said(&refusals, &options)).into()),
     };
     if args.way.watch {
         let searches = u32::try_from(question.searches()).unwrap_or(u32::MAX);
@@ -71,7 +88,7 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
     }
     let find = args.way.find || (!args.way.all && question.searches() > 1);
     let body = if find {
-        question.find_cheapest()
+        question.find()
     } else {
         question.scan()
     };
@@ -83,14 +100,20 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
     scan::run_body(body, options, args.confirmation, args.client).await
 }
 
-/// Whether something of these words is a part of a question.
-pub fn is_question(words: &str) -> bool {
+/// Whether words are a question: all are read, or a part of them, which begins with `start` if there
+/// is one.
+pub fn is_question(words: &str, start: Option<&str>) -> bool {
     let reading = farescan_ask::read(words, today());
-    reading.chips.iter().any(|chip| chip.words.is_some())
+    let parts = reading
+        .chips
+        .iter()
+        .filter_map(|chip| chip.words.as_deref());
+    let mut parts = parts.filter(|part| start.is_none_or(|start| part.starts_with(start)));
+    reading.result.is_ok() || parts.next().is_some()
 }
 
 /// A line for each part that was read.
-fn chips(reading: &Reading) -> String {
+fn chips(reading: &Reading, options: &str) -> String {
     let mut lines = String::new();
     for chip in &reading.chips {
         let from = match &chip.words {
@@ -109,7 +132,7 @@ fn chips(reading: &Reading) -> String {
                 "{:<9} or {}: {}",
                 "",
                 visible(&choice.text),
-                command(choice)
+                command(choice, options)
             );
         }
     }
@@ -117,7 +140,7 @@ fn chips(reading: &Reading) -> String {
 }
 
 /// Why there is no question, and the commands of what could be meant.
-fn said(refusals: &[RefusedWords]) -> String {
+fn said(refusals: &[RefusedWords], options: &str) -> String {
     let mut text = String::new();
     for refusal in refusals {
         if !refusal.words.is_empty() {
@@ -125,7 +148,8 @@ fn said(refusals: &[RefusedWords]) -> String {
         }
         _ = writeln!(text, "{}", refusal.says);
         for choice in &refusal.choices {
-            _ = writeln!(text, "  {}: {}", visible(&choice.text), command(choice));
+            let command = command(choice, options);
+            _ = writeln!(text, "  {}: {command}", visible(&choice.text));
         }
     }
     text + "Nothing was sent."
@@ -136,7 +160,7 @@ fn visible(text: &str) -> VisibleText {
     VisibleText::one_line(text)
 }
 
-fn command(choice: &Suggestion) -> String {
+fn command(choice: &Suggestion, options: &str) -> String {
     let words = choice.question.replace('\'', r"'\''");
-    format!("`farescan ask '{}'`", visible(&words))
+    format!("`farescan ask '{}'{options}`", visible(&words))
 }

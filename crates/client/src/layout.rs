@@ -1,7 +1,7 @@
 //! Which table suits a scan, and the table: a calendar, dates against nights or markets, markets, or a
 //! list.
 
-use farescan_sheets::price_table::{GridFields, MARKET, PriceTable};
+use farescan_sheets::price_table::{GridFields, MARKET, PriceTable, SecondField};
 use farescan_sheets::{item, trip};
 
 use crate::client::{ApiClient, ClientError};
@@ -50,7 +50,7 @@ pub async fn render(
         .pairs()
         .fold(path, |path, (name, value)| path.with(name, Some(value)));
     let grid: Grid = client.get(&path.path()).await?;
-    let prices = PriceTable::of_scan(&grid, 1);
+    let prices = PriceTable::of_scan(&grid, SecondField::Cheapest);
     let text = price_table::render(&prices, screen);
     let subject = trip::title(scan.endpoint, &scan.request, &scan.sweep);
     Ok(format!("{subject}: {}\n{text}", prices.title))

@@ -7,17 +7,18 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
 use farescan_ask::{Chip, MAX_CHARS, Question, QuestionSubject, Reading, RefusedWords, Suggestion};
-use farescan_sheets::numbers::{count, counted, range};
+use farescan_sheets::numbers::{amount, count, counted, request_range};
 use farescan_sheets::trip::{body_facts, body_title};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
+use tokio::time::timeout;
 
 use super::failure::PageFailure;
 use super::form::{FormFields, token_field};
 use super::layout::{NavItem, page_with_status};
 use super::once::{self, has_page_key, new_page_key, once_field_for};
-use super::parts::with_query;
+use super::parts::{VERDICT_TIMEOUT, faults, with_query};
 use super::session::Session;
 use super::{links, prices};
 use farescan_core::app::AppState;
@@ -82,11 +83,12 @@ async fn ask(session: Session, query: FormFields) -> Result<Response, PageFailur
     let (status, ways) = match Ways::read(&session, &question).await {
         Ok(ways) => (StatusCode::OK, ways.markup(&session, &query, &question)),
         Err(error) if !error.details().is_empty() => {
-            (StatusCode::UNPROCESSABLE_ENTITY, fault_list(&error))
+            let faults = faults(&error, "Nothing was searched. Please correct:");
+            (StatusCode::UNPROCESSABLE_ENTITY, faults)
         }
         Err(error) => return Err(error.into()),
     };
-    let known = known_prices(&session, &question).await?;
+    let known = known_prices(&session, &question).await;
     let answer = html! { (chip_list(&chips)) (ways) (known) };
     Ok(render(&session, status, text, &answer))
 }
@@ -173,21 +175,24 @@ fn refusal_list(refusals: &[RefusedWords]) -> Markup {
     }
 }
 
-/// What the service refuses, such as a scan that is too large.
-fn fault_list(error: &ApiError) -> Markup {
-    html! {
-        div class="notice bad" role="alert" {
-            b { "Nothing was searched." }
-            ul { @for detail in error.details() { li { "Expected " (detail.expected) "." } } }
-        }
-    }
-}
+/// A body with its cost, or why it is refused.
+type Priced<T> = (Map<String, Value>, Result<T, ApiError>);
 
 /// What can be done with a question, with its cost.
 struct Ways {
     all: (Map<String, Value>, ScanPreview),
-    find: Option<(Map<String, Value>, ScanPreview)>,
-    watch: Option<(Map<String, Value>, MonitorPreview)>,
+    /// Of several searches.
+    find: Option<Priced<ScanPreview>>,
+    /// Of a question with an amount.
+    watch: Option<Priced<MonitorPreview>>,
+}
+
+/// Only a refusal that names fields is shown beside the other ways.
+fn unless_faults<T>(previewed: Result<T, ApiError>) -> Result<Result<T, ApiError>, ApiError> {
+    match previewed {
+        Err(error) if error.details().is_empty() => Err(error),
+        previewed => Ok(previewed),
+    }
 }
 
 impl Ways {
@@ -199,18 +204,19 @@ impl Ways {
         let searches = preview.items;
         let mut find = None;
         if searches > 1 {
-            let body = question.find_cheapest();
-            // A question that cannot be asked of these searches leaves the other button.
-            if let Ok(preview) = scans::preview::preview(context, pace, &body).await {
-                find = Some((body, preview));
-            }
+            let body = question.find();
+            let preview = scans::preview::preview(context, pace, &body)
+                .await
+                .map_err(ApiError::from);
+            find = Some((body, unless_faults(preview)?));
         }
         let mut watch = None;
         if let Some(body) = question.monitor(searches, body_title) {
             let guard = session.app().webhook_guard();
-            if let Ok(preview) = monitors::preview::preview(context, guard, &body).await {
-                watch = Some((body, preview));
-            }
+            let preview = monitors::preview::preview(context, guard, &body)
+                .await
+                .map_err(ApiError::from);
+            watch = Some((body, unless_faults(preview)?));
         }
         Ok(Self {
             all: (body, preview),
@@ -221,33 +227,29 @@ impl Ways {
 
     fn markup(&self, session: &Session, query: &FormFields, question: &Question) -> Markup {
         let (body, all) = &self.all;
-        let searches = counted(all.items, "search");
+        let requests = counted(all.requests.least, "request");
         let label = if all.items == 1 {
-            "Search · 1 request".to_owned()
+            format!("Search · {requests}")
         } else {
-            format!(
-                "Search all {} · {}",
-                count(all.items),
-                counted(all.requests.least, "request")
-            )
+            format!("Search all {} · {requests}", count(all.items))
         };
         html! {
             section class="card" {
                 h2 { (body_title(body).unwrap_or_default()) }
-                p class="sub" { (body_facts(body).join(" · ")) " · " (searches) }
+                p class="sub" { (body_facts(body).join(" · ")) " · " (counted(all.items, "search")) }
                 div class="ask-ways" {
-                    @if let Some((body, find)) = &self.find {
-                        div {
-                            (scan_form(session, query, body, find, true, &format!("Find the cheapest · about {}", counted(about(find), "request"))))
-                            p class="hint" { "Searches only dates that can still be the cheapest. " (most(find)) }
-                        }
+                    @match &self.find {
+                        Some((body, Ok(find))) => { div { (find_form(session, query, question, body, find)) } }
+                        Some((_, Err(error))) => { div { (faults(error, "Not as one question:")) } }
+                        None => {}
                     }
                     div {
                         (scan_form(session, query, body, all, self.find.is_none(), &label))
                         p class="hint" { (most(all)) }
                     }
                     @match &self.watch {
-                        Some((body, watch)) => { div { (watch_form(session, query, question, body, watch)) } }
+                        Some((body, Ok(watch))) => { div { (watch_form(session, query, question, body, watch)) } }
+                        Some((_, Err(error))) => { div { (faults(error, "Not each day:")) } }
                         None => { p class="hint" { "Add “below 150”, with your amount, to be told." } }
                     }
                 }
@@ -257,22 +259,52 @@ impl Ways {
     }
 }
 
-/// The requests that a question probably needs.
-fn about(preview: &ScanPreview) -> u64 {
-    preview.requests.expected.unwrap_or(preview.requests.least)
+/// The most requests, what is reused, and what is left of the plan.
+fn most(preview: &ScanPreview) -> String {
+    let reused = preview.reused.filter(|reused| *reused > 0);
+    let reused = reused.map(|reused| format!("{} reused.", counted(reused, "stored answer")));
+    let left = preview.plan_requests_remaining;
+    let left = left.map(|left| format!("{} left of your plan.", count(left)));
+    let most = counted(preview.requests.most, "request");
+    let parts = [
+        Some(format!("At most {most}, with errors and retries.")),
+        reused,
+        left,
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// The most requests, and what is left of the plan.
-fn most(preview: &ScanPreview) -> String {
-    let left = preview
-        .plan_requests_remaining
-        .map_or_else(String::new, |left| {
-            format!(" {} left of your plan.", count(left))
-        });
-    format!(
-        "At most {}, with errors and retries.{left}",
-        counted(preview.requests.most, "request")
-    )
+/// `below 150 USD`.
+fn amount_words(question: &Question) -> Option<String> {
+    let below = question.below?;
+    Some(format!("below {} {}", amount(below), question.currency))
+}
+
+fn find_form(
+    session: &Session,
+    query: &FormFields,
+    question: &Question,
+    body: &Map<String, Value>,
+    preview: &ScanPreview,
+) -> Markup {
+    let requests = match preview.requests.expected {
+        Some(expected) => format!("about {}", counted(expected, "request")),
+        None => request_range(preview.requests),
+    };
+    let (what, hint) = match amount_words(question) {
+        Some(below) => (
+            format!("one {below}"),
+            "Ends with the first price below the amount.",
+        ),
+        None => (
+            "the cheapest".to_owned(),
+            "Searches only dates that can still be the cheapest.",
+        ),
+    };
+    html! {
+        (scan_form(session, query, body, preview, true, &format!("Find {what} · {requests}")))
+        p class="hint" { (hint) " " (most(preview)) }
+    }
 }
 
 fn scan_form(
@@ -307,49 +339,46 @@ fn watch_form(
     preview: &MonitorPreview,
 ) -> Markup {
     let json = Value::Object(body.clone()).to_string();
-    let run = preview.forecast.requests_per_run;
-    let day = range(run.least, run.most);
-    let below = question.below.map_or_else(String::new, |below| {
-        format!("{below} {}", question.currency)
-    });
-    let limit = body
-        .get("max_requests_per_month")
-        .and_then(Value::as_u64)
-        .unwrap_or_default();
+    let day = request_range(preview.forecast.requests_per_run);
+    let month = request_range(preview.forecast.requests_per_month);
+    let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
     html! {
         form method="post" action=(links::MONITORS) {
             (token_field(session))
             (once_field_for(query, &json))
             input type="hidden" name="request" value=(json);
-            button type="submit" { "Tell me below " (below) " · " (day) " requests a day" }
+            button type="submit" { "Tell me " (amount_words(question).unwrap_or_default()) " · " (day) " a day" }
         }
-        p class="hint" { "Looks each day at 06:00 UTC, and stops at " (counted(limit, "request")) " a month. The alert stands on the page “Alerts”." }
+        @for warning in &preview.schedule_warnings { p class="hint" { (warning) } }
+        p class="hint" {
+            "Looks each day at 06:00 UTC: " (month) " a month"
+            @if let Some(limit) = limit { ", " (count(limit)) " at most" }
+            ". The alert stands on the page “Alerts”. Your key is stored, sealed, until you pause or delete the monitor."
+        }
     }
 }
 
-/// The calendar of prices that are known, and links to those of other routes.
-async fn known_prices(session: &Session, question: &Question) -> Result<Markup, PageFailure> {
+/// The calendar of prices that are known, or links to those of each route: also where the history does
+/// not answer, because what can be asked does not depend on it.
+async fn known_prices(session: &Session, question: &Question) -> Markup {
     let subjects = subjects(question);
-    let mut shown = None;
-    if let [subject] = subjects.as_slice() {
-        shown = prices::known(session, subject, question).await?;
+    if let [subject] = subjects.as_slice()
+        && let Ok(Ok(Some(calendar))) =
+            timeout(VERDICT_TIMEOUT, prices::known(session, subject, question)).await
+    {
+        return calendar;
     }
-    Ok(html! {
-        @match shown {
-            Some(calendar) => { (calendar) }
-            None => {
-                section class="card" {
-                    h2 { "Known prices" }
-                    p class="hint" {
-                        @for (index, subject) in subjects.iter().enumerate() {
-                            @if index > 0 { " · " }
-                            a href=(subject.path()) { (subject.title()) }
-                        }
-                    }
+    html! {
+        section class="card" {
+            h2 { "Known prices" }
+            p class="hint" {
+                @for (index, subject) in subjects.iter().enumerate() {
+                    @if index > 0 { " · " }
+                    a href=(subject.path()) { (subject.title()) }
                 }
             }
         }
-    })
+    }
 }
 
 /// The routes, hotel or place of a question; of many routes the first.

@@ -1,6 +1,6 @@
 //! The paths of the pages, so that one page leads to another without importing it.
 
-use farescan_core::ids::{AlertId, DeliveryId, MonitorId};
+use farescan_core::ids::{DeliveryId, MonitorId};
 
 pub(super) const LOGIN: &str = "/login";
 pub(super) const LOGOUT: &str = "/logout";
@@ -12,10 +12,6 @@ pub(super) const DELIVERIES: &str = "/deliveries";
 
 pub(super) fn monitor(id: MonitorId) -> String {
     format!("{MONITORS}/{id}")
-}
-
-pub(super) fn alert(id: AlertId) -> String {
-    format!("{ALERTS}/{id}")
 }
 
 pub(super) fn delivery(id: DeliveryId) -> String {

@@ -15,6 +15,7 @@ use maud::{Markup, html};
 use super::form::token_field;
 use super::session::Session;
 use super::sheet;
+use farescan_core::app::error::ApiError;
 use farescan_core::contract::history_verdict::HistoryVerdict;
 use farescan_core::contract::monitors::PriceMark;
 use farescan_core::contract::{ScanStatus, SearchStatus};
@@ -164,6 +165,24 @@ impl ConfirmationPage<'_> {
                     div class="question" { (self.question) }
                     (self.fields)
                     button class=(class) type="submit" { (self.confirm) }
+                }
+            }
+        }
+    }
+}
+
+/// Each fault of a body below `lead`: its field, what it held, and what is expected.
+pub(super) fn faults(error: &ApiError, lead: &str) -> Markup {
+    html! {
+        div class="notice bad" role="alert" {
+            b { (lead) }
+            ul {
+                @for detail in error.details() {
+                    li {
+                        code { (detail.field) } ": "
+                        @if let Some(found) = &detail.found { "found " (found) "; " }
+                        "expected " (detail.expected)
+                    }
                 }
             }
         }

@@ -3,13 +3,13 @@
 
 use farescan_sheets::calendar::{Month, WEEKDAYS};
 use farescan_sheets::cell::CellValue;
-use farescan_sheets::price_table::{Days, PriceCell, PriceLayout, PriceTable, Shade};
+use farescan_sheets::price_table::{CalendarCells, PriceCell, PriceLayout, PriceTable, Shade};
 use jiff::civil::Date;
 use maud::{Markup, html};
 
 use super::{parts, sheet};
 
-/// Calendars of one page; more values of a second field are one calendar.
+/// Calendars of one page; more values of a second field are a matrix.
 pub(super) const MOST_CALENDARS: usize = 6;
 
 /// Where the dates of calendars lead, if not to their searches.
@@ -64,7 +64,7 @@ pub(super) fn markup(table: &PriceTable, links: Option<DateLinks<'_>>) -> Markup
     }
 }
 
-fn month_table(month: &Month, days: &Days, links: Option<DateLinks<'_>>) -> Markup {
+fn month_table(month: &Month, days: &CalendarCells, links: Option<DateLinks<'_>>) -> Markup {
     html! {
         table class="cal" {
             caption { (month.title) }
@@ -123,6 +123,7 @@ fn value(cell: &PriceCell) -> Markup {
             CellValue::Implausible(_) => { s { (cell.value.text()) } }
             value => { (value.text()) }
         }
+        @if cell.is_incomplete { "~" }
         @if !cell.note.is_empty() { small { (cell.note) } }
     }
 }
@@ -183,7 +184,8 @@ fn legend(table: &PriceTable) -> Markup {
             @for (start, words) in [("≈", "the samples overlap: may be chance"), ("(", "too few samples to tell")] {
                 @if table.has(|cell| cell.note.starts_with(start)) { li { (start) " " (words) } }
             }
-            @if table.has(|cell| cell.is_incomplete) { li { "~ its search was incomplete" } }
+            @if table.has(|cell| !cell.note.is_empty()) && !table.notes.is_empty() { li { "Below each price: " (table.notes) } }
+            @if table.has(|cell| cell.is_incomplete) { li { "~ the last search was incomplete" } }
             @if table.has(|cell| matches!(cell.value, CellValue::Implausible(_))) { li { s { "60" } " implausible" } }
             @for mark in table.marks() {
                 li { span class={ "swatch " (mark_class(mark)) } { (mark.text()) } " " (mark.words(None)) }

@@ -5,7 +5,6 @@ use farescan_sheets::preview;
 use farescan_sheets::sheet::{Column, Figure, Link, Notice, Row, Sheet, Table, Tone, Value};
 use maud::{Markup, html};
 
-use super::charts::{Unit, sparkline};
 use super::links;
 use super::parts::{self, chip};
 use farescan_core::contract::scans::PlanCost;
@@ -38,12 +37,22 @@ pub(super) fn figures(figures: &[Figure]) -> Markup {
             @for figure in figures {
                 div class="stat" {
                     dt { (figure.label) }
-                    dd class="value" { (value(&figure.value)) @if let Some(unit) = &figure.unit { " " small { (unit) } } }
+                    dd class="value" { (figure_value(figure)) @if let Some(unit) = &figure.unit { " " small { (unit) } } }
                     @for note in &figure.notes { dd class="note" { (value(note)) } }
                 }
             }
         }
     }
+}
+
+fn figure_value(figure: &Figure) -> Markup {
+    let class = match figure.tone {
+        Tone::Good => "good-text",
+        Tone::Warn => "warn-text",
+        Tone::Bad => "bad-text",
+        Tone::Plain | Tone::Info => return value(&figure.value),
+    };
+    html! { span class=(class) { (value(&figure.value)) } }
 }
 
 /// Figures as a list of names with their values.
@@ -54,7 +63,7 @@ pub(super) fn pairs(figures: &[Figure]) -> Markup {
                 @for figure in figures {
                     dt { (figure.label) }
                     dd {
-                        (value(&figure.value))
+                        (figure_value(figure))
                         @if let Some(unit) = &figure.unit { " " (unit) }
                         @for note in &figure.notes { span class="muted" { ", " (value(note)) } }
                     }
@@ -108,7 +117,7 @@ fn cells(columns: &[Column], row: &Row) -> Markup {
 }
 
 fn class(column: &Column, cell: &[Value]) -> Option<&'static str> {
-    let has_time = |value: &Value| matches!(value, Value::Time(..) | Value::Zoned(..));
+    let has_time = |value: &Value| matches!(value, Value::Time(..));
     if column.is_number {
         Some("num")
     } else {
@@ -122,12 +131,9 @@ fn side_by_side(parts: &[Value]) -> Markup {
 
 /// A link; a name may be longer than its column.
 fn link(to: &Link, name: Option<&str>) -> Markup {
-    let is_named =
-        name.is_some() && matches!(to, Link::Scan(_) | Link::Monitor(_) | Link::Delivery(_));
-    let is_outside = matches!(to, Link::Offer(_));
+    let is_named = name.is_some() && matches!(to, Link::Scan(_) | Link::Monitor(_));
     html! {
-        a href=(href(to)) class=[is_named.then_some("clip")] title=[name.filter(|_| is_named)]
-            rel=[is_outside.then_some("noreferrer noopener external")] { (name.unwrap_or(to.kind())) }
+        a href=(href(to)) class=[is_named.then_some("clip")] title=[name.filter(|_| is_named)] { (name.unwrap_or(to.kind())) }
     }
 }
 
@@ -136,14 +142,6 @@ fn href(to: &Link) -> String {
         Link::Scan(id) => parts::scan_path(*id),
         Link::Item(id) => parts::item_path(*id),
         Link::Monitor(id) => links::monitor(*id),
-        Link::Alert(id) => links::alert(*id),
-        Link::Delivery(id) => links::delivery(*id),
-        Link::Route(from, to) => {
-            let route = [("from_airport", from), ("to_airport", to)];
-            parts::path_with("/prices/flights", route)
-        }
-        Link::Hotel(name) => parts::path_with("/prices/hotels", [("hotel_name", name)]),
-        Link::Offer(url) => url.clone(),
     }
 }
 
@@ -154,7 +152,6 @@ pub(super) fn value(value: &Value) -> Markup {
         Value::Muted(text) => html! { span class="muted" { (text) } },
         Value::Absent(word) => html! { span class="muted" { (word) } },
         Value::Word(tone, word) => chip(*tone, word),
-        Value::Code(text) => html! { code { (text) } },
         Value::Count(number) => html! { (count(*number)) },
         Value::Money(price, currency) => html! { (amount_in(*price, currency.as_deref())) },
         Value::Time("", at) => parts::time(*at),
@@ -163,12 +160,10 @@ pub(super) fn value(value: &Value) -> Markup {
             progress max="1" value=(share) aria-label="Progress" {}
             div class="sub nowrap" { (words) }
         },
-        Value::Zoned(at, zone) => parts::zoned(*at, zone),
         Value::Link(to, name) => link(to, name.as_deref()),
         Value::Implausible(item, price, text) => {
             html! { a href=(parts::item_path(*item)) { s { (price) } } " " (text) }
         }
-        Value::Series(what, prices, currency) => sparkline(what, prices, Unit::Money(currency)),
         Value::Verdict(verdict) => parts::history_verdict(verdict),
         Value::Tag(tag) => {
             html! { a class="chip" href=(parts::with_query("/scans", "tag", tag)) { (tag) } }
@@ -199,12 +194,17 @@ pub(super) fn notice(notice: &Notice, buttons: Option<&Markup>) -> Markup {
 /// The cost on the caller's plan, and folded that on the marketplace's others.
 pub(super) fn plans(plans: &[PlanCost]) -> Markup {
     let (own, others): (Vec<_>, Vec<_>) = plans.iter().partition(|plan| plan.current);
+    let name = if own.is_empty() {
+        "Cost on each plan"
+    } else {
+        "Cost on other plans"
+    };
     html! {
         @if !own.is_empty() { (table(&preview::plans("Cost on your plan", &own))) }
         @if !others.is_empty() {
             details class="fold" {
-                summary { @if own.is_empty() { "Cost on each plan" } @else { "Cost on other plans" } }
-                (table(&preview::plans("Cost on each plan", &others)))
+                summary { (name) }
+                (table(&preview::plans(name, &others)))
             }
         }
     }

@@ -82,15 +82,19 @@ pub fn figures(comparison: &Comparison) -> Vec<Figure> {
     let unchanged = format!("{} unchanged", count(counts.unchanged));
     let new = format!("{} new, {} gone", count(counts.new), count(counts.gone));
     let without = format!("{} without a price in both", count(counts.no_price));
-    let unknown = counts.unknown + counts.not_comparable;
-    let why = "a search did not complete, or other currencies";
-    vec![
+    let incomplete = "of searches that did not complete".to_owned();
+    let mut figures = vec![
         cheapest,
-        of("Cheaper", counts.cheaper, format!("of {searches}")),
-        of("Dearer", counts.dearer, unchanged),
+        of("Cheaper", counts.cheaper, format!("of {searches}")).tone(Tone::Good),
+        of("Dearer", counts.dearer, unchanged).tone(Tone::Bad),
         Figure::new("New and gone", new).note(without),
-        of("Unknown", unknown, why.to_owned()),
-    ]
+        of("Unknown", counts.unknown, incomplete),
+    ];
+    if counts.not_comparable > 0 {
+        let why = "they have no difference".to_owned();
+        figures.push(of("Other currency", counts.not_comparable, why));
+    }
+    figures
 }
 
 /// The lowest plausible prices of both scans over the cells that have one in both, with their currency.

@@ -193,9 +193,15 @@ pub fn table(scan: &Scan, items: &[Item]) -> Table {
 
 /// What tells this search from the others of its scan.
 fn what(scan: &Scan, item: &Item) -> String {
+    let title = search_title(scan.endpoint, &item.search);
+    let has_samples = scan.sweep.contains_key("samples");
+    // Samples alone are the same search.
+    if has_samples && scan.sweep.len() == 1 {
+        return format!("{title}, search {}", item.position + 1);
+    }
     let swept = swept_words(scan.endpoint, &item.search, &scan.sweep);
     if swept.is_empty() {
-        search_title(scan.endpoint, &item.search)
+        title
     } else {
         swept.join(" · ")
     }

@@ -2,6 +2,7 @@
 
 use farescan_contract::Api;
 use farescan_contract::quota::{LaneQuota, OwnBounds, PaceSource};
+use farescan_contract::scans::PauseReason;
 use jiff::Timestamp;
 
 use crate::numbers::{count, counted, rate};
@@ -27,7 +28,7 @@ pub fn sheet(api: Api, lane: &LaneQuota, now: Timestamp) -> Sheet {
     let until = lane.paused.and_then(|paused| paused.until);
     let until = until.map(|until| Value::Time("until", until));
     let pace = format!("{} searches a minute", rate(lane.searches_per_minute));
-    let burst = format!("{} at once after a rest", lane.burst);
+    let burst = format!("{} at once after a rest", count(lane.burst));
     let mut in_flight = Figure::new("In flight", count(lane.in_flight));
     in_flight.unit = Some(format!("of at most {}", count(lane.max_in_flight)));
     let mut pace = Figure::new("Pace of scans", pace).note(pace_source(lane.pace_source));
@@ -50,6 +51,9 @@ fn left(lane: &LaneQuota, now: Timestamp) -> Figure {
     };
     let mut figure = Figure::new(LABEL, Value::Strong(count(left)));
     figure.unit = Some(format!("of {}", counted(limit, "request")));
+    if left <= lane.bounds.keep_in_reserve {
+        figure.tone = Tone::Bad;
+    }
     let resets = lane.plan_resets_at.map(|resets| {
         let is_old = resets <= now;
         let words = if is_old {
@@ -96,11 +100,23 @@ fn limits(bounds: OwnBounds) -> Figure {
 }
 
 fn notice(lane: &LaneQuota) -> Option<Notice> {
-    let paused = lane.paused.as_ref()?;
+    let reason = lane.paused.as_ref()?.reason;
+    let why = match reason {
+        PauseReason::RateLimited => "rate window full".to_owned(),
+        PauseReason::QuotaExhausted => "plan used up".to_owned(),
+        reason => words(reason.as_str()),
+    };
+    // A scan must be resumed itself; a lane continues with any scan or monitor that is.
+    let text = match reason {
+        PauseReason::KeyRejected | PauseReason::NotSubscribed => {
+            "It continues when you resume a scan or monitor with a good key, or change the key."
+        }
+        reason => pause(reason),
+    };
     Some(Notice {
         tone: Tone::Warn,
-        lead: format!("Paused: {}.", words(paused.reason.as_str())),
-        text: pause(paused.reason).to_owned(),
+        lead: format!("Paused: {why}."),
+        text: text.to_owned(),
         next: &[],
     })
 }

@@ -31,17 +31,28 @@ pub struct PriceTable {
     pub title: String,
     /// The plausible prices in its most frequent currency.
     pub prices: PriceFifths,
+    /// What the notes below prices are; empty without notes.
+    pub notes: &'static str,
     pub layout: PriceLayout,
 }
 
 /// The cells of a calendar.
-pub type Days = BTreeMap<Date, PriceCell>;
+pub type CalendarCells = BTreeMap<Date, PriceCell>;
+
+/// What becomes of the calendars of a second field's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecondField {
+    /// One calendar of the cheapest of each date.
+    Cheapest,
+    /// So many calendars at most; of more values a matrix.
+    Calendars(usize),
+}
 
 /// How the cells lie.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PriceLayout {
     /// A calendar, or one for each value of a second field.
-    Calendars(Vec<(Option<String>, Days)>),
+    Calendars(Vec<(Option<String>, CalendarCells)>),
     /// Rows and columns. `None`: there is no such combination.
     Matrix {
         corner: String,
@@ -67,7 +78,7 @@ pub struct PriceCell {
     pub is_best: bool,
     /// Found a day ago or longer.
     pub is_old: bool,
-    /// It has a price, and its last search was incomplete.
+    /// It has a price, and the last search was incomplete.
     pub is_incomplete: bool,
 }
 
@@ -139,12 +150,11 @@ impl PriceTable {
 /// A cell with the values of its row and column.
 type Placed<'a> = (&'a Value, Option<&'a Value>, PriceCell);
 
-/// Lays cells out by the values of their rows and columns, and adds these to their words. More than
-/// `most_calendars` become one.
+/// Lays cells out by the values of their rows and columns, and adds these to their words.
 fn layout<'a>(
     rows: &GridAxis,
     columns: Option<&GridAxis>,
-    most_calendars: usize,
+    second: SecondField,
     cells: impl Iterator<Item = Placed<'a>>,
 ) -> PriceLayout {
     let is_shown = |value: &Value| match columns {
@@ -164,7 +174,11 @@ fn layout<'a>(
         Some(columns) => columns.values.iter().map(Some).collect(),
         None => vec![None],
     };
-    if is_calendar(rows, columns) {
+    let has_room = match second {
+        SecondField::Cheapest => true,
+        SecondField::Calendars(most) => of_columns.len() <= most,
+    };
+    if is_calendar(rows, columns) && has_room {
         let mut days = vec![BTreeMap::new(); of_columns.len()];
         for row in &rows.values {
             let Some(date) = row.as_str().and_then(|text| text.parse::<Date>().ok()) else {
@@ -174,9 +188,12 @@ fn layout<'a>(
                 days.extend(placed.remove(&place(row, *column)).map(|cell| (date, cell)));
             }
         }
-        let names = of_columns.iter().map(|value| value.map(is_shown));
+        let names = of_columns
+            .iter()
+            .map(|value| Some(calendar_name(columns?, (*value)?)));
         let calendars: Vec<_> = names.zip(days).collect();
-        return PriceLayout::Calendars(if calendars.len() > most_calendars {
+        let is_merged = second == SecondField::Cheapest && calendars.len() > 1;
+        return PriceLayout::Calendars(if is_merged {
             vec![(None, cheapest_days(calendars))]
         } else {
             calendars
@@ -200,8 +217,17 @@ fn layout<'a>(
     }
 }
 
+/// The value of a calendar's second field, with the field's name where the value does not say it.
+fn calendar_name(columns: &GridAxis, value: &Value) -> String {
+    let shown = axis_value(&columns.field, value);
+    match columns.field.as_str() {
+        "from_airport" | "to_airport" | "currency" | "destination" | "hotel_name" => shown,
+        field => format!("{} {shown}", axis_name(field)),
+    }
+}
+
 /// Of each date the cheapest, with the name of its calendar. It is only empty if all of them are.
-fn cheapest_days(calendars: Vec<(Option<String>, Days)>) -> Days {
+fn cheapest_days(calendars: Vec<(Option<String>, CalendarCells)>) -> CalendarCells {
     let mut dates: BTreeMap<Date, Vec<PriceCell>> = BTreeMap::new();
     for (name, days) in calendars {
         for (date, mut cell) in days {
@@ -213,15 +239,12 @@ fn cheapest_days(calendars: Vec<(Option<String>, Days)>) -> Days {
     }
     let cheapest = |cells: Vec<PriceCell>| {
         let without = CellValue::without_price(cells.iter().map(|cell| cell.value));
-        let mut cell = cells.into_iter().min_by_key(|cell| match cell.value {
+        cells.into_iter().min_by_key(|cell| match cell.value {
             CellValue::Price(price) => (0, price),
             CellValue::Implausible(price) => (1, price),
-            _ => (2, Decimal::ZERO),
-        })?;
-        if !matches!(cell.value, CellValue::Price(_) | CellValue::Implausible(_)) {
-            cell.value = without;
-        }
-        Some(cell)
+            // What stands for the date has the words and the search of its own cell.
+            value => (if value == without { 2 } else { 3 }, Decimal::ZERO),
+        })
     };
     let days = dates.into_iter();
     days.filter_map(|(date, cells)| Some((date, cheapest(cells)?)))

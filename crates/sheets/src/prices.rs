@@ -56,13 +56,14 @@ fn field_words(name: &str, value: &Json) -> Option<String> {
         ("proxy_country", _) | (_, Json::Null | Json::Bool(false)) => return None,
         ("sort_type", Json::String(text)) if text == "Overall" => return None,
         (_, Json::Array(values)) if values.is_empty() => return None,
-        ("children" | "max_return_stops", _) if number == Some(0) => return None,
+        ("children", _) if number == Some(0) => return None,
         ("passengers", Json::Array(kinds)) => passengers(kinds),
         ("seat_type", _) if number == Some(1) => "economy".to_owned(),
         ("seat_type", _) if number == Some(3) => "business".to_owned(),
         ("adults", _) => counted(number?, "adult", "adults"),
         ("children", _) => counted(number?, "child", "children"),
         ("max_stops" | "max_departure_stops", _) if number == Some(0) => "non-stop".to_owned(),
+        ("max_return_stops", _) if number == Some(0) => "non-stop return".to_owned(),
         ("area", Json::String(area)) => area.clone(),
         (name, Json::Bool(true)) => words(name),
         (name, Json::String(text)) => format!("{} {text}", words(name)),
@@ -106,6 +107,12 @@ mod tests {
     #[test]
     fn a_product_is_named_by_what_differs() {
         for (endpoint, market, fields, words) in [
+            (
+                Endpoint::FlightsRoundtrip,
+                None,
+                json!({"max_departure_stops": 0, "max_return_stops": 0}),
+                "round trip, non-stop, non-stop return, USD",
+            ),
             (
                 Endpoint::FlightsOneway,
                 None,

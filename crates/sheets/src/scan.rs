@@ -80,25 +80,27 @@ pub fn status(scan: &Scan) -> Cell {
 pub fn table(name: &'static str, scans: &[Scan]) -> Table {
     let columns = [
         Column::text("What"),
-        Column::detail("Details").rank(3),
+        Column::detail("Details").rank(5),
         Column::text("Status"),
-        Column::text("Searches").rank(1),
+        Column::text("Searches"),
         Column::number("Cheapest"),
         Column::number("Requests").rank(4),
         Column::text("Created").rank(2),
     ];
     let rows = scans.iter().map(|scan| {
         let title = title(scan.endpoint, &scan.request, &scan.sweep);
-        let mut details = facts(scan.endpoint, &scan.request, &scan.sweep);
-        let name = scan.label.clone().unwrap_or_else(|| title.clone());
-        if scan.label.is_some() {
-            details.insert(0, title);
-        }
+        let details = facts(scan.endpoint, &scan.request, &scan.sweep);
+        let name = match scan.label.clone() {
+            Some(label) => vec![label.into(), Value::Muted(title)],
+            None => vec![title.into()],
+        };
         let tags = scan.tags.iter().cloned().map(Value::Tag);
         let details = std::iter::once(details.join(" · ").into()).chain(tags);
         let items = &scan.items;
-        let (ended, total) = (count(ended(items)), count(items.total));
-        let searches = format!("{ended} of {total}: {}", outcomes(items));
+        let searches = match (ended(items), items.total) {
+            (ended, total) if ended == total => outcomes(items),
+            (ended, total) => format!("{} of {}: {}", count(ended), count(total), outcomes(items)),
+        };
         let best = scan.best.as_ref();
         let best = best.map(|best| Value::Money(best.price, Some(best.currency.clone())));
         let most = scan
@@ -107,7 +109,7 @@ pub fn table(name: &'static str, scans: &[Scan]) -> Table {
             .map(|max| Value::Muted(format!("/ {}", count(max))));
         let spent = std::iter::once(Value::Count(scan.requests.spent.into())).chain(most);
         let cells = [
-            vec![name.into()],
+            name,
             details.collect(),
             status(scan),
             vec![Value::Progress(scan.progress, searches)],

@@ -4,7 +4,7 @@
 //! local clock on a terminal.
 
 use farescan_contract::history_verdict::HistoryVerdict;
-use farescan_contract::ids::{AlertId, DeliveryId, ItemId, MonitorId, ScanId};
+use farescan_contract::ids::{ItemId, MonitorId, ScanId};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 
@@ -113,6 +113,8 @@ pub struct Figure {
     /// What it is counted in, or out of.
     pub unit: Option<String>,
     pub notes: Vec<Value>,
+    /// What the colour of the value repeats.
+    pub tone: Tone,
 }
 
 impl Figure {
@@ -122,7 +124,13 @@ impl Figure {
             value: value.into(),
             unit: None,
             notes: Vec::new(),
+            tone: Tone::Plain,
         }
+    }
+
+    #[must_use]
+    pub fn tone(self, tone: Tone) -> Self {
+        Self { tone, ..self }
     }
 
     #[must_use]
@@ -175,8 +183,6 @@ pub enum Value {
     Absent(&'static str),
     /// A state.
     Word(Tone, String),
-    /// Something to copy.
-    Code(String),
     Count(u64),
     /// In major units, with its currency if that is known.
     Money(Decimal, Option<String>),
@@ -184,16 +190,12 @@ pub enum Value {
     Time(&'static str, Timestamp),
     /// The share that has ended, and its words.
     Progress(f64, String),
-    /// A time of a schedule, and the schedule's zone.
-    Zoned(Timestamp, String),
     /// A resource by its name; without one by its kind or its id.
     Link(Link, Option<String>),
     /// A price of an item that is far off its own history, and how far.
     Implausible(ItemId, String, String),
     Verdict(HistoryVerdict),
     Tag(String),
-    /// Prices in their order with what they are of and their currency; `None` is a gap.
-    Series(String, Vec<Option<Decimal>>, String),
 }
 
 impl<T: Into<String>> From<T> for Value {
@@ -214,14 +216,6 @@ pub enum Link {
     Scan(ScanId),
     Item(ItemId),
     Monitor(MonitorId),
-    Alert(AlertId),
-    Delivery(DeliveryId),
-    /// The prices of a route, from and to.
-    Route(String, String),
-    /// The prices of a hotel.
-    Hotel(String),
-    /// An offer at its seller: an `https` URL.
-    Offer(String),
 }
 
 impl Link {
@@ -231,10 +225,6 @@ impl Link {
             Self::Scan(_) => "Scan",
             Self::Item(_) => "Item",
             Self::Monitor(_) => "Monitor",
-            Self::Alert(_) => "Alert",
-            Self::Delivery(_) => "Delivery",
-            Self::Route(..) | Self::Hotel(_) => "Prices",
-            Self::Offer(_) => "Offer",
         }
     }
 
@@ -244,10 +234,6 @@ impl Link {
             Self::Scan(id) => id.to_string(),
             Self::Item(id) => id.to_string(),
             Self::Monitor(id) => id.to_string(),
-            Self::Alert(id) => id.to_string(),
-            Self::Delivery(id) => id.to_string(),
-            Self::Route(from, to) => format!("{from} → {to}"),
-            Self::Hotel(name) | Self::Offer(name) => name.clone(),
         }
     }
 }

@@ -22,12 +22,17 @@ pub fn table(usage: &Usage, rows: &[UsageRow]) -> Table {
         Column::number("degraded").rank(2),
         Column::number("none").rank(4),
     ];
+    // Scans and monitors are shown in pages.
+    let name = match usage.group {
+        UsageGroup::Scan | UsageGroup::Monitor => "Total of all",
+        UsageGroup::Day | UsageGroup::Endpoint => "Total",
+    };
     let totals = Api::ALL
         .iter()
         .map(|api| (*api, &usage.totals.of(*api).counts));
     let totals = totals.filter(|(_, counts)| **counts != UsageCounts::default());
     let totals = totals.map(|(api, counts)| {
-        let total = Value::Strong("Total".to_owned());
+        let total = Value::Strong(name.to_owned());
         (None, cells(total, api, counts))
     });
     let rows = rows.iter().map(|row| {

@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 
+use crate::dates::now;
 use farescan_sheets::plan;
-use jiff::Timestamp;
 
 use crate::Failure;
 use crate::client::ClientArgs;
@@ -38,7 +38,7 @@ pub(super) async fn run(args: ClientArgs) -> Result<(), Failure> {
 
 /// The plan of an API, and why it is paused.
 pub(super) fn text(api: Api, lane: &LaneQuota) -> String {
-    let sheet = plan::sheet(api, lane, Timestamp::now());
+    let sheet = plan::sheet(api, lane, now());
     let notices = sheet
         .notices
         .iter()

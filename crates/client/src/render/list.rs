@@ -1,7 +1,7 @@
 //! Tables of rows: scans, fares, hotels. They fit the terminal's width: less important columns are
 //! left out, then the longest texts are cut.
 
-use comfy_table::{CellAlignment, ContentArrangement, Row, Table, TableStyle};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, Table, TableStyle};
 use comfy_table::{ContentLineStyle, LineStyle};
 
 use farescan_sheets::sheet::Column;
@@ -20,6 +20,7 @@ pub struct ListTable {
     columns: Vec<Column>,
     rows: Vec<Vec<Text>>,
     note: Option<String>,
+    has_ids: bool,
 }
 
 impl ListTable {
@@ -28,6 +29,16 @@ impl ListTable {
             columns: columns.into(),
             rows: Vec::new(),
             note: None,
+            has_ids: false,
+        }
+    }
+
+    /// The first column has ids. They are never cut: a part of an id is no id.
+    #[must_use]
+    pub fn with_ids(self) -> Self {
+        Self {
+            has_ids: true,
+            ..self
         }
     }
 
@@ -65,6 +76,9 @@ impl ListTable {
             let mut row = Row::from(cells.collect::<Vec<_>>());
             row.max_height(1);
             table.add_row(row);
+        }
+        if let Some(ids) = table.column_mut(0).filter(|_| self.has_ids) {
+            ids.set_constraint(ColumnConstraint::ContentWidth);
         }
         let text = table.trim_fmt();
         match &self.note {

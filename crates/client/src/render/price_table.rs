@@ -4,7 +4,7 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, Table, Width};
 use farescan_sheets::calendar::{Month, WEEKDAYS};
 use farescan_sheets::cell::CellValue;
-use farescan_sheets::price_table::{Days, PriceCell, PriceLayout, PriceTable, Shade};
+use farescan_sheets::price_table::{CalendarCells, PriceCell, PriceLayout, PriceTable, Shade};
 use jiff::civil::Date;
 
 use super::{CellTone, Text, cell_text, legend, set_styling, tone};
@@ -21,7 +21,7 @@ const GAP: &str = "  ";
 /// The blanks and the line of a column.
 const COLUMN_EXTRA: usize = 3;
 
-type Row = (String, Vec<Option<PriceCell>>);
+type MatrixRow = (String, Vec<Option<PriceCell>>);
 
 /// The table, and what its marks mean.
 pub fn render(table: &PriceTable, screen: Screen) -> String {
@@ -58,7 +58,7 @@ fn cell_tone(cell: &PriceCell) -> CellTone {
 }
 
 /// All months with their names, side by side where the screen is wide enough.
-fn calendar(days: &Days, screen: Screen) -> String {
+fn calendar(days: &CalendarCells, screen: Screen) -> String {
     let day_width = if screen.width < FULL_WIDTH {
         NARROW_DAY_WIDTH
     } else {
@@ -80,7 +80,7 @@ fn calendar(days: &Days, screen: Screen) -> String {
     blocks.join("\n")
 }
 
-fn month_table(month: &Month, days: &Days, colour: bool, day_width: u16) -> Table {
+fn month_table(month: &Month, days: &CalendarCells, colour: bool, day_width: u16) -> Table {
     let mut table = Table::new();
     let weekdays = WEEKDAYS.map(|(short, _)| short);
     table.load_style(UTF8_FULL_CONDENSED).set_header(weekdays);
@@ -135,7 +135,7 @@ fn join(months: &[(String, Table)], width: usize) -> String {
 }
 
 /// The table; several below each other if the columns do not fit.
-fn matrix(columns: &[String], rows: &[Row], screen: Screen) -> String {
+fn matrix(columns: &[String], rows: &[MatrixRow], screen: Screen) -> String {
     let columns: Vec<_> = columns
         .iter()
         .map(|name| name.replace(" nights", " n"))
@@ -174,7 +174,7 @@ fn matrix(columns: &[String], rows: &[Row], screen: Screen) -> String {
 }
 
 /// The text and tone of each cell, its note beside it.
-fn texts(rows: &[Row]) -> Vec<Vec<Text>> {
+fn texts(rows: &[MatrixRow]) -> Vec<Vec<Text>> {
     let cells = rows.iter().flat_map(|(_, cells)| cells).flatten();
     let width = cells.map(|cell| cell.note.chars().count()).max();
     let width = width.unwrap_or_default();

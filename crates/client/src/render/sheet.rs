@@ -7,7 +7,7 @@ use farescan_sheets::sheet::{
     Cell, Column, Figure, Link, NextStep, Notice, Sheet, Table, Tone, Value,
 };
 
-use super::{CellTone, ListTable, Text, sparkline};
+use super::{CellTone, ListTable, Text};
 use crate::format::time;
 use crate::ids::shortened;
 use crate::terminal::Screen;
@@ -34,7 +34,8 @@ pub fn table(table: &Table, screen: Screen) -> String {
     let mut ids = ids.into_iter();
     let has_ids = kind.is_some();
     let columns = kind.into_iter().chain(table.columns.iter().cloned());
-    let mut list = ListTable::new(columns.collect::<Vec<_>>());
+    let list = ListTable::new(columns.collect::<Vec<_>>());
+    let mut list = if has_ids { list.with_ids() } else { list };
     for row in &table.rows {
         let id = row.of.as_ref().and_then(|_| ids.next());
         let id = has_ids.then(|| Text::from(id.unwrap_or_default()));
@@ -78,10 +79,8 @@ pub fn figures(figures: &[Figure]) -> String {
 pub fn figure(figure: &Figure) -> String {
     let unit = figure.unit.iter().map(|unit| format!(" {}", visible(unit)));
     let notes = figure.notes.iter().map(|note| format!(", {}", value(note)));
-    std::iter::once(value(&figure.value))
-        .chain(unit)
-        .chain(notes)
-        .collect()
+    let text = cell_tone(figure.tone).line(&value(&figure.value));
+    std::iter::once(text).chain(unit).chain(notes).collect()
 }
 
 fn visible(text: &str) -> VisibleText {
@@ -94,21 +93,19 @@ fn value(value: &Value) -> String {
         | Value::Strong(text)
         | Value::Muted(text)
         | Value::Word(_, text)
-        | Value::Code(text)
         | Value::Progress(_, text)
         | Value::Link(_, Some(text)) => text.clone(),
         Value::Link(to, None) => to.id(),
         Value::Count(number) => count(*number),
         Value::Money(price, currency) => amount_in(*price, currency.as_deref()),
         Value::Absent(word) => (*word).to_owned(),
-        Value::Time("", at) | Value::Zoned(at, _) => time(*at),
+        Value::Time("", at) => time(*at),
         Value::Time(what, at) => format!("{what} {}", time(*at)),
         Value::Implausible(item, price, text) => {
             format!("({price}) {text}; `farescan why {item}` shows it")
         }
         Value::Verdict(verdict) => format!("by your past prices {}", verdict.in_words()),
         Value::Tag(tag) => format!("#{tag}"),
-        Value::Series(_, prices, _) => sparkline(prices),
     };
     visible(&text).to_string()
 }
@@ -171,5 +168,13 @@ mod tests {
             assert!(!shown.contains(hidden), "{}", shown.escape_debug());
         }
         assert_eq!(shown.lines().count(), 3, "{}", shown.escape_debug());
+    }
+
+    #[test]
+    fn only_the_value_of_a_figure_has_its_colour() {
+        let left = Figure::new("Left of the plan", "0").note("reported");
+        assert_eq!(figure(&left), "0, reported");
+        let used_up = left.tone(Tone::Bad);
+        assert_eq!(figure(&used_up), "\u{1b}[31m0\u{1b}[0m, reported");
     }
 }

@@ -2,6 +2,7 @@
 
 use farescan_contract::ids::ItemId;
 use farescan_contract::scans::Grid;
+use farescan_sheets::price_table::SecondField;
 use rust_decimal::Decimal;
 use serde_json::{Value, json};
 
@@ -40,7 +41,7 @@ fn table(cells: impl Iterator<Item = (i64, CellValue)>) -> PriceTable {
         "rows": {"field": "departure_date", "values": days}, "cells": cells
     });
     let grid: Grid = serde_json::from_value(grid).unwrap();
-    PriceTable::of_scan(&grid, 1)
+    PriceTable::of_scan(&grid, SecondField::Cheapest)
 }
 
 fn february() -> PriceTable {

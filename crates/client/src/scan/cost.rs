@@ -23,14 +23,12 @@ pub fn describe(preview: &ScanPreview, sheet: &Sheet) -> String {
     format!("{}\n{plans}{}", lines(sheet), notes.collect::<String>())
 }
 
-/// One line about the caller's plan, or about each of the marketplace's while it is not known.
+/// One line about each of the marketplace's plans.
 pub fn plans(plans: &[PlanCost]) -> String {
     if plans.is_empty() {
         return String::new();
     }
-    let is_known = plans.iter().any(|plan| plan.current);
-    let shown = plans.iter().filter(|plan| plan.current || !is_known);
-    let each: Vec<_> = shown.map(plan).collect();
+    let each: Vec<_> = plans.iter().map(plan).collect();
     format!("By plan: {}\n", each.join(" · "))
 }
 

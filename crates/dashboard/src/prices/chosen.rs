@@ -85,6 +85,8 @@ pub(super) fn grid_query(choice: &ChosenProduct<'_>) -> Result<PriceQuery, PageF
     pairs.push(("rows", names.date.to_owned()));
     if choice.subject.has_nights() {
         pairs.push(("columns", "nights".to_owned()));
+    } else if let Some(nights) = choice.nights {
+        pairs.push(("nights", nights.to_string()));
     }
     choice
         .subject

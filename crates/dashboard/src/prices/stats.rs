@@ -2,12 +2,14 @@
 //! how old it is.
 
 use farescan_sheets::numbers::{amount, count, duration, price, short_age};
-use farescan_sheets::sheet::{Figure, Value};
+use farescan_sheets::sheet::{Figure, Tone, Value};
+use jiff::civil::Date;
 use maud::Markup;
 use rust_decimal::Decimal;
 
 use super::chosen::ShownProduct;
 use crate::sheet;
+use farescan_core::contract::Verdict;
 use farescan_core::contract::history_grid::HistoryCell;
 
 impl ShownProduct<'_> {
@@ -27,7 +29,15 @@ impl ShownProduct<'_> {
             }
             _ => Figure::new("Age of the prices", Value::Absent("–")),
         };
-        sheet::figures(&[self.price(), dates.note(from.to_string()), age])
+        let provider = self.provider();
+        sheet::figures(&[self.price(), provider, dates.note(from.to_string()), age])
+    }
+
+    /// The chosen or cheapest date with its price.
+    fn shown(&self) -> Option<(Date, &HistoryCell, Decimal)> {
+        let chosen = self.choice.date.or_else(|| self.cheapest())?;
+        let (date, cell) = self.cells.iter().find(|(day, _)| *day == chosen)?;
+        Some((*date, cell, cell.price?))
     }
 
     /// The price of the chosen or cheapest date, and what is said of it.
@@ -36,11 +46,7 @@ impl ShownProduct<'_> {
             Some(_) => "Chosen date",
             None => "Cheapest date",
         };
-        let chosen = self.choice.date.or_else(|| self.cheapest());
-        let cell = chosen.and_then(|date| self.cells.iter().find(|(day, _)| *day == date));
-        let Some((date, cell, found)) =
-            cell.and_then(|(date, cell)| Some((date, cell, cell.price?)))
-        else {
+        let Some((date, cell, found)) = self.shown() else {
             return Figure::new(label, Value::Absent("–")).note("no price known");
         };
         let age = cell
@@ -51,9 +57,24 @@ impl ShownProduct<'_> {
             Figure::new(label, amount(found)).note(format!("{day}{}", age.unwrap_or_default()));
         figure.unit = Some(self.product.currency.clone());
         let verdict = self.verdict_on(cell).cloned().map(Value::Verdict);
-        let usual = usual(cell, found, &self.product.currency).map(Value::Text);
-        figure.notes.extend(verdict.into_iter().chain(usual));
+        figure.notes.extend(verdict);
         figure
+    }
+
+    /// The provider's verdict on that price.
+    fn provider(&self) -> Figure {
+        const LABEL: &str = "Provider's verdict";
+        let Some((_, cell, found)) = self.shown() else {
+            return Figure::new(LABEL, Value::Absent("–"));
+        };
+        let figure = match cell.verdict {
+            Some(Verdict::Low) => Figure::new(LABEL, "Low").tone(Tone::Good),
+            Some(Verdict::Typical) => Figure::new(LABEL, "Typical"),
+            Some(Verdict::High) => Figure::new(LABEL, "High").tone(Tone::Bad),
+            None => Figure::new(LABEL, Value::Absent("–")),
+        };
+        let usual = usual(cell, found, &self.product.currency);
+        figure.note(usual.unwrap_or_else(|| "the provider gave no usual range".to_owned()))
     }
 }
 
@@ -67,10 +88,8 @@ fn usual(cell: &HistoryCell, found: Decimal, currency: &str) -> Option<String> {
     } else {
         "within"
     };
-    let verdict = cell.verdict.map(|verdict| format!("{verdict}: "));
-    let (low, high) = (amount(low), price(high, currency));
+    let (found, low, high) = (price(found, currency), amount(low), price(high, currency));
     Some(format!(
-        "{}{against} the provider's usual {low} to {high}",
-        verdict.unwrap_or_default()
+        "{found} is {against} the provider's usual {low} to {high}"
     ))
 }

@@ -1,6 +1,6 @@
 //! The grid of a scan: a calendar or some of them, or a matrix.
 
-use farescan_sheets::price_table::{GridFields, PriceTable};
+use farescan_sheets::price_table::{GridFields, PriceTable, SecondField};
 use farescan_sheets::trip::capitalised;
 use maud::{Markup, html};
 
@@ -40,7 +40,7 @@ pub(super) async fn read(
     let query = GridQuery::from_query(fields.pairs())?;
     match scans::grid::grid_of_prices(session.pool()?, tenant, scan, &query).await {
         Ok(grid) => Ok(Some(ScanGrid {
-            table: PriceTable::of_scan(&grid, MOST_CALENDARS),
+            table: PriceTable::of_scan(&grid, SecondField::Calendars(MOST_CALENDARS)),
             is_shortened,
         })),
         // A sweep of three fields, one of them the currency, has no such grid.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use farescan_contract::scans::{Change, ComparedCell, Comparison, GridAxis, SeenPrice};
 use serde_json::Value;
 
-use super::{PriceCell, PriceTable, Shade, layout};
+use super::{PriceCell, PriceTable, SecondField, Shade, layout};
 use crate::cell::CellValue;
 use crate::compare::{change_words, exact_percent};
 use crate::fifths::PriceFifths;
@@ -38,7 +38,13 @@ impl PriceTable {
         });
         Some(Self {
             title: "the later price and its change".to_owned(),
-            layout: layout(&rows, columns.as_ref(), most_calendars, placed),
+            layout: layout(
+                &rows,
+                columns.as_ref(),
+                SecondField::Calendars(most_calendars),
+                placed,
+            ),
+            notes: "its change",
             prices: PriceFifths::default(),
         })
     }

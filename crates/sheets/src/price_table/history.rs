@@ -6,7 +6,7 @@ use farescan_contract::history_verdict::PriceClass;
 use farescan_contract::ids::ItemId;
 use farescan_contract::scans::GridAxis;
 
-use super::{PriceCell, PriceTable, Shade, layout};
+use super::{PriceCell, PriceTable, SecondField, Shade, layout};
 use crate::cell::CellValue;
 use crate::fifths::PriceFifths;
 use crate::numbers::{duration, price, short_age};
@@ -48,7 +48,8 @@ impl PriceTable {
         });
         Self {
             title: format!("last known price in {currency}"),
-            layout: layout(rows, columns, 1, cells),
+            layout: layout(rows, columns, SecondField::Cheapest, cells),
+            notes: "its age",
             prices,
         }
     }

@@ -1,11 +1,12 @@
 //! The grid of a scan.
 
+use farescan_contract::ids::ItemId;
 use farescan_contract::scans::{Grid, GridCell, Parity, ParityVerdict, Scan};
 use farescan_contract::{Endpoint, SearchStatus};
 use rust_decimal::Decimal;
 use serde_json::Value as Json;
 
-use super::{MARKET, PriceCell, PriceLayout, PriceTable, Shade, is_calendar, layout};
+use super::{MARKET, PriceCell, PriceLayout, PriceTable, SecondField, Shade, is_calendar, layout};
 use crate::cell::CellValue;
 use crate::fifths::{PriceFifths, most_frequent};
 use crate::numbers::{amount, percent_of, signed_percent};
@@ -74,7 +75,7 @@ impl GridFields {
 
 impl PriceTable {
     /// The grid of a scan.
-    pub fn of_scan(grid: &Grid, most_calendars: usize) -> Self {
+    pub fn of_scan(grid: &Grid, second: SecondField) -> Self {
         let plausible = || grid.cells.iter().filter(|cell| !cell.implausible);
         let currencies = plausible().filter_map(|cell| cell.currency.as_deref());
         let currency = most_frequent(currencies);
@@ -98,13 +99,23 @@ impl PriceTable {
             (&cell.row, cell.column.as_ref(), shown)
         });
         let columns = grid.columns.as_ref();
+        // Prices in several currencies do not compare.
+        let second = match columns {
+            Some(columns) if columns.field == "currency" => SecondField::Calendars(0),
+            _ => second,
+        };
         Self {
-            layout: if has_parity && columns.is_none() {
-                PriceLayout::Markets(markets(grid))
+            layout: if grid.rows.field == MARKET && columns.is_none() {
+                PriceLayout::Markets(markets(grid, best))
             } else {
-                layout(&grid.rows, columns, most_calendars, cells)
+                layout(&grid.rows, columns, second, cells)
             },
             title: title(grid, currency),
+            notes: if has_parity {
+                "the difference to the first market"
+            } else {
+                ""
+            },
             prices,
         }
     }
@@ -140,8 +151,9 @@ fn title(grid: &Grid, currency: Option<&str>) -> String {
     format!("{what}{currency}, by {}", axes.join(" and "))
 }
 
-/// One stay from several markets: each market's price, and its difference to the first one's.
-fn markets(grid: &Grid) -> Table {
+/// One stay from several markets: each market's price, and its difference to the first one's. `best`
+/// is the search that found the lowest price.
+fn markets(grid: &Grid, best: Option<ItemId>) -> Table {
     let base = grid
         .rows
         .values
@@ -157,7 +169,19 @@ fn markets(grid: &Grid) -> Table {
     ];
     let rows = grid.cells.iter().map(|cell| {
         let shown = shown(cell, true);
-        let price = shown.value.words(cell.currency.as_deref());
+        let price = Value::Link(
+            Link::Item(cell.item_id),
+            Some(cell_words(cell, shown.value)),
+        );
+        let is_best = best == Some(cell.item_id);
+        let cheapest = is_best.then(|| Value::Word(Tone::Good, "cheapest".to_owned()));
+        let difference = match (shown.shade, &cell.parity) {
+            (Shade::Difference(step), Some(parity)) if parity.verdict == ParityVerdict::Gap => {
+                let tone = if step < 0 { Tone::Good } else { Tone::Warn };
+                Value::Word(tone, shown.note)
+            }
+            _ => shown.note.into(),
+        };
         let verdict = cell.parity.as_ref().map(|parity| match parity.verdict {
             ParityVerdict::Gap => Value::Word(Tone::Warn, "real".to_owned()),
             ParityVerdict::Noise => "noise".into(),
@@ -166,8 +190,8 @@ fn markets(grid: &Grid) -> Table {
         });
         let cells = [
             vec![axis_value(MARKET, &cell.row).into()],
-            vec![Value::Link(Link::Item(cell.item_id), Some(price))],
-            vec![shown.note.into()],
+            std::iter::once(price).chain(cheapest).collect(),
+            vec![difference],
             verdict.into_iter().collect(),
             cell.room.iter().cloned().map(Value::Text).collect(),
         ];

@@ -34,7 +34,8 @@ use crate::contract::scans::{
     MaxAgeSeconds, MaxRequests, ScanEndpoint, ScanRequest, Strategy, Sweep,
 };
 use crate::contract::{
-    Api, Endpoint, FieldKind, FieldValue as _, Request, ValidationError, ValidationErrors,
+    Api, Endpoint, FieldKind, FieldValue as _, MAX_REPORTED_ERRORS, Request, ValidationError,
+    ValidationErrors,
 };
 use axes::{Assignment, Axes, Axis, SweepContext};
 
@@ -302,19 +303,17 @@ pub fn plan_new(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Vali
             .into_iter()
             .flatten()
     };
-    for (name, value) in fields("request") {
-        let fault = unknown_code(name, format!("request.{name}"), value);
-        if let Some(fault) = fault {
-            faults.push(fault);
-        }
-    }
-    for (name, values) in fields("sweep") {
-        for (index, value) in values.as_array().into_iter().flatten().enumerate() {
-            let fault = unknown_code(name, format!("sweep.{name}[{index}]"), value);
-            if let Some(fault) = fault {
-                faults.push(fault);
-            }
-        }
+    let named = fields("request").map(|(name, value)| (name, format!("request.{name}"), value));
+    let swept = fields("sweep").flat_map(|(name, values)| {
+        let values = values.as_array().into_iter().flatten().enumerate();
+        values.map(move |(index, value)| (name, format!("sweep.{name}[{index}]"), value))
+    });
+    // A list may hold a hundred thousand codes, and what each could mean takes time.
+    let unknown = named
+        .chain(swept)
+        .filter_map(|(name, path, value)| unknown_code(name, path, value));
+    for fault in unknown.take(MAX_REPORTED_ERRORS) {
+        faults.push(fault);
     }
     faults.ok_if_empty(|| planned)
 }
