@@ -50,7 +50,7 @@ async fn a_question_is_read_back_with_its_cost_and_spends_nothing() {
         "below 150 USD",
         "1 adult",
         "not said",
-        "Find one below 150 USD · 2 to",
+        "Find one below 150 USD · 4 to 20 requests",
         "Your key is stored, sealed, until you pause or delete the monitor",
         "Search all 10 · 10 requests",
         "Tell me below 150 USD · 10 requests a day",

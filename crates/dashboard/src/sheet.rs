@@ -2,7 +2,7 @@
 
 use farescan_sheets::numbers::{amount_in, count};
 use farescan_sheets::preview;
-use farescan_sheets::sheet::{Column, Figure, Link, Notice, Row, Sheet, Table, Tone, Value};
+use farescan_sheets::sheet::{Column, Figure, Link, Notice, Sheet, Table, TableRow, Tone, Value};
 use maud::{Markup, html};
 
 use super::links;
@@ -92,7 +92,7 @@ pub(super) fn table(table: &Table) -> Markup {
 }
 
 /// The cells of a row, each with its details beneath. The first one leads to the row's resource.
-fn cells(columns: &[Column], row: &Row) -> Markup {
+fn cells(columns: &[Column], row: &TableRow) -> Markup {
     html! {
         @for (place, (column, cell)) in columns.iter().zip(&row.cells).enumerate().filter(|(_, (column, _))| !column.is_detail) {
             td class=[class(column, cell)] {

@@ -28,7 +28,7 @@ pub struct Table {
     /// What it lists.
     pub name: &'static str,
     pub columns: Vec<Column>,
-    pub rows: Vec<Row>,
+    pub rows: Vec<TableRow>,
 }
 
 impl Table {
@@ -37,7 +37,7 @@ impl Table {
         columns: [Column; N],
         rows: impl Iterator<Item = (Option<Link>, [Cell; N])>,
     ) -> Self {
-        let rows = rows.map(|(of, cells)| Row {
+        let rows = rows.map(|(of, cells)| TableRow {
             of,
             cells: cells.into(),
         });
@@ -51,7 +51,7 @@ impl Table {
 
 /// A row, which may be of a resource.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct TableRow {
     pub of: Option<Link>,
     pub cells: Vec<Cell>,
 }

@@ -1,6 +1,5 @@
 //! The grid of a scan.
 
-use farescan_contract::ids::ItemId;
 use farescan_contract::scans::{Grid, GridCell, Parity, ParityVerdict, Scan};
 use farescan_contract::{Endpoint, SearchStatus};
 use rust_decimal::Decimal;
@@ -106,7 +105,7 @@ impl PriceTable {
         };
         Self {
             layout: if grid.rows.field == MARKET && columns.is_none() {
-                PriceLayout::Markets(markets(grid, best))
+                PriceLayout::Markets(markets(grid))
             } else {
                 layout(&grid.rows, columns, second, cells)
             },
@@ -151,9 +150,8 @@ fn title(grid: &Grid, currency: Option<&str>) -> String {
     format!("{what}{currency}, by {}", axes.join(" and "))
 }
 
-/// One stay from several markets: each market's price, and its difference to the first one's. `best`
-/// is the search that found the lowest price.
-fn markets(grid: &Grid, best: Option<ItemId>) -> Table {
+/// One stay from several markets: each market's price, and its difference to the first one's.
+fn markets(grid: &Grid) -> Table {
     let base = grid
         .rows
         .values
@@ -173,8 +171,6 @@ fn markets(grid: &Grid, best: Option<ItemId>) -> Table {
             Link::Item(cell.item_id),
             Some(cell_words(cell, shown.value)),
         );
-        let is_best = best == Some(cell.item_id);
-        let cheapest = is_best.then(|| Value::Word(Tone::Good, "cheapest".to_owned()));
         let difference = match (shown.shade, &cell.parity) {
             (Shade::Difference(step), Some(parity)) if parity.verdict == ParityVerdict::Gap => {
                 let tone = if step < 0 { Tone::Good } else { Tone::Warn };
@@ -190,7 +186,7 @@ fn markets(grid: &Grid, best: Option<ItemId>) -> Table {
         });
         let cells = [
             vec![axis_value(MARKET, &cell.row).into()],
-            std::iter::once(price).chain(cheapest).collect(),
+            vec![price],
             vec![difference],
             verdict.into_iter().collect(),
             cell.room.iter().cloned().map(Value::Text).collect(),
