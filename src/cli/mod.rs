@@ -8,6 +8,7 @@ mod keys;
 mod marketplace;
 mod migrate;
 mod openapi;
+mod past;
 mod sandbox;
 mod serve;
 mod tenants;

@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::demo;
 use crate::config::{
     AdminConfig, DatabaseConfig, HttpConfig, LogConfig, MasterKeyConfig, PaceConfig,
     RateLimitConfig, UpstreamConfig, WebhookConfig, WorkerConfig,
@@ -83,6 +84,8 @@ pub async fn run(mut args: ServeArgs) -> Result<(), Failure> {
             "searches go to the sandbox at http://{address}, whose front page has its keys, such as sandbox-demo; nothing is billed"
         );
     }
+    // A sandbox with a database of its own, so that nothing invented is stored beside real prices.
+    let has_past = args.sandbox && args.database.url().is_none();
     let settings = Settings {
         http: Some(args.http),
         admin: args.admin,
@@ -98,6 +101,9 @@ pub async fn run(mut args: ServeArgs) -> Result<(), Failure> {
     // Before the service reports that it listens: a signal sent then needs its handler.
     stop_on_signal(stop.clone(), ExitSignal::default());
     let service = Service::start(settings, stop).await?;
+    if has_past {
+        demo::add_past(&service).await?;
+    }
     if let Some(address) = service.address().filter(|_| is_trial) {
         anstream::eprintln!(
             "dashboard    http://{address}/\ndescription  http://{address}/docs\n\

@@ -10,7 +10,7 @@ use jiff::civil::Date;
 use jiff::{Span, ToSpan};
 use serde_json::{Value, json};
 
-use crate::contract::{Item, ItemPage, RetryAccepted, Scan, ScanStatus};
+use crate::contract::{Endpoint, Item, ItemPage, Request, RetryAccepted, Scan, ScanStatus};
 use crate::ids::{AlertId, MonitorId, ScanId};
 use crate::sandbox::DayShift;
 use farescan_client::Failure;
@@ -18,6 +18,43 @@ use farescan_client::client::ApiClient;
 use farescan_client::layout::render;
 use farescan_client::progress::{View, follow};
 use farescan_client::terminal::Screen;
+
+/// The searches of the walkthrough that the demo's past has too.
+pub fn searches(today: Date) -> Result<Vec<Request>, Failure> {
+    let (first, last) = month_of_31_days(today)?;
+    let dates = first.series(1.day()).take_while(|date| *date <= last);
+    let fares = dates.map(|date| {
+        let mut body = fare();
+        body["departure_date"] = date.to_string().into();
+        (Endpoint::FlightsOneway, body)
+    });
+    let stay = stay(today)?;
+    let stays = MARKETS.iter().map(|market| {
+        let mut body = stay.clone();
+        body["proxy_country"] = (*market).into();
+        (Endpoint::HotelsByName, body)
+    });
+    let read = |(endpoint, body): (Endpoint, Value)| {
+        let body = body.as_object().cloned().unwrap_or_default();
+        Ok(Request::check(endpoint, &body)?.request)
+    };
+    fares.chain(stays).map(read).collect()
+}
+
+/// The fare, without its date.
+fn fare() -> Value {
+    json!({"from_airport": "TLV", "to_airport": "LHR", "currency": "USD"})
+}
+
+/// The stay, without its market.
+fn stay(today: Date) -> Result<Value, Failure> {
+    let checkin = today.checked_add(DAYS_AHEAD.days())?;
+    let checkout = checkin.checked_add(3.days())?;
+    Ok(json!({
+        "hotel_name": "Hotel Arts", "area": "Barcelona", "checkin_date": checkin, "checkout_date": checkout,
+        "currency": "USD"
+    }))
+}
 
 /// The markets of the hotel scan, the baseline first.
 const MARKETS: [&str; 5] = ["us", "de", "gb", "jp", "br"];
@@ -79,7 +116,7 @@ impl<W: Write> Walkthrough<'_, W> {
     async fn fares(&mut self, first: Date, last: Date) -> Result<ScanId, Failure> {
         let body = json!({
             "endpoint": "flights/oneway",
-            "request": {"from_airport": "TLV", "to_airport": "LHR", "currency": "USD"},
+            "request": fare(),
             "sweep": {"departure_date": {"from": first, "to": last}},
         });
         writeln!(
@@ -131,7 +168,7 @@ impl<W: Write> Walkthrough<'_, W> {
         let checkin = self.today.checked_add(DAYS_AHEAD.days())?;
         let body = json!({
             "endpoint": "hotels/by-name",
-            "request": {"hotel_name": "Hotel Arts", "area": "Barcelona", "checkin_date": checkin, "checkout_date": checkin.checked_add(3.days())?, "currency": "USD"},
+            "request": stay(self.today)?,
             "sweep": {"proxy_country": MARKETS},
         });
         writeln!(
