@@ -157,7 +157,7 @@ impl<W: Write> Walkthrough<'_, W> {
         let spent = scan.requests.spent;
         writeln!(
             self.out,
-            "   {spent} requests spent: {} for the month, {} for the retry",
+            "\n   {spent} requests spent: {} for the month, {} for the retry",
             scan.items.total,
             spent - scan.items.total
         )?;
@@ -216,7 +216,7 @@ impl<W: Write> Walkthrough<'_, W> {
 
     async fn table(&mut self, scan: &Scan) -> Result<(), Failure> {
         let table = render(self.client, scan, self.screen).await?;
-        Ok(writeln!(self.out, "{table}\n")?)
+        Ok(writeln!(self.out, "{table}")?)
     }
 
     fn view(&self) -> View {
