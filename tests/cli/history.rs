@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Client, lines, script_fares};
+use super::{Client, lines, script_fares, stable};
 use crate::support::reply::Reply;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -67,7 +67,10 @@ impl<W: Write> Walkthrough<'_, W> {
                 {"type": "drop_percent", "percent": DROP_PERCENT, "scope": "cell"},
             ],
         });
-        let summary = format!("{} to {}, alert {DROP_PERCENT} % below the runs before", dates.0, dates.1);
+        let summary = format!(
+            "{} to {}, alert {DROP_PERCENT} % below the runs before",
+            dates.0, dates.1
+        );
         self.show_request("/v1/monitors", &summary, &body)?;
         let monitor: Monitor = self.client.post("/v1/monitors", &body).await?;
         let runs = self.run_on_each_day(monitor.id).await?;
