@@ -237,6 +237,7 @@ const PROCESS_CLOCK: &[(&str, &str)] = &[
     ("webhooks/run.rs", "when a delivery was tried"),
     ("sandbox/server.rs", "the clock of the sandbox marketplace"),
     ("cli/demo/mod.rs", "the day of its searches"),
+    ("cli/serve.rs", "the days of a trial's past"),
     (
         "client/dates.rs",
         "the first of the dates that a command means",

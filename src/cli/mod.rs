@@ -12,6 +12,7 @@ mod past;
 mod sandbox;
 mod serve;
 mod tenants;
+mod trial;
 mod worker;
 
 use std::path::PathBuf;

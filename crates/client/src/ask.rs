@@ -100,16 +100,11 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
     scan::run_body(body, options, args.confirmation, args.client).await
 }
 
-/// Whether words are a question: all are read, or a part of them, which begins with `start` if there
-/// is one.
-pub fn is_question(words: &str, start: Option<&str>) -> bool {
+/// Whether words are a question: all are read, or a part of them if the first is no mistyped command.
+pub fn is_question(words: &str, begins_with_typo: bool) -> bool {
     let reading = farescan_ask::read(words, today());
-    let parts = reading
-        .chips
-        .iter()
-        .filter_map(|chip| chip.words.as_deref());
-    let mut parts = parts.filter(|part| start.is_none_or(|start| part.starts_with(start)));
-    reading.result.is_ok() || parts.next().is_some()
+    let is_part_read = reading.chips.iter().any(|chip| chip.words.is_some());
+    reading.result.is_ok() || (is_part_read && !begins_with_typo)
 }
 
 /// A line for each part that was read.

@@ -43,9 +43,9 @@ pub enum ClientCommand {
     /// Stop spending: pause a scan, or all scans and monitors
     #[command(after_help = "Examples:\n  farescan pause @last\n  farescan pause --all")]
     Pause(control::ScanPauseArgs),
-    /// Continue a paused scan
+    /// Continue a paused scan, or all that you have paused
     #[command(
-        after_help = "Examples:\n  farescan resume @last\n  farescan resume scn_01a203c0e342 --max-requests 80 --yes"
+        after_help = "Examples:\n  farescan resume @last\n  farescan resume --all\n  farescan resume scn_01a203c0e342 --max-requests 80 --yes"
     )]
     Resume(control::ResumeArgs),
     /// Cancel a scan for good; what was searched stays

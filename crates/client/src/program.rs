@@ -59,8 +59,7 @@ pub fn parse<P: Parser>() -> P {
 }
 
 /// The arguments as those of `ask`, if they are words of a question: not if the first word is a
-/// command or has a hint to one that is no scan. A word that is almost a command is one of a question
-/// only if it is read: `paris` resembles `pause`.
+/// command or has a hint to one that is no scan. After a mistyped command they must be read completely.
 fn as_question(
     error: &clap::Error,
     program: &clap::Command,
@@ -76,16 +75,25 @@ fn as_question(
     let word = words.first()?;
     let hint = hints::hint(&[(*word).to_owned()]);
     let is_other = hint.is_some_and(|command| !command.starts_with("farescan scan"));
-    let is_like_command = error.get(ContextKind::SuggestedSubcommand).is_some();
-    let start = is_like_command.then_some(*word);
     if program.find_subcommand(word).is_some()
         || is_other
-        || !ask::is_question(&words.join(" "), start)
+        || !ask::is_question(&words.join(" "), is_typo(word, program))
     {
         return None;
     }
     args.insert(first, "ask".into());
     Some(args)
+}
+
+/// Whether a word is a command but for two letters. Short words are: `tel` is nearly `help`.
+fn is_typo(word: &str, program: &clap::Command) -> bool {
+    const LEAST_CHARS: usize = 5;
+    const MOST_EDITS: usize = 2;
+    let is_near = |name: &str| strsim::osa_distance(name, word) <= MOST_EDITS;
+    word.chars().count() >= LEAST_CHARS
+        && program
+            .get_subcommands()
+            .any(|command| is_near(command.get_name()))
 }
 
 /// The place of the first argument that is neither an option of the program nor its value.
@@ -230,6 +238,15 @@ mod tests {
             ("monitor list", None),
             ("monitors tel aviv", None),
             ("xyzzy", None),
+            (
+                "cheapest day from tel aviv to london in january",
+                Some("ask cheapest day from tel aviv to london in january"),
+            ),
+            (
+                "tel avivv london january",
+                Some("ask tel avivv london january"),
+            ),
+            ("israel london january", Some("ask israel london january")),
         ] {
             let args: Vec<_> = args.split(' ').collect();
             assert_eq!(question(&args).as_deref(), expected, "{args:?}");

@@ -14,6 +14,7 @@ use crate::wrap::{for_stdout, note};
 use farescan_contract::scans::ScanEndpoint;
 use farescan_contract::{FieldValue as _, Scan, ScanStatus};
 use farescan_sheets::scan::{self, Cheapest, sheet};
+use farescan_sheets::strategy;
 
 /// Settings of `scans`.
 #[derive(Debug, clap::Args)]
@@ -129,6 +130,9 @@ async fn print(session: &ServiceSession, scan: &Scan) -> Result<(), Failure> {
     writeln!(out, "{}", for_stdout(&text))?;
     let text = layout::render(&session.client, scan, session.screen).await?;
     writeln!(out, "{text}")?;
+    if let Some(strategy) = &scan.strategy {
+        writeln!(out, "{}", for_stdout(&strategy::sentence(strategy)))?;
+    }
     if let Some(next) = next_step(scan) {
         note!("{next}");
     }

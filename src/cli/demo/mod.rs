@@ -15,8 +15,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::walkthrough::{Walkthrough, WalkthroughScans};
-use super::past;
-use super::serve::{ExitSignal, data_subfolder, sandbox_upstream, start_sandbox, stop_on_signal};
+use super::past::add_past;
+use super::serve::{ExitSignal, stop_on_signal};
+use super::trial::{data_subfolder, sandbox_upstream, start_sandbox};
 use crate::config::{
     AdminConfig, DatabaseConfig, HttpConfig, LogConfig, MasterKeyConfig, PaceConfig,
     RateLimitConfig, WebhookConfig, WorkerConfig,
@@ -88,7 +89,7 @@ pub async fn run(args: DemoArgs) -> Result<(), Failure> {
     let service = start(args, listener, folder.path.clone(), days.clone(), &stop)
         .await
         .map_err(|failure| name_folder(failure, &folder.path))?;
-    add_past(&service).await?;
+    add_past(&service, Timestamp::now()).await?;
     let address = service
         .address()
         .ok_or("the demo's service does not listen")?;
@@ -117,12 +118,6 @@ pub async fn run(args: DemoArgs) -> Result<(), Failure> {
             Err(EndedBySignal { code }.into())
         }
     }
-}
-
-/// Gives the walkthrough's searches a past.
-pub(super) async fn add_past(service: &Service) -> Result<(), Failure> {
-    let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
-    past::add_past(service, &walkthrough::searches(today)?).await
 }
 
 /// Where a person reaches a service that listens on `address`: a container's listens on every one.

@@ -6,11 +6,12 @@
 use std::io::Write;
 
 use farescan_sheets::scan::outcomes;
+use jiff::ToSpan as _;
 use jiff::civil::Date;
-use jiff::{Span, ToSpan};
 use serde_json::{Value, json};
 
-use crate::contract::{Endpoint, Item, ItemPage, Request, RetryAccepted, Scan, ScanStatus};
+use crate::cli::past::{DAYS_AHEAD, MARKETS, fare, month_of_31_days, stay};
+use crate::contract::{Item, ItemPage, RetryAccepted, Scan, ScanStatus};
 use crate::ids::{AlertId, MonitorId, ScanId};
 use crate::sandbox::DayShift;
 use farescan_client::Failure;
@@ -18,48 +19,6 @@ use farescan_client::client::ApiClient;
 use farescan_client::layout::render;
 use farescan_client::progress::{View, follow};
 use farescan_client::terminal::Screen;
-
-/// The searches of the walkthrough that the demo's past has too.
-pub fn searches(today: Date) -> Result<Vec<Request>, Failure> {
-    let (first, last) = month_of_31_days(today)?;
-    let dates = first.series(1.day()).take_while(|date| *date <= last);
-    let fares = dates.map(|date| {
-        let mut body = fare();
-        body["departure_date"] = date.to_string().into();
-        (Endpoint::FlightsOneway, body)
-    });
-    let stay = stay(today)?;
-    let stays = MARKETS.iter().map(|market| {
-        let mut body = stay.clone();
-        body["proxy_country"] = (*market).into();
-        (Endpoint::HotelsByName, body)
-    });
-    let read = |(endpoint, body): (Endpoint, Value)| {
-        let body = body.as_object().cloned().unwrap_or_default();
-        Ok(Request::check(endpoint, &body)?.request)
-    };
-    fares.chain(stays).map(read).collect()
-}
-
-/// The fare, without its date.
-fn fare() -> Value {
-    json!({"from_airport": "TLV", "to_airport": "LHR", "currency": "USD"})
-}
-
-/// The stay, without its market.
-fn stay(today: Date) -> Result<Value, Failure> {
-    let checkin = today.checked_add(DAYS_AHEAD.days())?;
-    let checkout = checkin.checked_add(3.days())?;
-    Ok(json!({
-        "hotel_name": "Hotel Arts", "area": "Barcelona", "checkin_date": checkin, "checkout_date": checkout,
-        "currency": "USD"
-    }))
-}
-
-/// The markets of the hotel scan, the baseline first.
-const MARKETS: [&str; 5] = ["us", "de", "gb", "jp", "br"];
-/// Least days until the month and the stay.
-const DAYS_AHEAD: i32 = 30;
 
 /// One run of the walkthrough.
 pub struct Walkthrough<'a, W: Write> {
@@ -233,38 +192,5 @@ impl<W: Write> Walkthrough<'_, W> {
             .get(&format!("/v1/scans/{id}/items?limit=100{filter}"))
             .await?;
         Ok(page.data)
-    }
-}
-
-/// First and last day of the first month of 31 days that begins [`DAYS_AHEAD`] or later.
-fn month_of_31_days(today: Date) -> Result<(Date, Date), Failure> {
-    let mut first = today
-        .checked_add(DAYS_AHEAD.days())?
-        .last_of_month()
-        .tomorrow()?;
-    while first.days_in_month() != 31 {
-        first = first.checked_add(Span::new().months(1))?;
-    }
-    Ok((first, first.last_of_month()))
-}
-
-#[cfg(test)]
-mod tests {
-    use jiff::civil::date;
-
-    use super::*;
-
-    #[test]
-    fn the_month_has_31_days_and_is_in_the_future() {
-        for (today, first) in [
-            (date(2026, 11, 20), date(2027, 1, 1)),
-            (date(2026, 12, 2), date(2027, 3, 1)),
-            (date(2027, 5, 31), date(2027, 7, 1)),
-            (date(2027, 1, 1), date(2027, 3, 1)),
-        ] {
-            let month = month_of_31_days(today).unwrap();
-            assert_eq!(month, (first, first.last_of_month()), "{today}");
-            assert_eq!(month.1.day(), 31);
-        }
     }
 }
