@@ -135,7 +135,7 @@ async fn a_trial_begins_with_prices_of_the_last_months() {
         let shown = terminal.shown();
         let address = shown.split("dashboard    ").nth(1).unwrap();
         let address = address.lines().next().unwrap().trim_end().to_owned();
-        let path = "v1/history/flights?from_airport=TLV&to_airport=LHR&limit=1000";
+        let path = "v1/history/flights?from_airport=TLV&to_airport=LHR&limit=500";
         let request = reqwest::Client::new()
             .get(format!("{address}{path}"))
             .header("x-api-key", "sandbox-demo");

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use farescan_sheets::item::search_tone;
 use farescan_sheets::numbers;
-use farescan_sheets::prices::class;
 use farescan_sheets::scan::status_tone;
 pub(super) use farescan_sheets::sheet::Tone;
 use farescan_sheets::trip::capitalised;
@@ -14,9 +13,7 @@ use maud::{Markup, html};
 
 use super::form::token_field;
 use super::session::Session;
-use super::sheet;
 use farescan_core::app::error::ApiError;
-use farescan_core::contract::history_verdict::HistoryVerdict;
 use farescan_core::contract::monitors::PriceMark;
 use farescan_core::contract::{ScanStatus, SearchStatus};
 use farescan_core::ids::{ItemId, ScanId};
@@ -56,11 +53,6 @@ pub(super) fn is_visible_share(part: u64, whole: u64) -> bool {
 /// A price with its time.
 pub(super) fn price_mark(mark: &PriceMark, currency: Option<&str>) -> Markup {
     html! { (numbers::amount_in(mark.price, currency)) " " span class="muted" { (time(mark.at)) } }
-}
-
-/// A price among the caller's own past prices: the class, and the sentence that says it.
-pub(super) fn history_verdict(verdict: &HistoryVerdict) -> Markup {
-    html! { (sheet::value(&class(verdict.class))) " " span class="muted" { (verdict.sentence) } }
 }
 
 /// A short state in a coloured frame.

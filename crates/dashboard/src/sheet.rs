@@ -1,12 +1,13 @@
 //! Sheets as HTML.
 
 use farescan_sheets::numbers::{amount_in, count};
-use farescan_sheets::preview;
 use farescan_sheets::sheet::{Column, Figure, Link, Notice, Sheet, Table, TableRow, Tone, Value};
+use farescan_sheets::{preview, prices};
 use maud::{Markup, html};
 
 use super::links;
 use super::parts::{self, chip};
+use farescan_core::contract::history_verdict::HistoryVerdict;
 use farescan_core::contract::scans::PlanCost;
 
 /// The facts side by side, then the tags.
@@ -164,7 +165,7 @@ pub(super) fn value(value: &Value) -> Markup {
         Value::Implausible(item, price, text) => {
             html! { a href=(parts::item_path(*item)) { s { (price) } } " " (text) }
         }
-        Value::Verdict(verdict) => parts::history_verdict(verdict),
+        Value::Verdict(verdict) => history_verdict(verdict),
         Value::Tag(tag) => {
             html! { a class="chip" href=(parts::with_query("/scans", "tag", tag)) { (tag) } }
         }
@@ -208,4 +209,9 @@ pub(super) fn plans(plans: &[PlanCost]) -> Markup {
             }
         }
     }
+}
+
+/// A price among the caller's own past prices: the class, and the sentence that says it.
+pub(super) fn history_verdict(verdict: &HistoryVerdict) -> Markup {
+    html! { (value(&prices::class(verdict.class))) " " span class="muted" { (verdict.sentence) } }
 }

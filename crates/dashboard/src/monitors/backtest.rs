@@ -24,6 +24,7 @@ use crate::layout::{NavItem, page_with_status};
 use crate::links;
 use crate::parts;
 use crate::session::Session;
+use crate::sheet;
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
 use farescan_core::contract::monitors::{Backtest, BacktestAlert, BacktestCeiling, BacktestQuery};
@@ -302,7 +303,7 @@ fn row(alert: &BacktestAlert, zone: &str) -> Markup {
 /// The price or the past prices with which the rule compared.
 fn compared_with(alert: &BacktestAlert) -> Markup {
     if let Some(verdict) = &alert.history_verdict {
-        return parts::history_verdict(verdict);
+        return sheet::history_verdict(verdict);
     }
     if let Some(at) = alert.was_empty_at {
         return html! { span class="muted" { "nothing on offer on " (day(at).strftime("%-d %b %Y")) } };
