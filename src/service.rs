@@ -118,6 +118,7 @@ pub enum ServiceError {
 pub struct Service {
     address: Option<SocketAddr>,
     database: Database,
+    ring: Option<Arc<Keyring>>,
     stop: CancellationToken,
     parts: JoinSet<Result<(), ServiceError>>,
     admin: AdminListener,
@@ -210,7 +211,7 @@ impl Service {
             clock: settings.clock.clone(),
             unprepared,
         };
-        let clock = settings.clock;
+        let (clock, kept_ring) = (settings.clock, ring.clone());
         let prepared = preparation.try_once().await?;
         if prepared && settings.http.is_some() {
             database.open_reads().await;
@@ -267,6 +268,7 @@ impl Service {
         Ok(Self {
             address,
             database,
+            ring: kept_ring,
             stop,
             parts,
             admin,
@@ -276,6 +278,16 @@ impl Service {
     /// The address of the API; `None` for a worker alone.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
+    }
+
+    /// The database of the workers.
+    pub fn pool(&self) -> &PgPool {
+        self.database.pool()
+    }
+
+    /// The master keys; `None` if it has none.
+    pub fn keyring(&self) -> Option<&Keyring> {
+        self.ring.as_deref()
     }
 
     /// Runs until `stop` or until a part fails; then ends the other parts. Results of calls in

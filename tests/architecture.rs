@@ -35,7 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "scans",
         &[
-            "commands", "db", "history", "planner", "tenants", "search", "contract",
+            "ask", "commands", "db", "history", "planner", "tenants", "search", "contract",
         ],
     ),
     ("webhooks", &["commands", "db", "tenants", "contract"]),
@@ -237,6 +237,7 @@ const PROCESS_CLOCK: &[(&str, &str)] = &[
     ("webhooks/run.rs", "when a delivery was tried"),
     ("sandbox/server.rs", "the clock of the sandbox marketplace"),
     ("cli/demo/mod.rs", "the day of its searches"),
+    ("cli/serve.rs", "the days of a trial's past"),
     (
         "client/dates.rs",
         "the first of the dates that a command means",

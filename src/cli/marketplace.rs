@@ -2,10 +2,9 @@
 
 use std::io::Write as _;
 
-use super::serve::use_sandbox_folder;
 use farescan_client::Failure;
 
-use super::serve;
+use super::trial::{sandbox_upstream, use_sandbox_folder};
 use crate::config::{DatabaseConfig, UpstreamConfig};
 use crate::db::{self, Database};
 use crate::marketplace;
@@ -75,7 +74,7 @@ const NOT_MIGRATED: &str =
 async fn set(mut args: SetMarketplaceArgs) -> Result<(), Failure> {
     if args.sandbox {
         // Starts no simulator: only its name matters, which all sandboxes share.
-        args.upstream = serve::sandbox_upstream(([127, 0, 0, 1], 0).into())?;
+        args.upstream = sandbox_upstream(([127, 0, 0, 1], 0).into())?;
         use_sandbox_folder(&mut args.database)?;
     }
     let named = Client::new(&args.upstream)?.marketplace().clone();

@@ -8,9 +8,11 @@ mod keys;
 mod marketplace;
 mod migrate;
 mod openapi;
+mod past;
 mod sandbox;
 mod serve;
 mod tenants;
+mod trial;
 mod worker;
 
 use std::path::PathBuf;

@@ -1,23 +1,21 @@
 //! `farescan serve`: the gateway, the job API and, without `--no-worker`, a worker.
 
 use std::io::IsTerminal as _;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use reqwest::Url;
-use tokio::net::TcpListener;
+use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::past::add_past;
+use super::trial::{sandbox_upstream, start_sandbox, use_sandbox_folder};
 use crate::config::{
     AdminConfig, DatabaseConfig, HttpConfig, LogConfig, MasterKeyConfig, PaceConfig,
     RateLimitConfig, UpstreamConfig, WebhookConfig, WorkerConfig,
 };
 use crate::db::clock::Clock;
-use crate::db::embedded::default_home;
 use crate::logging;
-use crate::sandbox::{self, DEMO_KEY, DayShift, SandboxOptions};
+use crate::sandbox::{DEMO_KEY, DayShift, SandboxOptions};
 use crate::service::{Service, Settings};
 use farescan_client::Failure;
 
@@ -52,9 +50,6 @@ pub struct ServeArgs {
     log: LogConfig,
 }
 
-/// A sandbox's embedded database has its own subfolder, so that invented and real prices never mix.
-const SANDBOX_FOLDER: &str = "sandbox";
-
 /// Runs until SIGTERM or SIGINT; a second one ends at once.
 pub async fn run(mut args: ServeArgs) -> Result<(), Failure> {
     // Somebody tries things out: what the log says to an operator would hide the three addresses.
@@ -83,6 +78,8 @@ pub async fn run(mut args: ServeArgs) -> Result<(), Failure> {
             "searches go to the sandbox at http://{address}, whose front page has its keys, such as sandbox-demo; nothing is billed"
         );
     }
+    // A sandbox with a database of its own, so that nothing invented is stored beside real prices.
+    let has_past = args.sandbox && args.database.url().is_none();
     let settings = Settings {
         http: Some(args.http),
         admin: args.admin,
@@ -97,7 +94,16 @@ pub async fn run(mut args: ServeArgs) -> Result<(), Failure> {
     };
     // Before the service reports that it listens: a signal sent then needs its handler.
     stop_on_signal(stop.clone(), ExitSignal::default());
-    let service = Service::start(settings, stop).await?;
+    let service = Service::start(settings, stop.clone()).await?;
+    if has_past {
+        tokio::select! {
+            added = add_past(&service, Timestamp::now()) => {
+                // Searches work without it.
+                if let Err(error) = added { tracing::warn!(%error, "this trial begins without prices of the past"); }
+            }
+            () = stop.cancelled() => {}
+        }
+    }
     if let Some(address) = service.address().filter(|_| is_trial) {
         anstream::eprintln!(
             "dashboard    http://{address}/\ndescription  http://{address}/docs\n\
@@ -105,42 +111,6 @@ pub async fn run(mut args: ServeArgs) -> Result<(), Failure> {
         );
     }
     Ok(service.run().await?)
-}
-
-/// Starts the sandbox on a free loopback port; `stop` ends it.
-pub async fn start_sandbox(
-    options: SandboxOptions,
-    days: DayShift,
-    stop: CancellationToken,
-) -> Result<SocketAddr, Failure> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-    let address = listener.local_addr()?;
-    let serving = sandbox::serve_with_days(listener, options, days, stop.cancelled_owned());
-    tokio::spawn(serving);
-    Ok(address)
-}
-
-/// The marketplace settings of a sandbox, without any from the environment.
-pub fn sandbox_upstream(address: SocketAddr) -> Result<UpstreamConfig, Failure> {
-    let url: Url = format!("http://{address}").parse()?;
-    Ok(UpstreamConfig {
-        is_sandbox: true,
-        ..UpstreamConfig::at(url.clone(), url)
-    })
-}
-
-/// Moves the embedded database to the sandbox's subfolder.
-pub fn use_sandbox_folder(database: &mut DatabaseConfig) -> Result<(), Failure> {
-    if database.url().is_none() {
-        database.data_dir = Some(data_subfolder(database.data_dir.take(), SANDBOX_FOLDER)?);
-    }
-    Ok(())
-}
-
-/// A subfolder of the set or default data folder.
-pub fn data_subfolder(set: Option<PathBuf>, name: &str) -> Result<PathBuf, Failure> {
-    let data = set.map_or_else(default_home, Ok)?;
-    Ok(data.join(name))
 }
 
 /// The signal that ended the process, if any.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sqlx::postgres::PgPoolOptions;
 
 use super::MOMENT;
-use crate::support::TestService;
+use crate::support::{TestService, airport_code};
 
 /// Kilobytes of this process: resident (`VmRSS`) or their peak (`VmHWM`).
 #[cfg(target_os = "linux")]
@@ -110,15 +110,7 @@ async fn eight_rules_evaluate_ten_thousand_cells() {
             ]
         })
         .collect();
-    let airports: Vec<_> = (0..100_u8)
-        .map(|n| {
-            format!(
-                "{}{}A",
-                char::from(b'A' + n / 26),
-                char::from(b'A' + n % 26)
-            )
-        })
-        .collect();
+    let airports: Vec<_> = (0..100).map(airport_code).collect();
     let mut body = super::monitor(100, &json!(rules));
     body["scan"]["sweep"]["to_airport"] = json!(airports);
     body["scan"]["request"]

@@ -31,6 +31,15 @@ pub fn pages(of: &Filled) -> Vec<(&'static str, String)> {
     } = of;
     [
         ("overview", "/overview".to_owned()),
+        ("ask", "/ask".to_owned()),
+        (
+            "a question",
+            "/ask?q=tel+aviv+london+2030-01-01+to+2030-01-31+below+150".to_owned(),
+        ),
+        (
+            "refused words",
+            "/ask?q=tel+aviv+portland+lodnon+march".to_owned(),
+        ),
         ("scans", "/scans".to_owned()),
         ("scans of no status", "/scans?status=cancelled".to_owned()),
         ("new scan", "/scans/new".to_owned()),

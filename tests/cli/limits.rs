@@ -120,7 +120,7 @@ async fn quota_set_sends_only_the_named_limits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pause_all_stops_scans_and_monitors() {
+async fn pause_all_stops_scans_and_monitors_and_resume_all_continues_them() {
     let test = AlertTest::open().await;
     let gate = test.upstream.answer_fares_after_gate();
     out(&test, &[&CREATE[..], &["--yes"]].concat());
@@ -145,6 +145,18 @@ async fn pause_all_stops_scans_and_monitors() {
         "nothing is left to pause"
     );
     assert_eq!(cli(&test, &["pause"]).code, Some(2));
+    assert_eq!(
+        cli(&test, &["resume", "--all"]).code,
+        Some(2),
+        "without consent"
+    );
+    let resumed = out(&test, &["resume", "--all", "--yes"]);
+    assert_eq!(resumed.matches("is resumed").count(), 2, "{resumed}");
+    let monitors = lines(&out(&test, &["monitors", "--json"]));
+    assert_eq!(monitors[0]["status"], "active");
+    let scans = lines(&out(&test, &["scans", "--json"]));
+    assert_ne!(scans[0]["status"], "paused");
+    assert_eq!(out(&test, &["resume", "--all", "--yes"]), "");
     test.close().await;
 }
 

@@ -1,6 +1,7 @@
 //! The command line as a client of a running service: the real program against a service with a
 //! scripted marketplace. Golden files hold what it prints.
 
+mod ask;
 mod backtest;
 mod connection;
 mod documents;

@@ -35,6 +35,26 @@ async fn with_fares() -> Client {
 const ONEWAY: [&str; 5] = ["search", "oneway", "TLV", "LHR", "2030-02-07"];
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_found_is_refused_and_costs_nothing() {
+    let client = with_fares().await;
+    for (args, says) in [
+        (
+            ["search", "oneway", "TLV", "XQZ", "2030-02-07"],
+            "no airport or city has this code; did you mean",
+        ),
+        (
+            ["search", "oneway", "TLV", "LHR", "2025-01-05"],
+            "the date has passed; expected 20",
+        ),
+    ] {
+        let refused = client.run(&args);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.err.contains(says), "{says}: {}", refused.err);
+    }
+    assert_eq!(client.calls(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn fares_fit_80_and_140_columns() {
     let client = with_fares().await;
     for columns in [60, 80, 140] {

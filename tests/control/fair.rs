@@ -51,14 +51,14 @@ async fn call_positions_of_the_small_scan(key: &str) -> Vec<usize> {
         })
         .await;
     let small = service
-        .submit_as(key, &departing_from("FIV", fares(5)))
+        .submit_as(key, &departing_from("ZZV", fares(5)))
         .await;
     let before = service.upstream.count();
     gate.open();
     let all_five = |calls: &[crate::support::upstream::Call]| {
         calls
             .iter()
-            .filter(|call| call.body["from_airport"] == "FIV")
+            .filter(|call| call.body["from_airport"] == "ZZV")
             .count()
             == 5
     };
@@ -74,7 +74,7 @@ async fn call_positions_of_the_small_scan(key: &str) -> Vec<usize> {
     assert_eq!(
         calls
             .iter()
-            .filter(|call| call.body["from_airport"] == "FIV")
+            .filter(|call| call.body["from_airport"] == "ZZV")
             .count(),
         5,
         "{small}"
@@ -82,7 +82,7 @@ async fn call_positions_of_the_small_scan(key: &str) -> Vec<usize> {
     calls[before..]
         .iter()
         .enumerate()
-        .filter(|(_, call)| call.body["from_airport"] == "FIV")
+        .filter(|(_, call)| call.body["from_airport"] == "ZZV")
         .map(|(place, _)| place + 1)
         .collect()
 }

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use super::ledger::LedgerCheck;
 use super::process::{FarescanProcess, post};
 use crate::support::reply::Reply;
-use crate::support::text;
 use crate::support::upstream::fare;
+use crate::support::{airport_code, text};
 use crate::worker::fixture::{WorkerFixture, fares};
 
 /// Completes one search, so that the marketplace has accepted the key and several scans may be
@@ -34,14 +34,7 @@ fn large(number: usize) -> Value {
         .as_object_mut()
         .unwrap()
         .remove("to_airport");
-    let airport = |at: usize| {
-        format!(
-            "A{}{}",
-            char::from(b'A' + u8::try_from(at / 26).unwrap()),
-            char::from(b'A' + u8::try_from(at % 26).unwrap())
-        )
-    };
-    body["sweep"]["to_airport"] = json!((0..5).map(airport).collect::<Vec<_>>());
+    body["sweep"]["to_airport"] = (0..5).map(airport_code).collect();
     body["label"] = json!(format!("order {number}"));
     body
 }

@@ -1,6 +1,7 @@
 //! What somebody meets in the first hour: placeholders, several demos, missing rights, settings from
 //! a file.
 
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -8,6 +9,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use jiff::Zoned;
+use jiff::civil::Date;
 use serde_json::Value;
 use sqlx::postgres::PgConnectOptions;
 
@@ -115,6 +118,46 @@ async fn a_trial_on_a_terminal_shows_three_addresses_and_no_log() {
         "{shown}"
     );
     assert!(!shown.contains("INFO"), "{shown}");
+}
+
+/// Before its first search a trial has prices over time, and a second start adds none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trial_begins_with_prices_of_the_last_months() {
+    let data = world_readable_folder();
+    let mut found = Vec::new();
+    for _ in 0..2 {
+        let mut command = farescan(&program(), &["serve", "--sandbox"]);
+        command
+            .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
+            .env("FARESCAN_DATA_DIR", data.path());
+        let mut terminal = Terminal::start(&mut command, 80, 24);
+        terminal.expect("Ctrl-C stops it").await;
+        let shown = terminal.shown();
+        let address = shown.split("dashboard    ").nth(1).unwrap();
+        let address = address.lines().next().unwrap().trim_end().to_owned();
+        let path = "v1/history/flights?from_airport=TLV&to_airport=LHR&limit=500";
+        let request = reqwest::Client::new()
+            .get(format!("{address}{path}"))
+            .header("x-api-key", "sandbox-demo");
+        let answer: Value = request.send().await.unwrap().json().await.unwrap();
+        let rows = answer["data"].as_array().unwrap().clone();
+        found.push(rows);
+        terminal.interrupt();
+        terminal.end().await;
+    }
+    let days: BTreeSet<_> = found[0]
+        .iter()
+        .map(|row| row["observed_at"].as_str().unwrap()[..10].to_owned())
+        .collect();
+    let first: Date = days.first().unwrap().parse().unwrap();
+    let ago = Zoned::now().date().since(first).unwrap().get_days();
+    assert!(days.len() == 12 && (119..=121).contains(&ago), "{days:?}");
+    let departures: BTreeSet<_> = found[0]
+        .iter()
+        .map(|row| row["departure_date"].as_str().unwrap())
+        .collect();
+    assert_eq!(departures.len(), 31);
+    assert_eq!(found[0], found[1]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

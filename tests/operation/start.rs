@@ -85,7 +85,7 @@ fn two_concurrent_demos_both_finish() {
             ended.status.success() && out.contains("32 requests spent"),
             "{out}\n{err}"
         );
-        assert!(out.contains("   Alert "), "a rule fired: {out}");
+        assert!(out.contains("   Alert: "), "a rule fired: {out}");
         assert!(
             !out.contains("Yours to try"),
             "nothing is offered that is gone: {out}"

@@ -2,6 +2,7 @@
 //! JavaScript.
 
 mod alerts;
+mod ask;
 mod compare;
 mod errors;
 mod items;

@@ -16,6 +16,8 @@ fn pages(scan: &str, item: &str) -> Vec<String> {
     vec![
         "/login".to_owned(),
         "/overview".to_owned(),
+        "/ask".to_owned(),
+        "/ask?q=tlv+lhr+2030-01-05+below+150&once=0190f5a0-0000-7000-8000-000000000001".to_owned(),
         "/scans".to_owned(),
         "/scans/new".to_owned(),
         super::fare_fields("2030-01-05"),

@@ -42,9 +42,9 @@ async fn a_route_shows_its_prices_with_their_age() {
     let page = browser.page(path).await;
     for expected in [
         "TLV → LHR",
-        r#"<span class="price">170</span><span class="age">2 h</span>"#,
-        r#"class="q1 cheapest""#,
-        r#"class="degraded-cell""#,
+        "<b>170<small>2 h</small></b>",
+        r#"class="q1 best""#,
+        r#"class="degraded""#,
         "usual 180 to 320 USD",
         // The verdict beside the price.
         "too few past prices",

@@ -237,7 +237,7 @@ async fn a_preview_is_also_a_request_and_a_command() {
         .submit(&crate::support::service::fares_with(5, &below))
         .await;
     let page = browser.page(&format!("/scans/{id}")).await;
-    let sentence = "Finds one below 150.5. Whether one is below 150.5 is not decided.";
+    let sentence = "Whether one is below 150.5 is not decided.";
     assert!(page.contains(sentence), "{page}");
     let again = browser.page(&format!("/scans/new?like={id}")).await;
     assert!(again.contains("value=\"150.5\""), "{again}");

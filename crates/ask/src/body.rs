@@ -61,11 +61,21 @@ impl Question {
         body
     }
 
-    /// The same scan, which searches only what can still be the cheapest.
-    pub fn find_cheapest(&self) -> Map<String, Value> {
+    /// The same scan, which searches only what can still be the cheapest; of a question with an amount
+    /// only until a price below it is found.
+    pub fn find(&self) -> Map<String, Value> {
         let mut body = self.scan();
-        body.insert("strategy".to_owned(), json!({"find": "cheapest"}));
+        let strategy = match self.amount() {
+            Some(below) => json!({"find": "below", "below": below}),
+            None => json!({"find": "cheapest"}),
+        };
+        body.insert("strategy".to_owned(), strategy);
         body
+    }
+
+    /// The price below which an answer is wanted, as a field of a body.
+    fn amount(&self) -> Option<Number> {
+        self.below?.normalize().to_string().parse().ok()
     }
 
     /// The body of a monitor that looks each day at 06:00 UTC for a price below the amount, and alerts;
@@ -75,7 +85,7 @@ impl Question {
         searches: u32,
         title: fn(&Map<String, Value>) -> Option<String>,
     ) -> Option<Map<String, Value>> {
-        let below: Number = self.below?.normalize().to_string().parse().ok()?;
+        let below = self.amount()?;
         let mut scan = self.scan();
         let name = title(&scan).unwrap_or_default();
         if searches > 1 {

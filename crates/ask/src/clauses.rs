@@ -18,7 +18,7 @@ const MAX_LENGTHS: usize = 31;
 /// Words that mean nothing more than that something is asked.
 const FILLERS: &str = "find search show me i we want need a an the please cheapest cheap lowest best price \
     prices fare fares flight flights fly flying ticket tickets trip in on of at for with and \
-    or any airport airports date dates during between when only";
+    or any airport airports date dates during between when only day days if tell falls drops costs cost how much what";
 
 /// What a part says.
 #[derive(Debug, Clone, PartialEq)]

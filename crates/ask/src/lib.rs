@@ -1,5 +1,4 @@
-//! A search in words: `tel aviv london march below 150` as a question of the API. No program calls it
-//! yet.
+//! A search in words: `tel aviv london march below 150` as a question of the API.
 //!
 //! One grammar for the dashboard and the terminal, without a model: what is understood is shown word
 //! by word ([`Chip`]), and what is not is refused with what it could mean ([`RefusedWords`]). Nothing is

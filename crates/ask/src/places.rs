@@ -102,7 +102,7 @@ pub(crate) fn listed(codes: &[impl AsRef<str>]) -> String {
     }
 }
 
-struct Table {
+struct PlaceTable {
     airports: HashMap<&'static str, ListedAirport>,
     /// By the folded name.
     names: HashMap<String, Vec<Place>>,
@@ -110,13 +110,13 @@ struct Table {
     metros: HashMap<&'static str, Place>,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(Table::read);
+static TABLE: LazyLock<PlaceTable> = LazyLock::new(PlaceTable::read);
 static OTHERS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     let metros = METROS.lines().filter_map(|line| line.split('\t').nth(2));
     OTHER_CODES.split_whitespace().chain(metros).collect()
 });
 
-impl Table {
+impl PlaceTable {
     fn read() -> Self {
         let airports: Vec<ListedAirport> = AIRPORTS.lines().filter_map(airport).collect();
         let mut names: HashMap<String, Vec<Place>> = HashMap::new();

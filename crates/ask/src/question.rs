@@ -70,23 +70,25 @@ impl Question {
         self.to_string()
     }
 
-    /// How many searches it makes: those of each airport, date, stay and market.
-    pub fn searches(&self) -> u64 {
+    /// The days of departure or check-in, in order.
+    pub fn dates(&self) -> impl Iterator<Item = Date> {
         let is_wanted = |day: &Date| {
             let is_one = |one: &Weekday| jiff::civil::Weekday::from(*one) == day.weekday();
             self.weekdays.is_empty() || self.weekdays.iter().any(is_one)
         };
-        let days = self
-            .from
-            .series(jiff::Span::new().days(1))
-            .take_while(|day| *day <= self.to);
+        let days = self.from.series(jiff::Span::new().days(1));
+        days.take_while(|day| *day <= self.to).filter(is_wanted)
+    }
+
+    /// How many searches it makes: those of each airport, date, stay and market.
+    pub fn searches(&self) -> u64 {
         let each = match &self.subject {
             QuestionSubject::Flights { from, to, .. } => from.len() * to.len(),
             QuestionSubject::Hotel { markets, .. } | QuestionSubject::Hotels { markets, .. } => {
                 markets.len().max(1)
             }
         };
-        (days.filter(is_wanted).count() * each * self.nights.len().max(1)) as u64
+        (self.dates().count() * each * self.nights.len().max(1)) as u64
     }
 
     /// Whether it is about flights.

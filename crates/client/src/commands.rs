@@ -2,13 +2,18 @@
 
 use super::Failure;
 use super::{
-    alerts, compare, completions, control, deliveries, export, history, login, man, monitors,
+    alerts, ask, compare, completions, control, deliveries, export, history, login, man, monitors,
     quota, retry, rotate_key, scan, scans, search, settings, usage, verify, watch, why,
 };
 
 /// A command as a client.
 #[derive(Debug, clap::Subcommand)]
 pub enum ClientCommand {
+    /// Ask in words: what was read and its cost first, then the cheapest
+    #[command(
+        after_help = "Examples:\n  farescan ask \"tel aviv london march below 150\"\n  farescan ask tel aviv to paris or rome, 4-14 march --all\n  farescan ask hotel Arts Barcelona, 3 nights in february, us de gb\n  farescan ask TLV LHR march below 150 --watch --yes\n\n`farescan tel aviv london march` asks the same."
+    )]
+    Ask(Box<ask::AskArgs>),
     /// Search once, at the price of one request
     #[command(
         subcommand,
@@ -38,9 +43,9 @@ pub enum ClientCommand {
     /// Stop spending: pause a scan, or all scans and monitors
     #[command(after_help = "Examples:\n  farescan pause @last\n  farescan pause --all")]
     Pause(control::ScanPauseArgs),
-    /// Continue a paused scan
+    /// Continue a paused scan, or all that you have paused
     #[command(
-        after_help = "Examples:\n  farescan resume @last\n  farescan resume scn_01a203c0e342 --max-requests 80 --yes"
+        after_help = "Examples:\n  farescan resume @last\n  farescan resume --all\n  farescan resume scn_01a203c0e342 --max-requests 80 --yes"
     )]
     Resume(control::ResumeArgs),
     /// Cancel a scan for good; what was searched stays
@@ -126,6 +131,7 @@ impl ClientCommand {
     /// Runs the command. `program` is the whole command line, for its manual pages and completions.
     pub async fn run(self, program: clap::Command) -> Result<(), Failure> {
         match self {
+            Self::Ask(args) => ask::run(*args).await,
             Self::Search(command) => search::run(command).await,
             Self::Scan(args) => scan::run(*args).await,
             Self::Scans(args) => scans::run(args).await,

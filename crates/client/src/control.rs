@@ -15,7 +15,7 @@ use super::ids;
 use super::pages::{page_limit, print_nothing, rows};
 use super::question::Confirmation;
 use crate::wrap::note;
-use farescan_contract::monitors::{Monitor, MonitorStatus};
+use farescan_contract::monitors::{Monitor, MonitorPause, MonitorStatus};
 use farescan_contract::scans::PauseReason;
 use farescan_contract::{ErrorType, Scan, ScanStatus};
 
@@ -32,12 +32,15 @@ pub struct ScanPauseArgs {
     client: ClientArgs,
 }
 
-/// A paused scan.
+/// A paused scan, or everything that is paused.
 #[derive(Debug, clap::Args)]
 pub struct ResumeArgs {
     /// Scan: its id, the beginning of it, or `@last`
     #[arg(value_name = "SCAN")]
-    scan: String,
+    scan: Option<String>,
+    /// Resume each scan and each monitor that you have paused
+    #[arg(long, conflicts_with_all = ["scan", "max_requests"])]
+    all: bool,
     /// New limit of its billed requests; needed where the old one is spent
     #[arg(long, value_name = "NUMBER")]
     max_requests: Option<u32>,
@@ -84,7 +87,7 @@ async fn pause_all(session: &ServiceSession) -> Result<(), Failure> {
     );
     let monitors: Vec<Monitor> = rows(&session.client, &path, None).await?;
     for monitor in &monitors {
-        print_paused(session, &format!("/v1/monitors/{}", monitor.id)).await?;
+        change(session, &format!("/v1/monitors/{}", monitor.id), "pause").await?;
     }
     // A scan may change its status between two of the lists and be in neither, so they are read
     // until there is nothing new.
@@ -96,7 +99,8 @@ async fn pause_all(session: &ServiceSession) -> Result<(), Failure> {
             break;
         }
         for scan in new {
-            paused += u64::from(print_paused(session, &format!("/v1/scans/{}", scan.id)).await?);
+            let path = format!("/v1/scans/{}", scan.id);
+            paused += u64::from(change(session, &path, "pause").await?);
         }
     }
     if monitors.is_empty() && paused == 0 {
@@ -107,7 +111,7 @@ async fn pause_all(session: &ServiceSession) -> Result<(), Failure> {
         .await;
     }
     note!(
-        "{} and {} paused. `farescan resume SCAN` and `farescan monitors resume MONITOR` continue one.",
+        "{} and {} paused. `farescan resume --all` continues them, `farescan resume SCAN` and `farescan monitors resume MONITOR` one.",
         counted(u64::try_from(monitors.len())?, "monitor"),
         counted(paused, "scan")
     );
@@ -125,13 +129,13 @@ async fn live_scans(session: &ServiceSession) -> Result<Vec<Scan>, Failure> {
     Ok(scans)
 }
 
-/// Pauses a monitor or scan at this path. `false`: it has ended or was deleted meanwhile.
-async fn print_paused(session: &ServiceSession, path: &str) -> Result<bool, Failure> {
-    let paused = session
+/// Pauses or resumes a monitor or scan at this path. `false`: it has ended or was deleted meanwhile.
+async fn change(session: &ServiceSession, path: &str, verb: &str) -> Result<bool, Failure> {
+    let changed = session
         .client
-        .send(Method::POST, &format!("{path}/pause"), None::<&()>, None)
+        .send(Method::POST, &format!("{path}/{verb}"), None::<&()>, None)
         .await;
-    let answer = match paused {
+    let answer = match changed {
         Ok(answer) => answer,
         Err(error)
             if matches!(
@@ -148,15 +152,24 @@ async fn print_paused(session: &ServiceSession, path: &str) -> Result<bool, Fail
         writeln!(out, "{}", answer.text.trim_end())?;
     } else {
         let id = path.rsplit('/').next().unwrap_or(path);
-        writeln!(out, "{id} is paused")?;
+        writeln!(out, "{id} is {verb}d")?;
     }
     Ok(true)
 }
 
 /// Continues a scan, after the number of searches that are left.
 pub async fn resume(args: ResumeArgs) -> Result<(), Failure> {
+    if args.scan.is_none() && !args.all {
+        return Err(CommandEnd::usage(
+            "no scan is named\n  next: `farescan resume @last`, or `farescan resume --all` for each scan and monitor",
+        )
+        .into());
+    }
     let session = args.client.open()?;
-    let id = ids::scan(&session.client, &args.scan).await?;
+    let Some(scan) = &args.scan else {
+        return resume_all(&session, args.confirmation).await;
+    };
+    let id = ids::scan(&session.client, scan).await?;
     let scan: Scan = session.client.get(&format!("/v1/scans/{id}")).await?;
     let pending = scan.items.pending;
     let question = format!(
@@ -166,6 +179,40 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Failure> {
     args.confirmation.ask(session.screen, &question).await?;
     let body = args.max_requests.map(|max| json!({"max_requests": max}));
     send(&session, &format!("/v1/scans/{id}/resume"), body).await
+}
+
+/// Resumes what the caller has paused, monitors last: they begin new scans.
+async fn resume_all(session: &ServiceSession, confirmation: Confirmation) -> Result<(), Failure> {
+    let limit = page_limit(None);
+    let path = format!("/v1/scans?limit={limit}&status={}", ScanStatus::Paused);
+    let mut scans: Vec<Scan> = rows(&session.client, &path, None).await?;
+    scans.retain(|scan| scan.status_reason == Some(PauseReason::ByCaller));
+    let path = format!(
+        "/v1/monitors?limit={limit}&status={}",
+        MonitorStatus::Paused
+    );
+    let mut monitors: Vec<Monitor> = rows(&session.client, &path, None).await?;
+    monitors.retain(|monitor| monitor.status_reason == Some(MonitorPause::ByCaller));
+    if scans.is_empty() && monitors.is_empty() {
+        let nothing = "Nothing to resume: you have paused no scan and no monitor.";
+        return print_nothing(&session.client, nothing).await;
+    }
+    let left: u64 = scans.iter().map(|scan| u64::from(scan.items.pending)).sum();
+    let (of_scans, of_monitors) = (scans.len() as u64, monitors.len() as u64);
+    let question = format!(
+        "Continue {} with {}, one request or more each, and {}?",
+        counted(of_scans, "scan"),
+        counted(left, "search"),
+        counted(of_monitors, "monitor")
+    );
+    confirmation.ask(session.screen, &question).await?;
+    for scan in &scans {
+        change(session, &format!("/v1/scans/{}", scan.id), "resume").await?;
+    }
+    for monitor in &monitors {
+        change(session, &format!("/v1/monitors/{}", monitor.id), "resume").await?;
+    }
+    Ok(())
 }
 
 /// Cancels a scan: what was searched stays.

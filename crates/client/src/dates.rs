@@ -91,9 +91,14 @@ fn relative(text: &str) -> Option<u16> {
     text.strip_prefix('+')?.strip_suffix('d')?.parse().ok()
 }
 
+/// The time of this machine.
+pub fn now() -> Timestamp {
+    Timestamp::now()
+}
+
 /// The day in UTC, as the service counts.
 pub fn today() -> Date {
-    Timestamp::now().to_zoned(TimeZone::UTC).date()
+    now().to_zoned(TimeZone::UTC).date()
 }
 
 impl Dates {

@@ -7,6 +7,7 @@
 mod age;
 mod alerts;
 mod amount;
+mod ask;
 pub mod client;
 mod commands;
 mod compare;
@@ -23,7 +24,7 @@ mod hints;
 mod history;
 mod ids;
 pub mod interrupt;
-mod layout;
+pub mod layout;
 mod login;
 mod man;
 mod memory;

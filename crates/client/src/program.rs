@@ -1,6 +1,7 @@
 //! What each program of farescan does before and after its command: it parses the arguments, reads
 //! `--env-file`, protects its memory, and prints how the command failed.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -8,7 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use super::interrupt::until_interrupted;
-use super::{ClientCommand, Failure, env_file, hints, memory, report};
+use super::{ClientCommand, Failure, ask, env_file, hints, memory, report};
 
 /// The end of a program's help.
 pub const EXIT_CODES: &str = "\n\nExit codes:\n    0  done\n    1  failed\n    2  invalid arguments; nothing was sent\n    3  a search or scan is incomplete\n    4  refused before anything was spent: a budget, a quota, or your answer\n  130  Ctrl-C";
@@ -50,7 +51,62 @@ impl ClientProgram {
 /// environment variable, because clap names only the flag, which the user may not have given.
 pub fn parse<P: Parser>() -> P {
     P::try_parse()
+        .or_else(|error| {
+            let args = std::env::args_os().collect();
+            as_question(&error, &P::command(), args).map_or(Err(error), P::try_parse_from)
+        })
         .unwrap_or_else(|error| with_hint(with_variable_name(error, &P::command())).exit())
+}
+
+/// The arguments as those of `ask`, if they are words of a question: not if the first word is a
+/// command or has a hint to one that is no scan. After a mistyped command they must be read completely.
+fn as_question(
+    error: &clap::Error,
+    program: &clap::Command,
+    mut args: Vec<OsString>,
+) -> Option<Vec<OsString>> {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let first = first_word(&args);
+    let words = args.iter().skip(first).map(|word| word.to_str());
+    let words = words.map_while(|word| word.filter(|word| !word.starts_with('-')));
+    let words: Vec<_> = words.collect();
+    let word = words.first()?;
+    let hint = hints::hint(&[(*word).to_owned()]);
+    let is_other = hint.is_some_and(|command| !command.starts_with("farescan scan"));
+    if program.find_subcommand(word).is_some()
+        || is_other
+        || !ask::is_question(&words.join(" "), is_typo(word, program))
+    {
+        return None;
+    }
+    args.insert(first, "ask".into());
+    Some(args)
+}
+
+/// Whether a word is a command but for two letters. Short words are: `tel` is nearly `help`.
+fn is_typo(word: &str, program: &clap::Command) -> bool {
+    const LEAST_CHARS: usize = 5;
+    const MOST_EDITS: usize = 2;
+    let is_near = |name: &str| strsim::osa_distance(name, word) <= MOST_EDITS;
+    word.chars().count() >= LEAST_CHARS
+        && program
+            .get_subcommands()
+            .any(|command| is_near(command.get_name()))
+}
+
+/// The place of the first argument that is neither an option of the program nor its value.
+fn first_word(args: &[OsString]) -> usize {
+    let mut place = 1;
+    while let Some(option) = args.get(place).and_then(|arg| arg.to_str()) {
+        place += match option.strip_prefix("--") {
+            None => break,
+            Some(option) if option.contains('=') => 1,
+            Some(_) => 2,
+        };
+    }
+    place
 }
 
 /// Runs a command. The exit code is 0, or that of the failure with the reason on standard error.
@@ -134,4 +190,66 @@ fn variable_of(command: &clap::Command, flag: &str) -> Option<String> {
             .get_subcommands()
             .find_map(|command| variable_of(command, flag))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The arguments after the program's name as those of `ask`, if they are a question.
+    fn question(args: &[&str]) -> Option<String> {
+        let args: Vec<OsString> = std::iter::once(&"farescan")
+            .chain(args)
+            .map(OsString::from)
+            .collect();
+        let error = ClientProgram::try_parse_from(&args).unwrap_err();
+        let args = as_question(&error, &ClientProgram::command(), args)?;
+        ClientProgram::try_parse_from(&args).unwrap();
+        let words: Vec<_> = args
+            .iter()
+            .skip(1)
+            .map(|arg| arg.to_string_lossy())
+            .collect();
+        Some(words.join(" "))
+    }
+
+    #[test]
+    fn words_are_a_question_unless_a_command_is_meant() {
+        for (args, expected) in [
+            ("tel aviv london march", Some("ask tel aviv london march")),
+            ("tel aviv lodnon march", Some("ask tel aviv lodnon march")),
+            ("paris london march", Some("ask paris london march")),
+            ("paris lodnon march", Some("ask paris lodnon march")),
+            (
+                "flights tel aviv london march",
+                Some("ask flights tel aviv london march"),
+            ),
+            (
+                "--env-file x tel aviv london march --all",
+                Some("--env-file x ask tel aviv london march --all"),
+            ),
+            (
+                "--env-file=x tel aviv london march",
+                Some("--env-file=x ask tel aviv london march"),
+            ),
+            ("serach oneway TLV LHR 2030-02-01", None),
+            ("prices TLV LHR march", None),
+            ("track TLV LHR march", None),
+            ("monitor list", None),
+            ("monitors tel aviv", None),
+            ("xyzzy", None),
+            (
+                "cheapest day from tel aviv to london in january",
+                Some("ask cheapest day from tel aviv to london in january"),
+            ),
+            (
+                "tel avivv london january",
+                Some("ask tel avivv london january"),
+            ),
+            ("israel london january", Some("ask israel london january")),
+        ] {
+            let args: Vec<_> = args.split(' ').collect();
+            assert_eq!(question(&args).as_deref(), expected, "{args:?}");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::Instant;
 
 use super::client::{ApiClient, ClientError, ScanChanges, ServiceSession};
-use super::layout::Layout;
+use super::layout;
 use super::terminal::Screen;
 use super::wrap::for_stderr;
 use farescan_contract::ids::ScanId;
@@ -158,11 +158,13 @@ impl LiveCalendar {
     /// Reads the grid again if an item has ended since. Without an answer the old one stays.
     async fn update(&mut self, client: &ApiClient, scan: &Scan, screen: Screen) {
         let ended = ended(&scan.items);
-        let layout = Layout::of(scan);
-        if self.ended == Some(ended) || scan.items.total > MAX_LIVE_ITEMS || !layout.is_calendar() {
+        if self.ended == Some(ended)
+            || scan.items.total > MAX_LIVE_ITEMS
+            || !layout::has_dates(scan)
+        {
             return;
         }
-        let Ok(text) = layout.render(client, scan, screen).await else {
+        let Ok(text) = layout::render(client, scan, screen).await else {
             return;
         };
         // A taller one would scroll away while it is drawn again.

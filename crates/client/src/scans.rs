@@ -4,19 +4,17 @@ use std::io::Write as _;
 
 use super::Failure;
 use super::client::{ClientArgs, ServiceSession};
-use super::format::{time, zone};
+use super::format::zone;
 use super::ids;
-use super::layout::Layout;
+use super::layout;
 use super::pages::{Query, page_limit, print_lines, print_nothing, rows};
-use super::render::sheet::lines;
-use super::render::{CellTone, Column, ListTable, Text};
+use super::render::sheet::{cell, lines, table};
 use super::scan::results::next_step;
 use crate::wrap::{for_stdout, note};
 use farescan_contract::scans::ScanEndpoint;
 use farescan_contract::{FieldValue as _, Scan, ScanStatus};
-use farescan_sheets::numbers::{amount, count};
-use farescan_sheets::scan::{Cheapest, outcomes, sheet};
-use farescan_sheets::trip::{title, words};
+use farescan_sheets::scan::{self, Cheapest, sheet};
+use farescan_sheets::strategy;
 
 /// Settings of `scans`.
 #[derive(Debug, clap::Args)]
@@ -104,58 +102,13 @@ async fn list(args: ScanListArgs) -> Result<(), Failure> {
     if scans.is_empty() {
         return print_nothing(&session.client, "No scans. `farescan scan oneway TLV LHR --depart 2027-02` shows the cost of the first one.").await;
     }
-    writeln!(out, "{}", table(&scans).render(session.screen))?;
+    writeln!(
+        out,
+        "{}",
+        table(&scan::table("Scans", &scans), session.screen)
+    )?;
     note!("Times in {}.", zone());
     Ok(())
-}
-
-/// A row for each scan.
-fn table(scans: &[Scan]) -> ListTable {
-    let mut table = ListTable::new([
-        Column::text("Scan"),
-        Column::text("Status"),
-        Column::text("Searches").rank(1),
-        Column::number("Best"),
-        Column::text("What"),
-        Column::text("Label").rank(3),
-        Column::text("Created").rank(2),
-        Column::number("Spent").rank(4),
-    ]);
-    for (scan, id) in scans
-        .iter()
-        .zip(ids::shortened(scans.iter().map(|scan| scan.id)))
-    {
-        let best = scan.best.as_ref();
-        table.row([
-            id.into(),
-            status(scan),
-            format!("{}: {}", count(scan.items.total), outcomes(&scan.items)).into(),
-            best.map(|best| format!("{} {}", amount(best.price), best.currency))
-                .unwrap_or_default()
-                .into(),
-            title(scan.endpoint, &scan.request, &scan.sweep).into(),
-            scan.label.clone().unwrap_or_default().into(),
-            time(scan.created_at).into(),
-            count(scan.requests.spent).into(),
-        ]);
-    }
-    table
-}
-
-fn status(scan: &Scan) -> Text {
-    let tone = match scan.status {
-        ScanStatus::Completed => CellTone::Good,
-        ScanStatus::Incomplete | ScanStatus::Paused => CellTone::Warning,
-        ScanStatus::Cancelled => CellTone::Quiet,
-        ScanStatus::Queued | ScanStatus::Running => CellTone::Plain,
-    };
-    match scan.status_reason {
-        Some(reason) => Text::new(
-            format!("{} ({})", scan.status, words(reason.as_str())),
-            tone,
-        ),
-        None => Text::new(scan.status.to_string(), tone),
-    }
 }
 
 async fn show_one(args: ScanShowArgs) -> Result<(), Failure> {
@@ -172,12 +125,14 @@ async fn show_one(args: ScanShowArgs) -> Result<(), Failure> {
 async fn print(session: &ServiceSession, scan: &Scan) -> Result<(), Failure> {
     let mut out = anstream::stdout();
     let sheet = sheet(scan, Cheapest::default());
-    let text = format!("{} is {}\n{}\n", scan.id, status(scan).text, lines(&sheet));
+    let status = cell(&scan::status(scan)).text;
+    let text = format!("{} is {status}\n{}\n", scan.id, lines(&sheet));
     writeln!(out, "{}", for_stdout(&text))?;
-    let text = Layout::of(scan)
-        .render(&session.client, scan, session.screen)
-        .await?;
+    let text = layout::render(&session.client, scan, session.screen).await?;
     writeln!(out, "{text}")?;
+    if let Some(strategy) = &scan.strategy {
+        writeln!(out, "{}", for_stdout(&strategy::sentence(strategy)))?;
+    }
     if let Some(next) = next_step(scan) {
         note!("{next}");
     }

@@ -2,17 +2,17 @@
 
 use std::io::Write as _;
 
-use farescan_sheets::numbers::count;
+use farescan_sheets::usage;
 use jiff::civil::Date;
 
 use super::Failure;
 use super::client::ClientArgs;
 use super::dates::today;
 use super::pages::{Query, check_key_is_known, collect, print_lines};
-use super::render::{CellTone, Column, ListTable, Text};
+use super::render::sheet::table;
 use crate::wrap::note;
 use farescan_contract::Api;
-use farescan_contract::usage::{Usage, UsageCounts, UsageGroup, UsageRow};
+use farescan_contract::usage::{Usage, UsageGroup, UsageRow};
 use farescan_contract::visible_text::escape_hidden;
 
 /// Settings of `usage`.
@@ -49,49 +49,15 @@ pub async fn run(args: UsageArgs) -> Result<(), Failure> {
     if rows.is_empty() {
         check_key_is_known(&session.client).await?;
     }
-    let mut table = ListTable::new([
-        Column::text(args.by.title()),
-        Column::text("API").rank(1),
-        Column::number("Asked").rank(1),
-        Column::number("Billed"),
-        Column::number("Reused").rank(1),
-        Column::number("Not needed").rank(1),
-        Column::number("Searches").rank(2),
-        Column::number("ok").rank(3),
-        Column::number("empty").rank(3),
-        Column::number("partial").rank(3),
-        Column::number("degraded").rank(2),
-        Column::number("none").rank(4),
-    ]);
-    for row in &rows {
-        let key = match (&row.key, args.by) {
-            (Some(key), UsageGroup::Scan | UsageGroup::Monitor) if key == "single" => {
-                "single searches".to_owned()
-            }
-            (Some(key), _) => key.clone(),
-            (None, _) => "(deleted or none)".to_owned(),
-        };
-        table.row(cells(key, row.api, &row.counts));
-    }
-    for api in Api::ALL {
-        let counts = first.totals.of(*api).counts;
-        if counts != UsageCounts::default() {
-            let row = cells("Total", *api, &counts);
-            table.row(row.map(|text| Text::new(text.text, CellTone::Best)));
-        }
-    }
     let mut out = anstream::stdout();
-    writeln!(out, "{}", table.render(session.screen))?;
+    writeln!(
+        out,
+        "{}",
+        table(&usage::table(&first, &rows), session.screen)
+    )?;
     for api in Api::ALL {
-        let money = first.totals.of(*api).money;
-        if let Some(money) = money.filter(|_| !rows.is_empty()) {
-            note!(
-                "{api}: {} USD billed and {} USD saved, at {} USD for each included request of the plan {}.",
-                money.billed_usd,
-                money.saved_usd,
-                money.usd_per_request,
-                money.plan
-            );
+        if let Some(money) = usage::money(*api, first.totals.of(*api)) {
+            note!("{money}");
         }
         if let Some(forecast) = first.forecast.of(*api) {
             note!("{}", escape_hidden(&forecast.sentence()));
@@ -103,23 +69,4 @@ pub async fn run(args: UsageArgs) -> Result<(), Failure> {
         first.until
     );
     Ok(())
-}
-
-fn cells(key: impl Into<Text>, api: Api, counts: &UsageCounts) -> [Text; 12] {
-    let number = |value: u64| Text::from(count(value));
-    let by = counts.search_status;
-    [
-        key.into(),
-        Text::from(api.as_str().to_owned()),
-        number(counts.asked),
-        number(counts.billed),
-        number(counts.reused),
-        number(counts.not_needed),
-        number(counts.attempts),
-        number(by.ok),
-        number(by.empty),
-        number(by.partial),
-        number(by.degraded),
-        number(by.none),
-    ]
 }

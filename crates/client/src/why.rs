@@ -3,9 +3,8 @@
 
 use std::io::Write;
 
-use farescan_sheets::cell::CellValue;
 use farescan_sheets::item;
-use farescan_sheets::numbers::{amount, counted};
+use farescan_sheets::numbers::counted;
 use jiff::civil::Date;
 
 use super::Failure;
@@ -13,9 +12,8 @@ use super::client::{ClientArgs, ServiceSession};
 use super::exit::CommandEnd;
 use super::format::{clock, zone};
 use super::ids;
-use super::layout::cell_text;
 use super::pages::{Query, rows};
-use super::render::{Column, ListTable, Text, exact_text, sheet};
+use super::render::sheet;
 use crate::wrap::{for_stdout, note};
 use farescan_contract::ids::ItemId;
 use farescan_contract::scans::ItemState;
@@ -115,39 +113,11 @@ fn list(session: &ServiceSession, scan: &Scan, items: &[&Item]) -> Result<(), Fa
         }
         return Ok(());
     }
-    let mut table = ListTable::new([
-        Column::text("Search"),
-        Column::number("Price").rank(1),
-        Column::text("Status"),
-        Column::text("Reason"),
-        Column::text("Item"),
-    ]);
-    for item in items {
-        let value = CellValue::of(item.best_price, item.state, item.search_status);
-        table.row([
-            Text::from(cell_text(scan, &item.search)),
-            exact_text(value),
-            status(item).into(),
-            reason(item).into(),
-            item.id.to_string().into(),
-        ]);
-    }
-    writeln!(out, "{}", table.render(session.screen))?;
+    let items: Vec<_> = items.iter().copied().cloned().collect();
+    let table = sheet::table(&item::table(scan, &items), session.screen);
+    writeln!(out, "{table}")?;
     note!("`farescan why ITEM` tells the story of one of them.");
     Ok(())
-}
-
-fn status(item: &Item) -> String {
-    item.search_status
-        .map_or_else(|| item.state.to_string(), |status| status.to_string())
-}
-
-/// Why an item has no complete answer, or what its search is to confirm.
-fn reason(item: &Item) -> String {
-    let confirms = item.confirming.as_ref();
-    let confirms =
-        confirms.map(|first| format!("confirms {} {}", amount(first.price), first.currency));
-    item.reason.clone().or(confirms).unwrap_or_default()
 }
 
 async fn story(session: &ServiceSession, item: &Item) -> Result<(), Failure> {

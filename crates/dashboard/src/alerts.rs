@@ -19,6 +19,7 @@ use super::links;
 use super::parts::{self, Tone, VERDICT_TIMEOUT};
 use super::reported::ReportedMonitors;
 use super::session::Session;
+use super::sheet;
 use farescan_core::app::AppState;
 use farescan_core::contract::FieldValue as _;
 use farescan_core::contract::monitors::{
@@ -333,7 +334,7 @@ fn evidence(alert: &Alert) -> Markup {
                     dt { "Provider's usual range" } dd { (numbers::amount_in(low, None)) " to " (numbers::amount_in(high, currency)) }
                 }
                 @if let Some(verdict) = alert.verdict { dt { "Provider's verdict" } dd { (verdict) } }
-                @if let Some(verdict) = &alert.history_verdict { dt { "By your past prices" } dd { (parts::history_verdict(verdict)) } }
+                @if let Some(verdict) = &alert.history_verdict { dt { "By your past prices" } dd { (sheet::history_verdict(verdict)) } }
                 @if let Some(first) = &alert.found_first { dt { "Found first" } dd { (mark_words(first, currency)) } }
                 @if let Some(at) = alert.confirmed_at { dt { "Confirmed" } dd { "by one more search " (parts::time(at)) } }
                 @if let Some(plan) = &alert.plan { dt { "Plan" } dd { (plan.sentence()) } }

@@ -11,6 +11,7 @@
 
 mod alerts;
 mod api_answer;
+mod ask;
 mod assets;
 mod charts;
 mod deliveries;
@@ -26,6 +27,7 @@ mod monitors;
 mod once;
 mod overview;
 mod parts;
+mod price_table;
 mod prices;
 mod reported;
 mod router;

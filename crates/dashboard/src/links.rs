@@ -4,6 +4,7 @@ use farescan_core::ids::{DeliveryId, MonitorId};
 
 pub(super) const LOGIN: &str = "/login";
 pub(super) const LOGOUT: &str = "/logout";
+pub(super) const ASK: &str = "/ask";
 pub(super) const OVERVIEW: &str = "/overview";
 pub(super) const MONITORS: &str = "/monitors";
 pub(super) const ALERTS: &str = "/alerts";

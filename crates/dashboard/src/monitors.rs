@@ -12,7 +12,6 @@ mod one;
 pub(super) mod rules;
 mod slots;
 mod webhook;
-mod words;
 
 use axum::Router;
 use axum::response::Response;
@@ -141,13 +140,13 @@ fn table(
                         td class="num" { (last_price(runs)) }
                         td class="nowrap" {
                             @match &monitor.last_slot {
-                                Some(slot) => { (slots::outcome(slot.outcome)) " " (words::zoned(slot.slot, &monitor.schedule.timezone)) }
+                                Some(slot) => { (slots::outcome(slot.outcome)) " " (parts::zoned(slot.slot, &monitor.schedule.timezone)) }
                                 None => { span class="muted" { "none yet" } }
                             }
                         }
                         td class="nowrap" {
                             @match monitor.next_slot {
-                                Some(slot) => { (words::zoned(slot, &monitor.schedule.timezone)) }
+                                Some(slot) => { (parts::zoned(slot, &monitor.schedule.timezone)) }
                                 None => { span class="muted" { "none" } }
                             }
                         }

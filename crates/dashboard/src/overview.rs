@@ -16,6 +16,7 @@ use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
 use self::decisions::Decisions;
+use super::ask::ask_box;
 use super::failure::PageFailure;
 use super::layout::{NavItem, page};
 use super::links;
@@ -86,6 +87,7 @@ async fn overview(session: Session) -> Result<Response, PageFailure> {
             }
             div class="actions" { a class="button primary" href="/scans/new" { "New scan" } }
         }
+        section class="card" { (ask_box("", false)) }
         (figures(&work, &usage, &quota))
         (work.decisions.section(&session))
         (running(&work))

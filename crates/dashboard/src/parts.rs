@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use farescan_sheets::cell::CellValue;
+use farescan_sheets::item::search_tone;
 use farescan_sheets::numbers;
+use farescan_sheets::scan::status_tone;
 pub(super) use farescan_sheets::sheet::Tone;
+use farescan_sheets::trip::capitalised;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
 use super::form::token_field;
 use super::session::Session;
-use farescan_core::contract::history_verdict::{HistoryVerdict, PriceClass};
+use farescan_core::app::error::ApiError;
 use farescan_core::contract::monitors::PriceMark;
 use farescan_core::contract::{ScanStatus, SearchStatus};
 use farescan_core::ids::{ItemId, ScanId};
@@ -27,41 +29,30 @@ pub(super) fn time(at: Timestamp) -> Markup {
     }
 }
 
+/// A time in the zone of its schedule, with the zone's name.
+pub(super) fn zoned(at: Timestamp, zone: &str) -> Markup {
+    let known = TimeZone::get(zone).unwrap_or(TimeZone::UTC);
+    let local = at.to_zoned(known);
+    html! {
+        time datetime=(at.strftime("%Y-%m-%dT%H:%M:%SZ")) data-zone=(zone) {
+            (local.strftime("%a %-d %b, %H:%M")) " " span class="muted" { (zone_name(zone)) }
+        }
+    }
+}
+
+/// A zone's city: `Europe/London` is long for a table, and its rule is the same.
+fn zone_name(zone: &str) -> String {
+    zone.rsplit('/').next().unwrap_or(zone).replace('_', " ")
+}
+
 /// Whether a part of a whole can be seen in a bar: from a tenth of a per cent on.
 pub(super) fn is_visible_share(part: u64, whole: u64) -> bool {
     part.saturating_mul(1_000) >= whole
 }
 
-/// The text of a cell; an implausible price is struck out.
-pub(super) fn cell_text(value: CellValue) -> Markup {
-    match value {
-        CellValue::Implausible(_) => html! { s { (value.text()) } },
-        _ => html! { (value.text()) },
-    }
-}
-
 /// A price with its time.
 pub(super) fn price_mark(mark: &PriceMark, currency: Option<&str>) -> Markup {
     html! { (numbers::amount_in(mark.price, currency)) " " span class="muted" { (time(mark.at)) } }
-}
-
-/// A price among the caller's own past prices: the class, and the sentence that says it.
-pub(super) fn history_verdict(verdict: &HistoryVerdict) -> Markup {
-    html! { (price_class(verdict.class)) " " span class="muted" { (verdict.sentence) } }
-}
-
-/// The class of a price among past ones.
-pub(super) fn price_class(class: PriceClass) -> Markup {
-    let (tone, word) = match class {
-        PriceClass::Low => (Tone::Good, "low"),
-        PriceClass::Below => (Tone::Good, "below typical"),
-        PriceClass::Typical => (Tone::Plain, "typical"),
-        PriceClass::Above => (Tone::Warn, "above typical"),
-        PriceClass::High => (Tone::Warn, "high"),
-        PriceClass::Implausible => (Tone::Warn, "implausible"),
-        PriceClass::Insufficient => (Tone::Plain, "too few past prices"),
-    };
-    chip(tone, word)
 }
 
 /// A short state in a coloured frame.
@@ -78,26 +69,12 @@ pub(super) fn chip(tone: Tone, text: &str) -> Markup {
 
 /// The status of a scan.
 pub(super) fn scan_status(status: ScanStatus) -> Markup {
-    let (tone, text) = match status {
-        ScanStatus::Queued => (Tone::Plain, "Queued"),
-        ScanStatus::Running => (Tone::Info, "Running"),
-        ScanStatus::Paused => (Tone::Warn, "Paused"),
-        ScanStatus::Completed => (Tone::Good, "Completed"),
-        ScanStatus::Incomplete => (Tone::Warn, "Incomplete"),
-        ScanStatus::Cancelled => (Tone::Plain, "Cancelled"),
-    };
-    chip(tone, text)
+    chip(status_tone(status), &capitalised(status.as_str()))
 }
 
 /// The status of a search.
 pub(super) fn search_status(status: SearchStatus) -> Markup {
-    let (tone, text) = match status {
-        SearchStatus::Ok => (Tone::Good, "ok"),
-        SearchStatus::Empty => (Tone::Plain, "empty"),
-        SearchStatus::Partial => (Tone::Warn, "partial"),
-        SearchStatus::Degraded => (Tone::Bad, "degraded"),
-    };
-    chip(tone, text)
+    chip(search_tone(status), status.as_str())
 }
 
 /// The link to the next page of a list; `path` has its filters, without a cursor.
@@ -186,9 +163,34 @@ impl ConfirmationPage<'_> {
     }
 }
 
+/// Each fault of a body below `lead`: its field, what it held, and what is expected.
+pub(super) fn faults(error: &ApiError, lead: &str) -> Markup {
+    html! {
+        div class="notice bad" role="alert" {
+            b { (lead) }
+            ul {
+                @for detail in error.details() {
+                    li {
+                        code { (detail.field) } ": "
+                        @if let Some(found) = &detail.found { "found " (found) "; " }
+                        "expected " (detail.expected)
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slot_is_shown_in_its_own_zone() {
+        let page = zoned("2027-01-14T06:00:00Z".parse().unwrap(), "America/New_York").into_string();
+        assert!(page.contains("Thu 14 Jan, 01:00"), "{page}");
+        assert!(page.contains("New York"));
+    }
 
     #[test]
     fn a_part_is_visible_from_a_tenth_of_a_per_cent() {

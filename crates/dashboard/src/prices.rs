@@ -1,11 +1,10 @@
 //! `/prices`: the stored prices of a route, hotel or place. Nothing here sends a search.
 //!
-//! Here: the choice of a route or hotel. Not here: its page (`show`), the calendar (`calendar`),
-//! charts (`over_time`), files (`export`).
+//! Here: the choice of a route or hotel. Not here: its page (`show`), charts (`over_time`), files (`export`).
 
-mod calendar;
 mod chosen;
 mod export;
+mod known;
 mod over_time;
 mod product;
 mod show;
@@ -20,7 +19,8 @@ use axum::routing::get;
 use farescan_sheets::numbers;
 use maud::{Markup, html};
 
-use self::subject::PriceSubject;
+pub(super) use self::known::known;
+pub(super) use self::subject::PriceSubject;
 use super::failure::PageFailure;
 use super::form::FormFields;
 use super::layout::{NavItem, page_with_status};

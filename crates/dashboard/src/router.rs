@@ -4,7 +4,8 @@ use axum::{Extension, Router};
 
 use super::api_answer::ApiRoutes;
 use super::{
-    alerts, assets, deliveries, front_page, item, login, monitors, overview, prices, scans, usage,
+    alerts, ask, assets, deliveries, front_page, item, login, monitors, overview, prices, scans,
+    usage,
 };
 use farescan_core::app::AppState;
 
@@ -16,6 +17,7 @@ pub fn pages(api: Router, demo_key: &'static str) -> Router<AppState> {
         .merge(front_page::routes())
         .merge(login::routes())
         .merge(overview::routes())
+        .merge(ask::routes())
         .merge(prices::routes())
         .merge(monitors::routes())
         .merge(alerts::routes())

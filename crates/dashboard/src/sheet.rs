@@ -1,11 +1,13 @@
 //! Sheets as HTML.
 
-use farescan_sheets::numbers::{count, range};
-use farescan_sheets::preview;
-use farescan_sheets::sheet::{Figure, Notice, Sheet, Tone, Value};
+use farescan_sheets::numbers::{amount_in, count};
+use farescan_sheets::sheet::{Column, Figure, Link, Notice, Sheet, Table, TableRow, Tone, Value};
+use farescan_sheets::{preview, prices};
 use maud::{Markup, html};
 
+use super::links;
 use super::parts::{self, chip};
+use farescan_core::contract::history_verdict::HistoryVerdict;
 use farescan_core::contract::scans::PlanCost;
 
 /// The facts side by side, then the tags.
@@ -18,13 +20,25 @@ pub(super) fn facts(sheet: &Sheet) -> Markup {
     }
 }
 
+/// The first fact as a chip, and the others beside it.
+pub(super) fn state(tone: Tone, sheet: &Sheet) -> Markup {
+    html! {
+        @for (number, fact) in sheet.facts.iter().enumerate() {
+            @match fact {
+                Value::Text(text) if number == 0 => { (chip(tone, text)) }
+                other => { " " span class="muted" { (value(other)) } }
+            }
+        }
+    }
+}
+
 pub(super) fn figures(figures: &[Figure]) -> Markup {
     html! {
         dl class="stats" {
             @for figure in figures {
                 div class="stat" {
                     dt { (figure.label) }
-                    dd class="value" { (value(&figure.value)) @if let Some(unit) = &figure.unit { " " small { (unit) } } }
+                    dd class="value" { (figure_value(figure)) @if let Some(unit) = &figure.unit { " " small { (unit) } } }
                     @for note in &figure.notes { dd class="note" { (value(note)) } }
                 }
             }
@@ -32,17 +46,126 @@ pub(super) fn figures(figures: &[Figure]) -> Markup {
     }
 }
 
-fn value(value: &Value) -> Markup {
+fn figure_value(figure: &Figure) -> Markup {
+    let class = match figure.tone {
+        Tone::Good => "good-text",
+        Tone::Warn => "warn-text",
+        Tone::Bad => "bad-text",
+        Tone::Plain | Tone::Info => return value(&figure.value),
+    };
+    html! { span class=(class) { (value(&figure.value)) } }
+}
+
+/// Figures as a list of names with their values.
+pub(super) fn pairs(figures: &[Figure]) -> Markup {
+    html! {
+        @if !figures.is_empty() {
+            dl class="kv" {
+                @for figure in figures {
+                    dt { (figure.label) }
+                    dd {
+                        (figure_value(figure))
+                        @if let Some(unit) = &figure.unit { " " (unit) }
+                        @for note in &figure.notes { span class="muted" { ", " (value(note)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A table that scrolls sideways by itself.
+pub(super) fn table(table: &Table) -> Markup {
+    html! {
+        div class="scroll" tabindex="0" role="region" aria-label=(table.name) {
+            table class="rows" {
+                thead {
+                    tr {
+                        @for column in table.columns.iter().filter(|column| !column.is_detail) {
+                            th scope="col" class=[column.is_number.then_some("num")] { (column.title) }
+                        }
+                    }
+                }
+                tbody { @for row in &table.rows { tr { (cells(&table.columns, row)) } } }
+            }
+        }
+    }
+}
+
+/// The cells of a row, each with its details beneath. The first one leads to the row's resource.
+fn cells(columns: &[Column], row: &TableRow) -> Markup {
+    html! {
+        @for (place, (column, cell)) in columns.iter().zip(&row.cells).enumerate().filter(|(_, (column, _))| !column.is_detail) {
+            td class=[class(column, cell)] {
+                @match (&row.of, cell.as_slice()) {
+                    (Some(of), [Value::Text(name), rest @ ..]) if place == 0 => {
+                        (link(of, Some(name)))
+                        @for part in rest { " " (value(part)) }
+                    }
+                    (Some(of), [first, rest @ ..]) if place == 0 => {
+                        a href=(href(of)) { (value(first)) }
+                        @for part in rest { " " (value(part)) }
+                    }
+                    (_, []) => { span class="muted" { "–" } }
+                    (_, parts) => { (side_by_side(parts)) }
+                }
+                @for (_, detail) in columns.iter().zip(&row.cells).skip(place + 1).take_while(|(column, _)| column.is_detail) {
+                    @if !detail.is_empty() { div class="sub" { (side_by_side(detail)) } }
+                }
+            }
+        }
+    }
+}
+
+fn class(column: &Column, cell: &[Value]) -> Option<&'static str> {
+    let has_time = |value: &Value| matches!(value, Value::Time(..));
+    if column.is_number {
+        Some("num")
+    } else {
+        cell.iter().any(has_time).then_some("nowrap")
+    }
+}
+
+fn side_by_side(parts: &[Value]) -> Markup {
+    html! { @for (place, part) in parts.iter().enumerate() { @if place > 0 { " " } (value(part)) } }
+}
+
+/// A link; a name may be longer than its column.
+fn link(to: &Link, name: Option<&str>) -> Markup {
+    let is_named = name.is_some() && matches!(to, Link::Scan(_) | Link::Monitor(_));
+    html! {
+        a href=(href(to)) class=[is_named.then_some("clip")] title=[name.filter(|_| is_named)] { (name.unwrap_or(to.kind())) }
+    }
+}
+
+fn href(to: &Link) -> String {
+    match to {
+        Link::Scan(id) => parts::scan_path(*id),
+        Link::Item(id) => parts::item_path(*id),
+        Link::Monitor(id) => links::monitor(*id),
+    }
+}
+
+pub(super) fn value(value: &Value) -> Markup {
     match value {
         Value::Text(text) => html! { (text) },
         Value::Strong(text) => html! { b { (text) } },
+        Value::Muted(text) => html! { span class="muted" { (text) } },
         Value::Absent(word) => html! { span class="muted" { (word) } },
+        Value::Word(tone, word) => chip(*tone, word),
+        Value::Count(number) => html! { (count(*number)) },
+        Value::Money(price, currency) => html! { (amount_in(*price, currency.as_deref())) },
+        Value::Time("", at) => parts::time(*at),
         Value::Time(what, at) => html! { (what) " " (parts::time(*at)) },
-        Value::Price(item, price) => html! { a href=(parts::item_path(*item)) { (price) } },
+        Value::Progress(share, words) => html! {
+            progress max="1" value=(share) aria-label="Progress" {}
+            div class="sub nowrap" { (words) }
+        },
+        Value::Link(to, name) => link(to, name.as_deref()),
         Value::Implausible(item, price, text) => {
             html! { a href=(parts::item_path(*item)) { s { (price) } } " " (text) }
         }
-        Value::Verdict(verdict) => parts::history_verdict(verdict),
+        Value::Verdict(verdict) => history_verdict(verdict),
         Value::Tag(tag) => {
             html! { a class="chip" href=(parts::with_query("/scans", "tag", tag)) { (tag) } }
         }
@@ -69,36 +192,26 @@ pub(super) fn notice(notice: &Notice, buttons: Option<&Markup>) -> Markup {
     }
 }
 
-/// The cost on each of the marketplace's plans.
+/// The cost on the caller's plan, and folded that on the marketplace's others.
 pub(super) fn plans(plans: &[PlanCost]) -> Markup {
+    let (own, others): (Vec<_>, Vec<_>) = plans.iter().partition(|plan| plan.current);
+    let name = if own.is_empty() {
+        "Cost on each plan"
+    } else {
+        "Cost on other plans"
+    };
     html! {
-        div class="scroll" tabindex="0" role="region" aria-label="Cost on each plan" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "Plan" } th scope="col" { "Fits" }
-                        th scope="col" class="num" { "USD a month" } th scope="col" class="num" { "Requests left" }
-                        th scope="col" class="num" { "Beyond the quota" } th scope="col" class="num" { "USD for them" }
-                    }
-                }
-                tbody { @for plan in plans { (plan_row(plan)) } }
+        @if !own.is_empty() { (table(&preview::plans("Cost on your plan", &own))) }
+        @if !others.is_empty() {
+            details class="fold" {
+                summary { (name) }
+                (table(&preview::plans(name, &others)))
             }
         }
     }
 }
 
-fn plan_row(plan: &PlanCost) -> Markup {
-    let (tone, fit) = preview::plan_fit(plan);
-    html! {
-        tr {
-            td { (plan.plan.as_str()) @if plan.current { " " (chip(Tone::Info, "yours")) } }
-            td { (chip(tone, fit)) }
-            td class="num" { (plan.usd_per_month) }
-            td class="num" { (count(plan.requests_left)) }
-            td class="num" { (range(plan.overage_requests.least, plan.overage_requests.most)) }
-            td class="num" {
-                @match preview::overage_usd(plan) { Some(usd) => { (usd) } None => { span class="muted" { "stops" } } }
-            }
-        }
-    }
+/// A price among the caller's own past prices: the class, and the sentence that says it.
+pub(super) fn history_verdict(verdict: &HistoryVerdict) -> Markup {
+    html! { (value(&prices::class(verdict.class))) " " span class="muted" { (verdict.sentence) } }
 }

@@ -3,7 +3,7 @@
 use rust_decimal::Decimal;
 
 /// The plausible prices of a table in one currency, ascending.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PriceFifths(Vec<Decimal>);
 
 impl FromIterator<Decimal> for PriceFifths {

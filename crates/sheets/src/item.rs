@@ -1,12 +1,12 @@
 //! An item: what its result means, and its figures.
 
 use farescan_contract::history_verdict::{HistoryVerdict, PriceClass};
-use farescan_contract::scans::{Item, ItemState};
+use farescan_contract::scans::{Item, ItemState, Scan};
 use farescan_contract::{KnownReason, SearchStatus};
 
-use crate::numbers::{amount, counted, duration, price};
-use crate::sheet::{Figure, NextStep, Notice, Tone, Value};
-use crate::trip::words;
+use crate::numbers::{amount, amount_in, counted, duration, price};
+use crate::sheet::{Column, Figure, Link, NextStep, Notice, Table, Tone, Value};
+use crate::trip::{search_title, swept_words, words};
 
 /// What the result means; `None` of a complete search with a price.
 pub fn notice(item: &Item) -> Option<Notice> {
@@ -122,6 +122,89 @@ pub(crate) fn verdict(item: &Item) -> Option<Value> {
     let is_known = |verdict: &&HistoryVerdict| verdict.class != PriceClass::Insufficient;
     let verdict = item.history_verdict.as_ref().filter(is_known);
     verdict.cloned().map(Value::Verdict)
+}
+
+/// The state of an item, or its search status once it is done.
+pub fn state(item: &Item) -> Value {
+    let (tone, word) = match (item.state, item.search_status) {
+        (ItemState::Done, Some(status)) => (search_tone(status), status.as_str()),
+        (ItemState::Running, _) => (Tone::Info, "running"),
+        (ItemState::Failed, _) => (Tone::Bad, "failed"),
+        (ItemState::Skipped, _) => (Tone::Plain, "left out"),
+        (state, _) => (Tone::Plain, state.as_str()),
+    };
+    Value::Word(tone, word.to_owned())
+}
+
+/// What the colour of a search status repeats.
+pub const fn search_tone(status: SearchStatus) -> Tone {
+    match status {
+        SearchStatus::Ok => Tone::Good,
+        SearchStatus::Empty => Tone::Plain,
+        SearchStatus::Partial => Tone::Warn,
+        SearchStatus::Degraded => Tone::Bad,
+    }
+}
+
+/// Searches of a scan as rows.
+pub fn table(scan: &Scan, items: &[Item]) -> Table {
+    let columns = [
+        Column::text("Search"),
+        Column::text("Result"),
+        Column::number("Cheapest"),
+        Column::number("Offers").rank(3),
+        Column::number("Requests").rank(4),
+        Column::text("Answered").rank(2),
+    ];
+    let rows = items.iter().map(|item| {
+        let reason = item.reason.as_ref().map(|reason| words(reason));
+        let confirms = item.confirming.as_ref();
+        let confirms =
+            confirms.map(|first| format!("confirms {}", price(first.price, &first.currency)));
+        let notes = reason.into_iter().chain(confirms).map(Value::Muted);
+        let is_implausible = scan.implausible.iter().any(|price| price.item == item.id);
+        let best = item.best_price.map(|price| {
+            let currency = item.currency.clone();
+            if is_implausible {
+                let price = amount_in(price, currency.as_deref());
+                Value::Muted(format!("({price}) implausible"))
+            } else {
+                Value::Money(price, currency)
+            }
+        });
+        let reused = item.reused_from.map(|_| Value::Muted("reused".to_owned()));
+        let spent = std::iter::once(Value::Count(item.requests_spent.into()));
+        let answered = item.observed_at.map(|at| Value::Time("", at));
+        let cells = [
+            vec![what(scan, item).into()],
+            std::iter::once(state(item)).chain(notes).collect(),
+            vec![best.unwrap_or(Value::Absent("–"))],
+            item.results
+                .map(|results| Value::Count(results.into()))
+                .into_iter()
+                .collect(),
+            spent.chain(reused).collect(),
+            answered.into_iter().collect(),
+        ];
+        (Some(Link::Item(item.id)), cells)
+    });
+    Table::new("Searches", columns, rows)
+}
+
+/// What tells this search from the others of its scan.
+fn what(scan: &Scan, item: &Item) -> String {
+    let title = search_title(scan.endpoint, &item.search);
+    let has_samples = scan.sweep.contains_key("samples");
+    // Samples alone are the same search.
+    if has_samples && scan.sweep.len() == 1 {
+        return format!("{title}, search {}", item.position + 1);
+    }
+    let swept = swept_words(scan.endpoint, &item.search, &scan.sweep);
+    if swept.is_empty() {
+        title
+    } else {
+        swept.join(" · ")
+    }
 }
 
 /// `1.61 s`, `240 ms`.

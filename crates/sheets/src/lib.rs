@@ -8,17 +8,22 @@
 
 pub mod calendar;
 pub mod cell;
+pub mod compare;
 pub mod draft;
 pub mod fifths;
 pub mod item;
 pub mod numbers;
+pub mod plan;
 pub mod preview;
+pub mod price_table;
+pub mod prices;
 pub mod rule;
 pub mod scan;
 pub mod schedule;
 pub mod sheet;
 pub mod strategy;
 pub mod trip;
+pub mod usage;
 
 #[cfg(test)]
 mod tests;

@@ -130,6 +130,16 @@ pub fn duration(seconds: u64) -> String {
     }
 }
 
+/// An age in its largest unit: `3 d`, or `now` below a minute.
+pub fn short_age(seconds: u64) -> String {
+    match (seconds / 86_400, seconds / 3_600, seconds / 60) {
+        (0, 0, 0) => "now".to_owned(),
+        (0, 0, minutes) => format!("{minutes} min"),
+        (0, hours, _) => format!("{hours} h"),
+        (days, ..) => format!("{days} d"),
+    }
+}
+
 fn group_digits(digits: &str) -> String {
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {
@@ -205,6 +215,13 @@ mod tests {
             ("-0.04", "+0.0 %"),
         ] {
             assert_eq!(signed_percent(percent.parse().unwrap()), shown);
+        }
+    }
+
+    #[test]
+    fn an_age_has_one_unit() {
+        for (seconds, written) in [(59, "now"), (60, "1 min"), (7_199, "1 h"), (90_000, "1 d")] {
+            assert_eq!(short_age(seconds), written);
         }
     }
 

@@ -4,7 +4,7 @@ use farescan_contract::scans::{PlanCost, PlanFit, ScanPreview};
 use serde_json::{Map, Value as Json};
 
 use crate::numbers::{amount, count, counted, duration, range, rate, request_range};
-use crate::sheet::{Figure, Notice, Sheet, Tone, Value};
+use crate::sheet::{Column, Figure, Notice, Sheet, Table, Tone, Value};
 use crate::trip::{body_facts, body_title, search_title};
 
 /// The preview of a scan with this body as a sheet.
@@ -29,12 +29,12 @@ pub fn sheet(preview: &ScanPreview, body: &Map<String, Json>) -> Sheet {
             Figure::new("Duration", seconds).note(pace),
             left(preview),
         ],
-        sentence: None,
         notices: warnings.collect(),
         action: Some(format!(
             "Submit {items} for {}",
             request_range(preview.requests)
         )),
+        ..Sheet::default()
     }
 }
 
@@ -59,6 +59,36 @@ fn left(preview: &ScanPreview) -> Figure {
     let after = |spent: u64| left.saturating_sub(spent);
     let after = range(after(preview.requests.most), after(preview.requests.least));
     Figure::new(LABEL, count(left)).note(format!("{after} after this scan"))
+}
+
+/// The cost on plans, as rows.
+pub fn plans(name: &'static str, plans: &[&PlanCost]) -> Table {
+    let columns = [
+        Column::text("Plan"),
+        Column::text("Fits"),
+        Column::number("USD a month"),
+        Column::number("Requests left"),
+        Column::number("Beyond the quota"),
+        Column::number("USD for them"),
+    ];
+    let rows = plans.iter().map(|plan| {
+        let (tone, fit) = plan_fit(plan);
+        let yours = plan
+            .current
+            .then(|| Value::Word(Tone::Info, "yours".to_owned()));
+        let name = Value::Text(plan.plan.to_string());
+        let beyond = range(plan.overage_requests.least, plan.overage_requests.most);
+        let cells = [
+            std::iter::once(name).chain(yours).collect(),
+            vec![Value::Word(tone, fit.to_owned())],
+            vec![plan.usd_per_month.to_string().into()],
+            vec![Value::Count(plan.requests_left)],
+            vec![beyond.into()],
+            vec![overage_usd(plan).map_or(Value::Absent("stops"), Value::Text)],
+        ];
+        (None, cells)
+    });
+    Table::new(name, columns, rows)
 }
 
 /// Whether a plan suffices.

@@ -4,7 +4,7 @@ use farescan_contract::scans::{FindGoal, Item, ItemCounts, PauseReason};
 use farescan_contract::scans::{Scan, ScanStatus, StrategyProgress};
 
 use crate::numbers::{amount, count, counted, duration};
-use crate::sheet::{Figure, NextStep, Notice, Sheet, Tone, Value};
+use crate::sheet::{Cell, Column, Figure, Link, NextStep, Notice, Sheet, Table, Tone, Value};
 use crate::trip::{facts, swept_words, title, words};
 use crate::{item, numbers, strategy};
 
@@ -41,7 +41,7 @@ pub fn sheet(scan: &Scan, cheapest: Cheapest<'_>) -> Sheet {
         ],
         sentence: scan.strategy.as_ref().map(strategy::sentence),
         notices: notice(scan).into_iter().collect(),
-        action: None,
+        ..Sheet::default()
     }
 }
 
@@ -55,6 +55,71 @@ pub fn line(scan: &Scan) -> String {
         "{} is {status}{reason}: {outcomes}; {spent} spent{reused}",
         scan.id
     )
+}
+
+/// What the colour of a status repeats.
+pub const fn status_tone(status: ScanStatus) -> Tone {
+    match status {
+        ScanStatus::Completed => Tone::Good,
+        ScanStatus::Incomplete | ScanStatus::Paused => Tone::Warn,
+        ScanStatus::Running => Tone::Info,
+        ScanStatus::Queued | ScanStatus::Cancelled => Tone::Plain,
+    }
+}
+
+/// The status, and why it is paused.
+pub fn status(scan: &Scan) -> Cell {
+    let status = Value::Word(status_tone(scan.status), scan.status.to_string());
+    let reason = scan
+        .status_reason
+        .map(|reason| Value::Muted(words(reason.as_str())));
+    std::iter::once(status).chain(reason).collect()
+}
+
+/// Scans as rows.
+pub fn table(name: &'static str, scans: &[Scan]) -> Table {
+    let columns = [
+        Column::text("What"),
+        Column::detail("Details").rank(5),
+        Column::text("Status"),
+        Column::text("Searches"),
+        Column::number("Cheapest"),
+        Column::number("Requests").rank(4),
+        Column::text("Created").rank(2),
+    ];
+    let rows = scans.iter().map(|scan| {
+        let title = title(scan.endpoint, &scan.request, &scan.sweep);
+        let details = facts(scan.endpoint, &scan.request, &scan.sweep);
+        let name = match scan.label.clone() {
+            Some(label) => vec![label.into(), Value::Muted(title)],
+            None => vec![title.into()],
+        };
+        let tags = scan.tags.iter().cloned().map(Value::Tag);
+        let details = std::iter::once(details.join(" · ").into()).chain(tags);
+        let items = &scan.items;
+        let searches = match (ended(items), items.total) {
+            (ended, total) if ended == total => outcomes(items),
+            (ended, total) => format!("{} of {}: {}", count(ended), count(total), outcomes(items)),
+        };
+        let best = scan.best.as_ref();
+        let best = best.map(|best| Value::Money(best.price, Some(best.currency.clone())));
+        let most = scan
+            .requests
+            .max
+            .map(|max| Value::Muted(format!("/ {}", count(max))));
+        let spent = std::iter::once(Value::Count(scan.requests.spent.into())).chain(most);
+        let cells = [
+            name,
+            details.collect(),
+            status(scan),
+            vec![Value::Progress(scan.progress, searches)],
+            vec![best.unwrap_or(Value::Absent("–"))],
+            spent.collect(),
+            vec![Value::Time("", scan.created_at)],
+        ];
+        (Some(Link::Scan(scan.id)), cells)
+    });
+    Table::new(name, columns, rows)
 }
 
 /// Whether a scan is paused until its caller does something.
@@ -107,7 +172,7 @@ pub fn cheapest_figure(scan: &Scan, cheapest: Cheapest<'_>) -> Figure {
     };
     let mut figure = Figure::new(label, Value::Absent("–"));
     if let Some(best) = &scan.best {
-        figure.value = Value::Price(best.item, amount(best.price));
+        figure.value = Value::Link(Link::Item(best.item), Some(amount(best.price)));
         figure.unit = Some(best.currency.clone());
         let search = cheapest.item.map(|item| &item.search);
         let swept = search.map(|search| swept_words(scan.endpoint, search, &scan.sweep));

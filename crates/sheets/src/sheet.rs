@@ -4,11 +4,12 @@
 //! local clock on a terminal.
 
 use farescan_contract::history_verdict::HistoryVerdict;
-use farescan_contract::ids::ItemId;
+use farescan_contract::ids::{ItemId, MonitorId, ScanId};
 use jiff::Timestamp;
+use rust_decimal::Decimal;
 
 /// A resource, for a renderer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sheet {
     pub title: String,
     /// What it is, beside the title.
@@ -21,6 +22,89 @@ pub struct Sheet {
     pub action: Option<String>,
 }
 
+/// Values in rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// What it lists.
+    pub name: &'static str,
+    pub columns: Vec<Column>,
+    pub rows: Vec<TableRow>,
+}
+
+impl Table {
+    pub fn new<const N: usize>(
+        name: &'static str,
+        columns: [Column; N],
+        rows: impl Iterator<Item = (Option<Link>, [Cell; N])>,
+    ) -> Self {
+        let rows = rows.map(|(of, cells)| TableRow {
+            of,
+            cells: cells.into(),
+        });
+        Self {
+            name,
+            columns: columns.into(),
+            rows: rows.collect(),
+        }
+    }
+}
+
+/// A row, which may be of a resource.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableRow {
+    pub of: Option<Link>,
+    pub cells: Vec<Cell>,
+}
+
+/// Values side by side; none: there is nothing to say.
+pub type Cell = Vec<Value>;
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    pub title: String,
+    /// Numbers stand at the right.
+    pub is_number: bool,
+    /// 0: always shown; else the highest rank is left out first where it is narrow.
+    pub rank: u8,
+    /// A detail of the column before, which may stand beneath it.
+    pub is_detail: bool,
+}
+
+impl Column {
+    /// A column of texts.
+    pub fn text(title: impl Into<String>) -> Self {
+        Self {
+            title: title.into(),
+            is_number: false,
+            rank: 0,
+            is_detail: false,
+        }
+    }
+
+    /// A column of numbers.
+    pub fn number(title: impl Into<String>) -> Self {
+        Self {
+            is_number: true,
+            ..Self::text(title)
+        }
+    }
+
+    /// A detail of the column before.
+    pub fn detail(title: impl Into<String>) -> Self {
+        Self {
+            is_detail: true,
+            ..Self::text(title)
+        }
+    }
+
+    /// May be left out where it is narrow, the highest rank first.
+    #[must_use]
+    pub fn rank(self, rank: u8) -> Self {
+        Self { rank, ..self }
+    }
+}
+
 /// A figure with its name, and what it means.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
@@ -29,6 +113,8 @@ pub struct Figure {
     /// What it is counted in, or out of.
     pub unit: Option<String>,
     pub notes: Vec<Value>,
+    /// What the colour of the value repeats.
+    pub tone: Tone,
 }
 
 impl Figure {
@@ -38,7 +124,13 @@ impl Figure {
             value: value.into(),
             unit: None,
             notes: Vec::new(),
+            tone: Tone::Plain,
         }
+    }
+
+    #[must_use]
+    pub fn tone(self, tone: Tone) -> Self {
+        Self { tone, ..self }
     }
 
     #[must_use]
@@ -85,12 +177,21 @@ pub enum Tone {
 pub enum Value {
     Text(String),
     Strong(String),
+    /// Less important than what stands beside it.
+    Muted(String),
     /// The word for what is not there.
     Absent(&'static str),
+    /// A state.
+    Word(Tone, String),
+    Count(u64),
+    /// In major units, with its currency if that is known.
+    Money(Decimal, Option<String>),
     /// What was or will be, and when.
     Time(&'static str, Timestamp),
-    /// The price of an item.
-    Price(ItemId, String),
+    /// The share that has ended, and its words.
+    Progress(f64, String),
+    /// A resource by its name; without one by its kind or its id.
+    Link(Link, Option<String>),
     /// A price of an item that is far off its own history, and how far.
     Implausible(ItemId, String, String),
     Verdict(HistoryVerdict),
@@ -100,5 +201,39 @@ pub enum Value {
 impl<T: Into<String>> From<T> for Value {
     fn from(text: T) -> Self {
         Self::Text(text.into())
+    }
+}
+
+impl From<Value> for Cell {
+    fn from(value: Value) -> Self {
+        vec![value]
+    }
+}
+
+/// What can be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Link {
+    Scan(ScanId),
+    Item(ItemId),
+    Monitor(MonitorId),
+}
+
+impl Link {
+    /// What it leads to.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Scan(_) => "Scan",
+            Self::Item(_) => "Item",
+            Self::Monitor(_) => "Monitor",
+        }
+    }
+
+    /// What it is named by without a name.
+    pub fn id(&self) -> String {
+        match self {
+            Self::Scan(id) => id.to_string(),
+            Self::Item(id) => id.to_string(),
+            Self::Monitor(id) => id.to_string(),
+        }
     }
 }

@@ -2,15 +2,20 @@
 
 use std::collections::BTreeSet;
 
+use farescan_contract::Api;
+use farescan_contract::quota::{LanePaused, LaneQuota, OwnBounds};
 use farescan_contract::scans::{
-    AvoidedRequests, BestPrice, FindProgress, ImplausiblePrice, Item, ItemCounts, KeyCustody,
-    RequestCounts, RequestRange, Scan, ScanPreview, Warning,
+    AvoidedRequests, BestPrice, ChangeCounts, ComparedCell, Comparison, FindProgress,
+    ImplausiblePrice, Item, ItemCounts, KeyCustody, RequestCounts, RequestRange, Scan, ScanPreview,
+    SeenPrice, Warning,
 };
+use farescan_contract::usage::{AttemptCounts, Usage, UsageMoney};
 use farescan_contract::utoipa::PartialSchema;
 use serde_json::{Value, json};
 
+use crate::price_table::PriceTable;
 use crate::scan::Cheapest;
-use crate::{item, preview, scan};
+use crate::{compare, item, plan, preview, scan, usage};
 
 /// The names of the fields of a type, sorted.
 fn fields<T: PartialSchema>() -> BTreeSet<String> {
@@ -172,6 +177,8 @@ fn each_field_of_a_scan_is_shown_or_left_out() {
         "/strategy/best/currency",
         "/strategy/best/date",
         "/strategy/best/item",
+        // The API lists the decisions.
+        "/strategy/decisions",
         // Its sentence says how it ended, and the decisions why.
         "/strategy/ended_by",
         // As requested; the risk that was counted is shown.
@@ -282,4 +289,146 @@ fn each_field_of_an_item_is_shown_or_left_out() {
         "/search/from_airport",
     ];
     assert_shown(&[filled, judged], &other, &left_out, item_sheet);
+}
+
+fn plan_sheet(value: &Value) -> String {
+    let lane: LaneQuota = serde_json::from_value(value.clone()).unwrap();
+    let now = "2026-12-01T08:00:00Z".parse().unwrap();
+    format!("{:?}", plan::sheet(Api::Flights, &lane, now))
+}
+
+#[test]
+fn each_field_of_a_plan_is_shown() {
+    let filled = json!({
+        "searches_per_minute": 100.0, "pace_source": "caller", "burst": 3, "max_in_flight": 12, "in_flight": 4,
+        "plan_requests_limit": 2500, "plan_requests_remaining": 2412, "plan_resets_at": "2026-12-15T00:00:00Z",
+        "plan_seen_at": "2026-12-01T08:00:03Z",
+        "paused": {"reason": "rate_limited", "until": "2026-12-01T08:01:00Z"},
+        "bounds": {"plan": "pro", "requests_per_minute": 101, "max_in_flight": 5, "keep_in_reserve": 200}
+    });
+    let other = json!({
+        "searches_per_minute": 20.0, "pace_source": "start", "burst": 1, "max_in_flight": 8, "in_flight": 0,
+        "plan_requests_limit": 500, "plan_requests_remaining": 12, "plan_resets_at": "2026-11-15T00:00:00Z",
+        "plan_seen_at": "2026-12-02T08:00:03Z",
+        "paused": {"reason": "reserve_reached", "until": "2026-12-02T08:01:00Z"},
+        "bounds": {"plan": "ultra", "requests_per_minute": 102, "max_in_flight": 6, "keep_in_reserve": 0}
+    });
+    assert_filled(&filled, "", &fields::<LaneQuota>());
+    assert_filled(&filled, "/bounds", &fields::<OwnBounds>());
+    assert_filled(&filled, "/paused", &fields::<LanePaused>());
+    assert_shown(&[filled], &other, &[], plan_sheet);
+}
+
+fn comparison_sheet(value: &Value) -> String {
+    let comparison: Comparison = serde_json::from_value(value.clone()).unwrap();
+    let table = PriceTable::of_comparison(&comparison, 1);
+    format!("{:?} {table:?}", compare::figures(&comparison))
+}
+
+#[test]
+fn each_field_of_a_comparison_is_shown_or_left_out() {
+    let scan = |digit: u32| format!("scn_{digit}1970a1b2c3d7e4f8a9b0c1d2e3f4a5b");
+    let item = |digit: u32| format!("itm_{digit}1970a1b2c3d7e4f8a9b0c1d2e3f4a5b");
+    let seen = |price: u32, currency: &str, digit: u32| json!({"price": price, "currency": currency, "item_id": item(digit), "implausible": digit > 2});
+    let comparison = |start: u32, endpoint: &str, date: &str, change: &str, cells: [Value; 2]| {
+        let counts = [
+            "cheaper",
+            "dearer",
+            "unchanged",
+            "new",
+            "gone",
+            "not_comparable",
+            "unknown",
+            "no_price",
+        ];
+        let counts: serde_json::Map<_, _> = counts
+            .into_iter()
+            .zip(start..)
+            .map(|(name, count)| (name.to_owned(), count.into()))
+            .collect();
+        let [before, after] = cells;
+        json!({"endpoint": endpoint, "before": scan(start), "after": scan(start + 1), "counts": counts, "cells": [{
+            "cell": {"departure_date": date}, "change": change, "before": before, "after": after,
+            "difference": start, "difference_percent": start,
+        }]})
+    };
+    let filled = comparison(
+        1,
+        "flights/oneway",
+        "2027-02-04",
+        "cheaper",
+        [seen(200, "USD", 1), seen(180, "USD", 2)],
+    );
+    let other = comparison(
+        5,
+        "flights/roundtrip",
+        "2027-02-05",
+        "new",
+        [seen(210, "EUR", 3), seen(190, "EUR", 4)],
+    );
+    assert_filled(&filled, "", &fields::<Comparison>());
+    assert_filled(&filled, "/counts", &fields::<ChangeCounts>());
+    assert_filled(&filled, "/cells/0", &fields::<ComparedCell>());
+    assert_filled(&filled, "/cells/0/before", &fields::<SeenPrice>());
+    let without_after = with(&filled, &[("/cells/0/after", Value::Null)]);
+    let left_out = [
+        // Each face has the scans beside it.
+        "/after",
+        "/before",
+        // It is counted exactly, from the prices.
+        "/cells/0/difference",
+        "/cells/0/difference_percent",
+        // The titles of the scans have it.
+        "/endpoint",
+    ];
+    assert_shown(
+        &[filled, without_after],
+        &other,
+        &left_out,
+        comparison_sheet,
+    );
+}
+
+fn usage_sheet(value: &Value) -> String {
+    let usage: Usage = serde_json::from_value(value.clone()).unwrap();
+    let money = [Api::Flights, Api::Hotels].map(|api| usage::money(api, usage.totals.of(api)));
+    format!("{:?} {money:?}", usage::table(&usage, &usage.data))
+}
+
+#[test]
+fn each_field_of_the_usage_is_shown_or_left_out() {
+    let usage = |start: u64, group: &str, texts: [&str; 4]| {
+        let [key, api, day, plan] = texts;
+        let status = json!({"ok": start, "empty": start + 1, "partial": start + 2, "degraded": start + 3, "none": start + 4});
+        let counts = json!({"asked": start + 5, "billed": start + 6, "reused": start + 7, "not_needed": start + 8,
+                            "attempts": start + 9, "search_status": status});
+        let with = |fields: Value| {
+            let mut all = counts.clone();
+            all.as_object_mut()
+                .unwrap()
+                .extend(fields.as_object().unwrap().clone());
+            all
+        };
+        let money = json!({"plan": plan, "usd_per_request": start, "billed_usd": start + 1, "saved_usd": start + 2});
+        json!({"since": day, "until": day, "group": group,
+               "totals": {"flights": with(json!({"money": money})), "hotels": with(json!({"money": money}))},
+               "data": [with(json!({"key": key, "api": api}))], "next_cursor": key, "forecast": {}})
+    };
+    let filled = usage(
+        1,
+        "endpoint",
+        ["flights/oneway", "flights", "2026-11-01", "pro"],
+    );
+    let other = usage(101, "day", ["2026-11-02", "hotels", "2026-11-02", "ultra"]);
+    assert_filled(&filled, "", &fields::<Usage>());
+    assert_filled(&filled, "/totals/flights/money", &fields::<UsageMoney>());
+    assert_filled(&filled, "/data/0/search_status", &fields::<AttemptCounts>());
+    let left_out = [
+        // Where the next page begins.
+        "/next_cursor",
+        // Each face says the range beside it. The forecast has a sentence of its own.
+        "/since",
+        "/until",
+    ];
+    assert_shown(&[filled], &other, &left_out, usage_sheet);
 }

@@ -229,6 +229,38 @@ fn watch(scan: &Map<String, Value>) -> Option<String> {
     Some(format!("{question} with at most {most} requests a run"))
 }
 
+/// The name of a swept field: `Check-in`.
+pub fn axis_name(field: &str) -> String {
+    match field {
+        "departure_date" => "Departure".to_owned(),
+        "return_date" => "Return".to_owned(),
+        "checkin_date" => "Check-in".to_owned(),
+        "checkout_date" => "Check-out".to_owned(),
+        "proxy_country" => "Market".to_owned(),
+        other => capitalised(&words(other)),
+    }
+}
+
+/// The text with a capital.
+pub fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next();
+    let first = first.into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
+}
+
+/// `Fri 4 Dec 2026` for a date, `DE` for a market, `7 nights`.
+pub fn axis_value(field: &str, value: &Value) -> String {
+    let text = value_text(value);
+    let date = value.as_str().and_then(|text| text.parse::<Date>().ok());
+    match (field, date) {
+        (_, Some(date)) => date.strftime("%a %-d %b %Y").to_string(),
+        ("proxy_country", _) => text.to_uppercase(),
+        ("nights", _) => format!("{text} nights"),
+        _ => text,
+    }
+}
+
 /// A reason or a word of the API for people: `blocked page`.
 pub fn words(word: &str) -> String {
     word.replace('_', " ")

@@ -15,7 +15,9 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::walkthrough::{Walkthrough, WalkthroughScans};
-use super::serve::{ExitSignal, data_subfolder, sandbox_upstream, start_sandbox, stop_on_signal};
+use super::past::add_past;
+use super::serve::{ExitSignal, stop_on_signal};
+use super::trial::{data_subfolder, sandbox_upstream, start_sandbox};
 use crate::config::{
     AdminConfig, DatabaseConfig, HttpConfig, LogConfig, MasterKeyConfig, PaceConfig,
     RateLimitConfig, WebhookConfig, WorkerConfig,
@@ -87,6 +89,7 @@ pub async fn run(args: DemoArgs) -> Result<(), Failure> {
     let service = start(args, listener, folder.path.clone(), days.clone(), &stop)
         .await
         .map_err(|failure| name_folder(failure, &folder.path))?;
+    add_past(&service, Timestamp::now()).await?;
     let address = service
         .address()
         .ok_or("the demo's service does not listen")?;

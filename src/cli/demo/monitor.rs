@@ -67,7 +67,10 @@ impl<W: Write> Walkthrough<'_, W> {
                 {"type": "drop_percent", "percent": DROP_PERCENT, "scope": "cell"},
             ],
         });
-        let summary = format!("{} to {}, rule drop_percent", dates.0, dates.1);
+        let summary = format!(
+            "{} to {}, alert {DROP_PERCENT} % below the runs before",
+            dates.0, dates.1
+        );
         self.show_request("/v1/monitors", &summary, &body)?;
         let monitor: Monitor = self.client.post("/v1/monitors", &body).await?;
         let runs = self.run_on_each_day(monitor.id).await?;
@@ -201,8 +204,7 @@ impl<W: Write> Walkthrough<'_, W> {
         let lowest = alert.reference.as_ref().map(|mark| mark.price);
         writeln!(
             self.out,
-            "   Alert {}: {} USD{}; the lowest before was {}",
-            alert.rule_type,
+            "   Alert: {} USD{}; the lowest before was {}",
             price_or(alert.price, "–"),
             date.map(|date| format!(" on {date}")).unwrap_or_default(),
             price_or(lowest, "–"),

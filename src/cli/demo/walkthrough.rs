@@ -5,25 +5,20 @@
 
 use std::io::Write;
 
-use farescan_sheets::cell::CellValue;
 use farescan_sheets::scan::outcomes;
+use jiff::ToSpan as _;
 use jiff::civil::Date;
-use jiff::{Span, ToSpan};
 use serde_json::{Value, json};
 
+use crate::cli::past::{DAYS_AHEAD, MARKETS, fare, month_of_31_days, stay};
 use crate::contract::{Item, ItemPage, RetryAccepted, Scan, ScanStatus};
 use crate::ids::{AlertId, MonitorId, ScanId};
 use crate::sandbox::DayShift;
 use farescan_client::Failure;
 use farescan_client::client::ApiClient;
+use farescan_client::layout::render;
 use farescan_client::progress::{View, follow};
-use farescan_client::render::{Calendar, CalendarDay, MarketRow, MarketTable, legend};
 use farescan_client::terminal::Screen;
-
-/// The markets of the hotel scan, the baseline first.
-const MARKETS: [&str; 5] = ["us", "de", "gb", "jp", "br"];
-/// Least days until the month and the stay.
-const DAYS_AHEAD: i32 = 30;
 
 /// One run of the walkthrough.
 pub struct Walkthrough<'a, W: Write> {
@@ -80,7 +75,7 @@ impl<W: Write> Walkthrough<'_, W> {
     async fn fares(&mut self, first: Date, last: Date) -> Result<ScanId, Failure> {
         let body = json!({
             "endpoint": "flights/oneway",
-            "request": {"from_airport": "TLV", "to_airport": "LHR", "currency": "USD"},
+            "request": fare(),
             "sweep": {"departure_date": {"from": first, "to": last}},
         });
         writeln!(
@@ -89,7 +84,7 @@ impl<W: Write> Walkthrough<'_, W> {
         )?;
         let dates = format!("flights/oneway, TLV → LHR, {first} to {last}");
         let scan = self.run(&dates, &body).await?;
-        self.calendar(&scan).await?;
+        self.table(&scan).await?;
         Ok(scan.id)
     }
 
@@ -117,11 +112,11 @@ impl<W: Write> Walkthrough<'_, W> {
             .post(&format!("/v1/scans/{id}/retry"), &body)
             .await?;
         let scan = self.ended(id).await?;
-        self.calendar(&scan).await?;
+        self.table(&scan).await?;
         let spent = scan.requests.spent;
         writeln!(
             self.out,
-            "   {spent} requests spent: {} for the month, {} for the retry",
+            "\n   {spent} requests spent: {} for the month, {} for the retry",
             scan.items.total,
             spent - scan.items.total
         )?;
@@ -132,7 +127,7 @@ impl<W: Write> Walkthrough<'_, W> {
         let checkin = self.today.checked_add(DAYS_AHEAD.days())?;
         let body = json!({
             "endpoint": "hotels/by-name",
-            "request": {"hotel_name": "Hotel Arts", "area": "Barcelona", "checkin_date": checkin, "checkout_date": checkin.checked_add(3.days())?, "currency": "USD"},
+            "request": stay(self.today)?,
             "sweep": {"proxy_country": MARKETS},
         });
         writeln!(
@@ -141,12 +136,7 @@ impl<W: Write> Walkthrough<'_, W> {
         )?;
         let markets = format!("hotels/by-name, {checkin}, from {}", MARKETS.join(", "));
         let scan = self.run(&markets, &body).await?;
-        let items = self.items(scan.id, "&expand=answer").await?;
-        let table = MarketTable {
-            currency: "USD".to_owned(),
-            markets: items.iter().map(market).collect(),
-        };
-        writeln!(self.out, "{}", table.table(self.screen.colour))?;
+        self.table(&scan).await?;
         Ok(scan.id)
     }
 
@@ -183,24 +173,9 @@ impl<W: Write> Walkthrough<'_, W> {
         }
     }
 
-    async fn calendar(&mut self, scan: &Scan) -> Result<(), Failure> {
-        let calendar: Calendar = self
-            .items(scan.id, "")
-            .await?
-            .iter()
-            .filter_map(day)
-            .collect();
-        writeln!(
-            self.out,
-            "   Cheapest one-way fare in USD\n{}",
-            calendar.render(self.screen)
-        )?;
-        writeln!(
-            self.out,
-            "{}",
-            legend(calendar.values(), self.screen.colour)
-        )?;
-        Ok(())
+    async fn table(&mut self, scan: &Scan) -> Result<(), Failure> {
+        let table = render(self.client, scan, self.screen).await?;
+        Ok(writeln!(self.out, "{table}")?)
     }
 
     fn view(&self) -> View {
@@ -217,68 +192,5 @@ impl<W: Write> Walkthrough<'_, W> {
             .get(&format!("/v1/scans/{id}/items?limit=100{filter}"))
             .await?;
         Ok(page.data)
-    }
-}
-
-/// First and last day of the first month of 31 days that begins [`DAYS_AHEAD`] or later.
-fn month_of_31_days(today: Date) -> Result<(Date, Date), Failure> {
-    let mut first = today
-        .checked_add(DAYS_AHEAD.days())?
-        .last_of_month()
-        .tomorrow()?;
-    while first.days_in_month() != 31 {
-        first = first.checked_add(Span::new().months(1))?;
-    }
-    Ok((first, first.last_of_month()))
-}
-
-fn day(item: &Item) -> Option<CalendarDay> {
-    let date = item.search.get("departure_date")?.as_str()?.parse().ok()?;
-    Some(CalendarDay {
-        date,
-        value: cell_value(item),
-        note: None,
-        is_old: false,
-    })
-}
-
-fn market(item: &Item) -> MarketRow {
-    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-    MarketRow {
-        country: text(item.search.get("proxy_country")).unwrap_or_default(),
-        value: cell_value(item),
-        room: text(
-            item.answer
-                .as_ref()
-                .and_then(|answer| answer.read::<Value>().ok())
-                .as_ref()
-                .and_then(|answer| answer.get("room_type")),
-        ),
-        parity: None,
-    }
-}
-
-fn cell_value(item: &Item) -> CellValue {
-    CellValue::of(item.best_price, item.state, item.search_status)
-}
-
-#[cfg(test)]
-mod tests {
-    use jiff::civil::date;
-
-    use super::*;
-
-    #[test]
-    fn the_month_has_31_days_and_is_in_the_future() {
-        for (today, first) in [
-            (date(2026, 11, 20), date(2027, 1, 1)),
-            (date(2026, 12, 2), date(2027, 3, 1)),
-            (date(2027, 5, 31), date(2027, 7, 1)),
-            (date(2027, 1, 1), date(2027, 3, 1)),
-        ] {
-            let month = month_of_31_days(today).unwrap();
-            assert_eq!(month, (first, first.last_of_month()), "{today}");
-            assert_eq!(month.1.day(), 31);
-        }
     }
 }

@@ -20,6 +20,7 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::faults::ledger::DeletedCall;
+use crate::support::airport_code;
 use crate::worker::fixture::{WorkerFixture, fares};
 
 use super::ActionCounts;
@@ -233,14 +234,7 @@ impl CancellingCaller {
             .as_object_mut()
             .unwrap()
             .remove("to_airport");
-        let airport = |at: u8| {
-            format!(
-                "A{}{}",
-                char::from(b'A' + at / 26),
-                char::from(b'A' + at % 26)
-            )
-        };
-        body["sweep"]["to_airport"] = json!((0..40).map(airport).collect::<Vec<_>>());
+        body["sweep"]["to_airport"] = (0..40).map(airport_code).collect();
         let mut done = 0;
         while !stop.is_cancelled() {
             let now = || RequestContext {

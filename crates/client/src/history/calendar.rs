@@ -2,19 +2,17 @@
 
 use std::io::Write as _;
 
-use farescan_sheets::cell::CellValue;
-use farescan_sheets::draft::plain;
+use farescan_sheets::price_table::{MARKET, PriceTable};
+use farescan_sheets::prices::product;
 
 use super::{FlightHistory, HotelHistory, bounds};
 use crate::Failure;
 use crate::client::ServiceSession;
-use crate::format::{DAY_SECONDS, short_age};
-use crate::layout::{axis_text, column_axis};
 use crate::pages::{Query, print_nothing};
-use crate::render::{Calendar, CalendarDay, Matrix, MatrixAxis, MatrixCell, legend};
+use crate::render::price_table;
 use crate::wrap::note;
-use farescan_contract::Endpoint;
-use farescan_contract::history_grid::{HistoryCell, HistoryGrid, HistoryGrids};
+use farescan_contract::history_grid::{HistoryGrid, HistoryGrids};
+use farescan_contract::{Api, Endpoint};
 
 /// `history oneway`.
 pub(super) async fn oneway(args: FlightHistory) -> Result<(), Failure> {
@@ -106,93 +104,29 @@ async fn print(
         );
         return print_nothing(&session.client, &meaning).await;
     }
-    let mut values = Vec::new();
     for grid in shown {
-        writeln!(out, "{}", title(grid))?;
-        let table = if grid.columns.is_some() {
-            let matrix = matrix(grid);
-            values.extend(matrix.values());
-            matrix.render(session.screen)
-        } else {
-            let calendar = calendar(grid);
-            values.extend(calendar.values());
-            calendar.render(session.screen)
-        };
-        writeln!(out, "{table}")?;
+        let (columns, cells) = (grid.columns.as_ref(), grid.cells.iter());
+        let table = PriceTable::of_history(&grid.currency, &grid.rows, columns, cells, |_| None);
+        let text = price_table::render(&table, session.screen);
+        writeln!(out, "{}: {}\n{text}", title(grid), table.title)?;
     }
-    writeln!(out, "{}", legend(values, session.screen.colour))?;
-    note!(
-        "With each price its age: m minutes, h hours, d days; a price with d is a day old or more. Nothing was spent."
-    );
+    note!("With each price its age. Nothing was spent.");
     if grids.truncated {
         note!("There are more products: narrow the dates, or name a currency.");
     }
     Ok(())
 }
 
-/// `TLV → LHR, flights/oneway, in USD (passengers [1])`.
+/// `TLV → LHR, one way, 1 adult, USD`.
 fn title(grid: &HistoryGrid) -> String {
-    let from = grid
-        .from_airport
+    let from = grid.from_airport.iter().map(|from| format!("{from} → "));
+    let from: String = from.collect();
+    let has_markets = grid
+        .columns
         .as_ref()
-        .map(|from| format!("{from} → "))
-        .unwrap_or_default();
-    let market = grid
-        .proxy_country
-        .as_ref()
-        .map(|country| format!(", market {}", country.to_uppercase()))
-        .unwrap_or_default();
-    let fields = grid.product.iter().filter(|(_, value)| !value.is_null());
-    let fields: Vec<_> = fields
-        .map(|(name, value)| format!("{name} {}", plain(value)))
-        .collect();
-    let fields = if fields.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", fields.join(", "))
-    };
-    format!(
-        "{from}{}, {}{market}, last known price in {}{fields}",
-        grid.place, grid.endpoint, grid.currency
-    )
-}
-
-/// The searched dates with the age of each price.
-fn calendar(grid: &HistoryGrid) -> Calendar {
-    let searched = grid.cells.iter().filter(|cell| cell.looked_at.is_some());
-    searched
-        .filter_map(|cell| {
-            Some(CalendarDay {
-                date: cell.row.as_str()?.parse().ok()?,
-                value: CellValue::of_history(cell),
-                note: Some(cell.age_seconds.map(short_age).unwrap_or_default()),
-                is_old: is_old(cell),
-            })
-        })
-        .collect()
-}
-
-/// The searched dates against nights or markets.
-fn matrix(grid: &HistoryGrid) -> Matrix {
-    let rows = MatrixAxis {
-        values: &grid.rows.values,
-        labels: grid.rows.values.iter().map(axis_text).collect(),
-    };
-    let cells = grid.cells.iter().filter(|cell| cell.looked_at.is_some());
-    Matrix::new(
-        rows,
-        column_axis(grid.columns.as_ref()),
-        cells.filter_map(|cell| {
-            let shown = MatrixCell {
-                value: CellValue::of_history(cell),
-                note: cell.age_seconds.map(short_age).unwrap_or_default(),
-                is_old: is_old(cell),
-            };
-            Some((&cell.row, cell.column.as_ref()?, shown))
-        }),
-    )
-}
-
-fn is_old(cell: &HistoryCell) -> bool {
-    cell.age_seconds.is_some_and(|age| age >= DAY_SECONDS)
+        .is_some_and(|axis| axis.field == MARKET);
+    let has_one = grid.endpoint.api() == Api::Hotels && !has_markets;
+    let market = has_one.then_some(grid.proxy_country.as_deref());
+    let product = product(grid.endpoint, &grid.product, market, &grid.currency);
+    format!("{from}{}, {product}", grid.place)
 }

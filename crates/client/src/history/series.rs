@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use farescan_sheets::cell::CellValue;
 use farescan_sheets::numbers::{amount, counted};
+use farescan_sheets::prices::product;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
@@ -14,7 +15,7 @@ use crate::format::price_or;
 use crate::pages::{Query, print_nothing};
 use crate::render::{CellTone, Column, ListTable, Text, exact_text, sparkline};
 use farescan_contract::history_verdict::HistoryVerdict;
-use farescan_contract::series::{FlightSeries, HotelSeries};
+use farescan_contract::series::{FlightBucket, FlightSeries, HotelBucket, HotelSeries};
 
 /// One row, of a flight or a hotel.
 struct SeriesRow {
@@ -241,14 +242,12 @@ fn short_verdict(verdict: &HistoryVerdict) -> String {
 }
 
 fn flight_rows(series: FlightSeries) -> Vec<SeriesRow> {
-    let row = |bucket: farescan_contract::series::FlightBucket| SeriesRow {
+    let row = |bucket: FlightBucket| SeriesRow {
         product: format!(
-            "{} → {}, {}, in {} {}",
+            "{} → {}, {}",
             bucket.from_airport,
             bucket.to_airport,
-            bucket.endpoint,
-            bucket.currency,
-            fields(&bucket.product)
+            product(bucket.endpoint, &bucket.product, None, &bucket.currency)
         ),
         bucket: bucket.bucket,
         minimum: bucket.minimum,
@@ -264,19 +263,11 @@ fn flight_rows(series: FlightSeries) -> Vec<SeriesRow> {
 }
 
 fn hotel_rows(series: HotelSeries) -> Vec<SeriesRow> {
-    let row = |bucket: farescan_contract::series::HotelBucket| {
-        let market = bucket
-            .proxy_country
-            .map(|country| format!(", market {}", country.to_uppercase()));
+    let row = |bucket: HotelBucket| {
+        let market = Some(bucket.proxy_country.as_deref());
+        let product = product(bucket.endpoint, &bucket.product, market, &bucket.currency);
         SeriesRow {
-            product: format!(
-                "{}, {}{}, in {} {}",
-                bucket.place,
-                bucket.endpoint,
-                market.unwrap_or_default(),
-                bucket.currency,
-                fields(&bucket.product)
-            ),
+            product: format!("{}, {product}", bucket.place),
             bucket: bucket.bucket,
             minimum: bucket.minimum,
             median: bucket.median,
@@ -289,16 +280,4 @@ fn hotel_rows(series: HotelSeries) -> Vec<SeriesRow> {
         }
     };
     series.data.into_iter().map(row).collect()
-}
-
-fn fields(product: &serde_json::Map<String, serde_json::Value>) -> String {
-    let fields = product.iter().filter(|(_, value)| !value.is_null());
-    let fields: Vec<_> = fields
-        .map(|(name, value)| format!("{name} {value}"))
-        .collect();
-    if fields.is_empty() {
-        String::new()
-    } else {
-        format!("({})", fields.join(", "))
-    }
 }

@@ -157,10 +157,15 @@ pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
         (None, Some(file)) => (read_body(&file)?, args.command),
         (None, None) => return Err(CommandEnd::usage("a kind of scan or a file is missing").into()),
     };
-    let CreateCommand {
-        confirmation,
-        client,
-    } = command;
+    create(body, command.confirmation, command.client).await
+}
+
+/// The same for a body.
+pub async fn create(
+    body: Map<String, Value>,
+    confirmation: Confirmation,
+    client: ClientArgs,
+) -> Result<(), Failure> {
     let session = client.open()?;
     let preview: MonitorPreview = session.client.post("/v1/monitors/preview", &body).await?;
     if !confirmation.yes || session.screen.interactive {

@@ -9,6 +9,8 @@ mod show;
 mod watch;
 mod webhook;
 
+pub use create::create as create_from;
+
 use super::Failure;
 
 /// Lists monitors, or does something with one.

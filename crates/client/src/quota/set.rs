@@ -7,7 +7,7 @@ use farescan_sheets::numbers::count;
 use reqwest::Method;
 use serde_json::{Map, Value};
 
-use super::show::table;
+use super::show::text;
 use crate::Failure;
 use crate::client::ClientArgs;
 use crate::exit::CommandEnd;
@@ -97,8 +97,7 @@ pub(super) async fn run(args: LimitArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let lane: LaneQuota = answer.read()?;
-    let lanes = [(args.api.as_str(), &lane)];
-    writeln!(out, "{}", table(&lanes).render(session.screen))?;
+    writeln!(out, "{}", text(args.api, &lane))?;
     Ok(())
 }
 

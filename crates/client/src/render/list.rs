@@ -1,8 +1,10 @@
 //! Tables of rows: scans, fares, hotels. They fit the terminal's width: less important columns are
 //! left out, then the longest texts are cut.
 
-use comfy_table::{CellAlignment, ContentArrangement, Row, Table, TableStyle};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Row, Table, TableStyle};
 use comfy_table::{ContentLineStyle, LineStyle};
+
+use farescan_sheets::sheet::Column;
 
 use super::set_styling;
 use super::tone::Text;
@@ -12,46 +14,13 @@ use crate::wrap::wrap;
 /// The blanks beside each column.
 const PADDING: usize = 2;
 
-/// One column.
-#[derive(Debug, Clone)]
-pub struct Column {
-    title: String,
-    alignment: CellAlignment,
-    /// 0: always shown; else the highest rank is left out first.
-    rank: u8,
-}
-
-impl Column {
-    /// A column of texts.
-    pub fn text(title: impl Into<String>) -> Self {
-        Self {
-            title: title.into(),
-            alignment: CellAlignment::Left,
-            rank: 0,
-        }
-    }
-
-    /// A column of numbers.
-    pub fn number(title: impl Into<String>) -> Self {
-        Self {
-            alignment: CellAlignment::Right,
-            ..Self::text(title)
-        }
-    }
-
-    /// May be left out where the terminal is narrow, the highest rank first.
-    #[must_use]
-    pub fn rank(self, rank: u8) -> Self {
-        Self { rank, ..self }
-    }
-}
-
 /// Columns and rows.
 #[derive(Debug, Clone)]
 pub struct ListTable {
     columns: Vec<Column>,
     rows: Vec<Vec<Text>>,
     note: Option<String>,
+    has_ids: bool,
 }
 
 impl ListTable {
@@ -60,6 +29,16 @@ impl ListTable {
             columns: columns.into(),
             rows: Vec::new(),
             note: None,
+            has_ids: false,
+        }
+    }
+
+    /// The first column has ids. They are never cut: a part of an id is no id.
+    #[must_use]
+    pub fn with_ids(self) -> Self {
+        Self {
+            has_ids: true,
+            ..self
         }
     }
 
@@ -82,7 +61,7 @@ impl ListTable {
         set_styling(&mut table, screen.colour);
         let titles = shown.iter().map(|&column| {
             let column = &self.columns[column];
-            Text::from(column.title.as_str()).cell(column.alignment)
+            Text::from(column.title.as_str()).cell(alignment(column))
         });
         table.set_header(titles.collect::<Vec<_>>());
         if self.width(&shown) > usize::from(screen.width) {
@@ -93,10 +72,13 @@ impl ListTable {
         for row in &self.rows {
             let cells = shown
                 .iter()
-                .map(|&column| row[column].cell(self.columns[column].alignment));
+                .map(|&column| row[column].cell(alignment(&self.columns[column])));
             let mut row = Row::from(cells.collect::<Vec<_>>());
             row.max_height(1);
             table.add_row(row);
+        }
+        if let Some(ids) = table.column_mut(0).filter(|_| self.has_ids) {
+            ids.set_constraint(ColumnConstraint::ContentWidth);
         }
         let text = table.trim_fmt();
         match &self.note {
@@ -132,6 +114,14 @@ impl ListTable {
                 .unwrap_or_default()
         };
         columns.iter().map(|&column| widest(column) + PADDING).sum()
+    }
+}
+
+fn alignment(column: &Column) -> CellAlignment {
+    if column.is_number {
+        CellAlignment::Right
+    } else {
+        CellAlignment::Left
     }
 }
 

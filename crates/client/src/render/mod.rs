@@ -3,25 +3,20 @@
 //! Pure functions from cells to a table. Colour only repeats what the text shows; a search that
 //! found nothing, one that did not complete and one not yet made have different marks.
 
-mod calendar;
 mod list;
-mod markets;
-mod matrix;
+pub mod price_table;
 pub mod sheet;
 mod sparkline;
 mod tone;
 
-pub use calendar::{Calendar, CalendarDay};
-pub use list::{Column, ListTable};
-pub use markets::{MarketRow, MarketTable};
-pub use matrix::{Matrix, MatrixAxis, MatrixCell};
+pub use farescan_sheets::sheet::Column;
+pub use list::ListTable;
 pub use sparkline::sparkline;
 pub use tone::{CellTone, Text};
 
 use farescan_sheets::cell::CellValue;
-use farescan_sheets::fifths::PriceFifths;
 use farescan_sheets::numbers::amount;
-use rust_decimal::Decimal;
+use farescan_sheets::price_table::{PriceTable, Shade};
 
 /// The whole price of a cell, for a list; an implausible one is in brackets.
 pub fn exact_text(value: CellValue) -> Text {
@@ -55,40 +50,30 @@ fn cell_text(value: CellValue) -> String {
     }
 }
 
-/// The cheapest fifth is green, the dearest fifth red.
-fn price_tone(fifths: &PriceFifths, price: Decimal) -> CellTone {
-    match fifths.fifth(price) {
-        1 => CellTone::Good,
-        5 => CellTone::Bad,
-        _ => CellTone::Plain,
-    }
-}
-
 /// The width of a legend's lines.
 const LEGEND_WIDTH: usize = 79;
 
-/// Explains the marks that the shown values have and, with `colour`, the colours. Each line fits 80
-/// columns.
-pub fn legend(values: impl IntoIterator<Item = CellValue>, colour: bool) -> String {
-    let values: Vec<CellValue> = values.into_iter().collect();
-    let has = |is: fn(&CellValue) -> bool| values.iter().any(is);
-    let has_price = has(|value| value.price().is_some());
-    let marks = CellValue::MARKS
-        .into_iter()
-        .filter(|mark| values.contains(mark))
-        .map(|mark| format!("{} {}", mark.text(), mark.words(None)));
+/// Explains the marks that a table has and, with `colour`, the colours. Each line fits 80 columns.
+pub fn legend(table: &PriceTable, colour: bool) -> String {
+    let marks = table.marks();
+    let marks = marks.map(|mark| format!("{} {}", mark.text(), mark.words(None)));
     let mut marks: Vec<String> = marks.collect();
-    if has_price {
+    if table.has(|cell| cell.is_best) {
         marks.insert(0, "* cheapest".to_owned());
     }
-    if has(|value| matches!(value, CellValue::Implausible(_))) {
+    if table.has(|cell| matches!(cell.value, CellValue::Implausible(_))) {
         marks.push("(60) implausible".to_owned());
     }
-    let mut colours = Vec::new();
-    if colour && has_price {
-        colours.extend(["green: the cheapest fifth", "red: the dearest fifth"].map(str::to_owned));
+    for (start, words) in [("≈", "may be chance"), ("(", "too few samples to tell")] {
+        if table.has(|cell| cell.note.starts_with(start)) {
+            marks.push(format!("{start} {words}"));
+        }
     }
-    if colour && values.contains(&CellValue::Incomplete) {
+    let mut colours = Vec::new();
+    if colour && table.has(|cell| matches!(cell.shade, Shade::Fifth(_))) {
+        colours.extend(["green: the cheapest fifth", "red: the most expensive"].map(str::to_owned));
+    }
+    if colour && table.has(|cell| cell.value == CellValue::Incomplete) {
         colours.push("yellow: incomplete".to_owned());
     }
     let lines = [marks, colours].into_iter().filter(|line| !line.is_empty());

@@ -2,15 +2,67 @@
 
 use farescan_contract::ids::ScanId;
 use farescan_contract::visible_text::VisibleText;
-use farescan_sheets::sheet::{Figure, NextStep, Notice, Sheet, Value};
+use farescan_sheets::numbers::{amount_in, count};
+use farescan_sheets::sheet::{
+    Cell, Column, Figure, Link, NextStep, Notice, Sheet, Table, Tone, Value,
+};
 
+use super::{CellTone, ListTable, Text};
 use crate::format::time;
+use crate::ids::shortened;
+use crate::terminal::Screen;
 
 /// The title, the facts and the figures.
 pub fn lines(sheet: &Sheet) -> String {
     let facts: Vec<_> = sheet.facts.iter().map(value).collect();
     let (facts, figures) = (facts.join(" · "), figures(&sheet.figures));
     format!("{}\n{facts}\n{figures}", visible(&sheet.title))
+}
+
+/// A table as wide as the screen at most. The resource of each row is its first column.
+pub fn table(table: &Table, screen: Screen) -> String {
+    let of = table.rows.iter().filter_map(|row| row.of.as_ref());
+    let kind = of.clone().next().map(|of| Column::text(of.kind()));
+    let is_of_items = matches!(of.clone().next(), Some(Link::Item(_)));
+    let ids = of.map(Link::id);
+    // An item is named by its whole id.
+    let ids: Vec<_> = if is_of_items {
+        ids.collect()
+    } else {
+        shortened(ids)
+    };
+    let mut ids = ids.into_iter();
+    let has_ids = kind.is_some();
+    let columns = kind.into_iter().chain(table.columns.iter().cloned());
+    let list = ListTable::new(columns.collect::<Vec<_>>());
+    let mut list = if has_ids { list.with_ids() } else { list };
+    for row in &table.rows {
+        let id = row.of.as_ref().and_then(|_| ids.next());
+        let id = has_ids.then(|| Text::from(id.unwrap_or_default()));
+        let cells = row.cells.iter().map(cell);
+        list.row(id.into_iter().chain(cells).collect::<Vec<_>>());
+    }
+    list.render(screen)
+}
+
+/// The values of a cell in one line. A sign for what is not there would keep its column.
+pub fn cell(cell: &Cell) -> Text {
+    let shown = cell.iter().filter(|part| **part != Value::Absent("–"));
+    let tone = cell.iter().find_map(|part| match part {
+        Value::Word(tone, _) => Some(cell_tone(*tone)),
+        _ => None,
+    });
+    let texts: Vec<_> = shown.map(value).collect();
+    Text::new(texts.join(" "), tone.unwrap_or_default())
+}
+
+const fn cell_tone(tone: Tone) -> CellTone {
+    match tone {
+        Tone::Plain | Tone::Info => CellTone::Plain,
+        Tone::Good => CellTone::Good,
+        Tone::Warn => CellTone::Warning,
+        Tone::Bad => CellTone::Bad,
+    }
 }
 
 /// Figures below each other.
@@ -27,10 +79,8 @@ pub fn figures(figures: &[Figure]) -> String {
 pub fn figure(figure: &Figure) -> String {
     let unit = figure.unit.iter().map(|unit| format!(" {}", visible(unit)));
     let notes = figure.notes.iter().map(|note| format!(", {}", value(note)));
-    std::iter::once(value(&figure.value))
-        .chain(unit)
-        .chain(notes)
-        .collect()
+    let text = cell_tone(figure.tone).line(&value(&figure.value));
+    std::iter::once(text).chain(unit).chain(notes).collect()
 }
 
 fn visible(text: &str) -> VisibleText {
@@ -39,8 +89,17 @@ fn visible(text: &str) -> VisibleText {
 
 fn value(value: &Value) -> String {
     let text = match value {
-        Value::Text(text) | Value::Strong(text) | Value::Price(_, text) => text.clone(),
+        Value::Text(text)
+        | Value::Strong(text)
+        | Value::Muted(text)
+        | Value::Word(_, text)
+        | Value::Progress(_, text)
+        | Value::Link(_, Some(text)) => text.clone(),
+        Value::Link(to, None) => to.id(),
+        Value::Count(number) => count(*number),
+        Value::Money(price, currency) => amount_in(*price, currency.as_deref()),
         Value::Absent(word) => (*word).to_owned(),
+        Value::Time("", at) => time(*at),
         Value::Time(what, at) => format!("{what} {}", time(*at)),
         Value::Implausible(item, price, text) => {
             format!("({price}) {text}; `farescan why {item}` shows it")
@@ -101,14 +160,21 @@ mod tests {
             title: hostile.to_owned(),
             facts: vec![Value::Strong(hostile.to_owned())],
             figures: vec![figure],
-            sentence: None,
             notices: vec![held.clone()],
-            action: None,
+            ..Sheet::default()
         };
         let shown = lines(&sheet) + &notice(&held, ScanId::new());
         for hidden in ['\u{1b}', '\u{7}', '\u{202e}', '\r'] {
             assert!(!shown.contains(hidden), "{}", shown.escape_debug());
         }
         assert_eq!(shown.lines().count(), 3, "{}", shown.escape_debug());
+    }
+
+    #[test]
+    fn only_the_value_of_a_figure_has_its_colour() {
+        let left = Figure::new("Left of the plan", "0").note("reported");
+        assert_eq!(figure(&left), "0, reported");
+        let used_up = left.tone(Tone::Bad);
+        assert_eq!(figure(&used_up), "\u{1b}[31m0\u{1b}[0m, reported");
     }
 }

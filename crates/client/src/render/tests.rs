@@ -1,125 +1,111 @@
 //! Snapshots of the printed tables.
 
-use jiff::civil::date;
+use farescan_contract::ids::ItemId;
+use farescan_contract::scans::Grid;
+use farescan_sheets::price_table::SecondField;
+use rust_decimal::Decimal;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::terminal::Screen;
 
 fn price(units: i64) -> CellValue {
     CellValue::Price(Decimal::new(units * 100, 2))
 }
 
-fn february() -> Calendar {
-    let value = |day: i8| match day {
+/// A cell of a scan on a day of February.
+fn cell(day: i64, value: CellValue) -> Value {
+    let (price, state, status) = match value {
+        CellValue::Price(price) | CellValue::Implausible(price) => {
+            (Some(price), "done", Some("ok"))
+        }
+        CellValue::Empty => (None, "done", Some("empty")),
+        CellValue::Incomplete => (None, "done", Some("degraded")),
+        CellValue::Failed => (None, "failed", None),
+        CellValue::Running => (None, "running", None),
+        CellValue::Waiting => (None, "pending", None),
+        CellValue::NotSearched => (None, "skipped", None),
+    };
+    json!({
+        "row": format!("2027-02-{day:02}"), "state": state, "search_status": status, "price": price,
+        "currency": price.map(|_| "USD"), "implausible": matches!(value, CellValue::Implausible(_)),
+        "item_id": ItemId::new()
+    })
+}
+
+fn table(cells: impl Iterator<Item = (i64, CellValue)>) -> PriceTable {
+    let cells: Vec<_> = cells.map(|(day, value)| cell(day, value)).collect();
+    let days: Vec<_> = cells.iter().map(|cell| cell["row"].clone()).collect();
+    let grid = json!({
+        "scan_id": "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b", "endpoint": "flights/oneway",
+        "rows": {"field": "departure_date", "values": days}, "cells": cells
+    });
+    let grid: Grid = serde_json::from_value(grid).unwrap();
+    PriceTable::of_scan(&grid, SecondField::Cheapest)
+}
+
+fn february() -> PriceTable {
+    let value = |day: i64| match day {
         13 => CellValue::Incomplete,
         14 => CellValue::Empty,
         27.. => CellValue::Waiting,
-        day => price(200 + (i64::from(day) * 7 % 23) * 5),
+        day => price(200 + (day * 7 % 23) * 5),
     };
-    (3..=28)
-        .map(|day| CalendarDay {
-            date: date(2027, 2, day),
-            value: value(day),
-            note: None,
-            is_old: false,
-        })
-        .collect()
+    table((3..=28).map(|day| (day, value(day))))
+}
+
+fn shown(table: &PriceTable, colour: bool) -> String {
+    let screen = Screen {
+        width: 80,
+        height: 50,
+        colour,
+        live: false,
+        interactive: false,
+    };
+    price_table::render(table, screen)
 }
 
 #[test]
 fn a_month_reads_like_a_calendar() {
-    let months = february().months(false, 8);
-    assert_eq!(months.len(), 1);
-    insta::assert_snapshot!(format!("{}\n{}", months[0].0, months[0].1));
+    insta::assert_snapshot!(shown(&february(), false));
 }
 
 #[test]
 fn an_implausible_price_is_in_brackets_and_never_the_cheapest() {
-    let days = [(4, price(60).marked(true)), (5, price(200).marked(false))];
-    let calendar = Calendar::from_iter(days.map(|(day, value)| CalendarDay {
-        date: date(2027, 2, day),
-        value,
-        note: None,
-        is_old: false,
-    }));
-    assert_eq!(
-        calendar.cheapest().map(|(date, _)| date),
-        Some(date(2027, 2, 5))
-    );
-    let month = calendar.months(false, 8)[0].1.to_string();
-    assert!(month.contains("(60)"), "{month}");
+    let days = [(4, price(60).marked(true)), (5, price(200))];
+    let text = shown(&table(days.into_iter()), false);
+    assert!(text.contains("(60)") && text.contains("*200"), "{text}");
+    assert!(text.ends_with("   * cheapest   (60) implausible"), "{text}");
 }
 
 #[test]
 fn the_cheapest_is_the_earliest_of_equal_prices() {
-    assert_eq!(
-        february().cheapest().map(|(date, _)| date),
-        Some(date(2027, 2, 23))
-    );
-    let equal = Calendar::from_iter([5, 4].map(|day| CalendarDay {
-        date: date(2027, 2, day),
-        value: price(9),
-        note: None,
-        is_old: false,
-    }));
-    assert_eq!(
-        equal.cheapest().map(|(date, _)| date),
-        Some(date(2027, 2, 4))
-    );
-    let absent = Calendar::from_iter([CalendarDay {
-        date: date(2027, 2, 1),
-        value: CellValue::Incomplete,
-        note: None,
-        is_old: false,
-    }]);
-    assert_eq!(absent.cheapest(), None);
+    let text = shown(&table([4, 5].map(|day| (day, price(9))).into_iter()), false);
+    assert!(text.contains("*9 ┆      9"), "{text}");
+    let text = shown(&table([(1, CellValue::Incomplete)].into_iter()), false);
+    assert!(!text.contains('*'), "{text}");
 }
 
 #[test]
 fn a_legend_has_the_marks_that_are_shown_and_fits_80_columns() {
     assert_eq!(
-        legend(february().values(), false),
+        legend(&february(), false),
         "   * cheapest   – nothing offered   ? did not complete   · not searched yet"
     );
     let all = CellValue::MARKS
         .into_iter()
         .chain([price(1), price(60).marked(true)]);
-    let all = legend(all, true);
+    let all = legend(&table((1..).zip(all)), true);
     assert!(all.lines().all(|line| line.chars().count() < 80), "{all}");
     for word in ["refused", "× not searched", "(60) implausible", "green"] {
         assert!(all.contains(word), "{all}");
     }
-    assert_eq!(legend([], false), "");
+    assert_eq!(legend(&table(std::iter::empty()), false), "");
 }
 
 #[test]
 fn tables_have_colour_only_on_request() {
-    let coloured = february().months(true, 8)[0].1.to_string();
+    let [coloured, plain] = [true, false].map(|colour| shown(&february(), colour));
     assert!(coloured.contains("\u{1b}["), "{coloured}");
-    assert!(
-        !february().months(false, 8)[0]
-            .1
-            .to_string()
-            .contains('\u{1b}')
-    );
-}
-
-#[test]
-fn markets_stand_beside_their_baseline() {
-    let market = |country: &str, value, room: Option<&str>| MarketRow {
-        country: country.into(),
-        value,
-        room: room.map(str::to_owned),
-        parity: None,
-    };
-    let markets = MarketTable {
-        currency: "USD".into(),
-        markets: vec![
-            market("us", price(800), Some("Double Room")),
-            market("de", price(752), Some("Double Room")),
-            market("jp", price(884), Some("Deluxe Double")),
-            market("in", CellValue::Incomplete, None),
-            market("br", CellValue::Empty, None),
-        ],
-    };
-    insta::assert_snapshot!(markets.table(false));
+    assert!(!plain.contains('\u{1b}'), "{plain}");
 }

@@ -1,5 +1,6 @@
 //! Colours as a second signal: each repeats what a text says. Only the 16 colours of every terminal.
 
+use clap::builder::styling::{AnsiColor, Style};
 use comfy_table::{Attribute, Cell, CellAlignment, Color};
 
 use farescan_contract::visible_text::VisibleText;
@@ -29,6 +30,20 @@ impl CellTone {
             Self::Quiet => cell.add_attribute(Attribute::Dim),
             Self::Best => cell.fg(Color::DarkGreen).add_attribute(Attribute::Bold),
         }
+    }
+
+    /// A text of a line in this tone; the stream that it is written to removes colours where none
+    /// are shown.
+    pub(super) fn line(self, text: &str) -> String {
+        let style = match self {
+            Self::Plain => return text.to_owned(),
+            Self::Good => AnsiColor::Green.on_default(),
+            Self::Warning => AnsiColor::Yellow.on_default(),
+            Self::Bad => AnsiColor::Red.on_default(),
+            Self::Quiet => Style::new().dimmed(),
+            Self::Best => AnsiColor::Green.on_default().bold(),
+        };
+        format!("{style}{text}{style:#}")
     }
 }
 

@@ -112,6 +112,39 @@ struct SubmitArgs {
     client: ClientArgs,
 }
 
+/// What a command says of a body besides the consent.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyOptions {
+    pub allow_overage: bool,
+    pub detach: bool,
+    pub csv: bool,
+}
+
+/// The same as [`run`] for a body.
+pub async fn run_body(
+    body: Map<String, Value>,
+    options: BodyOptions,
+    confirmation: Confirmation,
+    client: ClientArgs,
+) -> Result<(), Failure> {
+    let args = SubmitArgs {
+        max_requests: None,
+        attempts: None,
+        max_age: None,
+        find: None,
+        below: None,
+        max_risk: None,
+        label: None,
+        tags: Vec::new(),
+        allow_overage: options.allow_overage,
+        detach: options.detach,
+        csv: options.csv,
+        confirmation,
+        client,
+    };
+    submit::run(body, args).await
+}
+
 /// Previews, asks, submits, follows, prints.
 pub async fn run(args: ScanArgs) -> Result<(), Failure> {
     let (body, submit) = match (args.kind, args.file) {

@@ -5,14 +5,16 @@ mod hotels;
 
 use std::io::Write as _;
 
+use farescan_ask::places;
 use farescan_sheets::draft::ScanDraft;
 use farescan_sheets::numbers::{count, counted};
+use jiff::Span;
 use serde::de::DeserializeOwned;
 
 use super::Failure;
 use super::age::roughly;
 use super::client::{ClientArgs, ServiceResponse};
-use super::dates::Dates;
+use super::dates::{Dates, today};
 use super::exit::{CommandEnd, ExitStatus};
 use super::render::{CellTone, ListTable, Text};
 use super::request::{FlightOptions, HotelOptions};
@@ -64,8 +66,10 @@ struct SendArgs {
 #[derive(Debug, clap::Args)]
 pub struct OnewaySearch {
     /// Origin: an airport code
+    #[arg(value_parser = airport)]
     from: String,
     /// Destination
+    #[arg(value_parser = airport)]
     to: String,
     /// Day of departure: `2027-02-04`
     #[arg(value_name = "DATE", value_parser = one_date)]
@@ -80,8 +84,10 @@ pub struct OnewaySearch {
 #[derive(Debug, clap::Args)]
 pub struct RoundtripSearch {
     /// Origin: an airport code
+    #[arg(value_parser = airport)]
     from: String,
     /// Destination
+    #[arg(value_parser = airport)]
     to: String,
     /// Day of departure: `2027-02-04`
     #[arg(value_name = "DATE", value_parser = one_date)]
@@ -158,9 +164,27 @@ pub struct RoomsSearch {
 /// A date as the service reads it.
 fn one_date(text: &str) -> Result<String, String> {
     let date = text.parse::<Dates>().ok().and_then(|dates| dates.single());
-    date.map(|date| date.to_string()).ok_or_else(|| {
-        "expected one date that exists, as 2027-02-04; `farescan scan` searches several".to_owned()
-    })
+    let date = date
+        .ok_or("expected one date that exists, as 2027-02-04; `farescan scan` searches several")?;
+    // Somewhere it may still be yesterday.
+    let yesterday = today().saturating_sub(Span::new().days(1));
+    if date < yesterday {
+        return Err(format!(
+            "the date has passed; expected {yesterday} or later"
+        ));
+    }
+    Ok(date.to_string())
+}
+
+/// An airport code: a search for one that does not exist would be paid for. What has another form is
+/// left to the service.
+fn airport(text: &str) -> Result<String, String> {
+    let is_code = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
+    if is_code && !places::exists(text) {
+        let meant = places::nearest(text);
+        return Err(format!("no airport or city has this code{meant}"));
+    }
+    Ok(text.to_owned())
 }
 
 impl StayArgs {

@@ -325,44 +325,6 @@ pub struct FindProgress {
     pub ended_by: Option<DecisionReason>,
 }
 
-impl FindProgress {
-    /// What it says about the items that were not searched, as a sentence.
-    pub fn risk_in_words(&self) -> String {
-        let what = match self.find {
-            FindGoal::Cheapest => "another one was cheaper",
-            FindGoal::Below => "there was one",
-        };
-        let about_others = match (self.risk_of_miss.or(self.risk_of_cheaper), self.counted) {
-            (Some(_), _) if self.unsearched == 0 => "All were searched.".to_owned(),
-            (Some(risk), Some(counted)) if counted.is_share(risk) => format!(
-                "Of {} such questions {} were missed: {what}, in {} %.",
-                counted.questions,
-                counted.missed,
-                percent(risk)
-            ),
-            (Some(risk), _) => format!(
-                "Stored prices say nothing about those of now. {} % were not searched.",
-                percent(risk)
-            ),
-            (None, _) if self.ended_by.is_none() => {
-                format!("How often {what} is known at the end.")
-            }
-            (None, _) => format!("How often {what} was not counted for such questions."),
-        };
-        let Some(below) = self.below.as_ref().map(PriceLimit::get) else {
-            return about_others;
-        };
-        match (&self.best, self.ended_by) {
-            (Some(best), _) if best.price < below && self.unsearched > 0 => {
-                format!("One below {below} was found, so no others were searched.")
-            }
-            (Some(best), _) if best.price < below => format!("One below {below} was found."),
-            (_, None) => format!("Whether one is below {below} is not decided."),
-            (_, Some(_)) => format!("None below {below} was found. {about_others}"),
-        }
-    }
-}
-
 /// The progress of a run of a watch, and what it says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
@@ -398,25 +360,6 @@ pub struct WatchProgress {
     pub ended_by: Option<DecisionReason>,
 }
 
-impl WatchProgress {
-    /// What it says about the items that were not searched, as a sentence.
-    pub fn risk_in_words(&self) -> String {
-        match self.risk_of_miss {
-            None => "How often such a run misses something was not counted.".to_owned(),
-            Some(_) if self.unsearched == 0 => "All were searched.".to_owned(),
-            Some(risk) => format!(
-                "Stored prices say nothing about those of now. {} % were not searched.",
-                percent(risk)
-            ),
-        }
-    }
-}
-
-/// A share in percent, with one digit.
-fn percent(share: f64) -> f64 {
-    (share * 1e3).round() / 10.0
-}
-
 /// How many questions were missed, of those that were counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MissedQuestions {
@@ -428,7 +371,7 @@ pub struct MissedQuestions {
 
 impl MissedQuestions {
     /// Whether a risk is the share of these.
-    fn is_share(self, risk: f64) -> bool {
+    pub fn is_share(self, risk: f64) -> bool {
         let share = f64::from(self.missed) / f64::from(self.questions.max(1));
         (risk - share).abs() < 1e-4
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::series_key::product_fields;
+use super::series_key::{Series, product_fields};
 use super::store::products::ProductRow;
 use crate::contract::history::ProductFields;
 use crate::contract::{Api, Endpoint};
@@ -37,6 +37,20 @@ pub struct Product {
     pub market: Option<String>,
     /// Its other fields.
     pub fields: ProductFields,
+}
+
+impl Product {
+    /// The product of a search.
+    pub fn of(series: &Series) -> Self {
+        Self {
+            endpoint: series.endpoint,
+            origin: series.origin.clone(),
+            place: series.place.clone(),
+            currency: series.currency.clone(),
+            market: series.market.clone(),
+            fields: other_fields(series.endpoint, &Value::Object(series.product.clone())),
+        }
+    }
 }
 
 /// Size of the cache: nearly all answers have fewer products.

@@ -17,7 +17,6 @@ use serde_json::{Map, Value};
 
 use super::new_form::{BACKTEST, DAYS, error_notice};
 use super::one::own;
-use super::words;
 use crate::charts::{Bar, BarChart};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
@@ -25,6 +24,7 @@ use crate::layout::{NavItem, page_with_status};
 use crate::links;
 use crate::parts;
 use crate::session::Session;
+use crate::sheet;
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
 use farescan_core::contract::monitors::{Backtest, BacktestAlert, BacktestCeiling, BacktestQuery};
@@ -287,7 +287,7 @@ fn row(alert: &BacktestAlert, zone: &str) -> Markup {
     let others = alert.other_values();
     html! {
         tr {
-            td class="nowrap" { (words::zoned(alert.slot, zone)) }
+            td class="nowrap" { (parts::zoned(alert.slot, zone)) }
             td { (sentence(&alert.rule, Some(&alert.currency))) }
             td class="nowrap" {
                 (alert.first_date.strftime("%a %-d %b %Y"))
@@ -303,7 +303,7 @@ fn row(alert: &BacktestAlert, zone: &str) -> Markup {
 /// The price or the past prices with which the rule compared.
 fn compared_with(alert: &BacktestAlert) -> Markup {
     if let Some(verdict) = &alert.history_verdict {
-        return parts::history_verdict(verdict);
+        return sheet::history_verdict(verdict);
     }
     if let Some(at) = alert.was_empty_at {
         return html! { span class="muted" { "nothing on offer on " (day(at).strftime("%-d %b %Y")) } };

@@ -4,7 +4,7 @@ use farescan_sheets::numbers;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-use super::words;
+use crate::parts;
 use crate::sheet;
 use farescan_core::contract::monitors::{MonitorForecast, MonitorPreview};
 use farescan_core::contract::scans::RequestRange;
@@ -26,7 +26,7 @@ pub(super) fn cards(
             section class="card" {
                 h2 { (title) }
                 ol class="plain-list" {
-                    @for slot in &previewed.next_slots { li { (words::zoned(*slot, zone.unwrap_or("UTC"))) } }
+                    @for slot in &previewed.next_slots { li { (parts::zoned(*slot, zone.unwrap_or("UTC"))) } }
                 }
                 (more)
             }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
-use super::{RUNS, forecast, implausible_note, price_line, rules, slots, state, webhook, words};
+use super::{RUNS, forecast, implausible_note, price_line, rules, slots, state, webhook};
 use crate::alerts as alert_pages;
 use crate::charts::{ChartAxis, LineChart, LineNames, Point, Unit};
 use crate::failure::PageFailure;
@@ -294,7 +294,7 @@ fn stats(monitor: &Monitor, runs: &[RunPrice], watch: Option<&WatchProgress>) ->
             div class="stat" {
                 div class="label" { "Next slot" }
                 @match monitor.next_slot {
-                    Some(slot) => { div class="stat-line" { (words::zoned(slot, &monitor.schedule.timezone)) } }
+                    Some(slot) => { div class="stat-line" { (parts::zoned(slot, &monitor.schedule.timezone)) } }
                     None => { div class="stat-line muted" { "none" } }
                 }
             }

@@ -4,7 +4,6 @@ use farescan_sheets::numbers;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use super::words::zoned;
 use crate::parts::{self, Tone};
 use farescan_core::contract::monitors::{
     Monitor, MonitorSlot, SlotConfirmation, SlotKind, SlotOutcome,
@@ -49,7 +48,7 @@ pub(super) fn coming(monitor: &Monitor, now: Timestamp) -> Markup {
             @if slots.is_empty() {
                 (parts::empty_state(&html! { p { "No slot is due. A paused monitor has none; resume it to go on." } }))
             } @else {
-                ol class="plain-list" { @for slot in slots { li { (zoned(slot, &monitor.schedule.timezone)) } } }
+                ol class="plain-list" { @for slot in slots { li { (parts::zoned(slot, &monitor.schedule.timezone)) } } }
             }
         }
     }
@@ -90,7 +89,7 @@ fn row(monitor: &Monitor, slot: &MonitorSlot) -> Markup {
     html! {
         tr {
             td class="nowrap" {
-                (zoned(slot.slot, &monitor.schedule.timezone))
+                (parts::zoned(slot.slot, &monitor.schedule.timezone))
                 @if slot.kind == SlotKind::Manual { " " (parts::chip(Tone::Plain, "by hand")) }
             }
             td { (outcome(slot.outcome)) }

@@ -7,7 +7,6 @@ use farescan_sheets::numbers;
 use farescan_sheets::schedule;
 use maud::{Markup, html};
 
-use super::words;
 use crate::deliveries;
 use crate::form::current_key_field;
 use crate::layout::{NavItem, page_with_status};
@@ -56,8 +55,8 @@ pub(super) fn card(session: &Session, monitor: &Monitor, recent: &[Delivery]) ->
                     }
                     @if let Some(notify) = &monitor.notify {
                         p class="sub" { (schedule::notify(notify, &monitor.schedule.timezone))
-                            @if let Some(held) = &monitor.held { " " (numbers::count(held.fired)) " held until " (words::zoned(held.notify_at, &monitor.schedule.timezone)) "." }
-                            @else if let Some(next) = monitor.next_digest_at { " The next digest is at " (words::zoned(next, &monitor.schedule.timezone)) "." }
+                            @if let Some(held) = &monitor.held { " " (numbers::count(held.fired)) " held until " (parts::zoned(held.notify_at, &monitor.schedule.timezone)) "." }
+                            @else if let Some(next) = monitor.next_digest_at { " The next digest is at " (parts::zoned(next, &monitor.schedule.timezone)) "." }
                         }
                     }
                     div class="actions" { (actions(session, monitor, webhook.off_at.is_some())) }

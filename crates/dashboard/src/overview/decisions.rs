@@ -141,17 +141,12 @@ fn paused(session: &Session, scan: &Scan) -> Markup {
 }
 
 fn incomplete(session: &Session, scan: &Scan) -> Markup {
-    let undone = scan.items.partial + scan.items.degraded + scan.items.failed;
-    let again = scan.items.partial + scan.items.degraded;
     line(
         &html! {
             (scan_link(scan)) " " (chip(Tone::Warn, "incomplete"))
             div class="sub" {
-                (count(undone)) " of " (count(scan.items.total)) " searches did not complete"
-                @if again > 0 {
-                    "; asking again costs " (count(again)) " to " (counted(2 * again, "request"))
-                }
-                ". " (parts::time(scan.created_at))
+                @if let Some(notice) = scan::notice(scan) { (notice.lead) " " }
+                (parts::time(scan.created_at))
             }
         },
         &scan_pages::retry_buttons(session, scan),

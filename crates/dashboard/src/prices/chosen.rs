@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use farescan_sheets::price_table::{PriceLayout, PriceTable};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 
-use super::calendar::PriceCalendar;
 use super::product::ProductName;
 use super::subject::PriceSubject;
 use crate::failure::PageFailure;
@@ -17,6 +17,7 @@ use farescan_core::contract::history_grid::{
 };
 use farescan_core::contract::history_verdict::HistoryVerdict;
 use farescan_core::contract::latest::{FlightLatestQuery, HotelLatestQuery};
+use farescan_core::contract::scans::GridAxis;
 use farescan_core::contract::series::{FlightSeriesQuery, HotelSeriesQuery};
 use farescan_core::history::PriceQuery;
 use farescan_core::ids::ItemId;
@@ -48,6 +49,8 @@ pub(super) struct ShownProduct<'a> {
     /// The lengths of stay that were searched; empty for flights.
     pub(super) lengths: Vec<i64>,
     pub(super) nights: Option<i64>,
+    /// The dates of the calendar.
+    pub(super) dates: &'a GridAxis,
     pub(super) cells: Vec<(Date, &'a HistoryCell)>,
     pub(super) truncated: bool,
     /// The verdicts on the prices by the caller's own history, by the items that found them.
@@ -82,6 +85,8 @@ pub(super) fn grid_query(choice: &ChosenProduct<'_>) -> Result<PriceQuery, PageF
     pairs.push(("rows", names.date.to_owned()));
     if choice.subject.has_nights() {
         pairs.push(("columns", "nights".to_owned()));
+    } else if let Some(nights) = choice.nights {
+        pairs.push(("nights", nights.to_string()));
     }
     choice
         .subject
@@ -152,6 +157,7 @@ pub(super) fn shown<'a>(
         products,
         lengths: lengths.into_keys().collect(),
         nights,
+        dates: &grid.rows,
         cells,
         truncated: grids.truncated,
         verdicts: HashMap::new(),
@@ -162,7 +168,7 @@ impl ShownProduct<'_> {
     /// The date whose price over time is shown. Stays always have one, because those of all dates
     /// and lengths do not compare.
     pub(super) fn date(&self) -> Option<Date> {
-        let cheapest = || self.calendar().cheapest().map(|(date, _)| date);
+        let cheapest = || self.cheapest();
         self.choice
             .date
             .or_else(|| self.choice.subject.has_nights().then(cheapest).flatten())
@@ -292,13 +298,19 @@ impl ShownProduct<'_> {
         path_with("/monitors/new", pairs)
     }
 
-    pub(super) fn calendar(&self) -> PriceCalendar<'_> {
-        PriceCalendar {
-            currency: &self.product.currency,
-            cells: &self.cells,
-            verdicts: &self.verdicts,
-            chosen: self.choice.date,
-            link: &|_| String::new(),
-        }
+    /// The last known prices of the chosen product and length.
+    pub(super) fn table(&self) -> PriceTable {
+        let cells = self.cells.iter().map(|(_, cell)| *cell);
+        let class = |item| self.verdicts.get(&item).map(|verdict| verdict.class);
+        PriceTable::of_history(&self.product.currency, self.dates, None, cells, class)
+    }
+
+    /// The lowest plausible price's date.
+    pub(super) fn cheapest(&self) -> Option<Date> {
+        let PriceLayout::Calendars(calendars) = self.table().layout else {
+            return None;
+        };
+        let mut days = calendars.into_iter().flat_map(|(_, days)| days);
+        days.find(|(_, cell)| cell.is_best).map(|(date, _)| date)
     }
 }

@@ -105,10 +105,7 @@ impl ShownProduct<'_> {
 
     /// Why the newest point is below the price of the card above.
     fn lower_before(&self, points: &[Point]) -> Markup {
-        let shown = self
-            .choice
-            .date
-            .or_else(|| self.calendar().cheapest().map(|(date, _)| date));
+        let shown = self.choice.date.or_else(|| self.cheapest());
         let cell = self.cells.iter().find(|(date, _)| Some(*date) == shown);
         let price = cell.and_then(|(_, cell)| cell.price);
         let newest = points.iter().max_by_key(|point| point.at);

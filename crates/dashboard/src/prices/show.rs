@@ -6,7 +6,6 @@ use jiff::ToSpan as _;
 use jiff::civil::Date;
 use maud::{Markup, html};
 
-use super::calendar::PriceCalendar;
 use super::chosen::{ShownProduct, grid_query, read_choice, shown};
 use super::subject::PriceSubject;
 use super::{export, table};
@@ -14,6 +13,7 @@ use crate::failure::PageFailure;
 use crate::form::FormFields;
 use crate::layout::{NavItem, page as layout_page};
 use crate::parts;
+use crate::price_table::{self, DateLinks};
 use crate::session::Session;
 use farescan_core::history::buckets::{self, BucketRange};
 use farescan_core::history::{judged_grid, judged_latest, lead_times};
@@ -58,9 +58,9 @@ pub(super) async fn page(
     let leads = lead_times::lead_times(conn, tenant, &all_dates, &range, nights).await?;
     drop(permits);
     let link = |date: Date| format!("{}#over-time", shown.link(&[("date", date.to_string())]));
-    let calendar = PriceCalendar {
-        link: &link,
-        ..shown.calendar()
+    let links = DateLinks {
+        path: &link,
+        chosen: shown.choice.date,
     };
     let body = html! {
         (shown.head())
@@ -69,7 +69,7 @@ pub(super) async fn page(
         section class="card" {
             h2 { "Last known price of each " (subject.names().first_word.to_lowercase()) " date" }
             p class="sub" { (shown.product.label()) ". Choose a date to see its price over time." }
-            (calendar.markup())
+            (price_table::markup(&shown.table(), Some(links)))
             @if shown.truncated {
                 p class="hint" { "There are more products than fit here. The files have all of them." }
             }

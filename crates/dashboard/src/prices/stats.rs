@@ -1,99 +1,95 @@
-//! The figures above the calendar: the cheapest or chosen date, its verdict, how much is known and
+//! The figures above the calendar: the cheapest or chosen date, its verdicts, how much is known and
 //! how old it is.
 
-use farescan_sheets::numbers;
-use maud::{Markup, html};
+use farescan_sheets::numbers::{amount, count, duration, price, short_age};
+use farescan_sheets::sheet::{Figure, Tone, Value};
+use jiff::civil::Date;
+use maud::Markup;
 use rust_decimal::Decimal;
 
-use super::calendar::short_age;
 use super::chosen::ShownProduct;
-use crate::parts;
+use crate::sheet;
 use farescan_core::contract::Verdict;
 use farescan_core::contract::history_grid::HistoryCell;
 
 impl ShownProduct<'_> {
     pub(super) fn stats(&self) -> Markup {
-        let currency = &self.product.currency;
-        let chosen = self
-            .choice
-            .date
-            .or_else(|| self.calendar().cheapest().map(|(date, _)| date));
-        let cell = chosen.and_then(|date| self.cells.iter().find(|(day, _)| *day == date));
-        let searched = self
-            .cells
-            .iter()
-            .filter(|(_, cell)| cell.looked_at.is_some());
-        let priced = self.cells.iter().filter(|(_, cell)| cell.price.is_some());
-        let ages = priced.clone().filter_map(|(_, cell)| cell.age_seconds);
-        let label = if self.choice.date.is_some() {
-            "Chosen date"
-        } else {
-            "Cheapest date"
+        let searched = self.cells.iter().map(|(_, cell)| *cell);
+        let searched = searched.filter(|cell| cell.looked_at.is_some());
+        let priced = searched.clone().filter(|cell| cell.price.is_some());
+        let ages = priced.clone().filter_map(|cell| cell.age_seconds);
+        let from = self.choice.from.strftime("from %-d %b %Y");
+        let mut dates = Figure::new("Dates with a price", count(priced.count() as u64));
+        dates.unit = Some(format!("of {} searched", count(searched.count() as u64)));
+        let age = match (ages.clone().min(), ages.max()) {
+            (Some(newest), Some(oldest)) => {
+                let mut age = Figure::new("Age of the prices", short_age(newest));
+                age.unit = Some(format!("to {}", short_age(oldest)));
+                age.note("newest to oldest")
+            }
+            _ => Figure::new("Age of the prices", Value::Absent("–")),
         };
-        html! {
-            div class="stats" {
-                div class="stat" {
-                    div class="label" { (label) }
-                    @match cell.and_then(|(date, cell)| Some((date, cell, cell.price?))) {
-                        Some((date, cell, price)) => {
-                            div class="value" { (numbers::amount(price)) " " small { (currency) } }
-                            div class="note" { (date.strftime("%a %-d %b %Y")) @if let Some(age) = cell.age_seconds { ", found " (numbers::duration(age)) " ago" } }
-                            @if let Some(verdict) = self.verdict_on(cell) { div class="note" { (parts::history_verdict(verdict)) } }
-                        }
-                        None => { div class="value" { "–" } div class="note" { "no price known" } }
-                    }
-                }
-                div class="stat" {
-                    div class="label" { "Provider's verdict" }
-                    (verdict(cell.map(|(_, cell)| *cell), currency))
-                }
-                div class="stat" {
-                    div class="label" { "Dates with a price" }
-                    div class="value" { (priced.count()) " " small { "of " (searched.count()) " searched" } }
-                    div class="note" { "from " (self.choice.from.strftime("%-d %b %Y")) }
-                }
-                div class="stat" {
-                    div class="label" { "Age of the prices" }
-                    @match (ages.clone().min(), ages.max()) {
-                        (Some(newest), Some(oldest)) => { div class="value" { (short_age(newest)) " " small { "to " (short_age(oldest)) } } div class="note" { "newest to oldest" } }
-                        _ => { div class="value" { "–" } }
-                    }
-                }
-            }
-        }
+        let provider = self.provider();
+        sheet::figures(&[self.price(), provider, dates.note(from.to_string()), age])
+    }
+
+    /// The chosen or cheapest date with its price.
+    fn shown(&self) -> Option<(Date, &HistoryCell, Decimal)> {
+        let chosen = self.choice.date.or_else(|| self.cheapest())?;
+        let (date, cell) = self.cells.iter().find(|(day, _)| *day == chosen)?;
+        Some((*date, cell, cell.price?))
+    }
+
+    /// The price of the chosen or cheapest date, and what is said of it.
+    fn price(&self) -> Figure {
+        let label = match self.choice.date {
+            Some(_) => "Chosen date",
+            None => "Cheapest date",
+        };
+        let Some((date, cell, found)) = self.shown() else {
+            return Figure::new(label, Value::Absent("–")).note("no price known");
+        };
+        let age = cell
+            .age_seconds
+            .map(|age| format!(", found {} ago", duration(age)));
+        let day = date.strftime("%a %-d %b %Y");
+        let mut figure =
+            Figure::new(label, amount(found)).note(format!("{day}{}", age.unwrap_or_default()));
+        figure.unit = Some(self.product.currency.clone());
+        let verdict = self.verdict_on(cell).cloned().map(Value::Verdict);
+        figure.notes.extend(verdict);
+        figure
+    }
+
+    /// The provider's verdict on that price.
+    fn provider(&self) -> Figure {
+        const LABEL: &str = "Provider's verdict";
+        let Some((_, cell, found)) = self.shown() else {
+            return Figure::new(LABEL, Value::Absent("–"));
+        };
+        let figure = match cell.verdict {
+            Some(Verdict::Low) => Figure::new(LABEL, "Low").tone(Tone::Good),
+            Some(Verdict::Typical) => Figure::new(LABEL, "Typical"),
+            Some(Verdict::High) => Figure::new(LABEL, "High").tone(Tone::Bad),
+            None => Figure::new(LABEL, Value::Absent("–")),
+        };
+        let usual = usual(cell, found, &self.product.currency);
+        figure.note(usual.unwrap_or_else(|| "the provider gave no usual range".to_owned()))
     }
 }
 
-/// The provider's verdict as a sentence.
-fn verdict(cell: Option<&HistoryCell>, currency: &str) -> Markup {
-    let Some((cell, price)) = cell.and_then(|cell| Some((cell, cell.price?))) else {
-        return html! { div class="value" { "–" } };
-    };
-    let band = cell.price_insights_low.zip(cell.price_insights_high);
-    let (word, tone) = match cell.verdict {
-        Some(Verdict::Low) => ("Low", "value good-text"),
-        Some(Verdict::Typical) => ("Typical", "value"),
-        Some(Verdict::High) => ("High", "value bad-text"),
-        None => ("–", "value"),
-    };
-    html! {
-        div class=(tone) { (word) }
-        div class="note" {
-            @match band {
-                Some((low, high)) => { (numbers::price(price, currency)) " is " (against(price, low, high)) " the provider's usual " (numbers::amount(low)) " to " (numbers::price(high, currency)) "." }
-                None => "the provider gave no usual range"
-            }
-        }
-    }
-}
-
-/// Where a price is against a usual range.
-fn against(price: Decimal, low: Decimal, high: Decimal) -> &'static str {
-    if price < low {
+/// Where a price is against the provider's usual range.
+fn usual(cell: &HistoryCell, found: Decimal, currency: &str) -> Option<String> {
+    let (low, high) = cell.price_insights_low.zip(cell.price_insights_high)?;
+    let against = if found < low {
         "below"
-    } else if price > high {
+    } else if found > high {
         "above"
     } else {
         "within"
-    }
+    };
+    let (found, low, high) = (price(found, currency), amount(low), price(high, currency));
+    Some(format!(
+        "{found} is {against} the provider's usual {low} to {high}"
+    ))
 }

@@ -10,7 +10,7 @@ const PLACES: [&str; 3] = ["hotel_name", "destination", "hotel_booking_id"];
 
 /// A route, hotel or place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum PriceSubject {
+pub(crate) enum PriceSubject {
     /// Fares between two airports.
     Route { from: String, to: String },
     /// Rates of a hotel or of a place's hotels; `field` is the query's field.
@@ -103,7 +103,7 @@ impl PriceSubject {
         }
     }
 
-    pub(super) fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         match self {
             Self::Route { from, to } => format!("{from} → {to}"),
             Self::Place { text, .. } => text.clone(),
@@ -111,7 +111,7 @@ impl PriceSubject {
     }
 
     /// Its page.
-    pub(super) fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         let base = match self {
             Self::Route { .. } => super::FLIGHTS_PATH,
             Self::Place { .. } => super::HOTELS_PATH,

@@ -5,24 +5,24 @@ use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
-use farescan_sheets::numbers::{self, percent_of, signed_percent};
-use farescan_sheets::trip::{facts, title};
+use farescan_sheets::compare::{change_words, count_of, figures, table};
+use farescan_sheets::numbers;
+use farescan_sheets::price_table::PriceTable;
+use farescan_sheets::trip::{capitalised, facts, title};
 use maud::{Markup, html};
-use rust_decimal::Decimal;
 use serde_json::Value;
 
-use super::compare_grid::{self, cell_name, change_words, exact_percent};
 use super::own_scan;
 use crate::failure::PageFailure;
 use crate::form::FormFields;
 use crate::layout::{NavItem, page};
 use crate::parts::{self, Tone};
+use crate::price_table::{self, MOST_CALENDARS};
 use crate::session::Session;
+use crate::sheet;
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
-use farescan_core::contract::scans::{
-    Change, ChangeCounts, ComparedCell, Comparison, Scan, ScansQuery, SeenPrice,
-};
+use farescan_core::contract::scans::{Change, ComparedCell, Comparison, Scan, ScansQuery};
 use farescan_core::ids::{ScanId, TenantId};
 use farescan_core::scans;
 use farescan_core::scans::read::ScanConditions;
@@ -200,8 +200,13 @@ async fn show(
         @if !one.status.is_ended() || !two.status.is_ended() {
             p class="notice" { "A scan has not ended yet: the changes of what it has not searched are unknown. Reload the page later." }
         }
-        (summary(&comparison))
-        (compare_grid::section(&comparison))
+        (sheet::figures(&figures(&comparison)))
+        @if let Some(table) = PriceTable::of_comparison(&comparison, MOST_CALENDARS) {
+            section class="card" {
+                h2 { (capitalised(&table.title)) }
+                (price_table::markup(&table, None))
+            }
+        }
         (changes(&comparison, chosen))
         (same_as(before, after))
     };
@@ -219,83 +224,6 @@ fn scan_link(scan: &Scan) -> Markup {
             @if let Some(label) = &scan.label { (label) ", " }
             (parts::time(scan.created_at))
         }
-    }
-}
-
-/// The lowest plausible prices of both scans over the cells that have one in both, with their currency. Cells
-/// of one side alone would compare different dates.
-fn lowest(comparison: &Comparison) -> Option<(Decimal, Decimal, &str)> {
-    let both = || {
-        comparison
-            .cells
-            .iter()
-            .filter(|cell| cell.difference.is_some())
-    };
-    let currency = both().find_map(|cell| Some(cell.after.as_ref()?.currency.as_str()))?;
-    let prices = |side: fn(&ComparedCell) -> Option<&SeenPrice>| {
-        let seen = both().filter_map(side);
-        seen.filter(|seen| seen.currency == currency && !seen.implausible)
-            .map(|seen| seen.price)
-            .min()
-    };
-    let before = prices(|cell| cell.before.as_ref())?;
-    Some((before, prices(|cell| cell.after.as_ref())?, currency))
-}
-
-/// The numbers of the changes, and the cheapest price of both scans.
-fn summary(comparison: &Comparison) -> Markup {
-    let counts = comparison.counts;
-    let unclear = counts.unknown + counts.not_comparable;
-    html! {
-        dl class="stats" {
-            div class="stat" {
-                dt { "Cheapest" }
-                @match lowest(comparison) {
-                    Some((old, new, currency)) => {
-                        dd class="value" { (numbers::amount(old)) " → " (numbers::amount(new)) " " small { (currency) } }
-                        dd class="note" {
-                            @if let Some(percent) = percent_of(new, old) { (signed_percent(percent)) ", " }
-                            "of what has a price in both"
-                        }
-                    }
-                    None => { dd class="value muted" { "–" } dd class="note" { "no two prices in one currency" } }
-                }
-            }
-            div class="stat" {
-                dt { "Cheaper" }
-                dd class="value good-text" { (counts.cheaper) }
-                dd class="note" { "of " (numbers::count(comparison.cells.len() as u64)) " searches" }
-            }
-            div class="stat" {
-                dt { "Dearer" }
-                dd class="value bad-text" { (counts.dearer) }
-                dd class="note" { (counts.unchanged) " unchanged" }
-            }
-            div class="stat" {
-                dt { "New and gone" }
-                dd class="value" { (counts.new) " " small { "new, " } (counts.gone) " " small { "gone" } }
-                dd class="note" { (counts.no_price) " without a price in both" }
-            }
-            div class="stat" {
-                dt { "Unknown" }
-                dd class="value" { (unclear) }
-                dd class="note" { "a search did not complete, or other currencies" }
-            }
-        }
-    }
-}
-
-/// The number of cells with a change.
-const fn count_of(counts: &ChangeCounts, change: Change) -> u32 {
-    match change {
-        Change::Cheaper => counts.cheaper,
-        Change::Dearer => counts.dearer,
-        Change::Unchanged => counts.unchanged,
-        Change::New => counts.new,
-        Change::Gone => counts.gone,
-        Change::NotComparable => counts.not_comparable,
-        Change::Unknown => counts.unknown,
-        Change::NoPrice => counts.no_price,
     }
 }
 
@@ -330,56 +258,11 @@ fn changes(comparison: &Comparison, chosen: Option<&str>) -> Markup {
             @if cells.is_empty() {
                 (parts::empty_state(&html! { p { @if chosen.is_none() { "No price has changed." } @else { "Nothing of this kind." } } }))
             } @else {
-                div class="scroll" tabindex="0" role="region" aria-label="Each price" {
-                    table class="rows" {
-                        thead {
-                            tr {
-                                th scope="col" { "Search" }
-                                th scope="col" class="num" { "Before" } th scope="col" class="num" { "After" }
-                                th scope="col" class="num" { "Difference" } th scope="col" { "Change" }
-                            }
-                        }
-                        tbody { @for cell in cells.iter().take(MAX_ROWS) { (row(cell)) } }
-                    }
-                }
+                (sheet::table(&table(cells.iter().take(MAX_ROWS).copied())))
                 @if cells.len() > MAX_ROWS {
                     p class="hint" { "The first " (MAX_ROWS) " of " (numbers::count(cells.len() as u64)) ". The command below has all." }
                 }
             }
-        }
-    }
-}
-
-fn row(cell: &ComparedCell) -> Markup {
-    let tone = match cell.change {
-        Change::Cheaper | Change::New => Tone::Good,
-        Change::Dearer | Change::Gone => Tone::Bad,
-        Change::NotComparable | Change::Unknown => Tone::Warn,
-        Change::Unchanged | Change::NoPrice => Tone::Plain,
-    };
-    let seen = |side: Option<&SeenPrice>| {
-        html! {
-            @match side {
-                Some(seen) => {
-                    a href=(parts::item_path(seen.item_id)) { (numbers::price(seen.price, &seen.currency)) }
-                    @if seen.implausible { " " span class="muted" { "implausible" } }
-                }
-                None => { span class="muted" { "–" } }
-            }
-        }
-    };
-    html! {
-        tr {
-            td { (cell_name(cell)) }
-            td class="num" { (seen(cell.before.as_ref())) }
-            td class="num" { (seen(cell.after.as_ref())) }
-            td class="num" {
-                @if let Some(difference) = cell.difference {
-                    @if difference.is_sign_positive() { "+" } (numbers::amount(difference))
-                    @if let Some(percent) = exact_percent(cell) { span class="muted" { " (" (signed_percent(percent)) ")" } }
-                }
-            }
-            td { (parts::chip(tone, change_words(cell.change))) }
         }
     }
 }

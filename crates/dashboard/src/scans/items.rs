@@ -1,17 +1,15 @@
 //! The searches of a scan: a page of them with filters, and the links to all of them as files.
 
-use farescan_sheets::numbers;
-use farescan_sheets::trip::{self, swept_words};
+use farescan_sheets::{item, numbers};
 use maud::{Markup, html};
 
 use super::ALREADY_STARTED;
 use crate::failure::PageFailure;
 use crate::form::FormFields;
-use crate::parts::{self, Tone};
+use crate::parts;
 use crate::session::Session;
-use farescan_core::contract::scans::{
-    Item, ItemPage, ItemState, ItemsQuery, Scan, StrategyProgress,
-};
+use crate::sheet;
+use farescan_core::contract::scans::{Item, ItemPage, ItemsQuery, Scan, StrategyProgress};
 use farescan_core::ids::TenantId;
 use farescan_core::scans;
 
@@ -55,18 +53,7 @@ fn render(scan: &Scan, items: &ItemPage, filters: &FormFields) -> Markup {
             @if items.data.is_empty() {
                 div class="empty" { "No search has these properties." }
             } @else {
-                div class="scroll" tabindex="0" role="region" aria-label="Searches" {
-                    table class="rows" {
-                        thead {
-                            tr {
-                                th scope="col" { "Search" } th scope="col" { "Result" }
-                                th scope="col" class="num" { "Cheapest" } th scope="col" class="num" { "Offers" }
-                                th scope="col" class="num" { "Requests" } th scope="col" { "Answered" }
-                            }
-                        }
-                        tbody { @for item in &items.data { (row(scan, item)) } }
-                    }
-                }
+                (sheet::table(&item::table(scan, &items.data)))
                 (parts::next_page(&filtered_path(&path, filters), items.next_cursor.as_deref()))
             }
         }
@@ -131,48 +118,7 @@ fn filter_links(scan: &Scan, path: &str, filters: &FormFields) -> Markup {
     }
 }
 
-fn row(scan: &Scan, item: &Item) -> Markup {
-    html! {
-        tr {
-            td { a href={ "/items/" (item.id) } { (what(scan, item)) } }
-            td {
-                (state(item))
-                @if let Some(reason) = &item.reason { " " span class="muted" { (trip::words(reason)) } }
-                @if let Some(first) = &item.confirming { " " span class="muted" { "confirms " (numbers::price(first.price, &first.currency)) } }
-            }
-            td class="num" {
-                @match (item.best_price, &item.currency) {
-                    (Some(price), Some(currency)) => { (numbers::price(price, currency)) }
-                    _ => { span class="muted" { "–" } }
-                }
-            }
-            td class="num" { (item.results.map_or_else(String::new, numbers::count)) }
-            td class="num" {
-                (numbers::count(item.requests_spent))
-                @if item.reused_from.is_some() { " " span class="muted" { "reused" } }
-            }
-            td class="nowrap" { @if let Some(at) = item.observed_at { (parts::time(at)) } }
-        }
-    }
-}
-
-/// What tells this search from the others of its scan.
-fn what(scan: &Scan, item: &Item) -> String {
-    let swept = swept_words(scan.endpoint, &item.search, &scan.sweep);
-    if swept.is_empty() {
-        format!("Search {}", item.position + 1)
-    } else {
-        swept.join(" · ")
-    }
-}
-
 /// The state of an item, or its search status once it is done.
 pub(crate) fn state(item: &Item) -> Markup {
-    match (item.state, item.search_status) {
-        (ItemState::Done, Some(status)) => parts::search_status(status),
-        (ItemState::Running, _) => parts::chip(Tone::Info, "running"),
-        (ItemState::Failed, _) => parts::chip(Tone::Bad, "failed"),
-        (ItemState::Skipped, _) => parts::chip(Tone::Plain, "left out"),
-        (state, _) => parts::chip(Tone::Plain, state.as_str()),
-    }
+    sheet::value(&item::state(item))
 }

@@ -3,9 +3,9 @@
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
-use farescan_sheets::numbers;
-use farescan_sheets::scan::ended;
-use farescan_sheets::trip::{self, facts, title};
+use farescan_sheets::scan;
+use farescan_sheets::sheet::Value;
+use farescan_sheets::trip::capitalised;
 use maud::{Markup, html};
 
 use super::filters::ListFilters;
@@ -15,6 +15,7 @@ use crate::form::FormFields;
 use crate::layout::{NavItem, page};
 use crate::parts;
 use crate::session::Session;
+use crate::sheet;
 use farescan_core::app::AppState;
 use farescan_core::contract::scans::{Scan, ScanPage};
 use farescan_core::scans;
@@ -75,58 +76,14 @@ fn nothing(filters: &ListFilters) -> Markup {
 }
 
 /// A table of scans, also of the overview. `name` is unique on the page.
-pub(crate) fn table(name: &str, scans: &[Scan]) -> Markup {
-    html! {
-        div class="scroll" tabindex="0" role="region" aria-label=(name) {
-            table class="rows scans" {
-                thead {
-                    tr {
-                        th scope="col" { "Scan" } th scope="col" { "Status" } th scope="col" { "Searches" }
-                        th scope="col" class="num" { "Cheapest" } th scope="col" class="num" { "Requests" }
-                        th scope="col" { "Created" }
-                    }
-                }
-                tbody { @for scan in scans { (row(scan)) } }
-            }
+pub(crate) fn table(name: &'static str, scans: &[Scan]) -> Markup {
+    let mut table = scan::table(name, scans);
+    // As in the head of a scan's page.
+    let values = table.rows.iter_mut().flat_map(|row| &mut row.cells);
+    for value in values.flatten() {
+        if let Value::Word(_, status) = value {
+            *status = capitalised(status);
         }
     }
-}
-
-fn row(scan: &Scan) -> Markup {
-    html! {
-        tr {
-            td class="what" {
-                @let name = scan.label.clone().unwrap_or_else(|| title(scan.endpoint, &scan.request, &scan.sweep));
-                a class="clip" href=(super::path(scan.id)) title=(name) { (name) }
-                div class="sub" {
-                    @if scan.label.is_some() { (title(scan.endpoint, &scan.request, &scan.sweep)) " · " }
-                    (facts(scan.endpoint, &scan.request, &scan.sweep).join(" · "))
-                    @for tag in &scan.tags { " " span class="chip" { (tag) } }
-                }
-            }
-            td {
-                (parts::scan_status(scan.status))
-                @if let Some(reason) = scan.status_reason { div class="sub" { (trip::words(reason.as_str())) } }
-            }
-            td class="progress-cell" {
-                progress max="1" value=(scan.progress) aria-label="Progress" {}
-                div class="sub nowrap" {
-                    (numbers::count(ended(&scan.items))) " of " (numbers::count(scan.items.total))
-                    @let incomplete = scan.items.partial + scan.items.degraded + scan.items.failed;
-                    @if incomplete > 0 { " · " span class="warn-text" { (incomplete) " incomplete" } }
-                }
-            }
-            td class="num" {
-                @match &scan.best {
-                    Some(best) => { (numbers::price(best.price, &best.currency)) }
-                    None => { span class="muted" { "–" } }
-                }
-            }
-            td class="num" {
-                (numbers::count(scan.requests.spent))
-                @if let Some(max) = scan.requests.max { span class="muted" { " / " (numbers::count(max)) } }
-            }
-            td class="nowrap" { (parts::time(scan.created_at)) }
-        }
-    }
+    sheet::table(&table)
 }

@@ -1,16 +1,12 @@
 //! The pages of scans: list, one scan, new scan, and what their forms do.
 
 mod actions;
-mod calendar;
-mod cell;
 mod compare;
-mod compare_grid;
 mod filters;
 mod grid;
 mod items;
 mod list;
 mod live_cost;
-mod matrix;
 mod new;
 mod new_form;
 mod preview;

@@ -86,7 +86,7 @@ async fn show(session: Session, query: FormFields) -> Result<Response, PageFailu
                 p class="sub" { "Nothing is searched before you have seen what it costs." }
             }
         }
-        @if let Some(error) = &errors { (error_list(error)) }
+        @if let Some(error) = &errors { (parts::faults(error, "Nothing was searched. Please correct:")) }
         @if let Some(section) = shown {
             (section)
             details class="card fold" { summary { "Change the scan" } (form(endpoint, &fields, errors.as_ref(), &suggestions)) }
@@ -138,23 +138,6 @@ async fn submit(form: SessionForm) -> Result<Response, PageFailure> {
         NavItem::Scans,
         body,
     ))
-}
-
-fn error_list(error: &ApiError) -> Markup {
-    html! {
-        div class="notice bad" role="alert" {
-            b { "Nothing was searched. Please correct:" }
-            ul {
-                @for detail in error.details() {
-                    li {
-                        code { (detail.field) } ": "
-                        @if let Some(found) = &detail.found { "found " (found) "; " }
-                        "expected " (detail.expected)
-                    }
-                }
-            }
-        }
-    }
 }
 
 fn endpoint_links(active: Endpoint) -> Markup {

@@ -10,7 +10,6 @@ use farescan_sheets::sheet::{NextStep, Sheet};
 use maud::{Markup, html};
 use tokio::time::timeout;
 
-use super::cell::PriceScale;
 use super::{ALREADY_STARTED, actions, grid, items, new, own_scan, same_as};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
@@ -46,10 +45,7 @@ async fn show(
     if scan.finished_at.is_some() {
         judge(&session, tenant, id, best.as_mut_slice()).await;
     }
-    let scale = grid
-        .as_ref()
-        .map(|grid| PriceScale::of(grid.grid.cells.iter()));
-    let beside = scale.as_ref().and_then(PriceScale::against_median);
+    let beside = grid.as_ref().and_then(|grid| grid.table.against_median());
     let cheapest = Cheapest {
         item: best.as_ref(),
         beside: beside.as_deref(),

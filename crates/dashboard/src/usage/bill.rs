@@ -1,7 +1,8 @@
 //! The bill: what was asked and what it cost, by day as bars, by endpoint, scan or monitor as a table,
 //! and when the plans end.
 
-use farescan_sheets::numbers;
+use farescan_sheets::plan::api_name;
+use farescan_sheets::usage as usages;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
@@ -10,10 +11,11 @@ use crate::failure::PageFailure;
 use crate::form::FormFields;
 use crate::parts;
 use crate::session::Session;
+use crate::sheet;
 use farescan_core::account::usage;
 use farescan_core::contract::Api;
 use farescan_core::contract::usage::{
-    PlanForecasts, Usage, UsageCounts, UsageGroup, UsageQuery, UsageRow, UsageTotal,
+    PlanForecasts, Usage, UsageCounts, UsageGroup, UsageQuery, UsageRow,
 };
 
 /// Rows of a page of scans or monitors.
@@ -58,7 +60,8 @@ pub(super) async fn markup(
             (forecast(&usage.forecast))
             (range_form(&usage))
             @for api in apis(&usage) {
-                (totals(api, usage.totals.of(api)))
+                h3 { (api_name(api)) }
+                @if let Some(money) = usages::money(api, usage.totals.of(api)) { p class="hint" { (money) } }
                 (chart(api, &days))
             }
             nav class="tabs" aria-label="Grouped by" {
@@ -109,31 +112,6 @@ fn range_form(usage: &Usage) -> Markup {
     }
 }
 
-fn totals(api: Api, total: &UsageTotal) -> Markup {
-    let counts = total.counts;
-    let found = counts.search_status;
-    let stat = |label: &str, value: u64| {
-        html! { div class="stat" { div class="label" { (label) } div class="value" { (numbers::count(value)) } } }
-    };
-    html! {
-        h3 { (super::api_name(api)) }
-        div class="stats flat" {
-            (stat("Asked", counts.asked))
-            (stat("Billed requests", counts.billed))
-            (stat("Reused", counts.reused))
-            (stat("Not needed", counts.not_needed))
-            (stat("Searches sent", counts.attempts))
-            (stat("Degraded", found.degraded))
-        }
-        @if let Some(money) = total.money {
-            p class="hint" {
-                "At " (money.usd_per_request) " USD for each included request of the plan " (money.plan) ": "
-                (money.billed_usd) " USD billed, " (money.saved_usd) " USD saved."
-            }
-        }
-    }
-}
-
 fn chart(api: Api, days: &Usage) -> Markup {
     let bar = |row: &UsageRow| {
         Some(Bar {
@@ -166,59 +144,17 @@ fn table(usage: &Usage, base: &str) -> Markup {
                 a class="button" href="/scans/new" { "New scan" }
             }))
         } @else {
-            div class="scroll" tabindex="0" role="region" aria-label="Spend" {
-                table class="rows" {
-                    thead {
-                        tr {
-                            th scope="col" { (usage.group.title()) }
-                            th scope="col" { "API" }
-                            @for name in ["Asked", "Billed", "Reused", "Not needed", "Searches", "ok", "empty", "partial", "degraded", "none"] {
-                                th scope="col" class="num" { (name) }
-                            }
-                        }
-                    }
-                    tbody { @for row in rows(usage) { (row_markup(usage, row)) } }
-                }
-            }
+            (sheet::table(&usages::table(usage, &rows(usage))))
             (parts::next_page(&here, usage.next_cursor.as_deref()))
         }
     }
 }
 
 /// Days newest first, as every list; the others in the order of the API.
-fn rows(usage: &Usage) -> Vec<&UsageRow> {
-    let mut rows: Vec<_> = usage.data.iter().collect();
+fn rows(usage: &Usage) -> Vec<UsageRow> {
+    let mut rows = usage.data.clone();
     if usage.group == UsageGroup::Day {
         rows.reverse();
     }
     rows
-}
-
-fn row_markup(usage: &Usage, row: &UsageRow) -> Markup {
-    let counts = row.counts;
-    let found = counts.search_status;
-    html! {
-        tr {
-            td { (key(usage.group, row.key.as_deref())) }
-            td { (row.api) }
-            td class="num" { (numbers::count(counts.asked)) }
-            td class="num" { b { (numbers::count(counts.billed)) } }
-            @for number in [counts.reused, counts.not_needed, counts.attempts, found.ok, found.empty, found.partial, found.degraded, found.none] {
-                td class="num" { (numbers::count(number)) }
-            }
-        }
-    }
-}
-
-fn key(group: UsageGroup, key: Option<&str>) -> Markup {
-    match (group, key) {
-        (UsageGroup::Scan | UsageGroup::Monitor, Some("single")) => {
-            html! { "single searches and key checks" }
-        }
-        (UsageGroup::Scan, Some(id)) => html! { a href={ "/scans/" (id) } { code { (id) } } },
-        (UsageGroup::Monitor, Some(id)) => html! { a href={ "/monitors/" (id) } { code { (id) } } },
-        (_, Some(key)) => html! { (key) },
-        (UsageGroup::Monitor, None) => html! { "scans without a monitor, and deleted monitors" },
-        (_, None) => html! { "deleted scans" },
-    }
 }

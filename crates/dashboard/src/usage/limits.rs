@@ -6,10 +6,11 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::post;
 use farescan_sheets::numbers;
+use farescan_sheets::plan::api_name;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-use super::{api_name, render};
+use super::render;
 use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm, token_field};
 use crate::session::Session;

@@ -22,17 +22,20 @@ pub use question::{DateLines, QuestionEnd, QuestionPlan};
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
+use farescan_ask::places;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::{Offset, offset};
 use serde_json::{Map, Value};
 
-use crate::contract::codes::unknown_code;
+use crate::contract::codes;
+use crate::contract::primitives::Airport;
 use crate::contract::scans::{
     MaxAgeSeconds, MaxRequests, ScanEndpoint, ScanRequest, Strategy, Sweep,
 };
 use crate::contract::{
-    Api, Endpoint, FieldKind, FieldValue as _, Request, ValidationError, ValidationErrors,
+    Api, Endpoint, FieldKind, FieldValue as _, MAX_REPORTED_ERRORS, Request, ValidationError,
+    ValidationErrors,
 };
 use axes::{Assignment, Axes, Axis, SweepContext};
 
@@ -286,8 +289,8 @@ fn readable_sweep(
     (sweep, unreadable.collect())
 }
 
-/// Plans a scan that a caller asks for: its countries and currencies must exist as well. One that is
-/// stored keeps what it was accepted with.
+/// Plans a scan that a caller asks for: its airports, countries and currencies must exist as well. One
+/// that is stored keeps what it was accepted with.
 ///
 /// # Errors
 /// Every fault, as for [`plan`].
@@ -300,21 +303,33 @@ pub fn plan_new(body: &Map<String, Value>, today: Date) -> Result<ScanPlan, Vali
             .into_iter()
             .flatten()
     };
-    for (name, value) in fields("request") {
-        let fault = unknown_code(name, format!("request.{name}"), value);
-        if let Some(fault) = fault {
-            faults.push(fault);
-        }
-    }
-    for (name, values) in fields("sweep") {
-        for (index, value) in values.as_array().into_iter().flatten().enumerate() {
-            let fault = unknown_code(name, format!("sweep.{name}[{index}]"), value);
-            if let Some(fault) = fault {
-                faults.push(fault);
-            }
-        }
+    let named = fields("request").map(|(name, value)| (name, format!("request.{name}"), value));
+    let swept = fields("sweep").flat_map(|(name, values)| {
+        let values = values.as_array().into_iter().flatten().enumerate();
+        values.map(move |(index, value)| (name, format!("sweep.{name}[{index}]"), value))
+    });
+    // A list may hold a hundred thousand codes, and what each could mean takes time.
+    let unknown = named
+        .chain(swept)
+        .filter_map(|(name, path, value)| unknown_code(name, path, value));
+    for fault in unknown.take(MAX_REPORTED_ERRORS) {
+        faults.push(fault);
     }
     faults.ok_if_empty(|| planned)
+}
+
+/// The error of a field whose airport, country or currency does not exist. `None` also for a value of
+/// the wrong form, which has an error of its own.
+fn unknown_code(field: &str, path: String, value: &Value) -> Option<ValidationError> {
+    if !matches!(field, "from_airport" | "to_airport") {
+        return codes::unknown_code(field, path, value);
+    }
+    let code = value.as_str().filter(|_| Airport::read(value).is_ok())?;
+    (!places::exists(code)).then(|| {
+        let meant = places::nearest(code);
+        let expected = format!("the IATA code of an airport, such as \"TLV\"{meant}");
+        ValidationError::new(path, value, expected)
+    })
 }
 
 /// What a sweep gives.

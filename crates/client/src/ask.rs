@@ -1,0 +1,161 @@
+//! `farescan ask`: a search in words. What was read and what it costs come first, then the question.
+
+use std::fmt::Write as _;
+
+use farescan_ask::{Reading, RefusedWords, Suggestion};
+use farescan_contract::visible_text::VisibleText;
+use farescan_sheets::trip::body_title;
+
+use super::Failure;
+use super::client::ClientArgs;
+use super::dates::today;
+use super::exit::CommandEnd;
+use super::question::Confirmation;
+use super::wrap::note;
+use super::{monitors, scan};
+
+/// What is done with a question; none is the cheapest way.
+#[derive(Debug, clap::Args)]
+struct AskWay {
+    /// Search only what can still be the cheapest [default, if there is more than one search]
+    #[arg(long, group = "way")]
+    find: bool,
+    /// Search everything
+    #[arg(long, group = "way")]
+    all: bool,
+    /// Look each day, and alert below the amount
+    #[arg(long, group = "way")]
+    watch: bool,
+}
+
+/// Words, and what is done with them.
+#[derive(Debug, clap::Args)]
+pub struct AskArgs {
+    /// Places, dates and limits: `tel aviv london march below 150`
+    #[arg(value_name = "WORDS", required = true, num_args = 1..)]
+    words: Vec<String>,
+    #[command(flatten)]
+    way: AskWay,
+    /// With --yes: also if the plan has too few requests left
+    #[arg(long, conflicts_with = "watch")]
+    allow_overage: bool,
+    /// Submit and do not wait for the end
+    #[arg(long, short, conflicts_with = "watch")]
+    detach: bool,
+    /// Print the items as CSV
+    #[arg(long, conflicts_with_all = ["json", "watch"])]
+    csv: bool,
+    #[command(flatten)]
+    confirmation: Confirmation,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+impl AskArgs {
+    /// The options that a suggested command keeps, each after a blank. Consent is not one: it was
+    /// given to other words.
+    fn suggested_options(&self) -> String {
+        let options = [
+            (self.way.find, " --find"),
+            (self.way.all, " --all"),
+            (self.way.watch, " --watch"),
+            (self.csv, " --csv"),
+            (self.detach, " --detach"),
+        ];
+        let given = options.into_iter().filter(|(is_given, _)| *is_given);
+        given.map(|(_, option)| option).collect()
+    }
+}
+
+/// Reads, says what was read, and does it.
+pub async fn run(args: AskArgs) -> Result<(), Failure> {
+    let text = args.words.join(" ");
+    let reading = farescan_ask::read(&text, today());
+    let options = args.suggested_options();
+    note!("{}", chips(&reading, &options).trim_end());
+    let question = match reading.result {
+        Ok(question) => question,
+        Err(refusals) => return Err(CommandEnd::usage(said(&refusals, &options)).into()),
+    };
+    if args.way.watch {
+        let searches = u32::try_from(question.searches()).unwrap_or(u32::MAX);
+        let body = question.monitor(searches, body_title).ok_or_else(|| {
+            let needs =
+                "--watch needs a price in the words, such as `below 150`. Nothing was sent.";
+            CommandEnd::usage(needs)
+        })?;
+        return monitors::create_from(body, args.confirmation, args.client).await;
+    }
+    let find = args.way.find || (!args.way.all && question.searches() > 1);
+    let body = if find {
+        question.find()
+    } else {
+        question.scan()
+    };
+    let options = scan::BodyOptions {
+        allow_overage: args.allow_overage,
+        detach: args.detach,
+        csv: args.csv,
+    };
+    scan::run_body(body, options, args.confirmation, args.client).await
+}
+
+/// Whether words are a question: all are read, or a part of them if the first is no mistyped command.
+pub fn is_question(words: &str, begins_with_typo: bool) -> bool {
+    let reading = farescan_ask::read(words, today());
+    let is_part_read = reading.chips.iter().any(|chip| chip.words.is_some());
+    reading.result.is_ok() || (is_part_read && !begins_with_typo)
+}
+
+/// A line for each part that was read.
+fn chips(reading: &Reading, options: &str) -> String {
+    let mut lines = String::new();
+    for chip in &reading.chips {
+        let from = match &chip.words {
+            Some(words) => format!("from \"{}\"", visible(words)),
+            None => "not said".to_owned(),
+        };
+        _ = writeln!(
+            lines,
+            "{:<9} {}, {from}",
+            chip.kind.label(),
+            visible(&chip.text)
+        );
+        for choice in &chip.choices {
+            _ = writeln!(
+                lines,
+                "{:<9} or {}: {}",
+                "",
+                visible(&choice.text),
+                command(choice, options)
+            );
+        }
+    }
+    lines
+}
+
+/// Why there is no question, and the commands of what could be meant.
+fn said(refusals: &[RefusedWords], options: &str) -> String {
+    let mut text = String::new();
+    for refusal in refusals {
+        if !refusal.words.is_empty() {
+            _ = write!(text, "\"{}\": ", visible(&refusal.words));
+        }
+        _ = writeln!(text, "{}", refusal.says);
+        for choice in &refusal.choices {
+            let command = command(choice, options);
+            _ = writeln!(text, "  {}: {command}", visible(&choice.text));
+        }
+    }
+    text + "Nothing was sent."
+}
+
+/// Text of the caller, on one line.
+fn visible(text: &str) -> VisibleText {
+    VisibleText::one_line(text)
+}
+
+fn command(choice: &Suggestion, options: &str) -> String {
+    let words = choice.question.replace('\'', r"'\''");
+    format!("`farescan ask '{}'{options}`", visible(&words))
+}

@@ -1,0 +1,405 @@
+//! `/ask`: a search in words. What was read stands as chips, what was not with what it could mean; below
+//! it the prices that are known and the buttons with their cost. The page searches and stores nothing:
+//! its buttons are forms of scans and monitors, whose handlers check the body again.
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::routing::get;
+use farescan_ask::{Chip, MAX_CHARS, Question, QuestionSubject, Reading, RefusedWords, Suggestion};
+use farescan_sheets::numbers::{amount, count, counted, request_range};
+use farescan_sheets::trip::{body_facts, body_title};
+use jiff::tz::TimeZone;
+use maud::{Markup, html};
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+
+use super::failure::PageFailure;
+use super::form::{FormFields, token_field};
+use super::layout::{NavItem, page_with_status};
+use super::once::{self, has_page_key, new_page_key, once_field_for};
+use super::parts::{VERDICT_TIMEOUT, faults, with_query};
+use super::session::Session;
+use super::{links, prices};
+use farescan_core::app::AppState;
+use farescan_core::app::error::ApiError;
+use farescan_core::contract::monitors::MonitorPreview;
+use farescan_core::contract::scans::{ScanPreview, WarningKind};
+use farescan_core::{monitors, scans};
+
+/// The field of the text.
+const FIELD: &str = "q";
+const EXAMPLES: [&str; 3] = [
+    "tel aviv london march below 150",
+    "hotel Arts Barcelona, 3 nights in february, us de gb",
+    "TLV → Rome or Milan, next weekend",
+];
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new().route(links::ASK, get(ask))
+}
+
+/// The box that leads here; `text` stands in it.
+pub(super) fn ask_box(text: &str, is_first: bool) -> Markup {
+    html! {
+        form class="ask-box" method="get" action=(links::ASK) role="search" {
+            label for="ask" { "Where, and when?" }
+            div class="ask-line" {
+                input id="ask" name=(FIELD) value=(text) maxlength=(MAX_CHARS) placeholder="tel aviv london march below 150" autocomplete="off" autocapitalize="none" spellcheck="false" autofocus[is_first];
+                button class="primary" type="submit" { "Ask" }
+            }
+        }
+    }
+}
+
+/// A page with buttons has a key in its URL, so that they are the same after Back.
+async fn ask(session: Session, query: FormFields) -> Result<Response, PageFailure> {
+    let Some(text) = query.text(FIELD) else {
+        return Ok(render(
+            &session,
+            StatusCode::OK,
+            "",
+            &html! { (examples()) },
+        ));
+    };
+    let today = session.app().now()?.to_zoned(TimeZone::UTC).date();
+    let Reading { chips, result } = farescan_ask::read(text, today);
+    let question = match result {
+        Err(refusals) => {
+            let answer = html! { (refusal_list(&refusals)) (chip_list(&chips)) };
+            return Ok(render(
+                &session,
+                StatusCode::UNPROCESSABLE_ENTITY,
+                text,
+                &answer,
+            ));
+        }
+        Ok(question) => question,
+    };
+    if !has_page_key(&query) {
+        let path = with_query(&path_of(text), once::FIELD, &new_page_key());
+        return Ok(Redirect::to(&path).into_response());
+    }
+    let (status, ways) = match Ways::read(&session, &question).await {
+        Ok(ways) => (StatusCode::OK, ways.markup(&session, &query, &question)),
+        Err(error) if !error.details().is_empty() => {
+            let faults = faults(&error, "Nothing was searched. Please correct:");
+            (StatusCode::UNPROCESSABLE_ENTITY, faults)
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let known = known_prices(&session, &question).await;
+    let answer = html! { (chip_list(&chips)) (ways) (known) };
+    Ok(render(&session, status, text, &answer))
+}
+
+fn path_of(text: &str) -> String {
+    with_query(links::ASK, FIELD, text)
+}
+
+fn render(session: &Session, status: StatusCode, text: &str, answer: &Markup) -> Response {
+    let body = html! {
+        div class="head" {
+            div {
+                h1 { "Ask" }
+                p class="sub" { "Cities, airports or a hotel, and dates. Nothing is searched before you press a button." }
+            }
+            div class="actions" { a class="button" href="/scans/new" { "All fields" } }
+        }
+        section class="card" { (ask_box(text, text.is_empty())) }
+        (answer)
+    };
+    page_with_status(status, session, "Ask", NavItem::Scans, body)
+}
+
+fn examples() -> Markup {
+    html! {
+        section class="card" {
+            h2 { "For example" }
+            ul { @for example in EXAMPLES { li { a href=(path_of(example)) { (example) } } } }
+        }
+    }
+}
+
+/// What was understood: each part, and the words that it was read from.
+fn chip_list(chips: &[Chip]) -> Markup {
+    html! {
+        @if !chips.is_empty() {
+            section class="card" {
+                h2 { "What was read" }
+                dl class="read-chips" {
+                    @for chip in chips {
+                        div data-default[chip.words.is_none()] {
+                            dt { (chip.kind.label()) }
+                            dd {
+                                b { (chip.text) }
+                                @match &chip.words {
+                                    Some(words) => { span class="muted" { "from “" (words) "”" } }
+                                    None => { span class="muted" { "not said" } }
+                                }
+                                @if !chip.choices.is_empty() {
+                                    span { "Or: " (choice_links(&chip.choices)) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn choice_links(choices: &[Suggestion]) -> Markup {
+    html! {
+        @for (index, choice) in choices.iter().enumerate() {
+            @if index > 0 { ", " }
+            a href=(path_of(&choice.question)) { (choice.text) }
+        }
+    }
+}
+
+fn refusal_list(refusals: &[RefusedWords]) -> Markup {
+    html! {
+        div class="notice bad" role="alert" {
+            b { "Nothing was searched." }
+            ul {
+                @for refusal in refusals {
+                    li {
+                        @if !refusal.words.is_empty() { b { "“" (refusal.words) "”: " } }
+                        (refusal.says)
+                        @if !refusal.choices.is_empty() { " Did you mean: " (choice_links(&refusal.choices)) "?" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A body with its cost, or why it is refused.
+type Priced<T> = (Map<String, Value>, Result<T, ApiError>);
+
+/// What can be done with a question, with its cost.
+struct Ways {
+    all: (Map<String, Value>, ScanPreview),
+    /// Of several searches.
+    find: Option<Priced<ScanPreview>>,
+    /// Of a question with an amount.
+    watch: Option<Priced<MonitorPreview>>,
+}
+
+/// Only a refusal that names fields is shown beside the other ways.
+fn unless_faults<T>(previewed: Result<T, ApiError>) -> Result<Result<T, ApiError>, ApiError> {
+    match previewed {
+        Err(error) if error.details().is_empty() => Err(error),
+        previewed => Ok(previewed),
+    }
+}
+
+impl Ways {
+    async fn read(session: &Session, question: &Question) -> Result<Self, ApiError> {
+        let _permits = session.submission_permits().await?;
+        let (context, pace) = (session.context()?, &session.custody()?.pace);
+        let body = question.scan();
+        let preview = scans::preview::preview(context, pace, &body).await?;
+        let searches = preview.items;
+        let mut find = None;
+        if searches > 1 {
+            let body = question.find();
+            let preview = scans::preview::preview(context, pace, &body)
+                .await
+                .map_err(ApiError::from);
+            find = Some((body, unless_faults(preview)?));
+        }
+        let mut watch = None;
+        if let Some(body) = question.monitor(searches, body_title) {
+            let guard = session.app().webhook_guard();
+            let preview = monitors::preview::preview(context, guard, &body)
+                .await
+                .map_err(ApiError::from);
+            watch = Some((body, unless_faults(preview)?));
+        }
+        Ok(Self {
+            all: (body, preview),
+            find,
+            watch,
+        })
+    }
+
+    fn markup(&self, session: &Session, query: &FormFields, question: &Question) -> Markup {
+        let (body, all) = &self.all;
+        let requests = counted(all.requests.least, "request");
+        let label = if all.items == 1 {
+            format!("Search · {requests}")
+        } else {
+            format!("Search all {} · {requests}", count(all.items))
+        };
+        html! {
+            section class="card" {
+                h2 { (body_title(body).unwrap_or_default()) }
+                p class="sub" { (body_facts(body).join(" · ")) " · " (counted(all.items, "search")) }
+                div class="ask-ways" {
+                    @match &self.find {
+                        Some((body, Ok(find))) => { div { (find_form(session, query, question, body, find)) } }
+                        Some((_, Err(error))) => { div { (faults(error, "Not as one question:")) } }
+                        None => {}
+                    }
+                    div {
+                        (scan_form(session, query, body, all, self.find.is_none(), &label))
+                        p class="hint" { (most(all)) }
+                    }
+                    @match &self.watch {
+                        Some((body, Ok(watch))) => { div { (watch_form(session, query, question, body, watch)) } }
+                        Some((_, Err(error))) => { div { (faults(error, "Not each day:")) } }
+                        None => { p class="hint" { "Add “below 150”, with your amount, to be told." } }
+                    }
+                }
+                @if session.app().is_sandbox() { p class="hint" { "Sandbox: nothing is billed." } }
+            }
+        }
+    }
+}
+
+/// The most requests, what is reused, and what is left of the plan.
+fn most(preview: &ScanPreview) -> String {
+    let reused = preview.reused.filter(|reused| *reused > 0);
+    let reused = reused.map(|reused| format!("{} reused.", counted(reused, "stored answer")));
+    let left = preview.plan_requests_remaining;
+    let left = left.map(|left| format!("{} left of your plan.", count(left)));
+    let most = counted(preview.requests.most, "request");
+    let parts = [
+        Some(format!("At most {most}, with errors and retries.")),
+        reused,
+        left,
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// `below 150 USD`.
+fn amount_words(question: &Question) -> Option<String> {
+    let below = question.below?;
+    Some(format!("below {} {}", amount(below), question.currency))
+}
+
+fn find_form(
+    session: &Session,
+    query: &FormFields,
+    question: &Question,
+    body: &Map<String, Value>,
+    preview: &ScanPreview,
+) -> Markup {
+    let requests = match preview.requests.expected {
+        Some(expected) => format!("about {}", counted(expected, "request")),
+        None => request_range(preview.requests),
+    };
+    let (what, hint) = match amount_words(question) {
+        Some(below) => (
+            format!("one {below}"),
+            "Ends with the first price below the amount.",
+        ),
+        None => (
+            "the cheapest".to_owned(),
+            "Searches only dates that can still be the cheapest.",
+        ),
+    };
+    html! {
+        (scan_form(session, query, body, preview, true, &format!("Find {what} · {requests}")))
+        p class="hint" { (hint) " " (most(preview)) }
+    }
+}
+
+fn scan_form(
+    session: &Session,
+    query: &FormFields,
+    body: &Map<String, Value>,
+    preview: &ScanPreview,
+    is_primary: bool,
+    label: &str,
+) -> Markup {
+    let is_refused = preview
+        .warnings
+        .iter()
+        .any(|warning| warning.kind == WarningKind::TooMuchUnderway);
+    let json = Value::Object(body.clone()).to_string();
+    html! {
+        form method="post" action="/scans/submit" {
+            (token_field(session))
+            (once_field_for(query, &json))
+            input type="hidden" name="body" value=(json);
+            button class=[is_primary.then_some("primary")] type="submit" disabled[is_refused] data-off[is_refused] { (label) }
+        }
+        @for warning in &preview.warnings { p class="hint" { (warning.message) } }
+    }
+}
+
+fn watch_form(
+    session: &Session,
+    query: &FormFields,
+    question: &Question,
+    body: &Map<String, Value>,
+    preview: &MonitorPreview,
+) -> Markup {
+    let json = Value::Object(body.clone()).to_string();
+    let day = request_range(preview.forecast.requests_per_run);
+    let month = request_range(preview.forecast.requests_per_month);
+    let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
+    html! {
+        form method="post" action=(links::MONITORS) {
+            (token_field(session))
+            (once_field_for(query, &json))
+            input type="hidden" name="request" value=(json);
+            button type="submit" { "Tell me " (amount_words(question).unwrap_or_default()) " · " (day) " a day" }
+        }
+        @for warning in &preview.schedule_warnings { p class="hint" { (warning) } }
+        p class="hint" {
+            "Looks each day at 06:00 UTC: " (month) " a month"
+            @if let Some(limit) = limit { ", " (count(limit)) " at most" }
+            ". The alert stands on the page “Alerts”. Your key is stored, sealed, until you pause or delete the monitor."
+        }
+    }
+}
+
+/// The calendar of prices that are known, or links to those of each route: also where the history does
+/// not answer, because what can be asked does not depend on it.
+async fn known_prices(session: &Session, question: &Question) -> Markup {
+    let subjects = subjects(question);
+    if let [subject] = subjects.as_slice()
+        && let Ok(Ok(Some(calendar))) =
+            timeout(VERDICT_TIMEOUT, prices::known(session, subject, question)).await
+    {
+        return calendar;
+    }
+    html! {
+        section class="card" {
+            h2 { "Known prices" }
+            p class="hint" {
+                @for (index, subject) in subjects.iter().enumerate() {
+                    @if index > 0 { " · " }
+                    a href=(subject.path()) { (subject.title()) }
+                }
+            }
+        }
+    }
+}
+
+/// The routes, hotel or place of a question; of many routes the first.
+fn subjects(question: &Question) -> Vec<prices::PriceSubject> {
+    const MOST: usize = 12;
+    let place = |field: &'static str, text: &String| {
+        let text = text.clone();
+        vec![prices::PriceSubject::Place { field, text }]
+    };
+    match &question.subject {
+        QuestionSubject::Flights { from, to, .. } => {
+            let route = |from: &String, to: &String| prices::PriceSubject::Route {
+                from: from.clone(),
+                to: to.clone(),
+            };
+            let routes = from
+                .iter()
+                .flat_map(|from| to.iter().map(move |to| route(from, to)));
+            routes.take(MOST).collect()
+        }
+        QuestionSubject::Hotel { name, .. } => place("hotel_name", name),
+        QuestionSubject::Hotels { destination, .. } => place("destination", destination),
+    }
+}

@@ -1,0 +1,95 @@
+//! What was asked, and what it cost.
+
+use farescan_contract::Api;
+use farescan_contract::usage::{Usage, UsageCounts, UsageGroup, UsageRow, UsageTotal};
+
+use crate::plan::api_name;
+use crate::sheet::{Cell, Column, Link, Table, Value};
+
+/// The usage by day, endpoint, scan or monitor, and in all.
+pub fn table(usage: &Usage, rows: &[UsageRow]) -> Table {
+    let columns = [
+        Column::text(usage.group.title()),
+        Column::text("API").rank(1),
+        Column::number("Asked").rank(1),
+        Column::number("Billed"),
+        Column::number("Reused").rank(1),
+        Column::number("Not needed").rank(1),
+        Column::number("Searches").rank(2),
+        Column::number("ok").rank(3),
+        Column::number("empty").rank(3),
+        Column::number("partial").rank(3),
+        Column::number("degraded").rank(2),
+        Column::number("none").rank(4),
+    ];
+    // Scans and monitors are shown in pages.
+    let name = match usage.group {
+        UsageGroup::Scan | UsageGroup::Monitor => "Total of all",
+        UsageGroup::Day | UsageGroup::Endpoint => "Total",
+    };
+    let totals = Api::ALL
+        .iter()
+        .map(|api| (*api, &usage.totals.of(*api).counts));
+    let totals = totals.filter(|(_, counts)| **counts != UsageCounts::default());
+    let totals = totals.map(|(api, counts)| {
+        let total = Value::Strong(name.to_owned());
+        (None, cells(total, api, counts))
+    });
+    let rows = rows.iter().map(|row| {
+        let key = key(usage.group, row.key.as_deref());
+        (None, cells(key, row.api, &row.counts))
+    });
+    Table::new("Billed requests", columns, rows.chain(totals))
+}
+
+fn cells(key: Value, api: Api, counts: &UsageCounts) -> [Cell; 12] {
+    let by = counts.search_status;
+    let number = |number| vec![Value::Count(number)];
+    [
+        vec![key],
+        vec![api.as_str().into()],
+        number(counts.asked),
+        number(counts.billed),
+        number(counts.reused),
+        number(counts.not_needed),
+        number(counts.attempts),
+        number(by.ok),
+        number(by.empty),
+        number(by.partial),
+        number(by.degraded),
+        number(by.none),
+    ]
+}
+
+/// What a row is about.
+fn key(group: UsageGroup, key: Option<&str>) -> Value {
+    let link = |id: &str| match group {
+        UsageGroup::Scan => id.parse().ok().map(Link::Scan),
+        UsageGroup::Monitor => id.parse().ok().map(Link::Monitor),
+        UsageGroup::Day | UsageGroup::Endpoint => None,
+    };
+    match (group, key) {
+        (UsageGroup::Scan | UsageGroup::Monitor, Some("single")) => {
+            "single searches and key checks".into()
+        }
+        (_, Some(key)) => match link(key) {
+            Some(link) => Value::Link(link, Some(key.to_owned())),
+            None => key.into(),
+        },
+        (UsageGroup::Monitor, None) => "scans without a monitor, and deleted monitors".into(),
+        (_, None) => "deleted scans".into(),
+    }
+}
+
+/// The usage of an API in money, while its plan is known.
+pub fn money(api: Api, total: &UsageTotal) -> Option<String> {
+    let money = total.money?;
+    Some(format!(
+        "{}: {} USD billed, {} USD saved, at {} USD for each included request of the plan {}.",
+        api_name(api),
+        money.billed_usd,
+        money.saved_usd,
+        money.usd_per_request,
+        money.plan
+    ))
+}

@@ -1,0 +1,127 @@
+//! `ask`: words as a scan or a watch, on the terminal.
+
+use serde_json::{Value, json};
+
+use super::{Client, script_fares};
+
+const WORDS: &str = "tel aviv LHR 2030-02-01 to 2030-02-08 below 150";
+
+async fn with_fares() -> Client {
+    let client = Client::start().await;
+    script_fares(&client.service);
+    client
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_consent_words_are_read_and_nothing_is_sent() {
+    let client = with_fares().await;
+    let refused = client.run(&["ask", WORDS]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    for expected in [
+        "Tel Aviv TLV, from \"tel aviv\"",
+        "1 Feb to 8 Feb 2030",
+        "1 adult, not said",
+        "add --yes",
+    ] {
+        assert!(
+            refused.err.contains(expected),
+            "{expected}: {}",
+            refused.err
+        );
+    }
+    assert_eq!(
+        (
+            client.calls(),
+            client.count("select count(*) from scans").await
+        ),
+        (0, 0)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bare_words_are_the_same_command() {
+    let client = with_fares().await;
+    let _worker = client.start_worker(4);
+    let done = client.run(&[
+        "tel",
+        "aviv",
+        "LHR",
+        "2030-02-01",
+        "to",
+        "2030-02-04",
+        "--all",
+        "--yes",
+    ]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.out.contains("February 2030"), "{done:?}");
+    assert_eq!(client.calls(), 4, "each date once");
+    let unknown = client.run(&["monitor", "list"]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(
+        unknown.err.contains("unrecognized subcommand"),
+        "{unknown:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_dates_only_what_answers_the_question_is_looked_for() {
+    let client = with_fares().await;
+    let cheapest = WORDS.trim_end_matches(" below 150");
+    for (words, find) in [(cheapest, "cheapest"), (WORDS, "below")] {
+        let id = client.out(&["ask", words, "--yes", "--detach", "--allow-overage"]);
+        let scan = client.service.scan(id.trim()).await;
+        assert_eq!(scan["strategy"]["find"], find, "{scan}");
+        assert_eq!(scan["items"]["total"], 8, "{scan}");
+        client.out(&["cancel", id.trim(), "--yes"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watch_has_its_alert_and_its_limit() {
+    let client = with_fares().await;
+    let monitor: Value =
+        serde_json::from_str(&client.out(&["ask", WORDS, "--watch", "--yes", "--json"])).unwrap();
+    assert_eq!(monitor["alerts"][0]["amount"], 150, "{monitor}");
+    assert_eq!(
+        monitor["scan"]["strategy"],
+        json!({"watch": "below", "below": 150})
+    );
+    assert_eq!(monitor["requests"]["max_per_month"], 248);
+    assert_eq!(client.calls(), 0);
+    let without = client.run(&["ask", "TLV LHR 2030-02", "--watch", "--yes"]);
+    assert_eq!(without.code, Some(2));
+    assert!(without.err.contains("below 150"), "{without:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_clear_is_refused_with_what_it_could_mean() {
+    let client = with_fares().await;
+    for (words, expected) in [
+        (
+            "tel aviv portland march",
+            "Portland, Oregon (PDX): `farescan ask 'tel aviv PDX march'`",
+        ),
+        ("tel aviv lodnon march", "London"),
+        ("tel aviv anywhere march", "that you name"),
+        ("TLV LHR", "farescan ask 'TLV LHR, next month'"),
+        ("TLV QQQ march", "No airport or city has this code"),
+    ] {
+        let refused = client.run(&["ask", words, "--yes"]);
+        assert_eq!(refused.code, Some(2), "{words}: {refused:?}");
+        let flat = refused.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            flat.contains(expected) && flat.contains("Nothing was sent"),
+            "{words}: {flat}"
+        );
+    }
+    let refused = client.run(&["ask", "tel aviv portland march", "--watch", "--yes"]);
+    let command = "`farescan ask 'tel aviv PDX march' --watch`";
+    assert!(refused.err.contains(command), "{refused:?}");
+    assert_eq!(
+        (
+            client.calls(),
+            client.count("select count(*) from scans").await
+        ),
+        (0, 0)
+    );
+}

@@ -1,0 +1,202 @@
+//! `/ask`: what was read, what it costs, and that only a button spends.
+
+use jiff::ToSpan as _;
+use jiff::tz::TimeZone;
+use serde_json::{Value, json};
+
+use super::{Browser, Form, calls, form, forms, key, redirect, scan_ids};
+use crate::history::fixture::HistoryFixture;
+use crate::support::app::KEY;
+use crate::support::{SearchOutcome, TestService};
+
+const ROUTE: &str = "/ask?q=tel+aviv+LHR+2030-03-01+to+2030-03-10+below+150";
+
+/// The scan form of a page whose body has a strategy, or none.
+fn scan_form(page: &str, has_strategy: bool) -> Form {
+    let found = forms(page, "/scans/submit");
+    let is_it = |form: &Form| {
+        let body = form.fields.iter().find(|(name, _)| name == "body");
+        body.is_some_and(|(_, body)| body.contains("strategy") == has_strategy)
+    };
+    found
+        .into_iter()
+        .find(is_it)
+        .unwrap_or_else(|| panic!("{page}"))
+}
+
+/// The page after the redirect that gives it its key.
+async fn asked(browser: &Browser<'_>, path: &str) -> (String, String) {
+    let keyed = redirect(browser.get(path).await);
+    assert!(keyed.contains("&once="), "{keyed}");
+    (browser.page(&keyed).await, keyed)
+}
+
+async fn with_monitors(service: &TestService) -> Vec<Value> {
+    let monitors = service.get("/v1/monitors").await;
+    monitors["data"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn a_question_is_read_back_with_its_cost_and_spends_nothing() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let before = (calls(&service), scan_ids(&service).await);
+    let browser = Browser::sign_in(&service, key()).await;
+    let (page, _) = asked(&browser, ROUTE).await;
+    for expected in [
+        "Tel Aviv TLV",
+        "from “tel aviv”",
+        "1 Mar to 10 Mar 2030",
+        "below 150 USD",
+        "1 adult",
+        "not said",
+        "Find one below 150 USD · 4 to 20 requests",
+        "Your key is stored, sealed, until you pause or delete the monitor",
+        "Search all 10 · 10 requests",
+        "Tell me below 150 USD · 10 requests a day",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    let after = (calls(&service), scan_ids(&service).await);
+    assert_eq!(after, before, "a page spends nothing");
+    assert_eq!(with_monitors(&service).await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_button_makes_one_scan_however_often_it_is_pressed() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let before = scan_ids(&service).await.len();
+    let (page, keyed) = asked(&browser, ROUTE).await;
+    let all = scan_form(&page, false);
+    let scan = redirect(browser.send(&all).await);
+    // Back, and the page that is loaded again.
+    let again = scan_form(&browser.page(&keyed).await, false);
+    for form in [&all, &again] {
+        let twice = redirect(browser.send(form).await);
+        assert_eq!(twice, format!("{scan}?already_started=true"));
+    }
+    assert_eq!(scan_ids(&service).await.len(), before + 1);
+    let find = redirect(browser.send(&scan_form(&page, true)).await);
+    assert_ne!(find, scan);
+    assert_eq!(scan_ids(&service).await.len(), before + 2);
+    service.complete_all(|_| SearchOutcome::Ok(100)).await;
+    let id = scan.rsplit('/').next().unwrap();
+    let items = service.items(id).await;
+    assert_eq!(items.len(), 10);
+    assert!(
+        items
+            .iter()
+            .all(|item| item["search"]["to_airport"] == "LHR"),
+        "{items:?}"
+    );
+}
+
+#[tokio::test]
+async fn without_the_token_of_the_page_nothing_is_made() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let before = scan_ids(&service).await;
+    let (page, _) = asked(&browser, ROUTE).await;
+    let forged = scan_form(&page, false).with("form_token", "x");
+    assert_eq!(browser.send(&forged).await.status, 403);
+    assert_eq!(scan_ids(&service).await, before);
+}
+
+#[tokio::test]
+async fn one_press_makes_the_watch_its_alert_and_its_limit() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let before = (calls(&service), scan_ids(&service).await);
+    let browser = Browser::sign_in(&service, key()).await;
+    let (page, _) = asked(&browser, ROUTE).await;
+    let watch = form(&page, "/monitors");
+    let monitor = redirect(browser.send(&watch).await);
+    assert_eq!(
+        redirect(browser.send(&watch).await),
+        monitor,
+        "a double click is one monitor"
+    );
+    let monitors = with_monitors(&service).await;
+    assert_eq!(monitors.len(), 1);
+    let made = &monitors[0];
+    assert_eq!(made["alerts"][0]["type"], "price_below");
+    assert_eq!(made["alerts"][0]["amount"], 150);
+    assert_eq!(
+        made["scan"]["strategy"],
+        json!({"watch": "below", "below": 150})
+    );
+    assert_eq!(made["scan"]["max_requests"], 10);
+    assert_eq!(made["requests"]["max_per_month"], 310);
+    let after = (calls(&service), scan_ids(&service).await);
+    assert_eq!(after, before, "to make it spends nothing");
+}
+
+#[tokio::test]
+async fn refused_words_spend_nothing_and_lead_to_what_is_meant() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let before = (calls(&service), scan_ids(&service).await);
+    let browser = Browser::sign_in(&service, key()).await;
+    for (words, expected) in [
+        ("tel+aviv+lodnon+march", "/ask?q=tel+aviv+LCY+or+LGW+or+LHR"),
+        ("tel+aviv+portland+march", "/ask?q=tel+aviv+PDX+march"),
+        ("tel+aviv+anywhere+march", "/ask?q=tel+aviv+Rome+march"),
+        ("TLV+QQQ+march", "No airport or city has this code."),
+        ("TLV+germany+march", "is a country"),
+        ("TLV+LHR", "/ask?q=TLV+LHR%2C+next+month"),
+        ("%3Cscript%3Ealert(1)%3C/script%3E", "&lt;"),
+    ] {
+        let page = browser
+            .get(&format!("/ask?q={words}"))
+            .await
+            .expect(422)
+            .text();
+        assert!(
+            page.contains("Nothing was searched") && page.contains(expected),
+            "{words}: {page}"
+        );
+        assert!(forms(&page, "/scans/submit").is_empty(), "{words}");
+        assert!(!page.contains("<script>"), "{words}");
+    }
+    assert_eq!((calls(&service), scan_ids(&service).await), before);
+}
+
+#[tokio::test]
+async fn known_prices_stand_below_the_question() {
+    let fixture = HistoryFixture::open().await;
+    let today = fixture.now.to_zoned(TimeZone::UTC).date();
+    let day = |days: i64| today.saturating_add(days.days());
+    let days = [20, 21, 29].map(|days| day(days).to_string());
+    let known = days.iter().zip([137, 170, 180]);
+    let known: Vec<_> = known
+        .map(|(day, price)| fixture.fare(day, -125, Some(price)))
+        .collect();
+    fixture.insert(&known).await;
+    let browser = Browser::sign_in(&fixture, KEY).await;
+    let path = format!("/ask?q=TLV+LHR+{}+to+{}", days[0], day(27));
+    let (page, _) = asked(&browser, &path).await;
+    let cheapest = format!("{}: 137 USD", day(20).strftime("%a %-d %b %Y"));
+    for expected in ["Known prices", "2 of 8 dates", &cheapest] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    assert!(!page.contains("180 USD"), "of a date that was not asked");
+}
+
+#[tokio::test]
+async fn the_overview_leads_to_the_question() {
+    let service = TestService::start().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let page = browser.page("/overview").await;
+    assert!(
+        page.contains("action=\"/ask\"") && page.contains("name=\"q\""),
+        "{page}"
+    );
+    let empty = browser.page("/ask").await;
+    assert!(
+        empty.contains("autofocus") && empty.contains("For example"),
+        "{empty}"
+    );
+}
