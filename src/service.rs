@@ -225,10 +225,8 @@ impl Service {
             (None, Some(http)) => Some(bind_api(http.listen).await?),
             (listener, _) => listener,
         };
-        let address = match listener {
-            Some(listener) => Some(listen(&mut parts, listener, app, &stop)?),
-            None => None,
-        };
+        let listener = listener.map(|listener| listen(&mut parts, listener, app, &stop));
+        let address = listener.transpose()?;
         log_listening(address, &admin, files, &database);
         let pool = database.pool().clone();
         let (stopped, pace) = (stop.clone(), settings.pace);

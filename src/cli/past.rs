@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::trial::{sandbox_upstream, start_sandbox};
 use crate::contract::{Endpoint, Request, SearchStatus};
+use crate::db::begin;
 use crate::db::partitions::create_partition_for;
 use crate::history::places::places;
 use crate::history::{Observation, ObservedPrice, Subject, insert};
@@ -56,7 +57,7 @@ pub async fn add_past(service: &Service, now: Timestamp) -> Result<(), Failure> 
     for (_, at) in &visits {
         create_partition_for(pool, *at).await?;
     }
-    let mut tx = pool.begin().await?;
+    let mut tx = begin(pool).await?;
     let tenant = find_or_create(&mut tx, ring, &key, now).await?;
     if !places(&mut tx, tenant).await?.is_empty() {
         return Ok(());

@@ -43,7 +43,7 @@ fn serve(fixture: &WorkerFixture, files: u32) -> ListeningProcess {
     ListeningProcess::start(&mut command)
 }
 
-fn client() -> reqwest::Client {
+pub(super) fn client() -> reqwest::Client {
     reqwest::Client::builder()
         .no_proxy()
         .timeout(WAIT_LIMIT)

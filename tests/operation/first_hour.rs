@@ -14,6 +14,7 @@ use jiff::civil::Date;
 use serde_json::Value;
 use sqlx::postgres::PgConnectOptions;
 
+use super::connections::client;
 use super::process::{farescan, program, run};
 use crate::cli::terminal::Terminal;
 use crate::support::db::{PrivatePg, connect, execute, world_readable_folder};
@@ -136,7 +137,7 @@ async fn a_trial_begins_with_prices_of_the_last_months() {
         let address = shown.split("dashboard    ").nth(1).unwrap();
         let address = address.lines().next().unwrap().trim_end().to_owned();
         let path = "v1/history/flights?from_airport=TLV&to_airport=LHR&limit=500";
-        let request = reqwest::Client::new()
+        let request = client()
             .get(format!("{address}{path}"))
             .header("x-api-key", "sandbox-demo");
         let answer: Value = request.send().await.unwrap().json().await.unwrap();
