@@ -8,7 +8,7 @@
 //! Everything here is pure: today is an argument. The time is linear in the length of the text, of
 //! which at most [`MAX_CHARS`] characters are read.
 //!
-//! - [`read`]: from words to a [`Question`]; `clauses` and `dates` read its parts.
+//! - [`read()`]: from words to a [`Question`]; `clauses` and `dates` read its parts.
 //! - [`places`]: airports and cities; [`countries`]: markets and currencies.
 //! - [`question`]: the question, and its words ([`Question::words`]).
 //! - [`body`]: the bodies of scans and monitors that ask it.
