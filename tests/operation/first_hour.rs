@@ -101,7 +101,7 @@ async fn trial(data: &Path) -> Terminal {
     command
         .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
         .env("FARESCAN_DATA_DIR", data);
-    let mut terminal = Terminal::start(&mut command, 80, 24);
+    let terminal = Terminal::start(&mut command, 80, 24);
     terminal.expect("Ctrl-C stops it").await;
     terminal
 }
