@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::trial::{sandbox_upstream, start_sandbox};
-use crate::contract::{Endpoint, Request, SearchStatus};
+use crate::contract::{Endpoint, Request};
 use crate::db::begin;
 use crate::db::partitions::create_partition_for;
 use crate::history::places::places;
 use crate::history::{Observation, ObservedPrice, Subject, insert};
 use crate::ids::{ItemId, TenantId};
 use crate::sandbox::{DEMO_KEY, DayShift, SandboxOptions};
+use crate::search::disposition::{self, ItemDisposition};
 use crate::search::{CallerKey, Finding, ItemSummary, Outcome, Search};
 use crate::service::Service;
 use crate::tenants::store::find_or_create;
@@ -23,7 +24,7 @@ use crate::upstream::Client;
 use farescan_client::Failure;
 
 /// Days from the first visit to today.
-const DAYS: i32 = 120;
+pub const DAYS: i32 = 120;
 /// Days between two visits.
 const DAYS_APART: i32 = 10;
 /// The rows of an answer; the first ones are the cheapest.
@@ -32,7 +33,7 @@ const ROWS: u32 = 10;
 /// The markets of the hotel scan, the baseline first.
 pub const MARKETS: [&str; 5] = ["us", "de", "gb", "jp", "br"];
 /// Least days until the month and the stay.
-pub const DAYS_AHEAD: i32 = 30;
+const DAYS_AHEAD: i32 = 30;
 
 /// A marketplace that can be asked for its answers of another day.
 struct PastMarketplace {
@@ -106,33 +107,40 @@ impl PastMarketplace {
     }
 }
 
-/// What a complete answer shows; `None` for any other.
+/// What the history stores of an outcome, decided as for an item of a scan.
 fn observation(
     tenant: TenantId,
     search: &Search,
     outcome: &Outcome,
     at: Timestamp,
 ) -> Option<Observation> {
-    let Finding::Answer(answer) = &outcome.finding else {
+    let ItemDisposition::Done { status, reason } = disposition::of(search, outcome).item else {
         return None;
     };
-    let (offer, _) = ItemSummary::of(search, answer).best?;
+    let summary = match &outcome.finding {
+        Finding::Answer(answer) => Some(ItemSummary::of(search, answer)),
+        _ => None,
+    };
+    let results = summary
+        .as_ref()
+        .and_then(|found| i32::try_from(found.results).ok());
+    let best = summary.and_then(|found| found.best);
     Some(Observation {
         tenant,
         item: ItemId::new(),
         number: 1,
         subject: Subject::of(search.request())?,
         observed_at: at,
-        best: Some(ObservedPrice {
+        best: best.map(|(offer, _)| ObservedPrice {
             price: offer.price,
             seller: offer.carrier_or_room,
             band_low: offer.band_low,
             band_high: offer.band_high,
             verdict: offer.verdict,
         }),
-        results: i32::try_from(answer.results).ok(),
-        status: SearchStatus::Ok,
-        reason: None,
+        results,
+        status,
+        reason,
     })
 }
 

@@ -6,6 +6,7 @@ use std::fs::{self, Permissions};
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -94,15 +95,21 @@ async fn the_demo_shows_bodies_on_request_and_its_progress() {
     assert!(shown.contains("run 8 of 8 …"), "{shown}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_trial_on_a_terminal_shows_three_addresses_and_no_log() {
-    let data = world_readable_folder();
+/// `serve --sandbox` on a terminal, once it listens.
+async fn trial(data: &Path) -> Terminal {
     let mut command = farescan(&program(), &["serve", "--sandbox"]);
     command
         .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
-        .env("FARESCAN_DATA_DIR", data.path());
-    let mut terminal = Terminal::start(&mut command, 80, 24);
+        .env("FARESCAN_DATA_DIR", data);
+    let terminal = Terminal::start(&mut command, 80, 24);
     terminal.expect("Ctrl-C stops it").await;
+    terminal
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trial_on_a_terminal_shows_three_addresses_and_no_log() {
+    let data = world_readable_folder();
+    let mut terminal = trial(data.path()).await;
     terminal.interrupt();
     terminal.end().await;
     let shown = terminal.shown();
@@ -127,12 +134,7 @@ async fn a_trial_begins_with_prices_of_the_last_months() {
     let data = world_readable_folder();
     let mut found = Vec::new();
     for _ in 0..2 {
-        let mut command = farescan(&program(), &["serve", "--sandbox"]);
-        command
-            .args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
-            .env("FARESCAN_DATA_DIR", data.path());
-        let mut terminal = Terminal::start(&mut command, 80, 24);
-        terminal.expect("Ctrl-C stops it").await;
+        let mut terminal = trial(data.path()).await;
         let shown = terminal.shown();
         let address = shown.split("dashboard    ").nth(1).unwrap();
         let address = address.lines().next().unwrap().trim_end().to_owned();

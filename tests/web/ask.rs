@@ -93,6 +93,24 @@ async fn a_button_makes_one_scan_however_often_it_is_pressed() {
     );
 }
 
+/// A question of more than a thousand searches, which can still be scanned whole.
+#[tokio::test]
+async fn what_cannot_be_asked_says_why() {
+    let service = TestService::start().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let path = "/ask?q=tel+aviv+london+2030-01-01+to+2030-06-30+below+150";
+    let (page, _) = asked(&browser, path).await;
+    assert!(page.contains("Search all 1,086 · 1,086 requests"), "{page}");
+    assert!(
+        page.contains("Not as one question:") && page.contains("1000"),
+        "{page}"
+    );
+    assert!(
+        !page.contains("Add “below 150”"),
+        "an amount was given: {page}"
+    );
+}
+
 #[tokio::test]
 async fn without_the_token_of_the_page_nothing_is_made() {
     let service = TestService::start().await;
@@ -183,6 +201,10 @@ async fn known_prices_stand_below_the_question() {
         assert!(page.contains(expected), "{expected}: {page}");
     }
     assert!(!page.contains("180 USD"), "of a date that was not asked");
+    let (one, _) = asked(&browser, &format!("/ask?q=TLV+LHR+{}", days[0])).await;
+    assert!(one.contains(&cheapest), "of one date: {one}");
+    let (two, _) = asked(&browser, &format!("/ask?q=TLV+LHR+{}+2+adults", days[0])).await;
+    assert!(!two.contains(&cheapest), "those of another party: {two}");
 }
 
 #[tokio::test]

@@ -268,4 +268,53 @@ mod tests {
             .map(|tenths| Shade::of_percent(Some(Decimal::new(tenths, 1))));
         assert_eq!(shades, [-3, -2, 0, 0, 1, 2, 3].map(Shade::Difference));
     }
+
+    fn axis(field: &str, values: &[&str]) -> GridAxis {
+        GridAxis {
+            field: field.to_owned(),
+            values: values.iter().map(|value| (*value).into()).collect(),
+        }
+    }
+
+    /// One date to two airports: nothing is offered to the first, the search to the second failed.
+    fn two_airports(second: SecondField) -> PriceLayout {
+        let (rows, columns) = (
+            axis("departure_date", &["2030-01-05"]),
+            axis("to_airport", &["LHR", "LGW"]),
+        );
+        let marks = [CellValue::Empty, CellValue::Incomplete];
+        let cells = columns.values.iter().zip(marks).map(|(airport, mark)| {
+            let cell = PriceCell::new(mark, mark.words(None));
+            (&rows.values[0], Some(airport), cell)
+        });
+        layout(&rows, Some(&columns), second, cells)
+    }
+
+    #[test]
+    fn a_date_of_several_searches_has_the_words_of_its_mark() {
+        let PriceLayout::Calendars(calendars) = two_airports(SecondField::Cheapest) else {
+            panic!("no calendar")
+        };
+        let [(None, days)] = &calendars[..] else {
+            panic!("{calendars:?}")
+        };
+        let cell = days.values().next().unwrap();
+        assert_eq!(cell.value, CellValue::Incomplete);
+        assert!(
+            cell.words.contains("LGW: did not complete"),
+            "{}",
+            cell.words
+        );
+    }
+
+    #[test]
+    fn more_values_than_calendars_are_a_matrix() {
+        let is_matrix = |most| {
+            matches!(
+                two_airports(SecondField::Calendars(most)),
+                PriceLayout::Matrix { .. }
+            )
+        };
+        assert_eq!([is_matrix(1), is_matrix(2)], [true, false]);
+    }
 }

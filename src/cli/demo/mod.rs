@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use self::walkthrough::{Walkthrough, WalkthroughScans};
-use super::past::add_past;
+use super::past::{DAYS, add_past};
 use super::serve::{ExitSignal, stop_on_signal};
 use super::trial::{data_subfolder, sandbox_upstream, start_sandbox};
 use crate::config::{
@@ -142,7 +142,7 @@ async fn run_walkthrough(
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
     writeln!(
         out,
-        "   service      {base}\n   description  {base}/docs\n   key          {KEY}\n"
+        "   service      {base}\n   description  {base}/docs\n   key          {KEY}\n   history      invented prices of the last {DAYS} days\n"
     )?;
     let scans = Walkthrough {
         client: &client,
@@ -261,6 +261,8 @@ fn print_next_steps(
     writeln!(
         out,
         "\n5. Pages of the dashboard\n\n   \
+         # the route with its prices of the last months\n   {base}/prices/flights?{route}\n   \
+         # a search in words\n   {base}/ask\n   \
          # the month, with the retried date\n   {base}/scans/{fares}\n   \
          # the hotel by market\n   {base}/scans/{hotel}\n   \
          # the monitor with its prices, rules and runs\n   {base}/monitors/{monitor}"
@@ -281,6 +283,7 @@ fn print_next_steps(
          export FARESCAN_URL={base} FARESCAN_API_KEY={KEY}\n   \
          {program} why {fares} {retried}\n   \
          {program} history oneway TLV LHR --depart {}\n   \
+         {program} tel aviv LHR next month below 150\n   \
          {program} search oneway TLV LHR {first}\n   \
          {program} --help",
         first.strftime("%Y-%m")

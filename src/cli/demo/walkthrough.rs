@@ -6,11 +6,10 @@
 use std::io::Write;
 
 use farescan_sheets::scan::outcomes;
-use jiff::ToSpan as _;
 use jiff::civil::Date;
 use serde_json::{Value, json};
 
-use crate::cli::past::{DAYS_AHEAD, MARKETS, fare, month_of_31_days, stay};
+use crate::cli::past::{MARKETS, fare, month_of_31_days, stay};
 use crate::contract::{Item, ItemPage, RetryAccepted, Scan, ScanStatus};
 use crate::ids::{AlertId, MonitorId, ScanId};
 use crate::sandbox::DayShift;
@@ -124,10 +123,11 @@ impl<W: Write> Walkthrough<'_, W> {
     }
 
     async fn hotel(&mut self) -> Result<ScanId, Failure> {
-        let checkin = self.today.checked_add(DAYS_AHEAD.days())?;
+        let stay = stay(self.today)?;
+        let checkin = stay["checkin_date"].as_str().unwrap_or_default().to_owned();
         let body = json!({
             "endpoint": "hotels/by-name",
-            "request": stay(self.today)?,
+            "request": stay,
             "sweep": {"proxy_country": MARKETS},
         });
         writeln!(

@@ -8,6 +8,7 @@ use farescan_sheets::price_table::MARKET;
 use jiff::ToSpan as _;
 use jiff::civil::Date;
 use maud::{Markup, html};
+use serde_json::Value;
 
 use super::chosen::{ShownProduct, grid_query, read_choice, shown};
 use super::product::ProductName;
@@ -80,7 +81,9 @@ fn product(question: &Question) -> Option<ProductName> {
         _ => return None,
     }
     let request = Request::check(endpoint, &request).ok()?.request;
-    let is_one_market = !body.get("sweep")?.as_object()?.contains_key(MARKET);
+    // Of one search nothing is swept.
+    let sweep = body.get("sweep").and_then(Value::as_object);
+    let is_one_market = sweep.is_none_or(|sweep| !sweep.contains_key(MARKET));
     let subject = Subject::of(&request).filter(|_| is_one_market)?;
     Some(ProductName::from(&Product::of(&subject.series)))
 }
