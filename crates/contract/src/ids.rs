@@ -134,7 +134,12 @@ prefixed_id!(
     "mon"
 );
 prefixed_id!(
-    /// A delivery: one event that is sent to a webhook.
+    /// A channel: where a person hears of alerts.
+    ChannelId,
+    "chn"
+);
+prefixed_id!(
+    /// A delivery: one event that is sent to a webhook, or one message to a channel.
     DeliveryId,
     "dlv"
 );

@@ -13,6 +13,7 @@
 pub mod account_settings;
 mod alias;
 mod body_schema;
+pub mod channels;
 pub mod codes;
 mod endpoint;
 mod error;

@@ -1,15 +1,17 @@
-//! Webhooks (monitors.md, rules 53 to 72): deliveries with their attempts, and events.
+//! Webhooks (monitors.md, rules 53 to 72): deliveries with their attempts, and events. Messages to
+//! channels are deliveries too.
 //!
 //! Not here: which addresses are allowed (`webhooks::Guard`, because that depends on a setting);
 //! the payloads (`monitors`).
 
 use super::field::Components;
+use super::channels::ChannelAlerts;
 use super::monitors::{MonitorAlerts, MonitorDigest, ShownSecret};
 use super::primitives::{Cursor, PageLimit};
 use super::query_string::query_string;
 use super::request_body::request_body;
 use super::string_enum::string_enum;
-use crate::ids::{DeliveryId, MonitorId};
+use crate::ids::{ChannelId, DeliveryId, MonitorId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -38,7 +40,7 @@ string_enum! {
         TestFailed = "test_failed",
         /// The receiver responded 410 and wants no more deliveries.
         Gone = "gone",
-        /// The webhook was disabled, before or after the delivery was created.
+        /// The webhook was disabled or the channel paused, before or after the delivery was created.
         EndpointOff = "endpoint_off",
         /// The webhook was removed from the monitor.
         EndpointClosed = "endpoint_closed",
@@ -77,6 +79,8 @@ request_body! {
         optional {
             /// Only deliveries of this monitor.
             monitor_id: MonitorId;
+            /// Only messages to this channel.
+            channel_id: ChannelId;
             /// Only deliveries in this status.
             status: DeliveryStatus;
             /// The maximum deliveries of a page.
@@ -89,21 +93,25 @@ request_body! {
 }
 query_string!(DeliveriesQuery);
 
-/// One event that is sent to a webhook at least once. Each attempt has the delivery's id as
-/// `webhook-id`.
+/// One event that is sent to a webhook, or one message to a channel, at least once. Each attempt has
+/// the delivery's id: `webhook-id` of a webhook, `farescan-delivery` of a channel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(examples(json!({
     "id": "dlv_01970a1b2c3d7e4f8a9b0c1d2e3f4a5e",
-    "monitor_id": "mon_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b",
+    "monitor_id": "mon_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b", "channel_id": null,
     "event_type": "monitor.alerts", "status": "pending", "reason": null,
     "try_count": 2, "next_try_at": "2026-12-01T08:05:09Z",
     "created_at": "2026-12-01T08:00:03Z", "ended_at": null
 })))]
 pub struct Delivery {
-    /// Its id, and the `webhook-id` of each attempt.
+    /// Its id, and that of each attempt.
     pub id: DeliveryId,
-    /// The monitor of the event.
-    pub monitor_id: MonitorId,
+    /// The monitor of the event; null for a message of several monitors, and for a channel's test.
+    pub monitor_id: Option<MonitorId>,
+    /// The channel; null for a webhook's event.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub channel_id: Option<ChannelId>,
     /// The event's type, as in the payload.
     pub event_type: String,
     /// Its status.
@@ -136,8 +144,9 @@ pub struct DeliveryDetail {
     /// The delivery.
     #[serde(flatten)]
     pub delivery: Delivery,
-    /// The payload, equal to the sent one except for white space.
-    #[schema(value_type = WebhookEvent)]
+    /// A webhook's payload, equal to the sent one except for white space; what a message to a channel
+    /// says.
+    #[schema(value_type = DeliveryPayload)]
     pub payload: Value,
     /// The last hundred attempts, newest first.
     pub tries: Vec<DeliveryTry>,
@@ -196,9 +205,13 @@ pub struct Event<T> {
     pub data: T,
 }
 
-/// The payload of a delivery: one of the events, by `type`. Only for the OpenAPI document.
+/// The payload of a webhook's delivery: one of the events, by `type`. Only for the OpenAPI document.
 #[derive(Debug)]
 pub struct WebhookEvent;
+
+/// The payload of a delivery to a webhook or a channel. Only for the OpenAPI document.
+#[derive(Debug)]
+pub struct DeliveryPayload;
 
 /// Each event's type, its component, and the component of its data.
 pub const EVENTS: [(&str, &str, &str); 3] = [
@@ -207,17 +220,29 @@ pub const EVENTS: [(&str, &str, &str); 3] = [
     ("monitor.test", "MonitorTestEvent", "MonitorTest"),
 ];
 
+/// As [`EVENTS`], of channels.
+const CHANNEL_EVENTS: [(&str, &str, &str); 2] = [
+    ("channel.alerts", "ChannelAlertsEvent", "ChannelAlerts"),
+    ("channel.test", "ChannelTestEvent", "ChannelAlerts"),
+];
+
+/// One of several components.
+fn one_of<'a>(doc: &str, components: impl IntoIterator<Item = &'a str>) -> RefOr<Schema> {
+    let any = OneOfBuilder::new().description(Some(doc));
+    components
+        .into_iter()
+        .fold(any, |any, component| {
+            any.item(Ref::from_schema_name(component))
+        })
+        .into()
+}
+
 impl PartialSchema for WebhookEvent {
     fn schema() -> RefOr<Schema> {
-        let any = OneOfBuilder::new().description(Some(
+        one_of(
             "The payload of a delivery: one of the events, by `type`.",
-        ));
-        EVENTS
-            .iter()
-            .fold(any, |any, (_, component, _)| {
-                any.item(Ref::from_schema_name(*component))
-            })
-            .into()
+            EVENTS.map(|(_, component, _)| component),
+        )
     }
 }
 
@@ -233,6 +258,28 @@ impl ToSchema for WebhookEvent {
         MonitorAlerts::schemas(components);
         MonitorDigest::schemas(components);
         MonitorTest::schemas(components);
+    }
+}
+
+impl PartialSchema for DeliveryPayload {
+    fn schema() -> RefOr<Schema> {
+        let events = EVENTS.iter().chain(&CHANNEL_EVENTS);
+        one_of(
+            "The payload of a delivery to a webhook or a channel, by `type`.",
+            events.map(|(_, component, _)| *component),
+        )
+    }
+}
+
+impl ToSchema for DeliveryPayload {
+    fn schemas(components: &mut Components) {
+        components.extend(
+            CHANNEL_EVENTS
+                .map(|(event, component, data)| (component.to_owned(), event_schema(event, data))),
+        );
+        components.push((ChannelAlerts::name().into_owned(), ChannelAlerts::schema()));
+        ChannelAlerts::schemas(components);
+        WebhookEvent::schemas(components);
     }
 }
 

@@ -5,6 +5,8 @@ use super::notify::NotifySettings;
 use super::rule::Rule;
 use super::scan::MonitorScan;
 use super::schedule::ScheduleRequest;
+use crate::channels::ChannelList;
+use crate::ids::ChannelId;
 use crate::primitives::{BoundedList, bounded_integer, text_type};
 use crate::request_body::request_body;
 
@@ -28,6 +30,8 @@ request_body! {
             webhook_url: WebhookUrl;
             /// When alerts are sent to the webhook. Otherwise each run sends its alerts at once.
             notify: NotifySettings;
+            /// The channels that hear of its alerts, each once.
+            channels: ChannelList;
             /// The maximum billed requests per calendar month in the schedule's time zone. A slot
             /// whose run could exceed it is skipped.
             max_requests_per_month: MonthlyCeiling;
@@ -51,11 +55,16 @@ impl MonitorRequest {
     pub fn rules(&self) -> &[Rule] {
         self.alerts.as_ref().map_or(&[], BoundedList::as_slice)
     }
+
+    /// The channels that hear of its alerts.
+    pub fn channels(&self) -> &[ChannelId] {
+        self.channels.as_ref().map_or(&[], BoundedList::as_slice)
+    }
 }
 
 request_body! {
     /// Body of `PATCH /v1/monitors/{id}`. An absent field stays unchanged; a given one replaces the
-    /// whole old value: `schedule`, `scan`, `alerts` and `notify` are not merged. `null` removes
+    /// whole old value: `schedule`, `scan`, `alerts`, `notify` and `channels` are not merged. `null` removes
     /// `webhook_url`, `notify` and `max_requests_per_month`; for the others it is the same as
     /// absent.
     pub struct MonitorPatch for "monitors" {
@@ -74,6 +83,8 @@ request_body! {
             /// When alerts are sent to the webhook. Alerts that the new times do not hold are sent
             /// at once.
             notify: NotifySettings;
+            /// The channels that hear of its alerts; an empty list removes all.
+            channels: ChannelList;
             /// The maximum billed requests per calendar month.
             max_requests_per_month: MonthlyCeiling;
         }

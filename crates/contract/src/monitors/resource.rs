@@ -7,7 +7,7 @@ use super::scan::MonitorScan;
 use super::slot::MonitorSlot;
 use super::webhook::{ShownSecret, Webhook};
 use crate::RawJson;
-use crate::ids::MonitorId;
+use crate::ids::{ChannelId, MonitorId};
 use crate::scans::{PlanCost, RequestRange};
 use crate::string_enum::string_enum;
 use jiff::Timestamp;
@@ -30,7 +30,7 @@ use utoipa::ToSchema;
         "last_fired": {"price": 189, "at": "2026-12-01T06:00:09Z"}
     }],
     "webhook_url": null, "webhook": null, "webhook_secret": null,
-    "notify": null, "next_digest_at": null, "held": null,
+    "notify": null, "next_digest_at": null, "held": null, "channels": ["chn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b"],
     "status": "active", "status_reason": null,
     "next_slot": "2026-12-02T06:00:00Z",
     "last_slot": {
@@ -83,6 +83,10 @@ pub struct Monitor {
     #[serde(default)]
     #[schema(required = true)]
     pub held: Option<HeldAlerts>,
+    /// The channels that hear of its alerts.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub channels: Vec<ChannelId>,
     /// Whether it is active.
     pub status: MonitorStatus,
     /// Why it is paused.

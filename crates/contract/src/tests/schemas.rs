@@ -1,6 +1,7 @@
 //! The OpenAPI schemas match the checks (gateway.md, rule 21).
 
 use crate::account_settings::AccountSettingsUpdate;
+use crate::channels::{ChannelPatch, ChannelRequest, ChannelsQuery};
 use crate::flights::{OnewayRequest, RoundtripRequest};
 use crate::history::{FlightHistoryQuery, HotelHistoryQuery};
 use crate::hotels::{HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, ResolveRequest};
@@ -210,6 +211,9 @@ fn each_body_schema_matches_its_field_table() {
         MonitorPatch,
         MonitorsQuery,
         SlotsQuery,
+        ChannelRequest,
+        ChannelPatch,
+        ChannelsQuery,
         ScheduleRequest,
         PriceBelow,
         DropPercent,
@@ -311,7 +315,7 @@ fn the_response_examples_deserialize() {
         } )+ };
     }
     use crate::{
-        account_settings, flights, history, history_grid, hotels, key_rotation, monitors, quota,
+        account_settings, channels, flights, history, history_grid, hotels, key_rotation, monitors, quota,
         scans, series, usage, verify,
     };
     answers!(
@@ -330,6 +334,7 @@ fn the_response_examples_deserialize() {
         scans::Scan,
         monitors::Alert,
         monitors::Monitor,
+        channels::Channel,
         scans::EventsReset,
         scans::ScanPreview,
         scans::Item,

@@ -1,0 +1,16 @@
+//! Channels (channels.md): where a person hears of alerts, such as a phone or a chat.
+//!
+//! Here: requests, responses, and the notices that a channel sends. Not here: which addresses are
+//! allowed (`webhooks::Guard`), how a kind writes a notice (`notices`), deliveries ([`webhooks`]).
+//!
+//! [`webhooks`]: super::webhooks
+
+mod notice;
+mod request;
+mod resource;
+
+pub use notice::{ChannelAlerts, Notice, NoticeLink, NoticePriority};
+pub use request::{
+    ChannelList, ChannelName, ChannelPatch, ChannelRequest, ChannelToken, ChannelUrl, ChannelsQuery,
+};
+pub use resource::{Channel, ChannelKind, ChannelPage, ChannelPause, ChannelStatus};

@@ -1,0 +1,139 @@
+//! Requests that create and change a channel, and the field of a monitor that names channels.
+
+use super::notice::NoticePriority;
+use super::resource::{ChannelKind, ChannelStatus};
+use crate::ids::ChannelId;
+use crate::monitors::NotifySettings;
+use crate::primitives::{BoundedList, Cursor, PageLimit, TimeZoneName, text_type};
+use crate::query_string::query_string;
+use crate::request_body::request_body;
+
+/// The channels of a monitor.
+pub type ChannelList = BoundedList<ChannelId, 0, 10>;
+
+request_body! {
+    /// Body of `POST /v1/channels`: where a person hears of alerts.
+    pub struct ChannelRequest for "channels" {
+        required {
+            /// Its name.
+            name: ChannelName;
+            /// What receives the messages. It cannot be changed.
+            kind: ChannelKind;
+            /// The target. `ntfy`: the URL of the topic, `https://ntfy.sh/my-topic`. `slack`: the URL
+            /// of an incoming webhook. It is stored sealed and shown masked.
+            url: ChannelUrl;
+        }
+        optional {
+            /// `ntfy`: the access token of a protected topic. It is stored sealed and never shown.
+            token: ChannelToken;
+            /// Alerts of a lower priority are not sent to this channel.
+            least_priority: NoticePriority = NoticePriority::Low => least_priority_or_default;
+            /// Hours in which nothing is sent, and the time of a daily message. What it holds of all
+            /// monitors becomes one message.
+            notify: NotifySettings;
+            /// The IANA time zone of `notify` and of the times in messages.
+            timezone: TimeZoneName = TimeZoneName::utc() => timezone_or_default;
+        }
+        example { "name": "my phone", "kind": "ntfy", "url": "https://ntfy.sh/fares-3f9a2c71d0" }
+    }
+}
+
+request_body! {
+    /// Body of `PATCH /v1/channels/{id}`. An absent field stays unchanged. `null` removes `token` and
+    /// `notify`; for the others it is the same as absent. A new `url` makes the channel active, unless
+    /// `status` says otherwise.
+    pub struct ChannelPatch for "channels" {
+        required {}
+        optional {
+            /// Its name.
+            name: ChannelName;
+            /// The target.
+            url: ChannelUrl;
+            /// `ntfy`: the access token of a protected topic.
+            token: ChannelToken;
+            /// Alerts of a lower priority are not sent to this channel.
+            least_priority: NoticePriority;
+            /// Hours in which nothing is sent, and the time of a daily message.
+            notify: NotifySettings;
+            /// The IANA time zone of `notify` and of the times in messages.
+            timezone: TimeZoneName;
+            /// `paused`: messages are stored as failed and not sent, until it is `active`.
+            status: ChannelStatus;
+        }
+        example { "least_priority": "high", "timezone": "Europe/London" }
+    }
+}
+
+request_body! {
+    /// The query of `GET /v1/channels`.
+    pub struct ChannelsQuery for "the query of channels" {
+        required {}
+        optional {
+            /// Only channels in this status.
+            status: ChannelStatus;
+            /// The maximum channels of a page.
+            limit: PageLimit = PageLimit::FIFTY => limit_or_default;
+            /// Where the page begins: the `next_cursor` of the previous page.
+            cursor: Cursor;
+        }
+        example { "status": "active" }
+    }
+}
+query_string!(ChannelsQuery);
+
+/// The longest name, in characters.
+const MAX_NAME_CHARS: usize = 100;
+/// The longest target, in characters.
+const MAX_URL_CHARS: usize = 2_000;
+/// The longest access token, in characters.
+const MAX_TOKEN_CHARS: usize = 500;
+
+text_type! {
+    /// The name of a channel.
+    pub struct ChannelName {
+        expected: "text of 1 to 100 characters without control characters, not spaces alone",
+        accepts: |text| {
+            (1..=MAX_NAME_CHARS).contains(&text.chars().count()) && !text.chars().any(char::is_control) && !text.trim().is_empty()
+        },
+        normalize: str::to_owned,
+        examples: ["my phone"],
+        schema: { min_length: 1, max_length: MAX_NAME_CHARS, pattern: r"^(?=.*\S)[^\u0000-\u001F\u007F-\u009F]*$" },
+    }
+}
+
+text_type! {
+    /// The target of a channel. Only its format is checked here; `webhooks::Guard` checks scheme and
+    /// address (security.md, rule 25).
+    pub struct ChannelUrl {
+        expected: "an https URL of at most 2000 characters, without a user name, a password or a fragment",
+        accepts: |text| is_target(text),
+        normalize: str::to_owned,
+        examples: ["https://ntfy.sh/fares-3f9a2c71d0"],
+        schema: { min_length: 9, max_length: MAX_URL_CHARS, pattern: "^https?://" },
+    }
+}
+
+fn is_target(text: &str) -> bool {
+    let visible = text.len() <= MAX_URL_CHARS && text.bytes().all(|byte| byte.is_ascii_graphic());
+    visible
+        && (text.starts_with("https://") || text.starts_with("http://"))
+        && url::Url::parse(text).is_ok_and(|url| {
+            url.has_host()
+                && url.username().is_empty()
+                && url.password().is_none()
+                && url.fragment().is_none()
+        })
+}
+
+text_type! {
+    /// An access token, sent in the header `Authorization`.
+    pub struct ChannelToken {
+        expected: "a token of 1 to 500 visible ASCII characters",
+        accepts: |text| {
+            (1..=MAX_TOKEN_CHARS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+        },
+        normalize: str::to_owned,
+        examples: ["tk_3f9a2c71d0"],
+        schema: { min_length: 1, max_length: MAX_TOKEN_CHARS, pattern: "^[!-~]+$" },
+    }
+}
