@@ -2,8 +2,8 @@
 
 use super::Failure;
 use super::{
-    alerts, ask, compare, completions, control, deliveries, export, history, login, man, monitors,
-    quota, retry, rotate_key, scan, scans, search, settings, usage, verify, watch, why,
+    alerts, ask, channels, compare, completions, control, deliveries, export, history, login, man,
+    monitors, quota, retry, rotate_key, scan, scans, search, settings, usage, verify, watch, why,
 };
 
 /// A command as a client.
@@ -84,6 +84,11 @@ pub enum ClientCommand {
         after_help = "Examples:\n  farescan alerts --type price_below\n  farescan alerts show @last"
     )]
     Alerts(alerts::AlertsArgs),
+    /// List where you hear of alerts, add a channel, or test one
+    #[command(
+        after_help = "Examples:\n  farescan channels\n  farescan channels add ntfy https://ntfy.sh/fares-3f9a2c71d0"
+    )]
+    Channels(channels::ChannelsArgs),
     /// List the deliveries to webhooks, show one, or send one again
     #[command(
         after_help = "Examples:\n  farescan deliveries --status failed\n  farescan deliveries resend @last"
@@ -146,6 +151,7 @@ impl ClientCommand {
             Self::History(command) => history::run(command).await,
             Self::Monitors(args) => monitors::run(args).await,
             Self::Alerts(args) => alerts::run(args).await,
+            Self::Channels(args) => channels::run(args).await,
             Self::Deliveries(args) => deliveries::run(args).await,
             Self::RotateKey(args) => rotate_key::run(args).await,
             Self::Completions(args) => completions::run(&args, program),

@@ -132,6 +132,13 @@ async fn list(args: DeliveryListArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The monitor of a webhook's delivery, or the channel of a message.
+fn receiver(delivery: &Delivery) -> String {
+    let channel = delivery.channel_id.map(|id| id.to_string());
+    let monitor = delivery.monitor_id.map(|id| id.to_string());
+    channel.or(monitor).unwrap_or_default()
+}
+
 fn status(delivery: &Delivery) -> Text {
     let tone = match delivery.status {
         DeliveryStatus::Delivered => CellTone::Good,
@@ -158,7 +165,7 @@ async fn show_one(args: DeliveryShowArgs) -> Result<(), Failure> {
         out,
         "{id}  {}  of {}",
         status(&detail.delivery).text,
-        detail.delivery.monitor_id
+        receiver(&detail.delivery)
     )?;
     for attempt in detail.tries.iter().rev() {
         let status = attempt

@@ -8,7 +8,7 @@ use super::Failure;
 use super::client::{ApiClient, ClientError};
 use super::exit::CommandEnd;
 use super::pages::{Query, check_key_is_known};
-use farescan_contract::ids::{AlertId, DeliveryId, MonitorId, ScanId};
+use farescan_contract::ids::{AlertId, ChannelId, DeliveryId, MonitorId, ScanId};
 
 /// The newest one.
 const LAST: &str = "@last";
@@ -54,6 +54,13 @@ const DELIVERIES: Kind = Kind {
     first_step: "`farescan monitors webhook test MONITOR` sends one",
 };
 
+const CHANNELS: Kind = Kind {
+    noun: "channel",
+    prefix: "chn",
+    plural: "channels",
+    first_step: "`farescan channels add ntfy URL` adds one",
+};
+
 /// The id of a scan.
 pub async fn scan(client: &ApiClient, text: &str) -> Result<ScanId, Failure> {
     resolve(client, &SCANS, text).await
@@ -72,6 +79,11 @@ pub async fn alert(client: &ApiClient, text: &str) -> Result<AlertId, Failure> {
 /// The id of a delivery.
 pub async fn delivery(client: &ApiClient, text: &str) -> Result<DeliveryId, Failure> {
     resolve(client, &DELIVERIES, text).await
+}
+
+/// The id of a channel.
+pub async fn channel(client: &ApiClient, text: &str) -> Result<ChannelId, Failure> {
+    resolve(client, &CHANNELS, text).await
 }
 
 #[derive(Deserialize)]

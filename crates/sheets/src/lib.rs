@@ -8,6 +8,7 @@
 
 pub mod calendar;
 pub mod cell;
+pub mod channel;
 pub mod compare;
 pub mod draft;
 pub mod fifths;

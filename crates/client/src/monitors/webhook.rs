@@ -1,26 +1,20 @@
 //! `farescan monitors webhook`: tests a monitor's webhook, switches it on, gives it a new secret.
 
 use std::io::Write as _;
-use std::time::Duration;
 
 use reqwest::Method;
 use serde::de::DeserializeOwned;
-use tokio::time::Instant;
 
 use super::control::{CommandArgs, MonitorPauseArgs};
 use crate::Failure;
 use crate::client::ServiceSession;
-use crate::exit::{CommandEnd, ExitStatus};
 use crate::format::{time, zone};
 use crate::ids;
+use crate::test_message::send_test;
 use crate::wrap::note;
 use farescan_contract::ids::MonitorId;
 use farescan_contract::monitors::Webhook;
-use farescan_contract::webhooks::{Delivery, DeliveryDetail, DeliveryStatus, RotatedSecret};
-
-/// How long the result of a test is waited for: longer than a try may take.
-const TEST_LIMIT: Duration = Duration::from_secs(20);
-const POLL: Duration = Duration::from_millis(200);
+use farescan_contract::webhooks::RotatedSecret;
 
 /// The subcommands.
 #[derive(Debug, clap::Subcommand)]
@@ -51,61 +45,11 @@ pub(super) async fn run(command: WebhookCommand) -> Result<(), Failure> {
     }
 }
 
-/// Sends the event and waits for the only try.
 async fn test(args: MonitorPauseArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let monitor = ids::monitor(&session.client, &args.monitor).await?;
-    let once = uuid::Uuid::now_v7().to_string();
-    let path = format!("/v1/monitors/{monitor}/test");
-    let answer = session
-        .client
-        .send(Method::POST, &path, None::<&()>, Some(&once))
-        .await?;
-    let id = answer.read::<Delivery>()?.id;
-    let path = format!("/v1/deliveries/{id}");
-    let end = Instant::now() + TEST_LIMIT;
-    let (detail, text) = loop {
-        let answer = session.client.ask(&path).await?;
-        let detail: DeliveryDetail = answer.read()?;
-        if detail.delivery.status != DeliveryStatus::Pending || Instant::now() > end {
-            break (detail, answer.text);
-        }
-        tokio::time::sleep(POLL).await;
-    };
-    let mut out = anstream::stdout();
-    if session.json {
-        writeln!(out, "{}", text.trim_end())?;
-    } else {
-        writeln!(out, "{id} is {}{}", detail.delivery.status, result(&detail))?;
-    }
-    match detail.delivery.status {
-        DeliveryStatus::Delivered => Ok(()),
-        DeliveryStatus::Pending => Err(CommandEnd::new(
-            ExitStatus::Failed,
-            format!("the test has no result yet\n  next: `farescan deliveries show {id}`"),
-        )
-        .into()),
-        DeliveryStatus::Failed => Err(CommandEnd::new(
-            ExitStatus::Failed,
-            format!("the receiver did not accept the test\n  next: `farescan deliveries show {id}` has its answer; `farescan monitors edit {monitor} --webhook-url URL` changes the address"),
-        )
-        .into()),
-    }
-}
-
-/// `: HTTP 200 after 12 ms`, of the last try.
-fn result(detail: &DeliveryDetail) -> String {
-    let Some(last) = detail.tries.first() else {
-        return String::new();
-    };
-    let answer = last.http_status.map(|status| format!("HTTP {status}"));
-    let error = last.error.map(|error| error.to_string());
-    let words = answer.or(error).unwrap_or_else(|| "no answer".to_owned());
-    let latency = last
-        .latency_ms
-        .map(|ms| format!(" after {ms} ms"))
-        .unwrap_or_default();
-    format!(": {words}{latency}")
+    let next = format!("`farescan monitors edit {monitor} --webhook-url URL` changes the address");
+    send_test(&session, &format!("/v1/monitors/{monitor}/test"), &next).await
 }
 
 /// Sends a command and reads the answer. `None`: it is printed already, as JSON.

@@ -1,0 +1,266 @@
+//! `farescan channels`: where a person hears of alerts.
+
+use std::io::Write as _;
+
+use farescan_contract::channels::{Channel, ChannelKind, NoticePriority};
+use farescan_contract::ids::ChannelId;
+use farescan_sheets::channel;
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+
+use super::Failure;
+use super::client::{ClientArgs, ServiceSession};
+use super::exit::CommandEnd;
+use super::format::zone;
+use super::ids;
+use super::pages::{Query, page_limit, print_lines, print_nothing, rows};
+use super::question::Confirmation;
+use super::render::sheet::table;
+use super::test_message::send_test;
+use crate::wrap::note;
+
+/// Lists channels, or does something with one.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct ChannelsArgs {
+    #[command(subcommand)]
+    command: Option<ChannelsCommand>,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// The subcommands.
+#[derive(Debug, clap::Subcommand)]
+enum ChannelsCommand {
+    /// Add a channel: a topic of ntfy, or an incoming webhook of Slack
+    #[command(
+        after_help = "Examples:\n  farescan channels add ntfy https://ntfy.sh/fares-3f9a2c71d0 --name \"my phone\"\n  farescan channels add slack - --quiet-hours 22:00-07:00 --timezone Europe/Madrid < url.txt"
+    )]
+    Add(AddArgs),
+    /// Send a test message and show what the receiver answered
+    #[command(
+        after_help = "Examples:\n  farescan channels test @last\n  farescan channels test chn_01a203c0e342 --json"
+    )]
+    Test(OneChannel),
+    /// Stop sending to a channel; its messages are stored as failed
+    #[command(
+        after_help = "Examples:\n  farescan channels pause @last\n  farescan channels pause chn_01a203c0e342 --json"
+    )]
+    Pause(OneChannel),
+    /// Send to a paused channel again
+    #[command(
+        after_help = "Examples:\n  farescan channels resume @last\n  farescan channels resume chn_01a203c0e342 --json"
+    )]
+    Resume(OneChannel),
+    /// Remove a channel for good, also from its monitors
+    #[command(
+        after_help = "Examples:\n  farescan channels remove chn_01a203c0e342\n  farescan channels remove @last --yes"
+    )]
+    Remove(RemoveArgs),
+}
+
+/// A channel.
+#[derive(Debug, clap::Args)]
+struct OneChannel {
+    /// Channel: its id, the beginning of it, or `@last`
+    #[arg(value_name = "CHANNEL")]
+    channel: String,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// A channel, and the consent.
+#[derive(Debug, clap::Args)]
+struct RemoveArgs {
+    /// Channel: its id, the beginning of it, or `@last`
+    #[arg(value_name = "CHANNEL")]
+    channel: String,
+    #[command(flatten)]
+    confirmation: Confirmation,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// A new channel.
+#[derive(Debug, clap::Args)]
+struct AddArgs {
+    /// What receives the messages
+    #[arg(value_name = "KIND")]
+    kind: ChannelKind,
+    /// Where it is; `-` reads a line, because the URL may be a secret
+    #[arg(value_name = "TARGET")]
+    target: String,
+    /// Its name [default: the kind]
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
+    /// Read an access token from a line after the target, for a protected topic of ntfy
+    #[arg(long)]
+    token: bool,
+    /// Leave out alerts of a lower priority: `low`, `normal` or `high`
+    #[arg(long, value_name = "PRIORITY")]
+    least_priority: Option<NoticePriority>,
+    /// Hours without messages; what fires in them is one message at their end
+    #[arg(long, value_name = "FROM-UNTIL")]
+    quiet_hours: Option<String>,
+    /// One message a day, at this time
+    #[arg(long, value_name = "HH:MM")]
+    digest_at: Option<String>,
+    /// The time zone of these hours [default: UTC]
+    #[arg(long, value_name = "ZONE")]
+    timezone: Option<String>,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// Runs the command.
+pub async fn run(args: ChannelsArgs) -> Result<(), Failure> {
+    match args.command {
+        None => list(args.client).await,
+        Some(ChannelsCommand::Add(args)) => add(args).await,
+        Some(ChannelsCommand::Test(args)) => test(args).await,
+        Some(ChannelsCommand::Pause(args)) => set_status(args, "paused").await,
+        Some(ChannelsCommand::Resume(args)) => set_status(args, "active").await,
+        Some(ChannelsCommand::Remove(args)) => remove(args).await,
+    }
+}
+
+/// The active channels of a caller, all of them: a monitor that is to tell somebody names them.
+pub async fn active(session: &ServiceSession) -> Result<Vec<Channel>, Failure> {
+    let path = Query::new("/v1/channels")
+        .with("status", Some("active"))
+        .with("limit", Some(page_limit(None)))
+        .path();
+    Ok(rows(&session.client, &path, None).await?)
+}
+
+async fn list(client: ClientArgs) -> Result<(), Failure> {
+    let session = client.open()?;
+    let path = Query::new("/v1/channels")
+        .with("limit", Some(page_limit(None)))
+        .path();
+    if session.json {
+        return print_lines(&session, &path).await;
+    }
+    let channels: Vec<Channel> = rows(&session.client, &path, None).await?;
+    if channels.is_empty() {
+        return print_nothing(
+            &session.client,
+            "No channels. `farescan channels add ntfy URL` sends alerts to a phone.",
+        )
+        .await;
+    }
+    print(&session, &channels)
+}
+
+fn print(session: &ServiceSession, channels: &[Channel]) -> Result<(), Failure> {
+    let list = channel::list(channels.iter());
+    writeln!(anstream::stdout(), "{}", table(&list, session.screen))?;
+    note!("Times in {}.", zone());
+    Ok(())
+}
+
+async fn add(args: AddArgs) -> Result<(), Failure> {
+    let session = args.client.open()?;
+    let target = match args.target.as_str() {
+        "-" => line("the URL of the channel")?,
+        given => given.to_owned(),
+    };
+    let name = args
+        .name
+        .unwrap_or_else(|| channel::kind_words(args.kind).to_owned());
+    let mut body = Map::from_iter([
+        ("name".to_owned(), json!(name)),
+        ("kind".to_owned(), json!(args.kind)),
+        ("url".to_owned(), json!(target)),
+    ]);
+    let mut set = |field: &str, value: Value| drop(body.insert(field.to_owned(), value));
+    if args.token {
+        set("token", line("the access token")?.into());
+    }
+    if let Some(priority) = args.least_priority {
+        set("least_priority", json!(priority));
+    }
+    if let Some(zone) = args.timezone {
+        set("timezone", zone.into());
+    }
+    let quiet = args.quiet_hours.as_deref().map(quiet_hours).transpose()?;
+    if quiet.is_some() || args.digest_at.is_some() {
+        let mut notify = Map::new();
+        notify.extend(quiet.map(|quiet| ("quiet_hours".to_owned(), quiet)));
+        notify.extend(args.digest_at.map(|at| ("digest_at".to_owned(), at.into())));
+        set("notify", notify.into());
+    }
+    let once = uuid::Uuid::now_v7().to_string();
+    let answer = session
+        .client
+        .send(Method::POST, "/v1/channels", Some(&body), Some(&once))
+        .await?;
+    if session.json {
+        writeln!(anstream::stdout(), "{}", answer.text.trim_end())?;
+        return Ok(());
+    }
+    let channel: Channel = answer.read()?;
+    writeln!(anstream::stdout(), "{}  {}", channel.id, channel.name)?;
+    note!(
+        "`farescan channels test @last` sends a message. A new watch of `farescan ask --watch` names the channel."
+    );
+    Ok(())
+}
+
+/// A line of standard input.
+fn line(what: &str) -> Result<String, Failure> {
+    let mut text = String::new();
+    std::io::stdin().read_line(&mut text)?;
+    match text.trim() {
+        "" => Err(CommandEnd::usage(format!("expected {what} as a line of standard input")).into()),
+        text => Ok(text.to_owned()),
+    }
+}
+
+/// `22:00-07:00`.
+fn quiet_hours(text: &str) -> Result<Value, Failure> {
+    let (from, until) = text.split_once('-').ok_or_else(|| {
+        CommandEnd::usage(format!(
+            "`--quiet-hours`: found {text:?}; expected two times, such as 22:00-07:00"
+        ))
+    })?;
+    Ok(json!({"from": from.trim(), "until": until.trim()}))
+}
+
+async fn test(args: OneChannel) -> Result<(), Failure> {
+    let session = args.client.open()?;
+    let id: ChannelId = ids::channel(&session.client, &args.channel).await?;
+    let next = "`farescan channels` has its state";
+    send_test(&session, &format!("/v1/channels/{id}/test"), next).await
+}
+
+async fn set_status(args: OneChannel, status: &str) -> Result<(), Failure> {
+    let session = args.client.open()?;
+    let id = ids::channel(&session.client, &args.channel).await?;
+    let path = format!("/v1/channels/{id}");
+    let body = json!({"status": status});
+    let answer = session
+        .client
+        .send(Method::PATCH, &path, Some(&body), None)
+        .await?;
+    if session.json {
+        writeln!(anstream::stdout(), "{}", answer.text.trim_end())?;
+        return Ok(());
+    }
+    print(&session, &[answer.read()?])
+}
+
+async fn remove(args: RemoveArgs) -> Result<(), Failure> {
+    let session = args.client.open()?;
+    let id = ids::channel(&session.client, &args.channel).await?;
+    let channel: Channel = session.client.get(&format!("/v1/channels/{id}")).await?;
+    let question = format!("Remove {:?} for good?", channel.name);
+    args.confirmation.ask(session.screen, &question).await?;
+    let path = format!("/v1/channels/{id}");
+    session
+        .client
+        .send(Method::DELETE, &path, None::<&()>, None)
+        .await?;
+    note!("{id} is removed");
+    Ok(())
+}

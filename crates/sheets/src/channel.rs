@@ -1,0 +1,99 @@
+//! Channels: where a person hears of alerts.
+
+use farescan_contract::channels::{
+    Channel, ChannelKind, ChannelPause, ChannelStatus, NoticePriority,
+};
+use farescan_contract::monitors::NotifySettings;
+
+use crate::sheet::{Cell, Column, Table, Tone, Value};
+
+/// The channels as rows.
+pub fn list<'a>(channels: impl Iterator<Item = &'a Channel>) -> Table {
+    let columns = [
+        Column::text("Name"),
+        Column::text("Kind"),
+        Column::text("To").rank(1),
+        Column::text("Status"),
+        Column::text("Sends").rank(2),
+        Column::text("Last success").rank(3),
+    ];
+    let rows = channels.map(|channel| {
+        let held = channel.held.as_ref();
+        let held = held.map(|held| Value::Muted(format!("{} held", held.fired)));
+        let sends = std::iter::once(sends(channel).into()).chain(held);
+        let last = channel.last_success_at.map(|at| Value::Time("", at));
+        let cells: [Cell; 6] = [
+            vec![channel.name.clone().into()],
+            vec![kind_words(channel.kind).into()],
+            vec![channel.url.clone().into()],
+            status(channel),
+            sends.collect(),
+            vec![last.unwrap_or(Value::Absent("nothing yet"))],
+        ];
+        (None, cells)
+    });
+    Table::new("Channels", columns, rows)
+}
+
+/// What a kind is called.
+pub const fn kind_words(kind: ChannelKind) -> &'static str {
+    match kind {
+        ChannelKind::Ntfy => "ntfy",
+        ChannelKind::Slack => "Slack",
+    }
+}
+
+/// Whether it sends, and why not.
+fn status(channel: &Channel) -> Cell {
+    let word = |tone, text: &str| Value::Word(tone, text.to_owned());
+    match (channel.status, channel.status_reason) {
+        (ChannelStatus::Active, _) => match channel.failing_since {
+            Some(since) => vec![word(Tone::Warn, "failing"), Value::Time("since", since)],
+            None => vec![word(Tone::Good, "active")],
+        },
+        (ChannelStatus::Paused, reason) => {
+            let why = reason.map(|reason| Value::Muted(pause_words(reason).to_owned()));
+            std::iter::once(word(Tone::Warn, "paused"))
+                .chain(why)
+                .collect()
+        }
+    }
+}
+
+/// Why a channel is paused.
+const fn pause_words(reason: ChannelPause) -> &'static str {
+    match reason {
+        ChannelPause::ByCaller => "by you",
+        ChannelPause::Failing => "nothing was accepted for three days",
+        ChannelPause::Gone => "its receiver is gone",
+    }
+}
+
+/// What is sent, and when: `all alerts`, `urgent alerts, not from 22:00 to 07:00 in Europe/London`.
+fn sends(channel: &Channel) -> String {
+    let what = match channel.least_priority {
+        NoticePriority::Low => "all alerts",
+        NoticePriority::Normal => "prices",
+        NoticePriority::High => "urgent alerts",
+    };
+    match &channel.notify {
+        Some(notify) => format!("{what}, {} in {}", when(notify), channel.timezone),
+        None => what.to_owned(),
+    }
+}
+
+fn when(notify: &NotifySettings) -> String {
+    let quiet = notify.quiet_hours.as_ref().map(|hours| {
+        format!(
+            "not from {} to {}",
+            hours.from.as_str(),
+            hours.until.as_str()
+        )
+    });
+    let digest = notify
+        .digest_at
+        .as_ref()
+        .map(|at| format!("together at {}", at.as_str()));
+    let parts: Vec<_> = digest.into_iter().chain(quiet).collect();
+    parts.join(", ")
+}
