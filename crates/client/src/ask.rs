@@ -10,6 +10,7 @@ use super::Failure;
 use super::client::ClientArgs;
 use super::dates::today;
 use super::exit::CommandEnd;
+use super::monitors::ChannelOptions;
 use super::question::Confirmation;
 use super::wrap::note;
 use super::{monitors, scan};
@@ -84,7 +85,8 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
                 "--watch needs a price in the words, such as `below 150`. Nothing was sent.";
             CommandEnd::usage(needs)
         })?;
-        return monitors::create_from(body, args.confirmation, args.client).await;
+        let channels = ChannelOptions::default();
+        return monitors::create_from(body, channels, args.confirmation, args.client).await;
     }
     let find = args.way.find || (!args.way.all && question.searches() > 1);
     let body = if find {

@@ -14,6 +14,7 @@ mod api_answer;
 mod ask;
 mod assets;
 mod charts;
+mod channels;
 mod deliveries;
 mod error_pages;
 mod failure;

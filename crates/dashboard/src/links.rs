@@ -7,6 +7,7 @@ pub(super) const LOGOUT: &str = "/logout";
 pub(super) const ASK: &str = "/ask";
 pub(super) const OVERVIEW: &str = "/overview";
 pub(super) const MONITORS: &str = "/monitors";
+pub(super) const CHANNELS: &str = "/channels";
 pub(super) const ALERTS: &str = "/alerts";
 pub(super) const DELIVERIES: &str = "/deliveries";
 

@@ -4,7 +4,7 @@ use axum::{Extension, Router};
 
 use super::api_answer::ApiRoutes;
 use super::{
-    alerts, ask, assets, deliveries, front_page, item, login, monitors, overview, prices, scans,
+    alerts, ask, assets, channels, deliveries, front_page, item, login, monitors, overview, prices, scans,
     usage,
 };
 use farescan_core::app::AppState;
@@ -21,6 +21,7 @@ pub fn pages(api: Router, demo_key: &'static str) -> Router<AppState> {
         .merge(prices::routes())
         .merge(monitors::routes())
         .merge(alerts::routes())
+        .merge(channels::routes())
         .merge(deliveries::routes())
         .merge(usage::routes())
         .merge(scans::routes())

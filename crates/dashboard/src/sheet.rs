@@ -76,6 +76,15 @@ pub(super) fn pairs(figures: &[Figure]) -> Markup {
 
 /// A table that scrolls sideways by itself.
 pub(super) fn table(table: &Table) -> Markup {
+    table_of(table, None::<fn(usize) -> Markup>)
+}
+
+/// The same with buttons in each row.
+pub(super) fn table_with(table: &Table, buttons: impl Fn(usize) -> Markup) -> Markup {
+    table_of(table, Some(buttons))
+}
+
+fn table_of(table: &Table, buttons: Option<impl Fn(usize) -> Markup>) -> Markup {
     html! {
         div class="scroll" tabindex="0" role="region" aria-label=(table.name) {
             table class="rows" {
@@ -84,9 +93,17 @@ pub(super) fn table(table: &Table) -> Markup {
                         @for column in table.columns.iter().filter(|column| !column.is_detail) {
                             th scope="col" class=[column.is_number.then_some("num")] { (column.title) }
                         }
+                        @if buttons.is_some() { th scope="col" { span class="visually-hidden" { "Actions" } } }
                     }
                 }
-                tbody { @for row in &table.rows { tr { (cells(&table.columns, row)) } } }
+                tbody {
+                    @for (place, row) in table.rows.iter().enumerate() {
+                        tr {
+                            (cells(&table.columns, row))
+                            @if let Some(buttons) = &buttons { td { div class="actions" { (buttons(place)) } } }
+                        }
+                    }
+                }
             }
         }
     }

@@ -8,6 +8,7 @@ use farescan_sheets::trip::body_title;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 
+use super::channels::ChannelOptions;
 use super::show::{forecast_line, print_changed};
 use super::watch::WatchOptions;
 use crate::Failure;
@@ -41,6 +42,8 @@ pub(super) struct CreateArgs {
 /// The consent to create it, and the service.
 #[derive(Debug, clap::Args)]
 struct CreateCommand {
+    #[command(flatten)]
+    channels: ChannelOptions,
     #[command(flatten)]
     confirmation: Confirmation,
     #[command(flatten)]
@@ -157,16 +160,21 @@ pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
         (None, Some(file)) => (read_body(&file)?, args.command),
         (None, None) => return Err(CommandEnd::usage("a kind of scan or a file is missing").into()),
     };
-    create(body, command.confirmation, command.client).await
+    create(body, command.channels, command.confirmation, command.client).await
 }
 
 /// The same for a body.
 pub async fn create(
-    body: Map<String, Value>,
+    mut body: Map<String, Value>,
+    channels: ChannelOptions,
     confirmation: Confirmation,
     client: ClientArgs,
 ) -> Result<(), Failure> {
     let session = client.open()?;
+    let rules = body.get("alerts").and_then(Value::as_array);
+    if rules.is_some_and(|rules| !rules.is_empty()) {
+        channels.name_in(&session, &mut body).await?;
+    }
     let preview: MonitorPreview = session.client.post("/v1/monitors/preview", &body).await?;
     if !confirmation.yes || session.screen.interactive {
         note!("{}", forecast_line(&preview.forecast));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use reqwest::Method;
 use serde_json::{Map, Number, Value, json};
 
+use super::channels::ChannelOptions;
 use super::create::rule;
 use super::show::{forecast_line, print_changed};
 use super::watch::{NONE, WatchChange, set_amount};
@@ -54,6 +55,8 @@ pub(super) struct EditArgs {
     /// New https address that gets the alerts; `none` removes it
     #[arg(long, value_name = "URL")]
     webhook_url: Option<String>,
+    #[command(flatten)]
+    channels: ChannelOptions,
     /// Most billed requests of a calendar month; `none` removes the limit
     #[arg(long, value_name = "NUMBER", value_parser = limit)]
     max_requests_per_month: Option<Value>,
@@ -79,7 +82,9 @@ pub(super) async fn run(args: EditArgs) -> Result<(), Failure> {
     let id = ids::monitor(&session.client, &args.monitor).await?;
     let path = format!("/v1/monitors/{id}");
     let monitor: Monitor = session.client.get(&path).await?;
-    let patch = patch(&args, &monitor)?;
+    let mut patch = patch(&args, &monitor)?;
+    let channels = args.channels.changed(&session).await?;
+    patch.extend(channels.map(|channels| ("channels".to_owned(), channels)));
     if patch.is_empty() {
         return Err(CommandEnd::usage(format!(
             "no change is named; nothing was changed\n  next: `farescan monitors edit {id} --max-requests-per-month 500`, or see `farescan monitors edit --help`"

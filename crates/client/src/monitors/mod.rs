@@ -1,6 +1,7 @@
 //! `farescan monitors`: scans on a schedule.
 
 mod backtest;
+mod channels;
 mod control;
 mod create;
 mod edit;
@@ -9,6 +10,7 @@ mod show;
 mod watch;
 mod webhook;
 
+pub use channels::ChannelOptions;
 pub use create::create as create_from;
 
 use super::Failure;

@@ -1,0 +1,89 @@
+//! Which channels hear of a monitor's alerts.
+
+use serde_json::{Map, Value, json};
+
+use crate::Failure;
+use crate::channels::active;
+use crate::client::ServiceSession;
+use crate::exit::CommandEnd;
+use crate::wrap::note;
+use farescan_contract::channels::Channel;
+
+/// The channels of a monitor.
+#[derive(Debug, Default, clap::Args)]
+pub struct ChannelOptions {
+    /// Channel that hears of the alerts: its name or its id; may be repeated [default: each active one]
+    #[arg(long = "channel", value_name = "CHANNEL")]
+    channels: Vec<String>,
+    /// No channel hears of the alerts
+    #[arg(long, conflicts_with = "channels")]
+    no_channels: bool,
+}
+
+impl ChannelOptions {
+    /// Names the channels in the body of a new monitor, and says which they are. A body that names some
+    /// keeps them.
+    pub(super) async fn name_in(
+        self,
+        session: &ServiceSession,
+        body: &mut Map<String, Value>,
+    ) -> Result<(), Failure> {
+        if self.no_channels || (body.contains_key("channels") && self.channels.is_empty()) {
+            return Ok(());
+        }
+        let all = active(session).await?;
+        let chosen = if self.channels.is_empty() {
+            all
+        } else {
+            chosen(all, &self.channels)?
+        };
+        let names: Vec<_> = chosen.iter().map(|channel| channel.name.as_str()).collect();
+        if !names.is_empty() {
+            note!("Alerts go to: {}.", names.join(", "));
+            let ids = chosen.iter().map(|channel| json!(channel.id));
+            body.insert("channels".to_owned(), ids.collect());
+        } else if !body.contains_key("webhook_url") {
+            note!(
+                "Alerts stand in `farescan alerts`. `farescan channels add ntfy URL` sends them to a phone."
+            );
+        }
+        Ok(())
+    }
+
+    /// The channels of a changed monitor; `None` without a change.
+    pub(super) async fn changed(self, session: &ServiceSession) -> Result<Option<Value>, Failure> {
+        if self.no_channels {
+            return Ok(Some(json!([])));
+        }
+        if self.channels.is_empty() {
+            return Ok(None);
+        }
+        let chosen = chosen(active(session).await?, &self.channels)?;
+        let ids = chosen.iter().map(|channel| json!(channel.id));
+        Ok(Some(ids.collect()))
+    }
+}
+
+/// The channels of these names or ids, each once.
+fn chosen(all: Vec<Channel>, wanted: &[String]) -> Result<Vec<Channel>, Failure> {
+    let is = |channel: &Channel, text: &String| {
+        channel.name.eq_ignore_ascii_case(text) || channel.id.to_string().starts_with(text.as_str())
+    };
+    let missing = wanted
+        .iter()
+        .find(|text| !all.iter().any(|channel| is(channel, text)));
+    if let Some(text) = missing {
+        let names: Vec<_> = all.iter().map(|channel| channel.name.as_str()).collect();
+        let names = if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        };
+        return Err(CommandEnd::usage(format!(
+            "`--channel`: found {text:?}; expected an active channel: {names}"
+        ))
+        .into());
+    }
+    let is_wanted = |channel: &Channel| wanted.iter().any(|text| is(channel, text));
+    Ok(all.into_iter().filter(is_wanted).collect())
+}

@@ -1,0 +1,249 @@
+//! `/channels`: where a person hears of alerts; add one, test it, pause it, remove it.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Redirect, Response};
+use axum::routing::{get, post};
+use farescan_sheets::channel::{kind_words, list};
+use maud::{Markup, html};
+use serde_json::{Map, Value, json};
+
+use super::failure::PageFailure;
+use super::form::{FormFields, SessionForm, token_field};
+use super::layout::{NavItem, page_with_status};
+use super::links;
+use super::once::{once_field, once_key};
+use super::parts::{ConfirmationPage, empty_state, faults};
+use super::session::Session;
+use super::sheet;
+use farescan_core::app::AppState;
+use farescan_core::app::error::ApiError;
+use farescan_core::channels::{create, delete, read, test, update};
+use farescan_core::contract::channels::{
+    Channel, ChannelKind, ChannelStatus, ChannelsQuery, NoticePriority,
+};
+use farescan_core::ids::ChannelId;
+
+const PATH: &str = links::CHANNELS;
+/// Channels on the page: more than a caller may have.
+const MOST: &str = "500";
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new()
+        .route(PATH, get(show).post(add))
+        .route("/channels/{id}/test", post(send_test))
+        .route("/channels/{id}/status", post(set_status))
+        .route("/channels/{id}/remove", post(remove))
+}
+
+/// The channels of the caller that receive something now.
+pub(super) async fn active(session: &Session) -> Result<Vec<Channel>, PageFailure> {
+    of_caller(session, &[("status", ChannelStatus::Active.as_str())]).await
+}
+
+async fn of_caller(
+    session: &Session,
+    filter: &[(&str, &str)],
+) -> Result<Vec<Channel>, PageFailure> {
+    let Some(tenant) = session.tenant() else {
+        return Ok(Vec::new());
+    };
+    let pairs = filter.iter().copied().chain([("limit", MOST)]);
+    let query = ChannelsQuery::from_query(pairs)?;
+    Ok(read::channels(session.pool()?, tenant, &query).await?.data)
+}
+
+async fn show(session: Session) -> Result<Response, PageFailure> {
+    render(&session, &FormFields::from_pairs(Vec::new()), None).await
+}
+
+/// The page, with a notice of what was not possible and what was entered.
+async fn render(
+    session: &Session,
+    entered: &FormFields,
+    refused: Option<ApiError>,
+) -> Result<Response, PageFailure> {
+    let channels = of_caller(session, &[]).await?;
+    let status = refused.as_ref().map_or(StatusCode::OK, ApiError::status);
+    let body = html! {
+        div class="head" {
+            div {
+                h1 { "Channels" }
+                p class="sub" { "Where you hear of alerts. New monitors name each active channel." }
+            }
+            div class="actions" { a class="button" href=(links::ALERTS) { "Alerts" } }
+        }
+        @if let Some(error) = &refused {
+            @if error.details().is_empty() {
+                p class="notice bad" role="alert" { "Nothing was done: " (error.message()) }
+            } @else {
+                (faults(error, "No channel was added. Please correct:"))
+            }
+        }
+        section class="card" {
+            @if channels.is_empty() {
+                (empty_state(&html! { p { "No channel yet: alerts are only shown here." } }))
+            } @else {
+                (sheet::table_with(&list(channels.iter()), |place| buttons(session, &channels[place])))
+            }
+        }
+        (new_channel(session, entered))
+    };
+    Ok(page_with_status(
+        status,
+        session,
+        "Channels",
+        NavItem::Alerts,
+        body,
+    ))
+}
+
+fn buttons(session: &Session, channel: &Channel) -> Markup {
+    let path = format!("{PATH}/{}", channel.id);
+    let (label, status) = match channel.status {
+        ChannelStatus::Active => ("Pause", ChannelStatus::Paused),
+        ChannelStatus::Paused => ("Resume", ChannelStatus::Active),
+    };
+    html! {
+        form method="post" action={ (path) "/test" } { (token_field(session)) (once_field()) button type="submit" { "Test" } }
+        form method="post" action={ (path) "/status" } {
+            (token_field(session))
+            input type="hidden" name="status" value=(status.as_str());
+            button type="submit" { (label) }
+        }
+        (ConfirmationPage {
+            action: &format!("{path}/remove"),
+            label: "Remove",
+            question: html! { p { "Nothing is sent to it any more. This costs nothing." } },
+            confirm: "Remove the channel",
+            is_destructive: true,
+            fields: html! {},
+        }.render(session))
+    }
+}
+
+fn new_channel(session: &Session, entered: &FormFields) -> Markup {
+    let text = |name: &str| entered.text(name).unwrap_or_default().to_owned();
+    html! {
+        section class="card" {
+            h2 { "Add a channel" }
+            form class="stack" method="post" action=(PATH) {
+                (token_field(session))
+                (once_field())
+                (field("name", "Name", html! { input id="name" name="name" value=(text("name")) required maxlength="100" placeholder="my phone"; }, ""))
+                (field("kind", "Kind", html! {
+                    select id="kind" name="kind" {
+                        @for kind in ChannelKind::ALL {
+                            option value=(kind.as_str()) selected[text("kind") == kind.as_str()] { (kind_words(*kind)) }
+                        }
+                    }
+                }, "ntfy reaches a phone by its app. Slack's form also fits Mattermost, Rocket.Chat and Discord."))
+                (field("url", "Target", html! { input id="url" name="url" value=(text("url")) required maxlength="2000" autocomplete="off" spellcheck="false" placeholder="https://ntfy.sh/fares-3f9a2c71d0"; }, "The address of the topic, or of the incoming webhook. It is stored sealed."))
+                details class="fold" {
+                    summary { "Token, quiet hours, daily message" }
+                    (field("token", "Access token of a protected topic", html! { input id="token" name="token" type="password" autocomplete="off" maxlength="500"; }, ""))
+                    (field("least_priority", "Which alerts", html! {
+                        select id="least_priority" name="least_priority" {
+                            option value="" { "all" }
+                            option value=(NoticePriority::Normal.as_str()) { "prices, not that something is gone" }
+                            option value=(NoticePriority::High.as_str()) { "only what you wait for" }
+                        }
+                    }, ""))
+                    (field("quiet_from", "Quiet from", html! { input id="quiet_from" name="quiet_from" type="time" value=(text("quiet_from")); }, ""))
+                    (field("quiet_until", "Quiet until", html! { input id="quiet_until" name="quiet_until" type="time" value=(text("quiet_until")); }, ""))
+                    (field("digest_at", "One message a day at", html! { input id="digest_at" name="digest_at" type="time" value=(text("digest_at")); }, ""))
+                    (field("timezone", "Time zone", html! { input id="timezone" name="timezone" value=(text("timezone")) placeholder="UTC"; }, ""))
+                }
+                button class="primary" type="submit" { "Add" }
+            }
+        }
+    }
+}
+
+fn field(name: &str, label: &str, input: Markup, hint: &str) -> Markup {
+    html! {
+        div class="field" {
+            label for=(name) { (label) }
+            (input)
+            @if !hint.is_empty() { span class="hint" { (hint) } }
+        }
+    }
+}
+
+/// The body of the API, as it was entered.
+fn body(entered: &FormFields) -> Map<String, Value> {
+    let given = |name: &str| entered.text(name).filter(|text| !text.is_empty());
+    let names = ["name", "kind", "url", "token", "least_priority", "timezone"];
+    let fields = names
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), json!(given(name)?))));
+    let mut body: Map<String, Value> = fields.collect();
+    let mut notify = Map::new();
+    let quiet = [("from", "quiet_from"), ("until", "quiet_until")];
+    let quiet: Map<String, Value> = quiet
+        .into_iter()
+        .filter_map(|(name, field)| Some((name.to_owned(), json!(given(field)?))))
+        .collect();
+    if !quiet.is_empty() {
+        notify.insert("quiet_hours".to_owned(), quiet.into());
+    }
+    if let Some(at) = given("digest_at") {
+        notify.insert("digest_at".to_owned(), json!(at));
+    }
+    if !notify.is_empty() {
+        body.insert("notify".to_owned(), notify.into());
+    }
+    body
+}
+
+async fn add(form: SessionForm) -> Result<Response, PageFailure> {
+    let SessionForm { session, fields } = form;
+    let key = once_key(&fields)?;
+    let guard = session.app().webhook_guard();
+    let added = create::create(session.context()?, guard, &body(&fields), key.as_ref()).await;
+    match added.map_err(ApiError::from) {
+        Ok(_) => Ok(Redirect::to(PATH).into_response()),
+        Err(error) if error.status().is_client_error() => {
+            render(&session, &fields, Some(error)).await
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn own(id: &str) -> Result<ChannelId, PageFailure> {
+    id.parse().map_err(|_| PageFailure::not_found("channel"))
+}
+
+async fn send_test(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
+    let key = once_key(&form.fields)?;
+    let sent = test::send_test(form.session.context()?, own(&id)?, key.as_ref()).await;
+    match sent.map_err(ApiError::from) {
+        Ok(sent) => Ok(Redirect::to(&links::delivery(sent.response.id)).into_response()),
+        Err(error) if error.status().is_client_error() => {
+            let nothing = FormFields::from_pairs(Vec::new());
+            render(&form.session, &nothing, Some(error)).await
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn set_status(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
+    let status = form.fields.text("status").unwrap_or_default();
+    let patch = Map::from_iter([("status".to_owned(), json!(status))]);
+    let guard = form.session.app().webhook_guard();
+    update::update(form.session.context()?, guard, own(&id)?, &patch).await?;
+    Ok(Redirect::to(PATH).into_response())
+}
+
+async fn remove(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
+    let removed = delete::delete(form.session.context()?, own(&id)?).await;
+    match removed.map_err(ApiError::from) {
+        Ok(()) => Ok(Redirect::to(PATH).into_response()),
+        Err(error) if error.status().is_client_error() => {
+            let nothing = FormFields::from_pairs(Vec::new());
+            render(&form.session, &nothing, Some(error)).await
+        }
+        Err(error) => Err(error.into()),
+    }
+}
