@@ -51,6 +51,22 @@ fn monitor() -> Value {
     })
 }
 
+/// A hotel in two markets.
+fn market_monitor() -> Value {
+    let mut body = monitor();
+    let fields = body.as_object_mut().unwrap();
+    fields.remove("webhook_url");
+    fields.insert(
+        "alerts".to_owned(),
+        json!([{"type": "parity_gap_percent", "percent": 5, "baseline": "us"}]),
+    );
+    body["scan"] = json!({
+        "endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts Barcelona", "checkin_date": "+60d", "checkout_date": "+63d"},
+        "sweep": {"proxy_country": ["us", "de"], "samples": 3}
+    });
+    body
+}
+
 pub async fn send_all(run: &mut Recorder) -> Context {
     run.success("check_health", 200, Ask::default()).await;
     run.success("get_description", 200, Ask::default()).await;
@@ -257,6 +273,15 @@ async fn monitors(run: &mut Recorder) -> String {
     run.success("list_monitors", 200, Ask::default()).await;
     run.success("get_monitor", 200, on()).await;
     run.success("list_monitor_slots", 200, on()).await;
+    let compares = run
+        .prepare("create_monitor", Ask::body(&market_monitor()))
+        .await;
+    let markets = || Ask::default().at("id", &id_of(&compares));
+    let started = run.prepare("run_monitor", markets()).await;
+    run.service
+        .wait_for_scan_as(super::recorder::CALLER, &id_of(&started))
+        .await;
+    run.success("get_monitor_parity", 200, markets()).await;
     run.success("list_monitor_alerts", 200, on()).await;
     let alerts = run
         .success("list_alerts", 200, Ask::query(&[("limit", "2")]))

@@ -127,6 +127,11 @@ fn cases() -> Vec<Case> {
         read("POST /v1/monitors/{id}/pause", Names::Monitor),
         read("POST /v1/monitors/{id}/resume", Names::Monitor),
         read("GET /v1/monitors/{id}/slots", Names::Monitor),
+        Case {
+            // One's own compares no markets.
+            own: 400,
+            ..read("GET /v1/monitors/{id}/parity", Names::Monitor)
+        },
         read("GET /v1/monitors/{id}/alerts", Names::Monitor),
         read("GET /v1/alerts/{id}", Names::Alert),
     ]

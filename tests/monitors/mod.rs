@@ -7,6 +7,7 @@ mod create;
 mod decisions;
 mod kill;
 mod notify;
+mod parity;
 mod read;
 mod retention;
 mod tick;

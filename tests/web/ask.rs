@@ -93,6 +93,53 @@ async fn a_button_makes_one_scan_however_often_it_is_pressed() {
     );
 }
 
+/// A hotel in several markets: each is asked three times, and a watch alerts of differences.
+#[tokio::test]
+async fn markets_are_compared_and_watched_by_their_differences() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let day = jiff::Timestamp::now().to_zoned(TimeZone::UTC).date() + 60.days();
+    let path = format!("/ask?q=hotel+%22Hotel+Arts+Barcelona%22+{day}+3+nights+us+de+gb");
+    let (page, _) = asked(&browser, &path).await;
+    for expected in [
+        "Compare the markets · 9 requests",
+        "Compare each Monday, these dates · 9 to 18 requests a week",
+        "Compare each Monday, always as far ahead as today",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    assert!(!page.contains("Find the cheapest"), "{page}");
+    for form in forms(&page, "/monitors") {
+        redirect(browser.send(&form).await);
+    }
+    let monitors = with_monitors(&service).await;
+    assert_eq!(monitors.len(), 2, "{monitors:?}");
+    let checkins: Vec<_> = monitors
+        .iter()
+        .map(|monitor| monitor["scan"]["sweep"]["checkin_date"]["from"].clone())
+        .collect();
+    assert!(checkins.contains(&json!(day.to_string())), "{checkins:?}");
+    assert!(checkins.iter().any(|date| *date == "+60d"), "{checkins:?}");
+    for monitor in monitors {
+        assert_eq!(monitor["alerts"][0]["type"], "parity_gap_percent");
+        assert_eq!(monitor["scan"]["sweep"]["samples"], 3);
+        assert_eq!(monitor["requests"]["max_per_month"], 90);
+    }
+}
+
+/// Each airport of a city can be asked alone.
+#[tokio::test]
+async fn a_city_of_several_airports_offers_each_alone() {
+    let service = TestService::start().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let (page, _) = asked(&browser, "/ask?q=tel+aviv+london+2030-03-01").await;
+    assert!(
+        page.contains("href=\"/ask?q=tel+aviv+LHR+2030-03-01\""),
+        "{page}"
+    );
+}
+
 /// A question of more than a thousand searches, which can still be scanned whole.
 #[tokio::test]
 async fn what_cannot_be_asked_says_why() {

@@ -91,6 +91,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(monitors::control::pause))
         .routes(routes!(monitors::control::resume))
         .routes(routes!(monitors::slots))
+        .routes(routes!(monitors::parity))
         .routes(routes!(alerts::of_monitor))
         .routes(routes!(alerts::list))
         .routes(routes!(alerts::read))

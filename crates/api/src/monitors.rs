@@ -16,7 +16,7 @@ use farescan_core::app::error::ApiResult;
 use farescan_core::app::extract::SubmissionBody;
 use farescan_core::contract::monitors::{
     Backtest, BacktestQuery, Monitor, MonitorPage, MonitorPatch, MonitorPreview, MonitorRequest,
-    MonitorsQuery, SlotPage, SlotsQuery,
+    MonitorsQuery, ParityHistory, ParityQuery, SlotPage, SlotsQuery,
 };
 use farescan_core::ids::MonitorId;
 use farescan_core::monitors::{self, read as query_monitors};
@@ -159,4 +159,25 @@ pub(super) async fn slots(request: ApiRequest) -> ApiResult {
         .await?
         .ok_or_else(no_such::<MonitorId>)?;
     Ok(request.page(&page, page.next_cursor.as_deref()))
+}
+
+/// Compare the markets of a monitor over its runs
+///
+/// For a monitor of one hotel in several markets: how often each market is cheaper or dearer than
+/// the baseline, run by run. A difference counts only if the samples of both markets do not overlap.
+#[utoipa::path(
+    get, path = "/v1/monitors/{id}/parity", operation_id = "get_monitor_parity", tag = "Monitors",
+    params(("id" = MonitorId, Path, description = "The monitor"), ParityQuery),
+    responses((status = 200, description = "The markets, run by run", body = ParityHistory), ReadErrors)
+)]
+pub(super) async fn parity(request: ApiRequest) -> ApiResult<Json<ParityHistory>> {
+    let context = request.context()?;
+    let query = ParityQuery::from_query(request.pairs.iter())?;
+    let id = request.id()?;
+    let _permits = request.heavy_permits().await?;
+    let tenant = request.tenant::<MonitorId>().await?;
+    let (pool, ring, now) = (context.pool, context.ring, context.now);
+    Ok(Json(
+        monitors::parity::history(pool, ring, tenant, id, &query, now).await?,
+    ))
 }

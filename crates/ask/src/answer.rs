@@ -21,6 +21,8 @@ pub struct Chip {
     pub words: Option<String>,
     /// What the same words could mean as well.
     pub choices: Vec<Suggestion>,
+    /// Of a city with several airports, each one alone.
+    pub alone: Vec<Suggestion>,
 }
 
 /// What a chip is about.

@@ -1,8 +1,9 @@
 //! A question as a body of the API.
 
+use jiff::civil::Date;
 use serde_json::{Map, Number, Value, json};
 
-use crate::question::{Question, QuestionSubject, SeatClass};
+use crate::question::{Question, QuestionSubject, SAMPLES, SeatClass};
 
 /// The most requests of a run of a watch.
 const MAX_RUN: u32 = 18;
@@ -10,6 +11,9 @@ const MAX_RUN: u32 = 18;
 const MIN_RUN: u32 = 2;
 /// Runs of the longest month.
 const RUNS_OF_MONTH: u32 = 31;
+const MONDAYS_OF_MONTH: u32 = 5;
+/// A market that differs by so many percent is an alert.
+const GAP_PERCENT: u8 = 5;
 
 impl Question {
     /// The body of a scan that searches everything.
@@ -51,6 +55,9 @@ impl Question {
         }
         self.set_dates(&mut request, &mut sweep);
         self.set_options(&mut request);
+        if self.compares_markets() {
+            sweep.insert("samples".to_owned(), SAMPLES.into());
+        }
         let mut body = Map::from_iter([
             ("endpoint".to_owned(), self.endpoint().into()),
             ("request".to_owned(), request.into()),
@@ -107,6 +114,43 @@ impl Question {
             (
                 "max_requests_per_month".to_owned(),
                 month_limit(searches).into(),
+            ),
+        ]))
+    }
+
+    /// The body of a monitor that compares the markets of a hotel each Monday at 06:00 UTC, and alerts of
+    /// differences; `None` for other questions. With `today` the dates stay as far ahead as they are then.
+    pub fn parity_monitor(
+        &self,
+        searches: u32,
+        title: fn(&Map<String, Value>) -> Option<String>,
+        today: Option<Date>,
+    ) -> Option<Map<String, Value>> {
+        let QuestionSubject::Hotel { markets, .. } = &self.subject else {
+            return None;
+        };
+        let (baseline, [_, ..]) = markets.split_first()? else {
+            return None;
+        };
+        let mut scan = self.scan();
+        let name = title(&scan).unwrap_or_default();
+        if let Some(today) = today {
+            roll(&mut scan, today);
+        }
+        let rule = json!({
+            "type": "parity_gap_percent", "percent": GAP_PERCENT, "baseline": baseline.to_ascii_lowercase()
+        });
+        Some(Map::from_iter([
+            ("name".to_owned(), format!("{name}: markets").into()),
+            (
+                "schedule".to_owned(),
+                json!({"cron": "0 6 * * mon", "timezone": "UTC"}),
+            ),
+            ("scan".to_owned(), scan.into()),
+            ("alerts".to_owned(), json!([rule])),
+            (
+                "max_requests_per_month".to_owned(),
+                parity_month_limit(searches).into(),
             ),
         ]))
     }
@@ -193,6 +237,35 @@ const fn run_limit(searches: u32) -> u32 {
     } else {
         searches
     }
+}
+
+/// Dates as days from the run on.
+fn roll(scan: &mut Map<String, Value>, today: Date) {
+    fn each(value: &mut Value, today: Date) {
+        match value {
+            Value::Object(fields) => fields.values_mut().for_each(|value| each(value, today)),
+            Value::String(text) => {
+                if let Ok(date) = text.parse::<Date>() {
+                    let days = date.since(today).map_or(0, |span| span.get_days());
+                    *text = format!("+{}d", days.max(0));
+                }
+            }
+            _ => {}
+        }
+    }
+    for part in ["request", "sweep"] {
+        if let Some(value) = scan
+            .get_mut(part)
+            .and_then(|part| part.get_mut("checkin_date"))
+        {
+            each(value, today);
+        }
+    }
+}
+
+/// The limit of requests of a month of a weekly comparison: each search of five Mondays twice.
+pub const fn parity_month_limit(searches: u32) -> u32 {
+    searches.saturating_mul(2 * MONDAYS_OF_MONTH)
 }
 
 /// The limit of requests of a month of a daily watch.

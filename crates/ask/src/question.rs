@@ -6,6 +6,9 @@ use farescan_contract::scans::Weekday;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
+/// Searches of each market that is compared: the fewest that tell a difference from chance (guide on rate parity).
+pub(crate) const SAMPLES: u8 = 3;
+
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
@@ -80,7 +83,7 @@ impl Question {
         days.take_while(|day| *day <= self.to).filter(is_wanted)
     }
 
-    /// How many searches it makes: those of each airport, date, stay and market.
+    /// How many searches it makes: those of each airport, date, stay, market and sample.
     pub fn searches(&self) -> u64 {
         let each = match &self.subject {
             QuestionSubject::Flights { from, to, .. } => from.len() * to.len(),
@@ -88,7 +91,16 @@ impl Question {
                 markets.len().max(1)
             }
         };
-        (self.dates().count() * each * self.nights.len().max(1)) as u64
+        let samples = if self.compares_markets() { SAMPLES } else { 1 };
+        (self.dates().count() * each * self.nights.len().max(1)) as u64 * u64::from(samples)
+    }
+
+    /// Whether it compares one hotel in several markets.
+    pub const fn compares_markets(&self) -> bool {
+        match &self.subject {
+            QuestionSubject::Hotel { markets, .. } => markets.len() > 1,
+            _ => false,
+        }
     }
 
     /// Whether it is about flights.

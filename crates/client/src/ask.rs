@@ -24,7 +24,7 @@ struct AskWay {
     /// Search everything
     #[arg(long, group = "way")]
     all: bool,
-    /// Look each day, and alert below the amount
+    /// Look each day, and alert below the amount; of a hotel in several markets compare them each Monday
     #[arg(long, group = "way")]
     watch: bool,
 }
@@ -80,15 +80,18 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
     };
     if args.way.watch {
         let searches = u32::try_from(question.searches()).unwrap_or(u32::MAX);
-        let body = question.monitor(searches, body_title).ok_or_else(|| {
-            let needs =
-                "--watch needs a price in the words, such as `below 150`. Nothing was sent.";
+        let body = question
+            .parity_monitor(searches, body_title, None)
+            .or_else(|| question.monitor(searches, body_title));
+        let body = body.ok_or_else(|| {
+            let needs = "--watch needs a price in the words, such as `below 150`, or a hotel with several markets. Nothing was sent.";
             CommandEnd::usage(needs)
         })?;
         let channels = ChannelOptions::default();
         return monitors::create_from(body, channels, args.confirmation, args.client).await;
     }
-    let find = args.way.find || (!args.way.all && question.searches() > 1);
+    let is_find = question.searches() > 1 && !question.compares_markets();
+    let find = args.way.find || (!args.way.all && is_find);
     let body = if find {
         question.find()
     } else {
@@ -123,6 +126,15 @@ fn chips(reading: &Reading, options: &str) -> String {
             chip.kind.label(),
             visible(&chip.text)
         );
+        let alone: Vec<_> = chip.alone.iter().map(|one| one.text.as_str()).collect();
+        if let (Some(words), [_, ..]) = (&chip.words, alone.as_slice()) {
+            let (codes, words) = (alone.join(", "), visible(words));
+            _ = writeln!(
+                lines,
+                "{:<9} one alone: {codes} in place of \"{words}\"",
+                ""
+            );
+        }
         for choice in &chip.choices {
             _ = writeln!(
                 lines,

@@ -7,8 +7,9 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
 use farescan_ask::{Chip, MAX_CHARS, Question, QuestionSubject, Reading, RefusedWords, Suggestion};
-use farescan_sheets::numbers::{amount, count, counted, request_range};
+use farescan_sheets::numbers::{amount, count, counted, range, request_range};
 use farescan_sheets::trip::{body_facts, body_title};
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
@@ -140,6 +141,9 @@ fn chip_list(chips: &[Chip]) -> Markup {
                                 @if !chip.choices.is_empty() {
                                     span { "Or: " (choice_links(&chip.choices)) }
                                 }
+                                @if !chip.alone.is_empty() {
+                                    span { "Only: " (choice_links(&chip.alone)) }
+                                }
                             }
                         }
                     }
@@ -178,13 +182,23 @@ fn refusal_list(refusals: &[RefusedWords]) -> Markup {
 /// A body with its cost, or why it is refused.
 type Priced<T> = (Map<String, Value>, Result<T, ApiError>);
 
+/// What the dates of a monitor are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WatchDates {
+    /// Those of the question.
+    Fixed,
+    /// As many days after each run as they are after today.
+    Rolling,
+}
+
 /// What can be done with a question, with its cost.
 struct Ways {
     all: (Map<String, Value>, ScanPreview),
     /// Of several searches.
     find: Option<Priced<ScanPreview>>,
-    /// Of a question with an amount.
-    watch: Option<Priced<MonitorPreview>>,
+    /// Of a question with an amount, or about several markets: of these also with dates that stay as far
+    /// ahead as they are.
+    watches: Vec<(WatchDates, Priced<MonitorPreview>)>,
 }
 
 /// Only a refusal that names fields is shown beside the other ways.
@@ -203,32 +217,39 @@ impl Ways {
         let preview = scans::preview::preview(context, pace, &body).await?;
         let searches = preview.items;
         let mut find = None;
-        if searches > 1 {
+        // Markets are compared by all their prices.
+        if searches > 1 && !question.compares_markets() {
             let body = question.find();
             let preview = scans::preview::preview(context, pace, &body)
                 .await
                 .map_err(ApiError::from);
             find = Some((body, unless_faults(preview)?));
         }
-        let mut watch = None;
-        if let Some(body) = question.monitor(searches, body_title) {
-            let guard = session.app().webhook_guard();
+        let mut watches = Vec::new();
+        let guard = session.app().webhook_guard();
+        for (dates, body) in watched(
+            question,
+            searches,
+            context.now.to_zoned(TimeZone::UTC).date(),
+        ) {
             let preview = monitors::preview::preview(context, guard, &body)
                 .await
                 .map_err(ApiError::from);
-            watch = Some((body, unless_faults(preview)?));
+            watches.push((dates, (body, unless_faults(preview)?)));
         }
         Ok(Self {
             all: (body, preview),
             find,
-            watch,
+            watches,
         })
     }
 
     fn markup(&self, session: &Session, query: &FormFields, question: &Question) -> Markup {
         let (body, all) = &self.all;
         let requests = counted(all.requests.least, "request");
-        let label = if all.items == 1 {
+        let label = if question.compares_markets() {
+            format!("Compare the markets · {requests}")
+        } else if all.items == 1 {
             format!("Search · {requests}")
         } else {
             format!("Search all {} · {requests}", count(all.items))
@@ -245,13 +266,16 @@ impl Ways {
                     }
                     div {
                         (scan_form(session, query, body, all, self.find.is_none(), &label))
+                        @if question.compares_markets() { p class="hint" { "Each market is asked three times, so that a difference is not chance." } }
                         p class="hint" { (most(all)) }
                     }
-                    @match &self.watch {
-                        Some((body, Ok(watch))) => { div { (watch_form(session, query, question, body, watch)) } }
-                        Some((_, Err(error))) => { div { (faults(error, "Not each day:")) } }
-                        None => { p class="hint" { "Add “below 150”, with your amount, to be told." } }
+                    @for watch in &self.watches {
+                        @match watch {
+                            (dates, (body, Ok(watch))) => { div { (watch_form(session, query, question, (*dates, body, all.items), watch)) } }
+                            (_, (_, Err(error))) => { div { (faults(error, "Not on a schedule:")) } }
+                        }
                     }
+                    @if self.watches.is_empty() { p class="hint" { "Add “below 150”, with your amount, to be told." } }
                 }
                 @if session.app().is_sandbox() { p class="hint" { "Sandbox: nothing is billed." } }
             }
@@ -331,27 +355,67 @@ fn scan_form(
     }
 }
 
+/// The monitors that a question can become.
+fn watched(
+    question: &Question,
+    searches: u32,
+    today: Date,
+) -> Vec<(WatchDates, Map<String, Value>)> {
+    let fixed = question
+        .parity_monitor(searches, body_title, None)
+        .or_else(|| question.monitor(searches, body_title));
+    let rolling = question.parity_monitor(searches, body_title, Some(today));
+    let fixed = fixed.map(|body| (WatchDates::Fixed, body));
+    let rolling = rolling.map(|body| (WatchDates::Rolling, body));
+    fixed.into_iter().chain(rolling).collect()
+}
+
 fn watch_form(
     session: &Session,
     query: &FormFields,
     question: &Question,
-    body: &Map<String, Value>,
+    (dates, body, searches): (WatchDates, &Map<String, Value>, u32),
     preview: &MonitorPreview,
 ) -> Markup {
     let json = Value::Object(body.clone()).to_string();
-    let day = request_range(preview.forecast.requests_per_run);
+    let of_run = preview.forecast.requests_per_run;
+    let run = request_range(of_run);
     let month = request_range(preview.forecast.requests_per_month);
     let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
+    let (label, when) = if question.compares_markets() {
+        let dates = match dates {
+            WatchDates::Fixed => "these dates",
+            WatchDates::Rolling => "always as far ahead as today",
+        };
+        (
+            format!("Compare each Monday, {dates} · {run} a week"),
+            "Compares each Monday at 06:00 UTC",
+        )
+    } else {
+        let below = amount_words(question).unwrap_or_default();
+        (
+            format!("Tell me {below} · {run} a day"),
+            "Looks each day at 06:00 UTC",
+        )
+    };
+    let searched = u64::from(searches);
+    let part = (of_run.most < searched).then(|| {
+        format!(
+            " at {} of the {}",
+            range(of_run.least, of_run.most),
+            counted(searches, "search")
+        )
+    });
     html! {
         form method="post" action=(links::MONITORS) {
             (token_field(session))
             (once_field_for(query, &json))
             input type="hidden" name="request" value=(json);
-            button type="submit" { "Tell me " (amount_words(question).unwrap_or_default()) " · " (day) " a day" }
+            button type="submit" { (label) }
         }
         @for warning in &preview.schedule_warnings { p class="hint" { (warning) } }
         p class="hint" {
-            "Looks each day at 06:00 UTC: " (month) " a month"
+            (when) (part.unwrap_or_default()) ": " (month) " a month"
             @if let Some(limit) = limit { ", " (count(limit)) " at most" }
             ". The alert stands on the page “Alerts”. Your key is stored, sealed, until you pause or delete the monitor."
         }

@@ -9,6 +9,7 @@ mod forecast;
 mod new;
 mod new_form;
 mod one;
+mod parity;
 pub(super) mod rules;
 mod slots;
 mod webhook;
@@ -47,6 +48,7 @@ pub(super) fn routes() -> Router<AppState> {
         .merge(one::routes())
         .merge(edit::routes())
         .merge(backtest::routes())
+        .merge(parity::routes())
         .merge(actions::routes())
 }
 

@@ -14,6 +14,7 @@ pub mod draft;
 pub mod fifths;
 pub mod item;
 pub mod numbers;
+pub mod parity;
 pub mod plan;
 pub mod preview;
 pub mod price_table;

@@ -314,7 +314,11 @@ fn range_text(range: &Map<String, Value>) -> String {
         part("weekdays"),
     ];
     let details: Vec<_> = details.into_iter().flatten().collect();
-    let days = days.join(" – ");
+    let days = if days[0] == days[1] {
+        days[0].clone()
+    } else {
+        days.join(" – ")
+    };
     if details.is_empty() {
         days
     } else {

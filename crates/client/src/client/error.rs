@@ -72,7 +72,10 @@ impl ClientError {
         let later = |retry_after: &Option<String>| {
             retry_after
                 .as_ref()
-                .map(|seconds| format!("try again in {seconds} s"))
+                .map(|wait| match wait.parse::<u64>() {
+                    Ok(seconds) => format!("try again in {seconds} s"),
+                    Err(_) => format!("try again after {wait}"),
+                })
         };
         match self {
             Self::Unreachable { may_have_arrived: true, .. } => Some(

@@ -6,6 +6,7 @@ mod control;
 mod create;
 mod edit;
 mod list;
+mod parity;
 mod show;
 mod watch;
 mod webhook;
@@ -42,6 +43,11 @@ enum MonitorsCommand {
         after_help = "Examples:\n  farescan monitors edit @last --max-requests-per-month 500\n  farescan monitors edit mon_01a203c0e342 --cron \"30 7 * * mon-fri\" --alert price_below=150 --yes"
     )]
     Edit(Box<edit::EditArgs>),
+    /// Compare the markets of a monitor over its runs
+    #[command(
+        after_help = "Examples:\n  farescan monitors parity @last\n  farescan monitors parity mon_01a203c0e342 --baseline us --runs 26"
+    )]
+    Parity(parity::ParityArgs),
     /// Test a monitor's webhook, switch it on, or give it a new secret
     #[command(
         subcommand,
@@ -78,6 +84,7 @@ pub async fn run(args: MonitorsArgs) -> Result<(), Failure> {
         Some(MonitorsCommand::Backtest(args)) => backtest::run(*args).await,
         Some(MonitorsCommand::Show(args)) => show::run(args).await,
         Some(MonitorsCommand::Edit(args)) => edit::run(*args).await,
+        Some(MonitorsCommand::Parity(args)) => parity::run(args).await,
         Some(MonitorsCommand::Webhook(command)) => webhook::run(command).await,
         Some(MonitorsCommand::Pause(args)) => control::pause(args).await,
         Some(MonitorsCommand::Resume(args)) => control::resume(args).await,

@@ -6,6 +6,7 @@
 mod alert;
 mod backtest;
 mod notify;
+mod parity;
 mod queries;
 mod request;
 mod resource;
@@ -23,6 +24,9 @@ pub use backtest::{
     Backtest, BacktestAlert, BacktestCeiling, BacktestDays, BacktestQuery, NotReplayed,
 };
 pub use notify::{NotifySettings, QuietHours, WallTime};
+pub use parity::{
+    DifferenceRange, MarketParity, ParityHistory, ParityQuery, ParityRuns, RunParity,
+};
 pub use queries::{MonitorsQuery, SlotsQuery};
 pub use request::{MonitorName, MonitorPatch, MonitorRequest, MonthlyCeiling, WebhookUrl};
 pub use resource::{

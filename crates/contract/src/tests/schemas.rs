@@ -8,8 +8,9 @@ use crate::hotels::{HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, R
 use crate::key_rotation::RotateKeyRequest;
 use crate::monitors::{
     AlertQuery, AlertsQuery, Available, BackInStock, DropPercent, MonitorAlertsQuery, MonitorPatch,
-    MonitorRequest, MonitorsQuery, NewLow, ParityGapPercent, PercentileAtMost, PlanEndsBeforeReset,
-    PriceBelow, RuleType, ScheduleRequest, SlotsQuery, SoldOut, Stale, VerdictLow,
+    MonitorRequest, MonitorsQuery, NewLow, ParityGapPercent, ParityQuery, PercentileAtMost,
+    PlanEndsBeforeReset, PriceBelow, RuleType, ScheduleRequest, SlotsQuery, SoldOut, Stale,
+    VerdictLow,
 };
 use crate::primitives::{
     Adults, AirlineCode, Airport, BudgetPerNight, Children, CountryCode, Currency, Cursor, Date,
@@ -210,6 +211,7 @@ fn each_body_schema_matches_its_field_table() {
         MonitorRequest,
         MonitorPatch,
         MonitorsQuery,
+        ParityQuery,
         SlotsQuery,
         ChannelRequest,
         ChannelPatch,

@@ -29,6 +29,7 @@ pub mod deliveries;
 pub mod forecast;
 mod monthly_limit;
 mod notify;
+pub mod parity;
 mod past_dates;
 pub mod preview;
 pub mod read;

@@ -8,6 +8,8 @@ use rust_decimal::Decimal;
 pub enum Unit<'a> {
     /// Prices in this ISO currency.
     Money(&'a str),
+    /// Differences in percent.
+    Percent,
     /// Whole numbers of something.
     Count,
 }
@@ -17,6 +19,7 @@ impl<'a> Unit<'a> {
     pub fn label(self, number: Decimal) -> String {
         match self {
             Self::Money(currency) => numbers::price(number, currency),
+            Self::Percent => numbers::signed_percent(number),
             Self::Count => numbers::amount(number),
         }
     }
@@ -25,6 +28,7 @@ impl<'a> Unit<'a> {
     pub(super) fn name(self) -> Option<&'a str> {
         match self {
             Self::Money(currency) => Some(currency),
+            Self::Percent => Some("%"),
             Self::Count => None,
         }
     }
@@ -33,6 +37,7 @@ impl<'a> Unit<'a> {
     pub(super) fn smallest_step(self) -> Decimal {
         match self {
             Self::Money(_) => Decimal::new(1, 2),
+            Self::Percent => Decimal::new(1, 1),
             Self::Count => Decimal::ONE,
         }
     }

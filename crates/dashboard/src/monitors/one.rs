@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
-use super::{RUNS, forecast, implausible_note, price_line, rules, slots, state, webhook};
+use super::{RUNS, forecast, implausible_note, parity, price_line, rules, slots, state, webhook};
 use crate::alerts as alert_pages;
 use crate::charts::{ChartAxis, LineChart, LineNames, Point, Unit};
 use crate::failure::PageFailure;
@@ -236,6 +236,7 @@ fn actions(session: &Session, monitor: &Monitor) -> Markup {
     );
     html! {
         @if run.is_some() { (run_now.render(session)) }
+        @if parity::compares_markets(monitor) { a class="button" href=(parity::path(monitor)) { "Markets over time" } }
         a class="button" href={ (path) "/edit" } { "Change" }
         @if monitor.status == MonitorStatus::Active {
             (ConfirmationPage {

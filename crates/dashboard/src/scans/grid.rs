@@ -19,6 +19,8 @@ const MAX_CELLS: u32 = 2_500;
 #[derive(Debug)]
 pub(super) struct ScanGrid {
     pub(super) table: PriceTable,
+    /// Of several airports a calendar of each, below that of the cheapest.
+    each: Option<PriceTable>,
     is_shortened: bool,
 }
 
@@ -39,10 +41,22 @@ pub(super) async fn read(
     let _permits = session.heavy_read_permits().await?;
     let query = GridQuery::from_query(fields.pairs())?;
     match scans::grid::grid_of_prices(session.pool()?, tenant, scan, &query).await {
-        Ok(grid) => Ok(Some(ScanGrid {
-            table: PriceTable::of_scan(&grid, SecondField::Calendars(MOST_CALENDARS)),
-            is_shortened,
-        })),
+        Ok(grid) => {
+            let calendars = PriceTable::of_scan(&grid, SecondField::Calendars(MOST_CALENDARS));
+            let columns = grid.columns.as_ref().map(|columns| columns.field.as_str());
+            let is_of_airports = matches!(columns, Some("from_airport" | "to_airport"));
+            let cheapest =
+                is_of_airports.then(|| PriceTable::of_scan(&grid, SecondField::Cheapest));
+            let (table, each) = match cheapest {
+                Some(cheapest) => (cheapest, Some(calendars)),
+                None => (calendars, None),
+            };
+            Ok(Some(ScanGrid {
+                table,
+                each,
+                is_shortened,
+            }))
+        }
         // A sweep of three fields, one of them the currency, has no such grid.
         Err(CommandError::ValidationErrors(_)) => Ok(None),
         Err(error) => Err(error.into()),
@@ -55,6 +69,12 @@ impl ScanGrid {
         html! {
             h2 { (capitalised(&self.table.title)) }
             (price_table::markup(&self.table, None))
+            @if let Some(each) = &self.each {
+                details class="fold" {
+                    summary { "Each airport" }
+                    (price_table::markup(each, None))
+                }
+            }
             @if self.is_shortened {
                 p class="hint" { "This scan has too many cells for one page: each date shows its cheapest price. The exports have all of them." }
             }

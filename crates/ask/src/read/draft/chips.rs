@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::{Draft, HotelWords};
-use crate::answer::{Chip, ChipKind};
+use super::{Draft, HotelWords, Mention};
+use crate::answer::{Chip, ChipKind, Suggestion};
 use crate::countries::{country_name, currency_name};
 use crate::dates;
 use crate::places::listed;
@@ -18,7 +18,7 @@ impl Draft {
             chips: Vec::new(),
         };
         match &self.hotel {
-            None => self.flight_chips(&mut chips),
+            None => self.flight_chips(reader, &mut chips),
             Some(hotel) => hotel.chips(&mut chips),
         }
         if let Some((from, to)) = self.dates(reader.today) {
@@ -72,7 +72,7 @@ impl Draft {
         chips.chips
     }
 
-    fn flight_chips(&self, chips: &mut ChipList<'_>) {
+    fn flight_chips(&self, reader: &Reader<'_>, chips: &mut ChipList<'_>) {
         let [from, to] = self.ends();
         for (kind, end) in [(ChipKind::From, from), (ChipKind::To, to)] {
             for mention in end {
@@ -80,6 +80,7 @@ impl Draft {
                 chips.push(kind, text, std::slice::from_ref(&mention.span));
                 if let Some(chip) = chips.chips.last_mut() {
                     chip.choices.clone_from(&mention.choices);
+                    chip.alone = alone(reader, mention);
                 }
             }
         }
@@ -90,6 +91,17 @@ impl Draft {
             chips.push(ChipKind::Cabin, cabin.word().to_owned(), &self.cabin.spans);
         }
     }
+}
+
+/// Each airport of a city that has several, with its code in place of the words.
+fn alone(reader: &Reader<'_>, mention: &Mention) -> Vec<Suggestion> {
+    let codes = mention.place.airports.iter();
+    let codes = codes.filter(|_| mention.place.airports.len() > 1);
+    let alone = codes.map(|code| Suggestion {
+        text: (*code).to_owned(),
+        question: reader.replaced(&mention.span, code),
+    });
+    alone.collect()
 }
 
 impl HotelWords {
@@ -131,6 +143,7 @@ impl ChipList<'_> {
             text,
             words: (!words.is_empty()).then(|| words.join(", ")),
             choices: Vec::new(),
+            alone: Vec::new(),
         });
     }
 }

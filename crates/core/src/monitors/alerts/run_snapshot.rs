@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rust_decimal::Decimal;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::state::{PricePoint, short_key};
 use crate::contract::monitors::RuleScope;
@@ -15,10 +15,8 @@ use crate::contract::usage::PlanForecast;
 use crate::contract::{SearchStatus, Verdict};
 use crate::history::past_prices::PastOfPrice;
 use crate::ids::ItemId;
-use crate::scans::cells::{CellItem, ItemObservation, ScanCell, ScanCells, parity};
+use crate::scans::cells::{CellItem, ItemObservation, ScanCell, ScanCells, compare_markets};
 
-/// The field that a market scan sweeps.
-const MARKET: &str = "proxy_country";
 /// The reason of an empty result that says nothing about availability: the name matches no hotel.
 const NO_MATCH: &str = "no_match";
 /// The currency of results when the request names none.
@@ -261,33 +259,9 @@ impl RunSnapshot {
 
     /// Compares every market with `baseline`, for each combination of the other swept fields.
     pub(super) fn market_comparisons(&self, baseline: &str) -> Vec<MarketComparison> {
-        let is_baseline = |cell: &ScanCell| {
-            cell.values
-                .get(MARKET)
-                .and_then(Value::as_str)
-                .is_some_and(|it| it.eq_ignore_ascii_case(baseline))
-        };
-        let stay = |cell: &ScanCell| {
-            let others: Map<_, _> = cell
-                .values
-                .iter()
-                .filter(|(word, _)| *word != MARKET)
-                .map(|(w, v)| (w.clone(), v.clone()))
-                .collect();
-            Value::Object(others).to_string()
-        };
-        let cells = || self.cells.all.iter().enumerate();
-        let baselines: HashMap<_, _> = cells()
-            .filter(|(_, cell)| is_baseline(cell))
-            .map(|(index, cell)| (stay(cell), index))
-            .collect();
-        let markets = cells().filter(|(_, cell)| !is_baseline(cell));
-        let comparisons = markets.filter_map(|(market, cell)| {
-            let baseline = *baselines.get(&stay(cell))?;
-            let parity = parity(
-                &complete_results(&self.cells.all[baseline]),
-                &complete_results(cell),
-            );
+        let compared = compare_markets(&self.cells.all, baseline).into_iter();
+        let comparisons = compared.map(|compared| {
+            let parity = compared.parity;
             let percent = parity.difference_percent.map(|percent| percent.abs());
             let gap = percent
                 .filter(|_| matches!(parity.verdict, ParityVerdict::Gap | ParityVerdict::Noise))
@@ -295,31 +269,18 @@ impl RunSnapshot {
                     percent,
                     verdict: parity.verdict,
                 });
-            Some(MarketComparison {
-                market,
-                baseline,
+            MarketComparison {
+                market: compared.market,
+                baseline: compared.baseline,
                 parity,
                 view: ScopeView {
                     gap,
-                    ..self.cell_view(market)
+                    ..self.cell_view(compared.market)
                 },
-            })
+            }
         });
         comparisons.collect()
     }
-}
-
-/// The complete results of a cell: a partial one may lack the cheapest room, which looks like a
-/// gap, and so does an implausible price.
-fn complete_results(cell: &ScanCell) -> Vec<ItemObservation> {
-    let whole = |searched: &&CellItem| {
-        searched.observation.search_status == Some(SearchStatus::Ok) && !searched.is_implausible
-    };
-    cell.items
-        .iter()
-        .filter(whole)
-        .map(|searched| searched.observation.clone())
-        .collect()
 }
 
 /// Whether any search of the cell was planned: a two-phase scan skips cells.

@@ -4,6 +4,7 @@
 //! with the same sweep. Not here: grids of two fields (`grid`), scans with different sweeps
 //! (`compare`).
 
+mod markets;
 mod store;
 
 use std::collections::HashMap;
@@ -13,8 +14,9 @@ use jiff::civil::Date;
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
+pub use self::markets::{compare_markets, mark_implausible, market_of};
 pub use super::grid::cell::{BestOffer, ItemObservation};
-pub use super::grid::parity::parity;
+use super::grid::parity::parity;
 use super::grid::{SweptDimension, SweptDimensions};
 use super::plan::ScanPlan;
 use crate::contract::{Endpoint, Request};

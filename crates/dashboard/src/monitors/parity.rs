@@ -1,0 +1,151 @@
+//! `/monitors/{id}/parity`: the markets of a monitor over its runs, to read, print or pass on.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::Response;
+use axum::routing::get;
+use farescan_sheets::parity::{RULE, market_name, markets, runs, sentence};
+use maud::{Markup, html};
+
+use super::one::own;
+use crate::charts::{ChartAxis, LineChart, LineNames, Point, Unit};
+use crate::failure::PageFailure;
+use crate::form::FormFields;
+use crate::layout::{NavItem, page};
+use crate::links;
+use crate::parts;
+use crate::session::Session;
+use crate::sheet;
+use farescan_core::app::AppState;
+use farescan_core::contract::monitors::{Monitor, ParityHistory, ParityQuery};
+use farescan_core::monitors::parity::history;
+
+/// Charts on the page; the tables have all markets.
+const MOST_CHARTS: usize = 6;
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new().route("/monitors/{id}/parity", get(show))
+}
+
+/// The page of a monitor.
+pub(super) fn path(monitor: &Monitor) -> String {
+    format!("{}/parity", links::monitor(monitor.id))
+}
+
+/// Whether a monitor has several markets of one hotel.
+pub(super) fn compares_markets(monitor: &Monitor) -> bool {
+    farescan_core::monitors::parity::markets(&monitor.scan).len() > 1
+}
+
+async fn show(
+    session: Session,
+    Path(id): Path<String>,
+    fields: FormFields,
+) -> Result<Response, PageFailure> {
+    let monitor = own(&session, &id).await?;
+    let query = ParityQuery::from_query(fields.pairs().filter(|(_, text)| !text.is_empty()))?;
+    let tenant = session
+        .tenant()
+        .ok_or_else(|| PageFailure::not_found("monitor"))?;
+    let _permits = session.heavy_read_permits().await?;
+    let context = session.context()?;
+    let (pool, ring) = (session.pool()?, context.ring);
+    let found = history(pool, ring, tenant, monitor.id, &query, context.now).await?;
+    let body = html! {
+        div class="head" {
+            div {
+                p class="sub" { a href=(links::monitor(monitor.id)) { (monitor.name) } }
+                h1 { "Markets over time" }
+                p class="sub" { (sentence(&found)) " " (RULE) }
+            }
+            div class="actions" { a class="button" href=(links::monitor(monitor.id)) { "The monitor" } }
+        }
+        (baselines(&monitor, &found))
+        @if found.runs.is_empty() {
+            section class="card" { (parts::empty_state(&html! { p { "Each run of the monitor adds a line here, once it has ended." } })) }
+        } @else {
+            section class="card" { h2 { "Over all runs" } (sheet::table(&markets(&found))) }
+            section class="card" { h2 { "Run by run" } (sheet::table(&runs(&found))) }
+            (charts(&found))
+        }
+        (same_as(&monitor, &found))
+    };
+    let title = format!("Markets over time: {}", monitor.name);
+    Ok(page(&session, &title, NavItem::Monitors, body))
+}
+
+/// Links to the same page with another baseline.
+fn baselines(monitor: &Monitor, found: &ParityHistory) -> Markup {
+    let mut all: Vec<_> = found.markets.iter().map(|market| &market.market).collect();
+    all.insert(0, &found.baseline);
+    all.sort();
+    html! {
+        @if all.len() > 1 {
+            nav class="tabs no-print" aria-label="Compared with" {
+                @for market in all {
+                    a href=(parts::with_query(&path(monitor), "baseline", market)) aria-current=[(*market == found.baseline).then_some("true")] { (market_name(market)) }
+                }
+            }
+        }
+    }
+}
+
+/// The median difference of each market, with its range over the stays, oldest run first.
+fn charts(found: &ParityHistory) -> Markup {
+    let slots = found.runs.iter().rev();
+    let names: Vec<_> = slots
+        .map(|run| run.slot.strftime("%-d %b %Y, %H:%M UTC").to_string())
+        .collect();
+    let baseline = market_name(&found.baseline);
+    let markets = found.markets.iter();
+    let charted = markets.filter(|market| market.difference_percent.is_some());
+    html! {
+        @if found.runs.len() > 1 {
+            @for (place, market) in charted.take(MOST_CHARTS).enumerate() {
+                @let title = format!("{} against {baseline}", market_name(&market.market));
+                section class="card" {
+                    h2 { (title) }
+                    (LineChart {
+                        id: &format!("market-{place}"),
+                        title: &title,
+                        unit: Unit::Percent,
+                        axis: ChartAxis::Runs(&names),
+                        names: LineNames { value: "Median difference", reference: "", band: "Lowest to highest" },
+                        points: points(found, &market.market),
+                    }.markup())
+                }
+            }
+        }
+    }
+}
+
+fn points(found: &ParityHistory, market: &str) -> Vec<Point> {
+    let runs = found.runs.iter().rev().enumerate();
+    let points = runs.map(|(place, run)| {
+        let own = run.markets.iter().find(|own| own.market == market);
+        let range = own.and_then(|own| own.difference_percent.as_ref());
+        Point {
+            value: range.map(|range| range.median),
+            band: range.map(|range| (range.lowest, range.highest)),
+            ..Point::of_run(place)
+        }
+    });
+    points.collect()
+}
+
+fn same_as(monitor: &Monitor, found: &ParityHistory) -> Markup {
+    let (id, baseline) = (monitor.id, &found.baseline);
+    html! {
+        section class="card no-print" {
+            details class="fold" {
+                summary { "The same as curl and as a command" }
+                pre tabindex="0" {
+                    code {
+                        "curl -s -H \"x-api-key: $FARESCAN_API_KEY\" \"$FARESCAN_URL/v1/monitors/" (id) "/parity?baseline=" (baseline) "\"\n"
+                        "farescan monitors parity " (id) " --baseline " (baseline)
+                    }
+                }
+            }
+        }
+    }
+}

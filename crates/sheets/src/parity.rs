@@ -1,0 +1,131 @@
+//! The markets of a monitor over its runs: how often each one differs from the baseline.
+
+use farescan_contract::monitors::{MarketParity, ParityHistory, RunParity};
+use rust_decimal::Decimal;
+
+use crate::numbers::{count, counted, signed_percent};
+use crate::sheet::{Cell, Column, Link, Table, TableRow, Tone, Value};
+
+/// A market as it is shown: `DE`.
+pub fn market_name(market: &str) -> String {
+    market.to_uppercase()
+}
+
+/// What the comparison is of.
+pub fn sentence(history: &ParityHistory) -> String {
+    let baseline = market_name(&history.baseline);
+    match history.runs.len() as u64 {
+        0 => format!("No run has compared anything with {baseline} yet."),
+        runs => format!(
+            "Each stay compared with {baseline} in {}.",
+            counted(runs, "run")
+        ),
+    }
+}
+
+/// What counts as a difference.
+pub const RULE: &str =
+    "A difference counts if it is larger than what one market differs from itself.";
+
+/// Each market over all runs.
+pub fn markets(history: &ParityHistory) -> Table {
+    let columns = [
+        Column::text("Market"),
+        Column::number("Same price"),
+        Column::number("Cheaper"),
+        Column::number("Dearer"),
+        Column::number("Unknown").rank(2),
+        Column::number("Median"),
+        Column::number("Lowest to highest").rank(1),
+    ];
+    let rows = history.markets.iter().map(|market| {
+        let share = market.same_percent.map(percent);
+        let differences = market.difference_percent.as_ref();
+        let median = differences.map(|range| signed_percent(range.median));
+        let range = differences.map(|range| {
+            let [lowest, highest] = [range.lowest, range.highest].map(signed_percent);
+            format!("{lowest} to {highest}")
+        });
+        let cells: [Cell; 7] = [
+            vec![market_name(&market.market).into()],
+            texts(share),
+            differing(market.cheaper),
+            differing(market.dearer),
+            vec![count(market.unknown).into()],
+            texts(median),
+            texts(range),
+        ];
+        (None, cells)
+    });
+    Table::new("Markets over all runs", columns, rows)
+}
+
+/// Each run with its markets, the newest first. The cell of a run opens its scan.
+pub fn runs(history: &ParityHistory) -> Table {
+    let mut columns = vec![Column::text("Run")];
+    let names = history.markets.iter().map(|market| &market.market);
+    columns.extend(
+        names
+            .clone()
+            .map(|market| Column::text(market_name(market))),
+    );
+    let rows = history.runs.iter().map(|run| {
+        let mut cells = vec![vec![Value::Time("", run.slot)]];
+        cells.extend(names.clone().map(|market| stays(run, market)));
+        TableRow {
+            of: Some(Link::Scan(run.scan_id)),
+            cells,
+        }
+    });
+    Table {
+        name: "Markets run by run",
+        columns,
+        rows: rows.collect(),
+    }
+}
+
+/// The stays of a market in a run.
+fn stays(run: &RunParity, market: &str) -> Cell {
+    let found = run.markets.iter().find(|found| found.market == market);
+    let Some(found) = found else {
+        return Cell::new();
+    };
+    let known = found.cheaper + found.dearer + found.same;
+    let Some(differences) = &found.difference_percent else {
+        return vec![Value::Absent("unknown")];
+    };
+    let word = if found.cheaper + found.dearer == 0 {
+        Value::Word(Tone::Good, "same".to_owned())
+    } else {
+        Value::Word(Tone::Bad, gap_words(found, known))
+    };
+    vec![signed_percent(differences.median).into(), word]
+}
+
+/// `cheaper`, `3 of 4 dearer`, `1 cheaper, 2 dearer of 4`.
+fn gap_words(market: &MarketParity, known: u32) -> String {
+    let (cheaper, dearer) = (market.cheaper, market.dearer);
+    match (cheaper, dearer) {
+        (_, 0) if cheaper == known => "cheaper".to_owned(),
+        (0, _) if dearer == known => "dearer".to_owned(),
+        (_, 0) => format!("{cheaper} of {known} cheaper"),
+        (0, _) => format!("{dearer} of {known} dearer"),
+        _ => format!("{cheaper} cheaper, {dearer} dearer of {known}"),
+    }
+}
+
+fn percent(share: Decimal) -> String {
+    format!("{} %", share.round_dp(1).normalize())
+}
+
+fn differing(stays: u32) -> Cell {
+    let tone = if stays == 0 { Tone::Plain } else { Tone::Bad };
+    match tone {
+        Tone::Plain => vec![count(stays).into()],
+        tone => vec![Value::Word(tone, count(stays))],
+    }
+}
+
+fn texts(text: Option<String>) -> Cell {
+    text.map(Value::Text).into_iter().collect()
+}
