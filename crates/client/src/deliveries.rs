@@ -144,6 +144,13 @@ fn status(delivery: &Delivery) -> Text {
     }
 }
 
+/// What it is of: its channel, or its monitor.
+fn owner(delivery: &Delivery) -> String {
+    let channel = delivery.channel_id.map(|id| format!("  to {id}"));
+    let monitor = delivery.monitor_id.map(|id| format!("  of {id}"));
+    channel.or(monitor).unwrap_or_default()
+}
+
 async fn show_one(args: DeliveryShowArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let id = ids::delivery(&session.client, &args.delivery).await?;
@@ -156,9 +163,9 @@ async fn show_one(args: DeliveryShowArgs) -> Result<(), Failure> {
     let detail: DeliveryDetail = answer.read()?;
     writeln!(
         out,
-        "{id}  {}  of {}",
+        "{id}  {}{}",
         status(&detail.delivery).text,
-        detail.delivery.monitor_id
+        owner(&detail.delivery)
     )?;
     for attempt in detail.tries.iter().rev() {
         let status = attempt

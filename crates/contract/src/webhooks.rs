@@ -4,8 +4,8 @@
 //! Not here: which addresses are allowed (`webhooks::Guard`, because that depends on a setting);
 //! the payloads (`monitors`).
 
-use super::field::Components;
 use super::channels::ChannelAlerts;
+use super::field::Components;
 use super::monitors::{MonitorAlerts, MonitorDigest, ShownSecret};
 use super::primitives::{Cursor, PageLimit};
 use super::query_string::query_string;

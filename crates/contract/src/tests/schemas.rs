@@ -315,8 +315,8 @@ fn the_response_examples_deserialize() {
         } )+ };
     }
     use crate::{
-        account_settings, channels, flights, history, history_grid, hotels, key_rotation, monitors, quota,
-        scans, series, usage, verify,
+        account_settings, channels, flights, history, history_grid, hotels, key_rotation, monitors,
+        quota, scans, series, usage, verify,
     };
     answers!(
         flights::OnewayFlight,
