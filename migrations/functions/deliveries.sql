@@ -1,4 +1,5 @@
--- Deliveries: leases and results of tries (docs/decisions/0015, 0028).
+-- Deliveries: leases and results of tries (docs/decisions/0015, 0028, 0058). An endpoint is a monitor's webhook or a channel; p_monitor is
+-- the id of either, which the name of an argument cannot follow while processes of an earlier version call these functions.
 
 -- A delivery is due now, or soon: its endpoint becomes due, unless it is leased or switched off. Its row is locked, also where nothing
 -- changes: the transaction that ends the lease then sees the delivery.
@@ -7,7 +8,7 @@ language plpgsql as $$
 begin
     update webhook_endpoints w
     set next_at = case when w.off_at is null and w.taken_until is null then least(w.next_at, clock_timestamp()) else w.next_at end
-    where w.tenant_id = p_tenant and w.monitor_id = p_monitor;
+    where w.tenant_id = p_tenant and w.endpoint_id = p_monitor;
     perform pg_notify('farescan_delivery', '');
 end $$;
 
@@ -16,9 +17,12 @@ end $$;
 -- caller always finds some; a host has at most p_of_host, of which one caller has at most half. What exceeds a limit becomes due again
 -- later. Waits for no lock, and updates each row once: at the second update of a row in one transaction Postgres checks its foreign keys,
 -- and so locks the monitor (docs/decisions/0028).
-create or replace function lease_deliveries(p_now timestamptz, p_slots integer, p_of_one integer, p_of_host integer, p_lease interval)
-returns table (tenant_id uuid, monitor_id uuid, delivery_id uuid, number integer, failures smallint, most_tries smallint, body text,
-               url_id uuid, secret_ids uuid[])
+--
+-- A channel has at most p_of_hour tries an hour, the lost and failed ones included.
+create or replace function lease_messages(p_now timestamptz, p_slots integer, p_of_one integer, p_of_host integer, p_of_hour integer,
+                                          p_lease interval, p_with_channels boolean)
+returns table (tenant_id uuid, monitor_id uuid, channel_id uuid, kind text, delivery_id uuid, number integer, failures smallint,
+               most_tries smallint, body text, url_id uuid, secret_ids uuid[])
 language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -34,16 +38,17 @@ declare
     takes   boolean;
 begin
     for e in with due as (
-                 select w.tenant_id, w.monitor_id, w.next_at from webhook_endpoints w where w.next_at <= begun
+                 select w.tenant_id, w.endpoint_id, w.next_at from webhook_endpoints w
+                 where w.next_at <= begun and (p_with_channels or w.channel_id is null)
              ), in_flight as (
                  select w.tenant_id, count(*) as tries from webhook_endpoints w where w.taken_until > begun group by w.tenant_id
              ), turns as (
-                 select due.tenant_id, due.monitor_id, due.next_at,
+                 select due.tenant_id, due.endpoint_id, due.next_at,
                         coalesce(f.tries, 0) + row_number() over (partition by due.tenant_id order by due.next_at) as turn
                  from due left join in_flight f on f.tenant_id = due.tenant_id
              )
              select w.* from turns t
-             join webhook_endpoints w on w.tenant_id = t.tenant_id and w.monitor_id = t.monitor_id
+             join webhook_endpoints w on w.tenant_id = t.tenant_id and w.endpoint_id = t.endpoint_id
              where w.next_at <= begun
              order by t.turn, t.next_at limit 2 * p_slots
              for no key update of w skip locked
@@ -54,7 +59,8 @@ begin
             perform abandon_try(p_now, e.tenant_id, e.taken_delivery);
         end if;
         select * into d from deliveries waiting
-        where waiting.tenant_id = e.tenant_id and waiting.monitor_id = e.monitor_id and waiting.due_at is not null
+        where waiting.tenant_id = e.tenant_id and coalesce(waiting.channel_id, waiting.monitor_id) = e.endpoint_id
+          and waiting.due_at is not null
         order by waiting.due_at, waiting.delivery_id limit 1;
         select count(*) into busy from webhook_endpoints other
         where other.tenant_id = e.tenant_id and other.taken_until > clock_timestamp();
@@ -62,26 +68,39 @@ begin
         is_mine := coalesce(pg_try_advisory_xact_lock(hashtextextended('farescan.webhook ' || e.host, 0)), true);
         select count(*), count(*) filter (where other.tenant_id = e.tenant_id) into at_host, own from webhook_endpoints other
         where other.host = e.host and other.taken_until > clock_timestamp();
-        again := case when busy >= least(p_of_one, greatest(1, (p_slots - taken) / 4)) then interval '1 s'
+        again := case when cardinality(e.recent) >= p_of_hour and e.recent[1] > clock_timestamp() - interval '1 h'
+                      then e.recent[1] + interval '1 h' - clock_timestamp()
+                      when busy >= least(p_of_one, greatest(1, (p_slots - taken) / 4)) then interval '1 s'
                       when at_host >= p_of_host or own >= greatest(1, p_of_host / 2) or not is_mine then interval '100 ms' end;
         takes := coalesce(e.taken_delivery is null and d.due_at <= clock_timestamp() and again is null, false);
         update webhook_endpoints w
         set taken_until = case when takes then clock_timestamp() + p_lease end,
             taken_delivery = case when takes then d.delivery_id end,
             taken_epoch = case when takes then w.epoch else w.taken_epoch end,
+            recent = case when takes and w.channel_id is not null
+                          then (w.recent || clock_timestamp())[greatest(1, cardinality(w.recent) + 2 - p_of_hour):] else w.recent end,
             next_at = case when takes then clock_timestamp() + p_lease
                            when d.due_at <= clock_timestamp() and again is not null then clock_timestamp() + again
                            else d.due_at end
-        where w.tenant_id = e.tenant_id and w.monitor_id = e.monitor_id;
+        where w.tenant_id = e.tenant_id and w.endpoint_id = e.endpoint_id;
         continue when not takes;
-        update deliveries n set tries = d.tries + 1 where n.tenant_id = e.tenant_id and n.delivery_id = d.delivery_id;
+        update deliveries n set tries = d.tries + 1, is_held = false where n.tenant_id = e.tenant_id and n.delivery_id = d.delivery_id;
         insert into delivery_tries (tenant_id, delivery_id, number, started_at)
         values (e.tenant_id, d.delivery_id, d.tries + 1, p_now);
         taken := taken + 1;
-        return query select e.tenant_id, e.monitor_id, d.delivery_id, d.tries + 1, d.failures, d.most_tries, d.body, e.url_id,
-                            e.secret_ids;
+        return query select e.tenant_id, e.monitor_id, e.channel_id, e.kind, d.delivery_id, d.tries + 1, d.failures, d.most_tries, d.body,
+                            e.url_id, e.secret_ids;
     end loop;
 end $$;
+
+-- For processes of an earlier version, which know no channels.
+create or replace function lease_deliveries(p_now timestamptz, p_slots integer, p_of_one integer, p_of_host integer, p_lease interval)
+returns table (tenant_id uuid, monitor_id uuid, delivery_id uuid, number integer, failures smallint, most_tries smallint, body text,
+               url_id uuid, secret_ids uuid[])
+language sql as $$
+    select l.tenant_id, l.monitor_id, l.delivery_id, l.number, l.failures, l.most_tries, l.body, l.url_id, l.secret_ids
+    from lease_messages(p_now, p_slots, p_of_one, p_of_host, 1, p_lease, false) l
+$$;
 
 -- Records the result of a try; false: its lease had expired, so the result is stored as evidence only.
 create or replace function end_try(p_now timestamptz, p_tenant uuid, p_monitor uuid, p_delivery uuid, p_number integer, p_failures smallint,
@@ -95,7 +114,7 @@ declare
     is_past boolean;
     is_test boolean;
 begin
-    select * into e from webhook_endpoints w where w.tenant_id = p_tenant and w.monitor_id = p_monitor for no key update;
+    select * into e from webhook_endpoints w where w.tenant_id = p_tenant and w.endpoint_id = p_monitor for no key update;
     update delivery_tries t
     set ended_at = p_now, http_status = p_http_status, error = p_error, response = p_response, latency_ms = p_latency_ms
     where t.tenant_id = p_tenant and t.delivery_id = p_delivery and t.number = p_number;
@@ -116,29 +135,29 @@ begin
     end if;
     update deliveries n
     set status = case p_fate when 'delivered' then 'delivered' when 'again' then 'pending' else 'failed' end,
-        reason = case p_fate when 'spent' then case when d.event_type = 'monitor.test' then 'test_failed' else 'tries_spent' end
+        reason = case p_fate when 'spent' then case when d.event_type in ('monitor.test', 'channel.test') then 'test_failed' else 'tries_spent' end
                              when 'gone' then 'gone' end,
         failures = failures + (p_fate <> 'delivered' and not is_past)::integer,
         due_at = case p_fate when 'again' then clock_timestamp() + coalesce(p_delay, interval '5 s') end,
         ended_at = case when p_fate <> 'again' then p_now end
     where n.tenant_id = p_tenant and n.delivery_id = p_delivery;
     -- A test says whether a receiver works; its failure never counts against the webhook.
-    is_test := d.event_type = 'monitor.test';
+    is_test := d.event_type in ('monitor.test', 'channel.test');
     if not is_past and (p_fate = 'delivered' or not is_test) then
         e.failing_since := case when p_fate <> 'delivered' then coalesce(e.failing_since, p_now) end;
     end if;
     if not is_test and (p_fate = 'gone' or p_fate = 'spent' and e.failing_since <= p_now - p_patience) then
         e.off_reason := case p_fate when 'gone' then 'gone' else 'failing' end;
         update deliveries n set status = 'failed', reason = 'endpoint_off', due_at = null, ended_at = p_now
-        where n.tenant_id = p_tenant and n.monitor_id = p_monitor and n.due_at is not null;
+        where n.tenant_id = p_tenant and coalesce(n.channel_id, n.monitor_id) = p_monitor and n.due_at is not null;
     end if;
     update webhook_endpoints w
     set taken_until = null, taken_delivery = null, failing_since = e.failing_since, off_reason = e.off_reason,
         off_at = case when e.off_reason is not null then p_now end,
         delivered_at = case p_fate when 'delivered' then p_now else w.delivered_at end,
         next_at = (select min(n.due_at) from deliveries n
-                   where n.tenant_id = p_tenant and n.monitor_id = p_monitor and n.due_at is not null)
-    where w.tenant_id = p_tenant and w.monitor_id = p_monitor;
+                   where n.tenant_id = p_tenant and coalesce(n.channel_id, n.monitor_id) = p_monitor and n.due_at is not null)
+    where w.tenant_id = p_tenant and w.endpoint_id = p_monitor;
     return true;
 end $$;
 

@@ -68,7 +68,7 @@ async fn five_days_without_success_switch_a_webhook_off() {
 
     receiver.reply(Reply::status(200));
     let mut conn = hooks.pool().acquire().await.unwrap();
-    endpoint::enable(&mut lock(&mut conn, hooks.tenant, monitor).await)
+    endpoint::enable(&mut lock(&mut conn, hooks.tenant, monitor).await.endpoint())
         .await
         .unwrap();
     let webhook = hooks.endpoint(monitor).await.unwrap();
@@ -200,7 +200,7 @@ async fn a_410_fails_pending_deliveries_until_the_url_changes() {
     hooks.names.resolve_to("other.test", &[&[address(&other)]]);
     let mut conn = hooks.pool().acquire().await.unwrap();
     endpoint::change_url(
-        &mut lock(&mut conn, hooks.tenant, monitor).await,
+        &mut lock(&mut conn, hooks.tenant, monitor).await.endpoint(),
         &ring(),
         "http://other.test/",
     )

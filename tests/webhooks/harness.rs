@@ -11,7 +11,9 @@ use farescan::contract::monitors::Webhook;
 use farescan::contract::webhooks::{DeliveryDetail, DeliveryStatus};
 use farescan::ids::{DeliveryId, GrantId, MonitorId, TenantId};
 use farescan::tenants;
-use farescan::webhooks::{self, Guard, LockFor, MonitorLock, Sender, endpoint, read, resend};
+use farescan::webhooks::{
+    self, EndpointLock, Guard, LockFor, MonitorLock, Sender, endpoint, read, resend,
+};
 use jiff::Timestamp;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use serde_json::json;
@@ -154,9 +156,10 @@ impl WebhookTest {
     /// Resends a delivery.
     pub async fn resend(&self, id: DeliveryId) -> Result<(), CommandError> {
         let mut tx = farescan::db::begin(self.pool()).await.unwrap();
-        let monitor = resend::monitor_of(&mut tx, self.tenant, id).await?;
+        let owner = resend::owner_of(&mut tx, self.tenant, id).await?;
+        let lock = EndpointLock::acquire(&mut tx, self.tenant, owner, LockFor::Webhook).await;
         resend::resend(
-            &mut lock(&mut tx, self.tenant, monitor).await,
+            &mut lock.unwrap().expect("the owner exists"),
             id,
             Timestamp::now(),
         )
@@ -227,7 +230,7 @@ impl WebhookTest {
     pub async fn due_now(&self, id: DeliveryId) {
         let sql = "with d as (update deliveries set due_at = clock_timestamp() where delivery_id = $1 and due_at is not null returning *)
                    update webhook_endpoints w set next_at = clock_timestamp() from d
-                   where w.tenant_id = d.tenant_id and w.monitor_id = d.monitor_id and w.taken_until is null and w.off_at is null";
+                   where w.tenant_id = d.tenant_id and w.endpoint_id = coalesce(d.channel_id, d.monitor_id) and w.taken_until is null and w.off_at is null";
         execute!(self.pool(), sql, id.uuid());
         execute!(self.pool(), "notify farescan_delivery");
     }

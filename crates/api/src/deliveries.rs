@@ -7,18 +7,18 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::openapi::{CommandErrors, IdempotencyHeader, ReadErrors, WebhookErrors};
 use farescan_core::app::api_request::{ApiRequest, find_tenant, no_such, replayable_response};
-use farescan_core::app::error::ApiResult;
+use farescan_core::app::error::{ApiError, ApiResult};
 use farescan_core::app::extract::NoBody;
 use farescan_core::commands::{CommandError, Replayable};
 use farescan_core::contract::monitors::Webhook;
 use farescan_core::contract::webhooks::{
     DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret,
 };
-use farescan_core::ids::{DeliveryId, MonitorId};
+use farescan_core::ids::{ChannelId, DeliveryId, MonitorId};
 use farescan_core::monitors::deliveries::{resend_delivery, send_test};
 use farescan_core::webhooks::{LockFor, MonitorLock, endpoint, read};
 
-fn accepted_response(answered: &Replayable<Delivery>) -> Response {
+pub(super) fn accepted_response(answered: &Replayable<Delivery>) -> Response {
     let location = [(LOCATION, format!("/v1/deliveries/{}", answered.response.id))];
     (
         StatusCode::ACCEPTED,
@@ -30,7 +30,7 @@ fn accepted_response(answered: &Replayable<Delivery>) -> Response {
 
 /// List deliveries
 ///
-/// Deliveries to the webhooks of monitors, newest first. Stored for 90 days after their end.
+/// Deliveries to the webhooks of monitors, and messages to channels, newest first. Stored for 90 days after their end.
 #[utoipa::path(
     get, path = "/v1/deliveries", operation_id = "list_deliveries", tag = "Webhooks", params(DeliveriesQuery),
     responses((status = 200, description = "A page; `Link` names the next one", body = DeliveryPage), ReadErrors)
@@ -41,11 +41,22 @@ pub(super) async fn list(request: ApiRequest) -> ApiResult {
     let page = match find_tenant(context).await? {
         Some(tenant) => read::deliveries(context.pool, tenant, &query)
             .await?
-            .ok_or_else(no_such::<MonitorId>)?,
-        None if query.monitor_id.is_some() => return Err(no_such::<MonitorId>()),
+            .ok_or_else(|| no_such_owner(&query))?,
+        None if query.monitor_id.is_some() || query.channel_id.is_some() => {
+            return Err(no_such_owner(&query));
+        }
         None => DeliveryPage::default(),
     };
     Ok(request.page(&page, page.next_cursor.as_deref()))
+}
+
+/// The query names a monitor or a channel that does not exist.
+fn no_such_owner(query: &DeliveriesQuery) -> ApiError {
+    if query.monitor_id.is_some() {
+        no_such::<MonitorId>()
+    } else {
+        no_such::<ChannelId>()
+    }
 }
 
 /// Read a delivery
@@ -142,7 +153,7 @@ pub(super) async fn enable(request: ApiRequest, _: NoBody) -> ApiResult<Json<Web
     let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook)
         .await?
         .ok_or(CommandError::NoWebhook)?;
-    endpoint::enable(&mut lock).await?;
+    endpoint::enable(&mut lock.endpoint()).await?;
     let webhook = endpoint::show(lock.conn(), context.ring, tenant, id, context.now)
         .await?
         .ok_or(CommandError::NoWebhook)?;

@@ -9,6 +9,7 @@ mod account;
 mod admin;
 mod alerts;
 mod cache_control;
+mod channels;
 mod connections;
 mod decisions;
 mod deliveries;
@@ -111,6 +112,10 @@ fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(deliveries::test))
         .routes(routes!(deliveries::rotate_secret))
         .routes(routes!(deliveries::enable))
+        // Channels.
+        .routes(routes!(channels::create, channels::list))
+        .routes(routes!(channels::read, channels::update, channels::delete))
+        .routes(routes!(channels::test))
         // The account.
         .routes(routes!(account::usage))
         .routes(routes!(quota::read))

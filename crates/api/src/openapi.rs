@@ -46,6 +46,7 @@ const DESCRIPTION: &str = "Live flight fares and hotel rates, and scans over dat
         (name = "Scans", description = "One request over many dates, markets or values, paced within the caller's plan"),
         (name = "Monitors", description = "Scans on a schedule, the result of each slot, and alerts"),
         (name = "History", description = "Prices that scans and stored searches observed"),
+        (name = "Channels", description = "Where people hear of alerts: phones and chats"),
         (name = "Webhooks", description = "Webhooks of monitors and their deliveries"),
         (name = "Webhook events", description = "Requests that this service sends to webhook receivers"),
         (name = "Account", description = "The caller's key and plan"),

@@ -132,13 +132,6 @@ async fn list(args: DeliveryListArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The monitor of a webhook's delivery, or the channel of a message.
-fn receiver(delivery: &Delivery) -> String {
-    let channel = delivery.channel_id.map(|id| id.to_string());
-    let monitor = delivery.monitor_id.map(|id| id.to_string());
-    channel.or(monitor).unwrap_or_default()
-}
-
 fn status(delivery: &Delivery) -> Text {
     let tone = match delivery.status {
         DeliveryStatus::Delivered => CellTone::Good,
@@ -149,6 +142,13 @@ fn status(delivery: &Delivery) -> Text {
         Some(reason) => Text::new(format!("{} ({reason})", delivery.status), tone),
         None => Text::new(delivery.status.to_string(), tone),
     }
+}
+
+/// What it is of: its channel, or its monitor.
+fn owner(delivery: &Delivery) -> String {
+    let channel = delivery.channel_id.map(|id| format!("  to {id}"));
+    let monitor = delivery.monitor_id.map(|id| format!("  of {id}"));
+    channel.or(monitor).unwrap_or_default()
 }
 
 async fn show_one(args: DeliveryShowArgs) -> Result<(), Failure> {
@@ -163,9 +163,9 @@ async fn show_one(args: DeliveryShowArgs) -> Result<(), Failure> {
     let detail: DeliveryDetail = answer.read()?;
     writeln!(
         out,
-        "{id}  {}  of {}",
+        "{id}  {}{}",
         status(&detail.delivery).text,
-        receiver(&detail.delivery)
+        owner(&detail.delivery)
     )?;
     for attempt in detail.tries.iter().rev() {
         let status = attempt

@@ -24,7 +24,11 @@ pub mod history;
 pub use farescan_planner as planner;
 pub mod scans;
 
+pub mod notices;
+pub mod notify;
 pub mod webhooks;
+
+pub mod channels;
 
 pub mod monitors;
 

@@ -47,7 +47,10 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
     };
     let monitors = match session.tenant() {
         Some(tenant) => {
-            let ids = deliveries.data.iter().map(|delivery| delivery.monitor_id);
+            let ids = deliveries
+                .data
+                .iter()
+                .filter_map(|delivery| delivery.monitor_id);
             ReportedMonitors::read(&session, tenant, ids).await?
         }
         None => ReportedMonitors::default(),
@@ -130,14 +133,28 @@ pub(super) fn table(deliveries: &[Delivery], monitors: Option<&ReportedMonitors>
                         @if let Some(monitors) = monitors {
                             td class="nowrap" { @match delivery.next_try_at { Some(at) => { (parts::time(at)) } None => { span class="muted" { "–" } } } }
                             td {
-                                (monitors.link(delivery.monitor_id))
-                                div class="sub" { (monitors.trip(delivery.monitor_id).unwrap_or_default()) }
+                                @match delivery.monitor_id {
+                                    Some(id) => {
+                                        (monitors.link(id))
+                                        div class="sub" { (monitors.trip(id).unwrap_or_default()) }
+                                    }
+                                    None => { span class="muted" { "–" } }
+                                }
                             }
                         }
                     }
                 }
             }
         }
+    }
+}
+
+/// The header with the delivery's id.
+fn id_header(delivery: &Delivery) -> &'static str {
+    if delivery.channel_id.is_some() {
+        "farescan-delivery"
+    } else {
+        "webhook-id"
     }
 }
 
@@ -166,7 +183,7 @@ pub(super) const fn reason_words(reason: DeliveryReason) -> &'static str {
         DeliveryReason::TriesSpent => "all tries failed",
         DeliveryReason::TestFailed => "the test's only try failed",
         DeliveryReason::Gone => "the receiver answered 410",
-        DeliveryReason::EndpointOff => "the webhook was switched off",
+        DeliveryReason::EndpointOff => "the receiver was switched off",
         DeliveryReason::EndpointClosed => "the webhook was removed",
         DeliveryReason::WorkerLost => "the processes of its tries died",
     }
@@ -194,14 +211,14 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
         .ok_or_else(unknown)?;
     let payload = serde_json::to_string_pretty(&detail.payload).unwrap_or_default();
     let delivery = &detail.delivery;
-    let monitors = ReportedMonitors::read(&session, tenant, [delivery.monitor_id]).await?;
+    let monitors = ReportedMonitors::read(&session, tenant, delivery.monitor_id).await?;
     let body = html! {
         div class="head" {
             div {
                 p class="sub" { a href=(PATH) { "Deliveries" } }
                 h1 { (delivery.event_type) " " (status(delivery)) }
-                p { b { (monitors.trip(delivery.monitor_id).unwrap_or_default()) } }
-                p class="sub" { (monitors.link(delivery.monitor_id)) " · occurred " (parts::time(delivery.created_at)) @if let Some(ended) = delivery.ended_at { ", ended " (parts::time(ended)) } }
+                @if let Some(id) = delivery.monitor_id { p { b { (monitors.trip(id).unwrap_or_default()) } } }
+                p class="sub" { @if let Some(id) = delivery.monitor_id { (monitors.link(id)) " · " } "occurred " (parts::time(delivery.created_at)) @if let Some(ended) = delivery.ended_at { ", ended " (parts::time(ended)) } }
             }
             div class="actions" {
                 (send_again(&session, delivery))
@@ -210,7 +227,7 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
         (tries(&detail))
         section class="card" {
             h2 { "What is sent" }
-            p class="sub" { "Each try has the header " code { "webhook-id: " (delivery.id) } ", by which the receiver detects a repetition." }
+            p class="sub" { "Each try has the header " code { (id_header(delivery)) ": " (delivery.id) } ", by which the receiver detects a repetition." }
             pre tabindex="0" { (payload) }
         }
     };

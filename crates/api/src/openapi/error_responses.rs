@@ -128,6 +128,21 @@ error_responses! {
     LaneBoundsErrors: [INVALID_REQUEST, BAD_KEY, NotFound => "Unknown lane", NOT_ACCEPTED, TOO_LARGE, INTERNAL, UNAVAILABLE];
     /// Error responses of setting the account's settings.
     AccountSettingsErrors: [INVALID_REQUEST, BAD_KEY, NOT_ACCEPTED, TOO_LARGE, INTERNAL, UNAVAILABLE];
+    /// Error responses of creating a channel.
+    ChannelErrors: [
+        INVALID_REQUEST, BAD_KEY,
+        InvalidState => "The marketplace has not accepted this key yet (`key_not_accepted`), or the caller is at its limit of channels (`invalid_state`)",
+        TOO_LARGE, KEY_REUSED, INTERNAL, UNAVAILABLE
+    ];
+    /// Error responses of changing a channel.
+    ChannelCommandErrors: [INVALID_REQUEST, BAD_KEY, NOT_FOUND, TOO_LARGE, INTERNAL, UNAVAILABLE];
+    /// Error responses of deleting a channel.
+    DeleteChannelErrors: [INVALID_REQUEST, BAD_KEY, NOT_FOUND, InvalidState => "Monitors name the channel", INTERNAL, UNAVAILABLE];
+    /// Error responses of testing a channel.
+    ChannelTestErrors: [
+        INVALID_REQUEST, BAD_KEY, NOT_FOUND, InvalidState => "The channel is paused", TOO_LARGE, KEY_REUSED,
+        TooManyRequests => "The channel was tested less than a minute ago", INTERNAL, UNAVAILABLE
+    ];
     /// Error responses of sending to a webhook.
     WebhookErrors: [
         INVALID_REQUEST, BAD_KEY, NOT_FOUND,

@@ -21,7 +21,7 @@ use super::extract::QueryPairs;
 use crate::commands::{IdempotencyKey, Replayable, RequestContext};
 use crate::config::PaceConfig;
 use crate::contract::shorten;
-use crate::ids::{AlertId, DeliveryId, InvalidId, ItemId, MonitorId, ScanId, TenantId};
+use crate::ids::{AlertId, ChannelId, DeliveryId, InvalidId, ItemId, MonitorId, ScanId, TenantId};
 use crate::tenants;
 
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -40,7 +40,8 @@ macro_rules! path_ids {
         }
     )+ };
 }
-path_ids!(ScanId: "scan", ItemId: "item", MonitorId: "monitor", AlertId: "alert", DeliveryId: "delivery");
+path_ids!(ScanId: "scan", ItemId: "item", MonitorId: "monitor", AlertId: "alert", DeliveryId: "delivery",
+    ChannelId: "channel");
 
 /// A request with a key, which counts against its caller's rate and requests in flight.
 pub struct ApiRequest {

@@ -278,6 +278,7 @@ impl From<CommandError> for ApiError {
             CommandError::NoScan
             | CommandError::NoMonitor
             | CommandError::NoWebhook
+            | CommandError::NoChannel
             | CommandError::NoDelivery => Self::not_found(error.to_string()),
             CommandError::InvalidState(message) => Self::invalid_state(message),
             CommandError::IdempotencyMismatch(_) => Self::idempotency_mismatch(error.to_string()),

@@ -83,6 +83,9 @@ pub enum CommandError {
     /// The monitor does not exist, has no webhook, or is another caller's.
     #[error("there is no such monitor, or it has no webhook")]
     NoWebhook,
+    /// The channel does not exist, or it is another caller's.
+    #[error("there is no such channel")]
+    NoChannel,
     /// The delivery does not exist, or it is another caller's.
     #[error("there is no such delivery")]
     NoDelivery,

@@ -7,6 +7,7 @@ use sqlx::PgConnection;
 use super::read;
 use super::store::{self, MonitorColumns};
 use super::validate::{ValidatedMonitor, validate};
+use crate::channels;
 use crate::commands::{
     CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
 };
@@ -114,6 +115,11 @@ async fn insert_monitor(
         }
         None => None,
     };
+    if !request.channels().is_empty() {
+        let lock = MonitorLock::acquire(conn, tenant, id, LockFor::Webhook).await?;
+        let mut lock = lock.ok_or(sqlx::Error::RowNotFound)?;
+        channels::name_channels(&mut lock, request.channels()).await?;
+    }
     let mut monitor = read::read_back(conn, context.ring, tenant, id, context.now).await?;
     monitor.webhook_secret = secret;
     monitor.forecast = Some(checked.forecast(conn, Some(tenant), context.now).await?);

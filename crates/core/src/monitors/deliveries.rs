@@ -9,7 +9,7 @@ use crate::commands::{
 };
 use crate::contract::webhooks::Delivery;
 use crate::ids::{DeliveryId, MonitorId};
-use crate::webhooks::{LockFor, MonitorLock, resend};
+use crate::webhooks::{EndpointLock, LockFor, MonitorLock, resend};
 
 /// Resends a delivery.
 ///
@@ -27,8 +27,8 @@ pub async fn resend_delivery(
     }
     let (tx, tenant) = context.begin_locked(CommandError::NoDelivery).await?;
     let work = async |conn: &mut PgConnection| {
-        let monitor = resend::monitor_of(conn, tenant, id).await?;
-        let mut lock = MonitorLock::acquire(conn, tenant, monitor, LockFor::Webhook)
+        let owner = resend::owner_of(conn, tenant, id).await?;
+        let mut lock = EndpointLock::acquire(conn, tenant, owner, LockFor::Webhook)
             .await?
             .ok_or(CommandError::NoDelivery)?;
         resend::resend(&mut lock, id, context.now).await

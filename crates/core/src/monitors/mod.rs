@@ -28,7 +28,6 @@ pub mod create;
 pub mod deliveries;
 pub mod forecast;
 mod monthly_limit;
-mod notify;
 pub mod parity;
 mod past_dates;
 pub mod preview;

@@ -7,13 +7,13 @@ use jiff_sqlx::Timestamp as SqlTimestamp;
 use serde_json::{Map, Value};
 use sqlx::{PgConnection, PgPool};
 
-use super::notify::NotifyPlan;
 use super::past_dates::without_past_dates;
 use super::schedule::{Schedule, warnings};
 use super::store::{self, MonitorFilter, MonitorRow, SlotRow, held};
 pub use super::store::{Pauses, pauses};
 use super::validate::run_request;
 use super::{alerts, forecast};
+use crate::channels;
 use crate::commands::CommandError;
 use crate::contract::monitors::Webhook;
 use crate::contract::monitors::{
@@ -22,6 +22,7 @@ use crate::contract::monitors::{
     SlotKind, SlotPage, SlotsQuery,
 };
 use crate::ids::{MonitorId, TenantId};
+use crate::notify::NotifyPlan;
 use crate::paging::{self, PageError, limit_plus_one};
 use crate::scans::plan::earliest_today;
 use crate::scans::plan::plan_blocking;
@@ -248,10 +249,16 @@ async fn to_monitors(
         .collect();
     let ids: Vec<_> = rows.iter().map(|row| row.monitor_id.into()).collect();
     let mut webhooks = endpoint::show_all(conn, ring, tenant, &ids, now).await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| to_monitor(row, &spent, &mut webhooks, now))
-        .collect())
+    let mut channels = channels::named_by(conn, tenant, &ids).await?;
+    let monitor = |row: MonitorRow| {
+        let named = channels.remove(&row.monitor_id.into());
+        let monitor = to_monitor(row, &spent, &mut webhooks, now);
+        Monitor {
+            channels: named.unwrap_or_default(),
+            ..monitor
+        }
+    };
+    Ok(rows.into_iter().map(monitor).collect())
 }
 
 fn to_monitor(
@@ -295,6 +302,7 @@ fn to_monitor(
             fired: row.held_fired.unsigned_abs(),
             notify_at,
         }),
+        channels: Vec::new(),
         status: if pause.is_some() {
             MonitorStatus::Paused
         } else {

@@ -10,12 +10,12 @@
 pub mod warnings;
 
 use croner::Cron;
-use jiff::civil::DateTime;
-use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 
 use crate::contract::monitors::ScheduleRequest;
 use crate::contract::{FieldValue as _, ValidationError, ValidationErrors};
+use crate::notify::first_instant;
 
 /// The shortest time between two slots.
 pub const MIN_INTERVAL: SignedDuration = SignedDuration::from_mins(15);
@@ -148,21 +148,6 @@ impl Schedule {
             last = slot;
         }
         Ok(())
-    }
-}
-
-/// The first instant of a wall-clock time; for a skipped time, the first instant after the gap.
-pub(super) fn first_instant(zone: &TimeZone, wall: DateTime) -> Option<Timestamp> {
-    match zone.to_ambiguous_timestamp(wall).offset() {
-        AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(wall).ok(),
-        AmbiguousOffset::Fold { before, .. } => before.to_timestamp(wall).ok(),
-        // With the offset after the gap, the skipped time lies before the gap.
-        AmbiguousOffset::Gap { after, .. } => {
-            let before_gap = after.to_timestamp(wall).ok()?;
-            zone.following(before_gap)
-                .next()
-                .map(|change| change.timestamp())
-        }
     }
 }
 

@@ -10,6 +10,7 @@ use super::schedule::Schedule;
 use super::store::{self, LockedMonitor, MonitorColumns};
 use super::validate::validate;
 use super::{alerts, read, repeated};
+use crate::channels;
 use crate::commands::{CommandError, IdempotencyKey, IdempotentRequest, RequestContext};
 use crate::contract::monitors::ShownSecret;
 use crate::contract::monitors::{Monitor, MonitorPatch, MonitorRequest};
@@ -162,6 +163,9 @@ async fn update_locked(
     if monitor.notify != columns.notify || monitor.timezone != request.schedule.timezone.as_str() {
         alerts::notify_changed(lock, context.now).await?;
     }
+    if given("channels") {
+        channels::name_channels(lock, request.channels()).await?;
+    }
     let secret = change_webhook(lock, context, body.get("webhook_url")).await?;
     let mut answer = read::read_back(lock.conn(), context.ring, tenant, id, context.now).await?;
     answer.webhook_secret = secret;
@@ -192,7 +196,7 @@ async fn change_webhook(
 ) -> Result<Option<ShownSecret>, CommandError> {
     match given {
         None => {}
-        Some(Value::String(url)) => match endpoint::change_url(lock, context.ring, url).await {
+        Some(Value::String(url)) => match endpoint::change_url(&mut lock.endpoint(), context.ring, url).await {
             Err(CommandError::NoWebhook) => {
                 return Ok(Some(
                     endpoint::open(lock, context.ring, url, context.now).await?,

@@ -1,6 +1,7 @@
-//! Commands on a monitor's webhook: open, move, switch on, rotate the secret, close.
+//! Commands on a monitor's webhook: open, move, switch on, rotate the secret, close; and on the
+//! endpoint of a channel.
 //!
-//! Every command runs in the transaction of a [`MonitorLock`]. The caller has checked the URL with
+//! Every command runs in the transaction of a [`MonitorLock`] or [`EndpointLock`]. The caller has checked the URL with
 //! the [`Guard`](super::Guard).
 
 use std::collections::HashMap;
@@ -8,12 +9,14 @@ use std::collections::HashMap;
 use jiff::{SignedDuration, Timestamp};
 use sqlx::PgConnection;
 
-use super::MonitorLock;
+use super::{EndpointLock, MonitorLock};
 use super::guard::host;
 use super::sign::Secret;
 use super::store::endpoints as store;
 use crate::commands::CommandError;
+use crate::contract::channels::ChannelKind;
 use crate::contract::monitors::{ShownSecret, Webhook};
+use crate::contract::webhooks::DeliveryReason;
 use crate::db;
 use crate::ids::{GrantId, MonitorId, TenantId};
 use crate::tenants::store::{insert_grant, remove_grants, replace_grant};
@@ -37,10 +40,62 @@ pub async fn open(
     now: Timestamp,
 ) -> Result<ShownSecret, CommandError> {
     let secret = Secret::random();
-    let grant = seal(lock, ring, Purpose::Webhook, secret.bytes(), now).await?;
-    let sealed_url = seal(lock, ring, Purpose::WebhookUrl, url.as_bytes(), now).await?;
-    store::insert(lock, sealed_url, host(url).as_deref(), grant, now).await?;
+    let mut lock = lock.endpoint();
+    let grant = seal(&mut lock, ring, Purpose::Webhook, secret.bytes(), now).await?;
+    insert(&mut lock, ring, None, url, &[grant], now).await?;
     Ok(secret.shown())
+}
+
+/// Opens a new channel's endpoint, with its token if it has one.
+pub async fn open_channel(
+    lock: &mut EndpointLock<'_>,
+    ring: &Keyring,
+    kind: ChannelKind,
+    url: &str,
+    token: Option<&str>,
+    now: Timestamp,
+) -> Result<(), CommandError> {
+    let mut grants = Vec::new();
+    if let Some(token) = token {
+        grants.push(seal(lock, ring, Purpose::Webhook, token.as_bytes(), now).await?);
+    }
+    Ok(insert(lock, ring, Some(kind), url, &grants, now).await?)
+}
+
+async fn insert(
+    lock: &mut EndpointLock<'_>,
+    ring: &Keyring,
+    kind: Option<ChannelKind>,
+    url: &str,
+    secrets: &[GrantId],
+    now: Timestamp,
+) -> sqlx::Result<()> {
+    let sealed_url = seal(lock, ring, Purpose::WebhookUrl, url.as_bytes(), now).await?;
+    store::insert(lock, kind, sealed_url, host(url).as_deref(), secrets, now).await
+}
+
+/// Replaces a channel's token, or removes it.
+pub async fn change_token(
+    lock: &mut EndpointLock<'_>,
+    ring: &Keyring,
+    token: Option<&str>,
+    now: Timestamp,
+) -> Result<(), CommandError> {
+    let old = store::lock_secrets(lock).await?;
+    let old = old.ok_or(CommandError::NoChannel)?;
+    let mut new = Vec::new();
+    if let Some(token) = token {
+        new.push(seal(lock, ring, Purpose::Webhook, token.as_bytes(), now).await?);
+    }
+    let tenant = lock.tenant();
+    remove_grants(lock.conn(), tenant, &old).await?;
+    Ok(store::change_secrets(lock, &new).await?)
+}
+
+/// Switches an endpoint off at its caller's wish; its pending deliveries fail. Idempotent.
+pub async fn switch_off(lock: &mut EndpointLock<'_>, now: Timestamp) -> Result<(), CommandError> {
+    store::switch_off(lock, now).await?;
+    Ok(store::fail_pending(lock, DeliveryReason::EndpointOff, now).await?)
 }
 
 /// Changes the URL and switches the webhook on. Pending deliveries go to the new URL when due.
@@ -49,7 +104,7 @@ pub async fn open(
 /// # Errors
 /// `NoWebhook`.
 pub async fn change_url(
-    lock: &mut MonitorLock<'_>,
+    lock: &mut EndpointLock<'_>,
     ring: &Keyring,
     url: &str,
 ) -> Result<(), CommandError> {
@@ -71,16 +126,17 @@ pub async fn change_url(
 ///
 /// # Errors
 /// `NoWebhook`.
-pub async fn enable(lock: &mut MonitorLock<'_>) -> Result<(), CommandError> {
+pub async fn enable(lock: &mut EndpointLock<'_>) -> Result<(), CommandError> {
     require_endpoint(store::enable(lock).await?)
 }
 
 /// Closes the webhook: destroys its secrets and fails pending deliveries. Ended deliveries stay.
 /// Idempotent.
 pub async fn close(lock: &mut MonitorLock<'_>, now: Timestamp) -> Result<(), CommandError> {
+    let mut lock = lock.endpoint();
     // The endpoint's row first: it is locked before its deliveries everywhere.
-    store::remove(lock).await?;
-    Ok(store::fail_pending(lock, now).await?)
+    store::remove(&mut lock).await?;
+    Ok(store::fail_pending(&mut lock, DeliveryReason::EndpointClosed, now).await?)
 }
 
 /// Rotates the secret. Returns the new one, which is never shown again, and the time until which
@@ -93,6 +149,8 @@ pub async fn rotate_secret(
     ring: &Keyring,
     now: Timestamp,
 ) -> Result<(ShownSecret, Timestamp), CommandError> {
+    let mut lock = lock.endpoint();
+    let lock = &mut lock;
     let tenant = lock.tenant();
     let grants = store::lock_secrets(lock)
         .await?
@@ -134,6 +192,8 @@ pub async fn only_secret(
     ring: &Keyring,
     now: Timestamp,
 ) -> Result<Option<ShownSecret>, CommandError> {
+    let mut lock = lock.endpoint();
+    let lock = &mut lock;
     let tenant = lock.tenant();
     let grants = store::lock_secrets(lock).await?.unwrap_or_default();
     if grants.len() != 1 {
@@ -146,7 +206,7 @@ pub async fn only_secret(
 
 /// Decrypts the secrets of a webhook.
 async fn open_grants(
-    lock: &mut MonitorLock<'_>,
+    lock: &mut EndpointLock<'_>,
     ring: &Keyring,
     tenant: TenantId,
     grants: &[GrantId],
@@ -209,7 +269,7 @@ pub(super) fn url_of(opened: &OpenedSecret) -> String {
 }
 
 async fn seal(
-    lock: &mut MonitorLock<'_>,
+    lock: &mut EndpointLock<'_>,
     ring: &Keyring,
     purpose: Purpose,
     secret: &[u8],

@@ -13,7 +13,8 @@ const DELIVERIES: &str = "deliveries";
 /// The most tries shown of one delivery.
 const MAX_TRIES: i64 = 100;
 
-/// A page of a tenant's deliveries, newest first; `None` if the monitor does not exist.
+/// A page of a tenant's deliveries, newest first; `None` if the monitor or the channel of the
+/// query does not exist.
 ///
 /// # Errors
 /// When the cursor belongs to another list, or the database fails.
@@ -35,6 +36,11 @@ pub async fn deliveries(
     };
     if let Some(monitor) = query.monitor_id
         && !store::is_monitor(pool, tenant, monitor).await?
+    {
+        return Ok(None);
+    }
+    if let Some(channel) = query.channel_id
+        && !store::is_channel(pool, tenant, channel).await?
     {
         return Ok(None);
     }

@@ -1,14 +1,14 @@
 //! Commands on deliveries: resend one, send a test event.
 
 use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
 use sqlx::PgConnection;
 
 use super::store::EndpointSwitch;
-use super::{MonitorLock, enqueue_with, read, store};
+use super::{EndpointLock, EndpointOwner, MonitorLock, Outgoing, enqueue_event, read, store};
 use crate::commands::CommandError;
-use crate::contract::monitors::OffReason;
 use crate::contract::webhooks::{Delivery, MonitorTest};
-use crate::ids::{DeliveryId, MonitorId, TenantId};
+use crate::ids::{DeliveryId, TenantId};
 
 /// The type of a test event.
 pub const TEST_EVENT: &str = "monitor.test";
@@ -16,41 +16,36 @@ pub const TEST_EVENT: &str = "monitor.test";
 /// its caller names.
 pub const TEST_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
 
-/// The monitor of a delivery, to be locked before [`resend`].
+/// Where a delivery goes, to be locked before [`resend`].
 ///
 /// # Errors
 /// `NoDelivery`.
-pub async fn monitor_of(
+pub async fn owner_of(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: DeliveryId,
-) -> Result<MonitorId, CommandError> {
-    store::monitor_of(conn, tenant, id)
+) -> Result<EndpointOwner, CommandError> {
+    store::owner_of(conn, tenant, id)
         .await?
         .ok_or(CommandError::NoDelivery)
 }
 
-/// Resets a delivery of this monitor, so that it is tried with all retries after the commit. It
+/// Resets a delivery of this endpoint, so that it is tried with all retries after the commit. It
 /// keeps its id, so a receiver can detect a duplicate.
 ///
 /// # Errors
-/// `NoDelivery`; `InvalidState` if its webhook is switched off or closed; `LimitExceeded`
-/// for a test.
+/// `NoDelivery`; `InvalidState` if its webhook is switched off or closed or its channel is paused;
+/// `LimitExceeded` for a test.
 pub async fn resend(
-    lock: &mut MonitorLock<'_>,
+    lock: &mut EndpointLock<'_>,
     id: DeliveryId,
     now: Timestamp,
 ) -> Result<Delivery, CommandError> {
-    match store::endpoint_switch(lock).await? {
-        None => {
-            return Err(CommandError::InvalidState(
-                "the monitor of this delivery no longer has a webhook".to_owned(),
-            ));
-        }
-        Some(EndpointSwitch::Off(reason)) => {
-            return Err(switched_off_error(lock.monitor(), reason));
-        }
-        Some(EndpointSwitch::On) => {}
+    let is_on = require_switched_on(lock).await?;
+    if !is_on {
+        return Err(CommandError::InvalidState(
+            "the monitor of this delivery no longer has a webhook".to_owned(),
+        ));
     }
     if store::is_test(lock, id).await? {
         check_test_interval(lock, now).await?;
@@ -63,6 +58,18 @@ pub async fn resend(
         .ok_or(CommandError::NoDelivery)
 }
 
+/// Locks an endpoint that is switched on; `false`: it does not exist.
+///
+/// # Errors
+/// `InvalidState` if it is switched off.
+async fn require_switched_on(lock: &mut EndpointLock<'_>) -> Result<bool, CommandError> {
+    match store::endpoint_switch(lock).await? {
+        None => Ok(false),
+        Some(EndpointSwitch::Off(reason)) => Err(switched_off_error(lock.owner(), &reason)),
+        Some(EndpointSwitch::On) => Ok(true),
+    }
+}
+
 /// Enqueues a test event, sent after the commit with a single try. The delivery shows the result.
 ///
 /// # Errors
@@ -71,33 +78,52 @@ pub async fn send_test(
     lock: &mut MonitorLock<'_>,
     now: Timestamp,
 ) -> Result<Delivery, CommandError> {
-    let (tenant, monitor) = (lock.tenant(), lock.monitor());
-    match store::endpoint_switch(lock).await? {
-        None => return Err(CommandError::NoWebhook),
-        Some(EndpointSwitch::Off(reason)) => return Err(switched_off_error(monitor, reason)),
-        Some(EndpointSwitch::On) => {}
-    }
-    check_test_interval(lock, now).await?;
     let data = MonitorTest {
-        monitor_id: monitor,
+        monitor_id: lock.monitor(),
         message: "This is a test. Nothing has happened.".to_owned(),
     };
-    let id = enqueue_with(lock, TEST_EVENT, &data, now, 1)
+    enqueue_test(&mut lock.endpoint(), TEST_EVENT, &data, now)
         .await?
-        .ok_or(CommandError::NoWebhook)?;
-    read::delivery(lock.conn(), tenant, id)
-        .await?
-        .ok_or(CommandError::NoDelivery)
+        .ok_or(CommandError::NoWebhook)
+}
+
+/// Enqueues a test of an endpoint; `None`: it does not exist.
+///
+/// # Errors
+/// `InvalidState` while it is switched off; `LimitExceeded`.
+pub async fn enqueue_test<T: Serialize>(
+    lock: &mut EndpointLock<'_>,
+    event_type: &str,
+    data: &T,
+    now: Timestamp,
+) -> Result<Option<Delivery>, CommandError> {
+    if !require_switched_on(lock).await? {
+        return Ok(None);
+    }
+    check_test_interval(lock, now).await?;
+    let test = Outgoing {
+        most_tries: 1,
+        ..Outgoing::new(event_type)
+    };
+    let Some(id) = enqueue_event(lock, &test, data, now).await? else {
+        return Ok(None);
+    };
+    let tenant = lock.tenant();
+    Ok(read::delivery(lock.conn(), tenant, id).await?)
 }
 
 /// Fails if the last test, or its resend, is less than [`TEST_INTERVAL`] ago. The endpoint is
 /// locked.
 async fn check_test_interval(
-    lock: &mut MonitorLock<'_>,
+    lock: &mut EndpointLock<'_>,
     now: Timestamp,
 ) -> Result<(), CommandError> {
     let Some(last) = store::last_test(lock).await? else {
         return Ok(());
+    };
+    let what = match lock.owner() {
+        EndpointOwner::Monitor(_) => "a monitor's webhook",
+        EndpointOwner::Channel(_) => "a channel",
     };
     let left = TEST_INTERVAL
         .saturating_sub(now.duration_since(last))
@@ -105,7 +131,7 @@ async fn check_test_interval(
     match std::time::Duration::try_from(left) {
         Ok(wait) if !wait.is_zero() => Err(CommandError::LimitExceeded {
             message: format!(
-                "a monitor's webhook can be tested at most once a minute; retry after {} s",
+                "{what} can be tested at most once a minute; retry after {} s",
                 wait.as_secs().max(1)
             ),
             retry_after: wait,
@@ -114,13 +140,23 @@ async fn check_test_interval(
     }
 }
 
-fn switched_off_error(monitor: MonitorId, reason: OffReason) -> CommandError {
+fn switched_off_error(owner: EndpointOwner, reason: &str) -> CommandError {
     let why = match reason {
-        OffReason::Gone => "its receiver answered 410 Gone",
-        OffReason::Failing => "nothing was delivered for five days",
+        "gone" => "its receiver answered 410 Gone",
+        "by_caller" => "its caller paused it",
+        _ => match owner {
+            EndpointOwner::Monitor(_) => "nothing was delivered for five days",
+            EndpointOwner::Channel(_) => "nothing was delivered for three days",
+        },
     };
-    CommandError::InvalidState(format!(
-        "the monitor's webhook is switched off (`{reason}`): {why}; switch it on with \
-         POST /v1/monitors/{monitor}/enable-webhook or change its URL with PATCH /v1/monitors/{monitor}"
-    ))
+    CommandError::InvalidState(match owner {
+        EndpointOwner::Monitor(monitor) => format!(
+            "the monitor's webhook is switched off (`{reason}`): {why}; switch it on with \
+             POST /v1/monitors/{monitor}/enable-webhook or change its URL with PATCH /v1/monitors/{monitor}"
+        ),
+        EndpointOwner::Channel(channel) => format!(
+            "the channel is paused (`{reason}`): {why}; make it active with \
+             PATCH /v1/channels/{channel} and {{\"status\": \"active\"}}"
+        ),
+    })
 }

@@ -5,7 +5,7 @@
 //! | 2xx within 10 s | delivered | its failures are reset |
 //! | 410 | failed, `gone` | switched off |
 //! | any other, not the last try | retried after the next delay, or a longer `Retry-After` | |
-//! | any other, the last try | failed, `tries_spent` | switched off if none succeeded for 5 days |
+//! | any other, the last try | failed, `tries_spent` | switched off if none succeeded for 5 days; a channel 3 days |
 //!
 //! A test switches nothing off, whatever its result.
 //!
@@ -33,6 +33,8 @@ pub const DELAYS: [Duration; 7] = [
 pub const MAX_TRIES: u16 = 8;
 /// An endpoint without a success for this long is switched off.
 pub const SWITCH_OFF_AFTER: Duration = Duration::from_secs(5 * 24 * HOURS);
+/// A channel without a success for this long is paused.
+pub const CHANNEL_PAUSED_AFTER: Duration = Duration::from_secs(3 * 24 * HOURS);
 /// The longest `Retry-After` that is honoured.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(10 * HOURS);
 /// The largest random addition, as a fraction of the delay: it spreads deliveries that failed

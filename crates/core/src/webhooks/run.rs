@@ -17,13 +17,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::endpoint::url_of;
-use super::retry_schedule::try_outcome;
-use super::send::{Message, Sender, TryResult};
+use super::retry_schedule::{
+    CHANNEL_PAUSED_AFTER, SWITCH_OFF_AFTER, TryOutcome, try_outcome,
+};
+use super::send::{PostRequest, Sender, TryResult};
 use super::sign::Secret;
-use super::store::{self, LeasedDelivery};
-use crate::contract::webhooks::TryError;
+use super::store::{self, EndpointKind, LeasedDelivery, MostTries};
+use crate::contract::channels::ChannelAlerts;
+use crate::contract::webhooks::{Event, TryError};
 use crate::db;
 use crate::metrics;
+use crate::notices;
 use crate::passes;
 use crate::tenants::{GrantError, Keyring, open_secrets};
 
@@ -35,6 +39,13 @@ const MAX_PER_TENANT: i32 = 16;
 /// The most concurrent tries at one host, over all processes and tenants. One tenant has at most half
 /// of them: its slow receivers leave the others to callers who share the host.
 const MAX_PER_HOST: i32 = 4;
+/// The most tries of a channel in an hour, over all processes (channels.md, rule 14).
+pub const MAX_PER_CHANNEL_HOUR: i32 = 30;
+const MOST_TRIES: MostTries = MostTries {
+    of_tenant: MAX_PER_TENANT,
+    at_host: MAX_PER_HOST,
+    of_channel_in_hour: MAX_PER_CHANNEL_HOUR,
+};
 /// The longest time between two polls.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The shortest time between two polls: another process may hold the lock of a due delivery.
@@ -107,8 +118,7 @@ async fn poll(
         &deps.pool,
         Timestamp::now(),
         slots,
-        MAX_PER_TENANT,
-        MAX_PER_HOST,
+        MOST_TRIES,
         deps.full_lease(),
     );
     let (deliveries, wait) = match timeout(STATEMENT_TIMEOUT, leasing).await {
@@ -144,15 +154,7 @@ async fn deliver(deps: &DelivererDeps, leased: LeasedDelivery, _permit: OwnedSem
     let until = Instant::now() + deps.full_lease();
     let now = Timestamp::now();
     let result = match open_secrets_of(deps, &leased, now).await {
-        Ok((url, secrets)) => {
-            let message = Message {
-                id: leased.delivery,
-                url: &url,
-                body: &leased.body,
-                secrets: &secrets,
-            };
-            deps.sender.send(&message, now).await
-        }
+        Ok((url, secrets)) => deps.sender.send(request(&leased, url, &secrets, now), now).await,
         Err(()) => return,
     };
     let outcome = try_outcome(
@@ -165,9 +167,32 @@ async fn deliver(deps: &DelivererDeps, leased: LeasedDelivery, _permit: OwnedSem
     metrics::webhook_attempted(result.error.map_or("delivered", TryError::as_str));
     tracing::info!(
         delivery = %leased.delivery, number = leased.number, status = result.http_status,
-        error = result.error.map(TryError::as_str), outcome = outcome.as_str(), "webhook delivery tried"
+        error = result.error.map(TryError::as_str), outcome = outcome.as_str(), "delivery tried"
     );
     record_result(deps, &leased, &result, outcome, until).await;
+}
+
+/// What a try sends; `None` if what was sealed for it cannot be read.
+fn request(
+    leased: &LeasedDelivery,
+    url: String,
+    secrets: &[Secret],
+    now: Timestamp,
+) -> Option<PostRequest> {
+    let kind = match leased.kind {
+        EndpointKind::Webhook => {
+            return PostRequest::signed(leased.delivery, url, leased.body.clone(), secrets, now);
+        }
+        EndpointKind::Channel(kind) => kind,
+    };
+    if leased.secrets.len() != secrets.len() {
+        return None;
+    }
+    let token = secrets.first().map(|secret| secret.bytes());
+    let token = token.map(std::str::from_utf8).transpose().ok()?;
+    let event: Event<ChannelAlerts> = serde_json::from_str(&leased.body).ok()?;
+    let message = notices::render(kind, &url, token, &event.data)?;
+    PostRequest::message(leased.delivery, message)
 }
 
 /// The URL and the secrets of a delivery; none if they cannot be decrypted. `Err`: the database
@@ -210,13 +235,24 @@ async fn record_result(
     deps: &DelivererDeps,
     leased: &LeasedDelivery,
     result: &TryResult,
-    outcome: super::retry_schedule::TryOutcome,
+    outcome: TryOutcome,
     until: Instant,
 ) {
+    let patience = match leased.kind {
+        EndpointKind::Webhook => SWITCH_OFF_AFTER,
+        EndpointKind::Channel(_) => CHANNEL_PAUSED_AFTER,
+    };
     loop {
         match timeout(
             STATEMENT_TIMEOUT,
-            store::record_try(&deps.pool, leased, result, outcome, Timestamp::now()),
+            store::record_try(
+                &deps.pool,
+                leased,
+                result,
+                outcome,
+                patience,
+                Timestamp::now(),
+            ),
         )
         .await
         {

@@ -1,4 +1,4 @@
-//! One try: sends the signed body to the receiver within ten seconds. Not here: the outcome
+//! One try: sends a signed event or a message to the receiver within ten seconds. Not here: the outcome
 //! (`retry_schedule`), its record (`store`).
 
 use std::error::Error as _;
@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::dns::Resolve;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::guard::{Guard, GuardError, GuardedResolver, SystemResolver};
@@ -15,6 +17,7 @@ use super::retry_schedule;
 use super::sign::{self, Secret};
 use crate::contract::webhooks::TryError;
 use crate::ids::DeliveryId;
+use crate::notices::RenderedMessage;
 use crate::visible_text::VisibleText;
 
 /// How long a receiver may take to answer (security.md, rule 25).
@@ -27,6 +30,8 @@ const EXCERPT_BYTES: usize = 1024;
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+/// The delivery of a message to a channel, the same at each try.
+const DELIVERY: HeaderName = HeaderName::from_static("farescan-delivery");
 
 /// Sends deliveries. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -36,17 +41,58 @@ pub struct Sender {
     time: Duration,
 }
 
-/// A delivery to send.
+/// What one try sends.
 #[derive(Debug)]
-pub struct Message<'a> {
-    /// The id, the same at each try.
-    pub id: DeliveryId,
-    /// The receiver.
-    pub url: &'a str,
-    /// The body, sent byte for byte.
-    pub body: &'a str,
-    /// The signing secrets, newest first.
-    pub secrets: &'a [Secret],
+pub struct PostRequest {
+    url: String,
+    headers: HeaderMap,
+    body: String,
+}
+
+impl PostRequest {
+    /// An event for a webhook, signed now with these secrets, newest first; the body is sent byte for
+    /// byte. `None` without a secret.
+    pub fn signed(
+        id: DeliveryId,
+        url: String,
+        body: String,
+        secrets: &[Secret],
+        now: Timestamp,
+    ) -> Option<Self> {
+        if secrets.is_empty() {
+            return None;
+        }
+        let (id, timestamp) = (id.to_string(), now.as_second());
+        let signature = sign::header(secrets, &id, timestamp, &body);
+        let mut signature = HeaderValue::try_from(signature).ok()?;
+        signature.set_sensitive(true);
+        let headers = HeaderMap::from_iter([
+            (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+            (ID, HeaderValue::try_from(id).ok()?),
+            (TIMESTAMP, HeaderValue::from(timestamp)),
+            (SIGNATURE, signature),
+        ]);
+        Some(Self { url, headers, body })
+    }
+
+    /// A message to a channel.
+    pub fn message(id: DeliveryId, message: RenderedMessage) -> Option<Self> {
+        let id = HeaderValue::try_from(id.to_string()).ok()?;
+        let mut headers = HeaderMap::from_iter([
+            (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+            (DELIVERY, id),
+        ]);
+        if let Some(authorization) = message.authorization {
+            let mut value = HeaderValue::try_from(authorization).ok()?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        Some(Self {
+            url: message.url,
+            headers,
+            body: message.body,
+        })
+    }
 }
 
 /// The result of a try.
@@ -112,8 +158,9 @@ impl Sender {
         self.time + EXCERPT_TIMEOUT
     }
 
-    /// Tries once. A failure is part of the result.
-    pub async fn send(&self, message: &Message<'_>, now: Timestamp) -> TryResult {
+    /// Tries once; a request is missing if what was sealed for it cannot be read. A failure is part of
+    /// the result.
+    pub async fn send(&self, request: Option<PostRequest>, now: Timestamp) -> TryResult {
         let begun = Instant::now();
         let result = |http_status, error| TryResult {
             http_status,
@@ -122,18 +169,18 @@ impl Sender {
             retry_after: None,
             latency: begun.elapsed(),
         };
-        let Some(headers) = headers(message, now) else {
+        let Some(sent) = request else {
             return result(None, Some(TryError::SecretUnreadable));
         };
         // The setting that allowed the URL may have been withdrawn.
-        let Ok(url) = self.guard.check(message.url) else {
+        let Ok(url) = self.guard.check(&sent.url) else {
             return result(None, Some(TryError::AddressRefused));
         };
         let request = self
             .http
             .post(url)
-            .headers(headers)
-            .body(message.body.to_owned())
+            .headers(sent.headers)
+            .body(sent.body)
             .send();
         let response = match timeout_at(begun + self.time, request).await {
             Err(_) => return result(None, Some(TryError::Timeout)),
@@ -154,22 +201,6 @@ impl Sender {
             )
         }
     }
-}
-
-fn headers(message: &Message<'_>, now: Timestamp) -> Option<HeaderMap> {
-    if message.secrets.is_empty() {
-        return None;
-    }
-    let (id, timestamp) = (message.id.to_string(), now.as_second());
-    let mut signature =
-        HeaderValue::try_from(sign::header(message.secrets, &id, timestamp, message.body)).ok()?;
-    signature.set_sensitive(true);
-    Some(HeaderMap::from_iter([
-        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (ID, HeaderValue::try_from(id).ok()?),
-        (TIMESTAMP, HeaderValue::from(timestamp)),
-        (SIGNATURE, signature),
-    ]))
 }
 
 /// The kind of an error. Its text may contain the URL and is not kept.

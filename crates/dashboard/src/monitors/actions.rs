@@ -109,7 +109,7 @@ async fn enable_webhook(
     let mut lock = MonitorLock::acquire(&mut tx, tenant, found.1, LockFor::Webhook)
         .await?
         .ok_or(CommandError::NoWebhook)?;
-    endpoint::enable(&mut lock).await?;
+    endpoint::enable(&mut lock.endpoint()).await?;
     tx.commit().await?;
     Ok(Redirect::to(&links::monitor(found.1)).into_response())
 }

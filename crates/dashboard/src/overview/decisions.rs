@@ -186,7 +186,8 @@ fn given_up(session: &Session, delivery: &Delivery) -> Markup {
             a href=(links::delivery(delivery.id)) { "Delivery of " (delivery.event_type) } " " (chip(Tone::Bad, "given up"))
             div class="sub" {
                 @if let Some(reason) = delivery.reason { (delivery_pages::reason_words(reason)) ", " }
-                (parts::time(delivery.created_at)) " · " a href=(links::monitor(delivery.monitor_id)) { "its monitor" }
+                (parts::time(delivery.created_at))
+                @if let Some(id) = delivery.monitor_id { " · " a href=(links::monitor(id)) { "its monitor" } }
             }
         },
         &delivery_pages::send_again(session, delivery),

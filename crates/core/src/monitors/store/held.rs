@@ -8,7 +8,7 @@ use sqlx::PgPool;
 use crate::contract::FieldValue as _;
 use crate::contract::monitors::NotifySettings;
 use crate::ids::{DeliveryId, MonitorId, TenantId};
-use crate::monitors::notify::NotifyPlan;
+use crate::notify::NotifyPlan;
 use crate::webhooks::MonitorLock;
 
 /// When a monitor's alerts are sent, and those that are held.

@@ -34,8 +34,10 @@ pub const TABLES: &[&str] = &[
     "saved_views",
     "account_settings",
     "question_counts",
+    "channels",
     "monitors",
     "monitor_slots",
+    "monitor_channels",
     "webhook_endpoints",
     "deliveries",
     "delivery_tries",
@@ -113,7 +115,13 @@ pub(in crate::tenants) async fn lock(
     .execute(&mut *conn)
     .await?;
     sqlx::query!(
-        "select from webhook_endpoints where tenant_id = $1 order by monitor_id for update",
+        "select from channels where tenant_id = $1 order by channel_id for update",
+        id
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!(
+        "select from webhook_endpoints where tenant_id = $1 order by endpoint_id for update",
         id
     )
     .execute(&mut *conn)
@@ -237,7 +245,7 @@ pub(super) async fn release(conn: &mut PgConnection, tenant: TenantId) -> sqlx::
     sqlx::query!(
         "update webhook_endpoints w set next_at = clock_timestamp()
          where w.tenant_id = $1 and w.next_at is null and w.off_at is null
-           and exists (select from deliveries d where d.tenant_id = $1 and d.monitor_id = w.monitor_id and d.due_at is not null)",
+           and exists (select from deliveries d where d.tenant_id = $1 and coalesce(d.channel_id, d.monitor_id) = w.endpoint_id and d.due_at is not null)",
         id
     )
     .execute(&mut *conn)

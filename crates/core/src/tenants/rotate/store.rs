@@ -191,7 +191,7 @@ pub(super) async fn find_rotated(
 pub(super) async fn owns_anything(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<bool> {
     let owns_anything = sqlx::query_scalar!(
         r#"select exists (select from lanes where tenant_id = $1) or exists (select from scans where tenant_id = $1)
-               or exists (select from monitors where tenant_id = $1)
+               or exists (select from monitors where tenant_id = $1) or exists (select from channels where tenant_id = $1)
                or exists (select from account_settings where tenant_id = $1)
                or exists (select from saved_views where tenant_id = $1) as "owns!""#,
         tenant.uuid(),

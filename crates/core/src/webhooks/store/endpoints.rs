@@ -1,29 +1,40 @@
-//! The rows of endpoints, changed under the lock of their monitor. Their URLs and secrets are rows
+//! The rows of endpoints, changed under the lock of their owner. Their URLs and secrets are rows
 //! of `key_grants`, which belong to `tenants`; a trigger removes them with the endpoint.
 
 use jiff::Timestamp;
-use jiff_sqlx::ToSqlx as _;
+use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
 use sqlx::PgConnection;
 
-use super::lock::MonitorLock;
+use super::lock::{EndpointLock, EndpointOwner};
+use crate::contract::channels::ChannelKind;
 use crate::contract::monitors::Webhook;
-use crate::ids::{GrantId, MonitorId, TenantId};
+use crate::contract::webhooks::DeliveryReason;
+use crate::ids::{DeliveryId, GrantId, MonitorId, TenantId};
 
+/// Inserts the endpoint of a locked owner; without `kind` it is a webhook.
 pub(in crate::webhooks) async fn insert(
-    lock: &mut MonitorLock<'_>,
+    lock: &mut EndpointLock<'_>,
+    kind: Option<ChannelKind>,
     url: GrantId,
     host: Option<&str>,
-    secret: GrantId,
+    secrets: &[GrantId],
     now: Timestamp,
 ) -> sqlx::Result<()> {
+    let (monitor, channel) = match lock.owner() {
+        EndpointOwner::Monitor(id) => (Some(id.uuid()), None),
+        EndpointOwner::Channel(id) => (None, Some(id.uuid())),
+    };
+    let secrets: Vec<_> = secrets.iter().map(|grant| grant.uuid()).collect();
     sqlx::query!(
-        "insert into webhook_endpoints (tenant_id, monitor_id, url_id, host, secret_ids, created_at)
-         values ($1, $2, $3, $4, array[$5::uuid], $6)",
+        "insert into webhook_endpoints (tenant_id, monitor_id, channel_id, kind, url_id, host, secret_ids, created_at)
+         values ($1, $2, $3, coalesce($4, 'webhook'), $5, $6, $7, $8)",
         lock.tenant().uuid(),
-        lock.monitor().uuid(),
+        monitor,
+        channel,
+        kind.map(ChannelKind::as_str),
         url.uuid(),
         host,
-        secret.uuid(),
+        &secrets,
         now.to_sqlx() as _,
     )
     .execute(lock.conn())
@@ -34,14 +45,14 @@ pub(in crate::webhooks) async fn insert(
 /// The grant of the URL, which the caller of this replaces; `None`: the endpoint does not exist. The
 /// new epoch ignores a failure of a try that is in flight to the old URL.
 pub(in crate::webhooks) async fn change_url(
-    lock: &mut MonitorLock<'_>,
+    lock: &mut EndpointLock<'_>,
     host: Option<&str>,
 ) -> sqlx::Result<Option<GrantId>> {
     let changed = sqlx::query_scalar!(
         "update webhook_endpoints set host = $3, epoch = epoch + 1, off_at = null, off_reason = null, failing_since = null
-         where tenant_id = $1 and monitor_id = $2 returning url_id",
+         where tenant_id = $1 and endpoint_id = $2 returning url_id",
         lock.tenant().uuid(),
-        lock.monitor().uuid(),
+        lock.owner().uuid(),
         host,
     );
     Ok(changed
@@ -51,39 +62,58 @@ pub(in crate::webhooks) async fn change_url(
 }
 
 /// `false`: the endpoint does not exist. An endpoint that is on keeps its failures.
-pub(in crate::webhooks) async fn enable(lock: &mut MonitorLock<'_>) -> sqlx::Result<bool> {
+pub(in crate::webhooks) async fn enable(lock: &mut EndpointLock<'_>) -> sqlx::Result<bool> {
     let enabled = sqlx::query!(
         "update webhook_endpoints
          set off_at = null, off_reason = null, failing_since = case when off_at is null then failing_since end,
              epoch = epoch + (off_at is not null)::integer
-         where tenant_id = $1 and monitor_id = $2",
+         where tenant_id = $1 and endpoint_id = $2",
         lock.tenant().uuid(),
-        lock.monitor().uuid(),
+        lock.owner().uuid(),
     );
     Ok(enabled.execute(lock.conn()).await?.rows_affected() > 0)
 }
 
-pub(in crate::webhooks) async fn remove(lock: &mut MonitorLock<'_>) -> sqlx::Result<()> {
+pub(in crate::webhooks) async fn remove(lock: &mut EndpointLock<'_>) -> sqlx::Result<()> {
     sqlx::query!(
-        "delete from webhook_endpoints where tenant_id = $1 and monitor_id = $2",
+        "delete from webhook_endpoints where tenant_id = $1 and endpoint_id = $2",
         lock.tenant().uuid(),
-        lock.monitor().uuid()
+        lock.owner().uuid()
     )
     .execute(lock.conn())
     .await?;
     Ok(())
 }
 
-/// Fails the pending deliveries of a closed endpoint.
+/// Fails the pending deliveries of an endpoint that is closed or switched off.
 pub(in crate::webhooks) async fn fail_pending(
-    lock: &mut MonitorLock<'_>,
+    lock: &mut EndpointLock<'_>,
+    reason: DeliveryReason,
     now: Timestamp,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "update deliveries set status = 'failed', reason = 'endpoint_closed', due_at = null, ended_at = $3
-         where tenant_id = $1 and monitor_id = $2 and due_at is not null",
+        "update deliveries set status = 'failed', reason = $4, due_at = null, ended_at = $3
+         where tenant_id = $1 and coalesce(channel_id, monitor_id) = $2 and due_at is not null",
         lock.tenant().uuid(),
-        lock.monitor().uuid(),
+        lock.owner().uuid(),
+        now.to_sqlx() as _,
+        reason.as_str(),
+    )
+    .execute(lock.conn())
+    .await?;
+    Ok(())
+}
+
+/// Switches an endpoint off at its caller's wish. One that is off keeps its reason.
+pub(in crate::webhooks) async fn switch_off(
+    lock: &mut EndpointLock<'_>,
+    now: Timestamp,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update webhook_endpoints set off_at = $3, off_reason = 'by_caller', next_at = null
+         where tenant_id = $1 and endpoint_id = $2 and off_at is null",
+        lock.tenant().uuid(),
+        lock.owner().uuid(),
         now.to_sqlx() as _,
     )
     .execute(lock.conn())
@@ -94,12 +124,12 @@ pub(in crate::webhooks) async fn fail_pending(
 /// Locks an endpoint and reads the grants of its secrets, newest first; `None` if it does not
 /// exist.
 pub(in crate::webhooks) async fn lock_secrets(
-    lock: &mut MonitorLock<'_>,
+    lock: &mut EndpointLock<'_>,
 ) -> sqlx::Result<Option<Vec<GrantId>>> {
     let grants = sqlx::query_scalar!(
-        "select secret_ids from webhook_endpoints where tenant_id = $1 and monitor_id = $2 for no key update",
+        "select secret_ids from webhook_endpoints where tenant_id = $1 and endpoint_id = $2 for no key update",
         lock.tenant().uuid(),
-        lock.monitor().uuid(),
+        lock.owner().uuid(),
     );
     Ok(grants
         .fetch_optional(lock.conn())
@@ -107,15 +137,116 @@ pub(in crate::webhooks) async fn lock_secrets(
         .map(|ids| ids.into_iter().map(GrantId::from).collect()))
 }
 
+/// What waits at the endpoint of a channel.
+#[derive(Debug)]
+pub struct ChannelQueue {
+    /// When its last messages were tried, the oldest first.
+    pub recent: Vec<Timestamp>,
+    /// How many messages wait, but for the held one.
+    pub waiting: i64,
+    /// The message that later alerts join, with its body.
+    pub held: Option<(DeliveryId, String)>,
+    /// The time for which alerts were held last.
+    pub held_for: Option<Timestamp>,
+}
+
+/// Locks the endpoint of a channel and reads what waits there; `None` if it does not exist.
+pub(in crate::webhooks) async fn lock_queue(
+    lock: &mut EndpointLock<'_>,
+) -> sqlx::Result<Option<ChannelQueue>> {
+    let (tenant, endpoint) = (lock.tenant().uuid(), lock.owner().uuid());
+    let row = sqlx::query!(
+        r#"select recent as "recent: Vec<SqlTimestamp>", held_for from webhook_endpoints
+           where tenant_id = $1 and endpoint_id = $2 for no key update"#,
+        tenant,
+        endpoint,
+    );
+    let Some(row) = row.fetch_optional(lock.conn()).await? else {
+        return Ok(None);
+    };
+    // After the lock: what another transaction has made is visible only now.
+    let waiting = sqlx::query_scalar!(
+        r#"select count(*) as "waiting!" from deliveries
+           where tenant_id = $1 and coalesce(channel_id, monitor_id) = $2 and due_at is not null and not is_held"#,
+        tenant,
+        endpoint,
+    );
+    let waiting = waiting.fetch_one(lock.conn()).await?;
+    let held = sqlx::query!(
+        "select delivery_id, body from deliveries
+         where tenant_id = $1 and coalesce(channel_id, monitor_id) = $2 and due_at is not null and is_held
+         order by due_at, delivery_id limit 1",
+        tenant,
+        endpoint,
+    );
+    let held = held.fetch_optional(lock.conn()).await?;
+    Ok(Some(ChannelQueue {
+        recent: row.recent.into_iter().map(SqlTimestamp::to_jiff).collect(),
+        waiting,
+        held: held.map(|row| (row.delivery_id.into(), row.body)),
+        held_for: row.held_for.map(SqlTimestamp::to_jiff),
+    }))
+}
+
+/// Replaces the body of a held message; the endpoint is locked, so it is not being tried.
+pub(in crate::webhooks) async fn replace_held(
+    lock: &mut EndpointLock<'_>,
+    id: DeliveryId,
+    body: &str,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update deliveries set body = $3, monitor_id = null where tenant_id = $1 and delivery_id = $2",
+        lock.tenant().uuid(),
+        id.uuid(),
+        body,
+    )
+    .execute(lock.conn())
+    .await?;
+    Ok(())
+}
+
+/// Moves the held message to another time; `None`: it is due now.
+pub(in crate::webhooks) async fn move_held(
+    lock: &mut EndpointLock<'_>,
+    until: Option<Timestamp>,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update deliveries set due_at = coalesce($3, clock_timestamp())
+         where tenant_id = $1 and coalesce(channel_id, monitor_id) = $2 and due_at is not null and is_held",
+        lock.tenant().uuid(),
+        lock.owner().uuid(),
+        until.map(|until| until.to_sqlx()) as _,
+    )
+    .execute(lock.conn())
+    .await?;
+    Ok(())
+}
+
+/// Records the time for which alerts are held.
+pub(in crate::webhooks) async fn set_held_for(
+    lock: &mut EndpointLock<'_>,
+    until: Timestamp,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "update webhook_endpoints set held_for = greatest(held_for, $3) where tenant_id = $1 and endpoint_id = $2",
+        lock.tenant().uuid(),
+        lock.owner().uuid(),
+        until.to_sqlx() as _,
+    )
+    .execute(lock.conn())
+    .await?;
+    Ok(())
+}
+
 pub(in crate::webhooks) async fn change_secrets(
-    lock: &mut MonitorLock<'_>,
+    lock: &mut EndpointLock<'_>,
     secrets: &[GrantId],
 ) -> sqlx::Result<()> {
     let ids: Vec<_> = secrets.iter().map(|grant| grant.uuid()).collect();
     sqlx::query!(
-        "update webhook_endpoints set secret_ids = $3 where tenant_id = $1 and monitor_id = $2",
+        "update webhook_endpoints set secret_ids = $3 where tenant_id = $1 and endpoint_id = $2",
         lock.tenant().uuid(),
-        lock.monitor().uuid(),
+        lock.owner().uuid(),
         &ids,
     )
     .execute(lock.conn())
@@ -131,8 +262,8 @@ pub(in crate::webhooks) async fn sealed(
 ) -> sqlx::Result<Vec<(MonitorId, GrantId, Webhook)>> {
     let monitors: Vec<_> = monitors.iter().map(|monitor| monitor.uuid()).collect();
     let rows = sqlx::query!(
-        "select monitor_id, url_id, off_at, off_reason, delivered_at, failing_since from webhook_endpoints
-         where tenant_id = $1 and monitor_id = any($2)",
+        r#"select monitor_id as "monitor_id!", url_id, off_at, off_reason, delivered_at, failing_since from webhook_endpoints
+         where tenant_id = $1 and monitor_id = any($2)"#,
         tenant.uuid(),
         &monitors,
     )

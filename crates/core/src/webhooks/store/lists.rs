@@ -8,11 +8,12 @@ use uuid::Uuid;
 use crate::contract::webhooks::{
     DeliveriesQuery, Delivery, DeliveryReason, DeliveryStatus, DeliveryTry,
 };
-use crate::ids::{DeliveryId, MonitorId, TenantId};
+use crate::ids::{ChannelId, DeliveryId, MonitorId, TenantId};
 
 struct DeliveryRow {
     delivery_id: Uuid,
-    monitor_id: Uuid,
+    monitor_id: Option<Uuid>,
+    channel_id: Option<Uuid>,
     event_type: String,
     status: DeliveryStatus,
     reason: Option<DeliveryReason>,
@@ -26,7 +27,8 @@ impl From<DeliveryRow> for Delivery {
     fn from(row: DeliveryRow) -> Self {
         Self {
             id: row.delivery_id.into(),
-            monitor_id: row.monitor_id.into(),
+            monitor_id: row.monitor_id.map(MonitorId::from),
+            channel_id: row.channel_id.map(ChannelId::from),
             event_type: row.event_type,
             status: row.status,
             reason: row.reason,
@@ -48,15 +50,16 @@ pub(in crate::webhooks) async fn deliveries(
 ) -> sqlx::Result<Vec<Delivery>> {
     let rows = sqlx::query_as!(
         DeliveryRow,
-        "select delivery_id, monitor_id, event_type, status, reason, tries, due_at, created_at, ended_at from deliveries
+        "select delivery_id, monitor_id, channel_id, event_type, status, reason, tries, due_at, created_at, ended_at from deliveries
          where tenant_id = $1 and ($2::uuid is null or delivery_id < $2) and ($3::uuid is null or monitor_id = $3)
-           and ($4::text is null or status = $4)
+           and ($4::text is null or status = $4) and ($6::uuid is null or channel_id = $6)
          order by delivery_id desc limit $5",
         tenant.uuid(),
         before.map(DeliveryId::uuid),
         query.monitor_id.map(MonitorId::uuid),
         query.status.map(DeliveryStatus::as_str),
         limit,
+        query.channel_id.map(ChannelId::uuid),
     );
     Ok(rows
         .fetch_all(pool)
@@ -81,6 +84,21 @@ pub(in crate::webhooks) async fn is_monitor(
     .await
 }
 
+/// Whether the channel exists.
+pub(in crate::webhooks) async fn is_channel(
+    pool: &PgPool,
+    tenant: TenantId,
+    channel: ChannelId,
+) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"select exists (select from channels where tenant_id = $1 and channel_id = $2) as "is_there!""#,
+        tenant.uuid(),
+        channel.uuid(),
+    )
+    .fetch_one(pool)
+    .await
+}
+
 /// One delivery and its body.
 pub(in crate::webhooks) async fn delivery(
     conn: &mut PgConnection,
@@ -88,7 +106,7 @@ pub(in crate::webhooks) async fn delivery(
     id: DeliveryId,
 ) -> sqlx::Result<Option<(Delivery, Value)>> {
     let row = sqlx::query!(
-        "select delivery_id, monitor_id, event_type, status, reason, tries, due_at, created_at, ended_at, body from deliveries
+        "select delivery_id, monitor_id, channel_id, event_type, status, reason, tries, due_at, created_at, ended_at, body from deliveries
          where tenant_id = $1 and delivery_id = $2",
         tenant.uuid(),
         id.uuid(),
@@ -99,6 +117,7 @@ pub(in crate::webhooks) async fn delivery(
         let delivery = DeliveryRow {
             delivery_id: row.delivery_id,
             monitor_id: row.monitor_id,
+            channel_id: row.channel_id,
             event_type: row.event_type,
             status: row.status,
             reason: row.reason,

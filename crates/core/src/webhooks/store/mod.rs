@@ -12,13 +12,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
 use sqlx::{PgConnection, PgPool};
+use uuid::Uuid;
 
-use self::lock::MonitorLock;
-use super::retry_schedule::{SWITCH_OFF_AFTER, TryOutcome};
+use self::lock::{EndpointLock, EndpointOwner};
+use super::retry_schedule::TryOutcome;
 use super::send::TryResult;
-use crate::contract::monitors::OffReason;
+use crate::contract::channels::ChannelKind;
 use crate::contract::webhooks::TryError;
-use crate::ids::{DeliveryId, GrantId, MonitorId, TenantId};
+use crate::ids::{ChannelId, DeliveryId, GrantId, MonitorId, TenantId};
 
 /// A delivery to insert.
 pub(super) struct NewDelivery<'a> {
@@ -26,13 +27,28 @@ pub(super) struct NewDelivery<'a> {
     pub(super) event_type: &'a str,
     pub(super) body: &'a str,
     pub(super) most_tries: u16,
+    /// Of a message to a channel: the monitor that it is about, if it is about one.
+    pub(super) monitor: Option<MonitorId>,
+    /// It is not sent before this time, and later alerts join it until then; `None`: it is sent at
+    /// once.
+    pub(super) held_until: Option<Timestamp>,
+}
+
+/// What the receiver of an endpoint understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EndpointKind {
+    /// Signed events.
+    Webhook,
+    /// Messages to a person.
+    Channel(ChannelKind),
 }
 
 /// A delivery that this process may try until its lease expires.
 #[derive(Debug)]
 pub(super) struct LeasedDelivery {
     pub(super) tenant: TenantId,
-    pub(super) monitor: MonitorId,
+    pub(super) owner: EndpointOwner,
+    pub(super) kind: EndpointKind,
     pub(super) delivery: DeliveryId,
     /// The number of this try, never reused.
     pub(super) number: i32,
@@ -41,33 +57,41 @@ pub(super) struct LeasedDelivery {
     pub(super) most_tries: u16,
     pub(super) body: String,
     pub(super) url: GrantId,
-    /// The newest first.
+    /// Of a webhook, the newest first; of a channel, its token.
     pub(super) secrets: Vec<GrantId>,
 }
 
 /// Inserts a delivery, to be sent after the commit. `false`: the monitor has no webhook.
 pub(super) async fn enqueue(
-    lock: &mut MonitorLock<'_>,
+    lock: &mut EndpointLock<'_>,
     new: &NewDelivery<'_>,
     now: Timestamp,
 ) -> sqlx::Result<bool> {
     wake(lock).await?;
+    let (monitor, channel) = match lock.owner() {
+        EndpointOwner::Monitor(id) => (Some(id), None),
+        EndpointOwner::Channel(id) => (new.monitor, Some(id)),
+    };
     let inserted = sqlx::query!(
-        "insert into deliveries (tenant_id, delivery_id, monitor_id, event_type, body, most_tries, created_at,
-                                 status, reason, due_at, ended_at)
-         select $1, $2, $3, $4, $5, $6, $7,
+        "insert into deliveries (tenant_id, delivery_id, monitor_id, channel_id, event_type, body, most_tries, created_at,
+                                 status, reason, due_at, ended_at, is_held)
+         select $1, $2, $3, $4, $5, $6, $7, $8,
                 case when w.off_at is null then 'pending' else 'failed' end,
                 case when w.off_at is not null then 'endpoint_off' end,
-                case when w.off_at is null then clock_timestamp() end,
-                case when w.off_at is not null then $7::timestamptz end
-         from webhook_endpoints w where w.tenant_id = $1 and w.monitor_id = $3",
+                case when w.off_at is null then coalesce($9, clock_timestamp()) end,
+                case when w.off_at is not null then $8::timestamptz end,
+                w.off_at is null and $9::timestamptz is not null
+         from webhook_endpoints w where w.tenant_id = $1 and w.endpoint_id = $10",
         lock.tenant().uuid(),
         new.id.uuid(),
-        lock.monitor().uuid(),
+        monitor.map(MonitorId::uuid),
+        channel.map(ChannelId::uuid),
         new.event_type,
         new.body,
         i16::try_from(new.most_tries).unwrap_or(i16::MAX),
         now.to_sqlx() as _,
+        new.held_until.map(|until| until.to_sqlx()) as _,
+        lock.owner().uuid(),
     )
     .execute(lock.conn())
     .await?;
@@ -75,11 +99,11 @@ pub(super) async fn enqueue(
 }
 
 /// Wakes the deliverer for an endpoint after the commit, and locks its row until then.
-pub(super) async fn wake(lock: &mut MonitorLock<'_>) -> sqlx::Result<()> {
+pub(super) async fn wake(lock: &mut EndpointLock<'_>) -> sqlx::Result<()> {
     let arm = sqlx::query!(
         "select from wake_endpoint($1, $2)",
         lock.tenant().uuid(),
-        lock.monitor().uuid()
+        lock.owner().uuid()
     );
     arm.execute(lock.conn()).await?;
     Ok(())
@@ -90,25 +114,27 @@ pub(super) async fn lease_due(
     pool: &PgPool,
     now: Timestamp,
     slots: i32,
-    per_tenant: i32,
-    per_host: i32,
+    most: MostTries,
     lease: Duration,
 ) -> sqlx::Result<(Vec<LeasedDelivery>, Option<Duration>)> {
     let rows = sqlx::query!(
-        r#"select tenant_id as "tenant_id!", monitor_id as "monitor_id!", delivery_id as "delivery_id!", number as "number!",
+        r#"select tenant_id as "tenant_id!", monitor_id, channel_id, kind as "kind!", delivery_id as "delivery_id!", number as "number!",
                   failures as "failures!", most_tries as "most_tries!", body as "body!", url_id as "url_id!", secret_ids as "secret_ids!"
-           from lease_deliveries($1, $2, $3, $4, make_interval(secs => $5))"#,
+           from lease_messages($1, $2, $3, $4, $5, make_interval(secs => $6), true)"#,
         now.to_sqlx() as _,
         slots,
-        per_tenant,
-        per_host,
+        most.of_tenant,
+        most.at_host,
+        most.of_channel_in_hour,
         lease.as_secs_f64(),
     )
     .fetch_all(pool)
     .await?;
     let leased = rows.into_iter().map(|row| LeasedDelivery {
         tenant: row.tenant_id.into(),
-        monitor: row.monitor_id.into(),
+        owner: owner(row.monitor_id, row.channel_id),
+        kind: ChannelKind::parse(&row.kind)
+            .map_or(EndpointKind::Webhook, EndpointKind::Channel),
         delivery: row.delivery_id.into(),
         number: row.number,
         failures: row.failures.unsigned_abs(),
@@ -129,19 +155,40 @@ pub(super) async fn lease_due(
     Ok((leased, wait))
 }
 
+/// The most tries of the leasing process and of all.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MostTries {
+    /// Concurrent tries of a tenant, over all processes.
+    pub(super) of_tenant: i32,
+    /// Concurrent tries at a host, over all processes.
+    pub(super) at_host: i32,
+    /// Tries of a channel within an hour.
+    pub(super) of_channel_in_hour: i32,
+}
+
+/// The owner of an endpoint or a delivery: its channel, if it has one.
+fn owner(monitor: Option<Uuid>, channel: Option<Uuid>) -> EndpointOwner {
+    match channel {
+        Some(id) => EndpointOwner::Channel(id.into()),
+        // A check of the tables excludes that both are null.
+        None => EndpointOwner::Monitor(monitor.unwrap_or_default().into()),
+    }
+}
+
 /// Records the result of a try. `false`: another try has replaced it, so the result has no effect.
 pub(super) async fn record_try(
     pool: &PgPool,
     leased: &LeasedDelivery,
     result: &TryResult,
     outcome: TryOutcome,
+    patience: Duration,
     now: Timestamp,
 ) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"select end_try($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, make_interval(secs => $12), make_interval(secs => $13)) as "ours!""#,
         now.to_sqlx() as _,
         leased.tenant.uuid(),
-        leased.monitor.uuid(),
+        leased.owner.uuid(),
         leased.delivery.uuid(),
         leased.number,
         i16::try_from(leased.failures).unwrap_or(i16::MAX),
@@ -151,68 +198,83 @@ pub(super) async fn record_try(
         i32::try_from(result.latency.as_millis()).unwrap_or(i32::MAX),
         outcome.as_str(),
         outcome.after().map(|after| after.as_secs_f64()),
-        SWITCH_OFF_AFTER.as_secs_f64(),
+        patience.as_secs_f64(),
     )
     .fetch_one(pool)
     .await
 }
 
-/// The monitor of a delivery; `None` if the delivery does not exist.
-pub(super) async fn monitor_of(
+/// Where a delivery goes; `None` if it does not exist.
+pub(super) async fn owner_of(
     conn: &mut PgConnection,
     tenant: TenantId,
     id: DeliveryId,
-) -> sqlx::Result<Option<MonitorId>> {
-    let monitor = sqlx::query_scalar!(
-        "select monitor_id from deliveries where tenant_id = $1 and delivery_id = $2",
+) -> sqlx::Result<Option<EndpointOwner>> {
+    let row = sqlx::query!(
+        "select monitor_id, channel_id from deliveries where tenant_id = $1 and delivery_id = $2",
         tenant.uuid(),
         id.uuid(),
     );
-    Ok(monitor.fetch_optional(conn).await?.map(MonitorId::from))
+    let row = row.fetch_optional(conn).await?;
+    Ok(row.map(|row| owner(row.monitor_id, row.channel_id)))
 }
 
 /// Whether an endpoint is switched on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum EndpointSwitch {
     On,
-    Off(OffReason),
+    /// With the reason.
+    Off(String),
 }
 
 /// Locks an endpoint and reads its switch; `None` if it does not exist.
 pub(super) async fn endpoint_switch(
-    lock: &mut MonitorLock<'_>,
+    lock: &mut EndpointLock<'_>,
 ) -> sqlx::Result<Option<EndpointSwitch>> {
     let reason = sqlx::query_scalar!(
-        "select off_reason from webhook_endpoints where tenant_id = $1 and monitor_id = $2 for no key update",
+        r#"select off_reason as "off_reason: String" from webhook_endpoints
+           where tenant_id = $1 and endpoint_id = $2 for no key update"#,
         lock.tenant().uuid(),
-        lock.monitor().uuid(),
+        lock.owner().uuid(),
     );
-    let switch = |reason: Option<OffReason>| match reason {
-        None => EndpointSwitch::On,
-        Some(reason) => EndpointSwitch::Off(reason),
-    };
+    let switch = |reason: Option<String>| reason.map_or(EndpointSwitch::On, EndpointSwitch::Off);
     Ok(reason.fetch_optional(lock.conn()).await?.map(switch))
 }
 
-/// When a monitor was last tested: the newest creation or end of a test. The lock of the endpoint
+/// When an endpoint was last tested: the newest creation or end of a test. The lock of the endpoint
 /// prevents a concurrent test.
-pub(super) async fn last_test(lock: &mut MonitorLock<'_>) -> sqlx::Result<Option<Timestamp>> {
-    let last = sqlx::query_scalar!(
-        r#"select max(greatest(created_at, ended_at)) as "last: SqlTimestamp" from deliveries
-           where tenant_id = $1 and monitor_id = $2 and event_type = 'monitor.test'"#,
-        lock.tenant().uuid(),
-        lock.monitor().uuid(),
-    );
-    Ok(last
-        .fetch_one(lock.conn())
-        .await?
-        .map(SqlTimestamp::to_jiff))
+pub(super) async fn last_test(lock: &mut EndpointLock<'_>) -> sqlx::Result<Option<Timestamp>> {
+    let (tenant, owner) = (lock.tenant().uuid(), lock.owner());
+    let last = match owner {
+        EndpointOwner::Monitor(id) => {
+            sqlx::query_scalar!(
+                r#"select max(greatest(created_at, ended_at)) as "last: SqlTimestamp" from deliveries
+                   where tenant_id = $1 and monitor_id = $2 and event_type = 'monitor.test'"#,
+                tenant,
+                id.uuid(),
+            )
+            .fetch_one(lock.conn())
+            .await?
+        }
+        EndpointOwner::Channel(id) => {
+            sqlx::query_scalar!(
+                r#"select max(greatest(created_at, ended_at)) as "last: SqlTimestamp" from deliveries
+                   where tenant_id = $1 and channel_id = $2 and event_type = 'channel.test'"#,
+                tenant,
+                id.uuid(),
+            )
+            .fetch_one(lock.conn())
+            .await?
+        }
+    };
+    Ok(last.map(SqlTimestamp::to_jiff))
 }
 
 /// Whether a delivery is a test.
-pub(super) async fn is_test(lock: &mut MonitorLock<'_>, id: DeliveryId) -> sqlx::Result<bool> {
+pub(super) async fn is_test(lock: &mut EndpointLock<'_>, id: DeliveryId) -> sqlx::Result<bool> {
     let is_test = sqlx::query_scalar!(
-        r#"select exists (select from deliveries where tenant_id = $1 and delivery_id = $2 and event_type = 'monitor.test') as "is_test!""#,
+        r#"select exists (select from deliveries where tenant_id = $1 and delivery_id = $2
+                          and event_type in ('monitor.test', 'channel.test')) as "is_test!""#,
         lock.tenant().uuid(),
         id.uuid(),
     );
@@ -220,10 +282,11 @@ pub(super) async fn is_test(lock: &mut MonitorLock<'_>, id: DeliveryId) -> sqlx:
 }
 
 /// Resets a delivery: pending, due now, with all tries left.
-pub(super) async fn reset(lock: &mut MonitorLock<'_>, id: DeliveryId) -> sqlx::Result<()> {
+pub(super) async fn reset(lock: &mut EndpointLock<'_>, id: DeliveryId) -> sqlx::Result<()> {
     sqlx::query!(
         "update deliveries
-         set status = 'pending', reason = null, failures = 0, lost = 0, due_at = clock_timestamp(), ended_at = null
+         set status = 'pending', reason = null, failures = 0, lost = 0, due_at = clock_timestamp(), ended_at = null,
+             is_held = false
          where tenant_id = $1 and delivery_id = $2",
         lock.tenant().uuid(),
         id.uuid(),

@@ -1,0 +1,88 @@
+//! What a channel says of alerts, and how each kind of channel is told it. Pure.
+//!
+//! A [`Notice`] is built once, from the alerts of a run ([`of_alerts`]), and stored in a delivery.
+//! Each try renders it anew for its kind: a renderer is one small file. Not here: when a message is
+//! sent (`channels`), its sending (`webhooks`).
+
+mod ntfy;
+mod of_alerts;
+mod slack;
+mod summary;
+
+#[cfg(test)]
+mod tests;
+
+pub use of_alerts::{ChannelView, MonitorView, of_alerts};
+pub use summary::{MAX_NOTICES, joined, single, test_message};
+
+use crate::contract::channels::{ChannelAlerts, ChannelKind, Notice};
+use crate::visible_text::VisibleText;
+
+/// A message for the receiver of a channel: one HTTP request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenderedMessage {
+    /// Where it is posted.
+    pub url: String,
+    /// JSON.
+    pub body: String,
+    /// The value of the header `Authorization`.
+    pub authorization: Option<String>,
+}
+
+/// A message for a receiver of this kind; `None` if the target is none of this kind.
+pub fn render(
+    kind: ChannelKind,
+    url: &str,
+    token: Option<&str>,
+    alerts: &ChannelAlerts,
+) -> Option<RenderedMessage> {
+    let notice = summary::of_message(alerts);
+    match kind {
+        ChannelKind::Ntfy => ntfy::render(url, token, &notice),
+        ChannelKind::Slack => Some(slack::render(url, &notice)),
+    }
+}
+
+/// Whether a URL is a target of this kind, beyond what the guard of addresses checks. The error says
+/// what is expected.
+pub fn check_target(kind: ChannelKind, url: &str) -> Result<(), &'static str> {
+    let fits = match kind {
+        ChannelKind::Ntfy => ntfy::topic_of(url).is_some(),
+        ChannelKind::Slack => true,
+    };
+    if fits {
+        Ok(())
+    } else {
+        Err(
+            "the URL of an ntfy topic, such as https://ntfy.sh/my-topic: one part of 1 to 64 letters, digits, _ and -, and no query",
+        )
+    }
+}
+
+/// A text for a title or a line: one line, no hidden character, at most so many characters.
+fn plain(text: &str, most: usize) -> String {
+    let text = VisibleText::one_line(text).into_string();
+    let text = text.trim();
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let mut cut: String = text.chars().take(most.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+/// Title and lines as one text, with as many whole lines as fit into `most` bytes.
+fn text_of(notice: &Notice, most: usize) -> String {
+    let mut text = String::new();
+    for line in &notice.lines {
+        let line = plain(line, most);
+        if text.len() + line.len() + 1 > most {
+            break;
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&line);
+    }
+    text
+}

@@ -1,0 +1,86 @@
+//! The message of several notices that are sent together.
+
+use jiff::Timestamp;
+
+use super::plain;
+use crate::contract::channels::{ChannelAlerts, Notice, NoticePriority};
+use crate::ids::ChannelId;
+
+/// The most notices in a message. Further ones are only counted.
+pub const MAX_NOTICES: usize = 20;
+/// The longest line of a notice within others, in characters.
+const MAX_LINE: usize = 160;
+
+/// The message of one notice.
+pub fn single(channel: ChannelId, fired: u64, notice: Notice) -> ChannelAlerts {
+    ChannelAlerts {
+        channel_id: channel,
+        fired,
+        truncated: false,
+        notices: vec![notice],
+    }
+}
+
+/// A held message that a further notice joins: the newest first.
+pub fn joined(mut held: ChannelAlerts, fired: u64, notice: Notice) -> ChannelAlerts {
+    held.notices.insert(0, notice);
+    held.truncated |= held.notices.len() > MAX_NOTICES;
+    held.notices.truncate(MAX_NOTICES);
+    held.fired = held.fired.saturating_add(fired);
+    held
+}
+
+/// A message that says that it is a test.
+pub fn test_message(channel: ChannelId, name: &str, now: Timestamp) -> ChannelAlerts {
+    let notice = Notice {
+        monitor_id: None,
+        alert_id: None,
+        title: "This is a test".to_owned(),
+        lines: vec![
+            plain(&format!("The channel \"{name}\" works."), MAX_LINE),
+            "Nothing has happened.".to_owned(),
+        ],
+        price: None,
+        currency: None,
+        observed_at: None,
+        verdict: None,
+        priority: NoticePriority::Normal,
+        links: Vec::new(),
+        fired_at: now,
+    };
+    single(channel, 0, notice)
+}
+
+/// One notice for a message: its only one, or the titles of all.
+pub(super) fn of_message(alerts: &ChannelAlerts) -> Notice {
+    match alerts.notices.as_slice() {
+        [only] => only.clone(),
+        notices => of_several(alerts, notices),
+    }
+}
+
+fn of_several(alerts: &ChannelAlerts, notices: &[Notice]) -> Notice {
+    let line = |notice: &Notice| plain(&format!("• {}", notice.title), MAX_LINE);
+    let mut lines: Vec<_> = notices.iter().map(line).collect();
+    if alerts.truncated {
+        lines.push("… and older ones".to_owned());
+    }
+    let newest = notices.first();
+    Notice {
+        monitor_id: None,
+        alert_id: None,
+        title: format!("{} alerts", alerts.fired),
+        lines,
+        price: None,
+        currency: None,
+        observed_at: None,
+        verdict: None,
+        priority: notices
+            .iter()
+            .map(|notice| notice.priority)
+            .max()
+            .unwrap_or(NoticePriority::Low),
+        links: newest.map(|notice| notice.links.clone()).unwrap_or_default(),
+        fired_at: newest.map_or(Timestamp::UNIX_EPOCH, |notice| notice.fired_at),
+    }
+}
