@@ -3,18 +3,18 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use reqwest::Method;
-use serde::de::DeserializeOwned;
+use farescan_sheets::delivery;
+use farescan_sheets::item::latency;
+use serde::de::IgnoredAny;
 use tokio::time::Instant;
 
 use super::control::{CommandArgs, MonitorPauseArgs};
 use crate::Failure;
-use crate::client::ServiceSession;
 use crate::exit::{CommandEnd, ExitStatus};
 use crate::format::{time, zone};
 use crate::ids;
+use crate::render::sheet::cell;
 use crate::wrap::note;
-use farescan_contract::ids::MonitorId;
 use farescan_contract::monitors::Webhook;
 use farescan_contract::webhooks::{Delivery, DeliveryDetail, DeliveryStatus, RotatedSecret};
 
@@ -55,28 +55,22 @@ pub(super) async fn run(command: WebhookCommand) -> Result<(), Failure> {
 async fn test(args: MonitorPauseArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let monitor = ids::monitor(&session.client, &args.monitor).await?;
-    let once = uuid::Uuid::now_v7().to_string();
     let path = format!("/v1/monitors/{monitor}/test");
-    let answer = session
-        .client
-        .send(Method::POST, &path, None::<&()>, Some(&once))
-        .await?;
+    let answer = session.command(&path, true).await?;
     let id = answer.read::<Delivery>()?.id;
     let path = format!("/v1/deliveries/{id}");
     let end = Instant::now() + TEST_LIMIT;
-    let (detail, text) = loop {
+    let (detail, answer) = loop {
         let answer = session.client.ask(&path).await?;
         let detail: DeliveryDetail = answer.read()?;
         if detail.delivery.status != DeliveryStatus::Pending || Instant::now() > end {
-            break (detail, answer.text);
+            break (detail, answer);
         }
         tokio::time::sleep(POLL).await;
     };
-    let mut out = anstream::stdout();
-    if session.json {
-        writeln!(out, "{}", text.trim_end())?;
-    } else {
-        writeln!(out, "{id} is {}{}", detail.delivery.status, result(&detail))?;
+    if session.read_or_print::<IgnoredAny>(&answer)?.is_some() {
+        let status = detail.delivery.status;
+        writeln!(anstream::stdout(), "{id} is {status}{}", result(&detail))?;
     }
     match detail.delivery.status {
         DeliveryStatus::Delivered => Ok(()),
@@ -93,43 +87,22 @@ async fn test(args: MonitorPauseArgs) -> Result<(), Failure> {
     }
 }
 
-/// `: HTTP 200 after 12 ms`, of the last try.
+/// `: delivered HTTP 200 after 12 ms`, of the last try.
 fn result(detail: &DeliveryDetail) -> String {
     let Some(last) = detail.tries.first() else {
         return String::new();
     };
-    let answer = last.http_status.map(|status| format!("HTTP {status}"));
-    let error = last.error.map(|error| error.to_string());
-    let words = answer.or(error).unwrap_or_else(|| "no answer".to_owned());
-    let latency = last
-        .latency_ms
-        .map(|ms| format!(" after {ms} ms"))
-        .unwrap_or_default();
-    format!(": {words}{latency}")
-}
-
-/// Sends a command and reads the answer. `None`: it is printed already, as JSON.
-async fn send<T: DeserializeOwned>(
-    session: &ServiceSession,
-    id: MonitorId,
-    command: &str,
-) -> Result<Option<T>, Failure> {
-    let path = format!("/v1/monitors/{id}/{command}");
-    let answer = session
-        .client
-        .send(Method::POST, &path, None::<&()>, None)
-        .await?;
-    if session.json {
-        writeln!(anstream::stdout(), "{}", answer.text.trim_end())?;
-        return Ok(None);
-    }
-    Ok(Some(answer.read()?))
+    let latency = last.latency_ms.map(|ms| format!(" after {}", latency(ms)));
+    let result = cell(&delivery::result(last)).text;
+    format!(": {result}{}", latency.unwrap_or_default())
 }
 
 async fn enable(args: MonitorPauseArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let id = ids::monitor(&session.client, &args.monitor).await?;
-    let Some(webhook) = send::<Webhook>(&session, id, "enable-webhook").await? else {
+    let path = format!("/v1/monitors/{id}/enable-webhook");
+    let answer = session.command(&path, false).await?;
+    let Some(webhook) = session.read_or_print::<Webhook>(&answer)? else {
         return Ok(());
     };
     writeln!(anstream::stdout(), "{} is on", webhook.url)?;
@@ -144,7 +117,9 @@ async fn rotate_secret(args: CommandArgs) -> Result<(), Failure> {
     let id = ids::monitor(&session.client, &args.monitor).await?;
     let question = format!("Give the webhook of {id} a new secret? The old one ends in 24 hours.");
     args.confirmation.ask(session.screen, &question).await?;
-    let Some(rotated) = send::<RotatedSecret>(&session, id, "rotate-secret").await? else {
+    let path = format!("/v1/monitors/{id}/rotate-secret");
+    let answer = session.command(&path, false).await?;
+    let Some(rotated) = session.read_or_print::<RotatedSecret>(&answer)? else {
         return Ok(());
     };
     writeln!(anstream::stdout(), "{}", rotated.webhook_secret.0.as_str())?;
