@@ -211,13 +211,13 @@ async fn a_live_page_says_that_its_service_is_away() {
     let browser = Chromium::start(&format!("http://{address}")).await;
     browser.sign_in().await;
     browser.open(&format!("/scans/{id}")).await;
-    browser.wait_for_text("Running").await;
+    browser.wait_for_text("running").await;
     assert!(!browser.text().await.contains(SIGN));
     relaying.abort();
     browser.wait_for_text(SIGN).await;
     let (_, relaying) = relay(&address, target).await;
     gate.open();
-    browser.wait_for_text("Completed").await;
+    browser.wait_for_text("completed").await;
     assert!(!browser.text().await.contains(SIGN));
     relaying.abort();
     worker.stop().await;

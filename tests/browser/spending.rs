@@ -66,7 +66,7 @@ async fn a_retry_makes_exactly_the_calls_that_it_names() {
 
     browser.press("Ask again: 1 search").await;
     browser.press("Ask again for 1 to 2 requests").await;
-    browser.wait_for_text("Completed").await;
+    browser.wait_for_text("completed").await;
     assert_eq!(called_dates(&service, "ZRH"), ["2030-01-02", "2030-01-03"]);
     worker.stop().await;
     browser.end().await;

@@ -26,15 +26,6 @@ const MONTHS: [&str; 12] = [
     "november",
     "december",
 ];
-const DAYS: [&str; 7] = [
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-];
 const NUMBERS: [&str; 13] = [
     "", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
     "twelve",
@@ -124,7 +115,7 @@ fn weekday(word: &str) -> Option<Weekday> {
             || name[..3] == *stem
             || ["tues", "thur", "thurs"].contains(&stem) && name.starts_with(stem)
     };
-    let at = DAYS.iter().position(is_it)?;
+    let at = Weekday::NAMES.iter().position(is_it)?;
     Weekday::ALL.get(at).copied()
 }
 

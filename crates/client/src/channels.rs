@@ -13,7 +13,8 @@ use super::client::{ClientArgs, ServiceSession};
 use super::exit::CommandEnd;
 use super::format::zone;
 use super::ids;
-use super::pages::{Query, page_limit, print_lines, print_nothing, rows};
+use super::list::print_table;
+use super::pages::{Query, page_limit, rows};
 use super::question::Confirmation;
 use super::render::sheet::table;
 use super::test_message::send_test;
@@ -135,25 +136,16 @@ pub async fn active(session: &ServiceSession) -> Result<Vec<Channel>, Failure> {
 
 async fn list(client: ClientArgs) -> Result<(), Failure> {
     let session = client.open()?;
-    let path = Query::new("/v1/channels")
-        .with("limit", Some(page_limit(None)))
-        .path();
-    if session.json {
-        return print_lines(&session, &path).await;
-    }
-    let channels: Vec<Channel> = rows(&session.client, &path, None).await?;
-    if channels.is_empty() {
-        return print_nothing(
-            &session.client,
-            "No channels. `farescan channels add ntfy URL` sends alerts to a phone.",
-        )
-        .await;
-    }
-    print(&session, &channels)
+    let nothing = "No channels. `farescan channels add ntfy URL` sends alerts to a phone.";
+    let query = Query::new("/v1/channels");
+    print_table(&session, query, None, nothing, async |rows| {
+        Ok(channel::list(rows))
+    })
+    .await
 }
 
 fn print(session: &ServiceSession, channels: &[Channel]) -> Result<(), Failure> {
-    let list = channel::list(channels.iter());
+    let list = channel::list(channels);
     writeln!(anstream::stdout(), "{}", table(&list, session.screen))?;
     note!("Times in {}.", zone());
     Ok(())

@@ -36,12 +36,10 @@ pub async fn run(args: CompareArgs) -> Result<(), Failure> {
         .client
         .ask(&format!("/v1/scans/{before}/compare/{after}"))
         .await?;
-    let mut out = anstream::stdout();
-    if session.json {
-        writeln!(out, "{}", answer.text.trim_end())?;
+    let Some(comparison) = session.read_or_print::<Comparison>(&answer)? else {
         return Ok(());
-    }
-    let comparison: Comparison = answer.read()?;
+    };
+    let mut out = anstream::stdout();
     let is_shown = |cell: &&ComparedCell| {
         args.all || !matches!(cell.change, Change::Unchanged | Change::NoPrice)
     };

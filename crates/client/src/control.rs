@@ -237,12 +237,10 @@ async fn send(
         .client
         .send(Method::POST, path, body.as_ref(), None)
         .await?;
-    let mut out = anstream::stdout();
-    if session.json {
-        writeln!(out, "{}", answer.text.trim_end())?;
+    let Some(scan) = session.read_or_print::<Scan>(&answer)? else {
         return Ok(());
-    }
-    let scan: Scan = answer.read()?;
+    };
+    let mut out = anstream::stdout();
     writeln!(out, "{}", line(&scan))?;
     Ok(())
 }

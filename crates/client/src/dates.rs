@@ -229,22 +229,13 @@ fn weekday_range(from: Weekday, to: Weekday) -> Vec<Weekday> {
 
 /// A word that begins with the three letters of the contract: `thu`, `Thursday`, `thursdays`.
 fn weekday(word: &str) -> Result<Weekday, String> {
-    let names = [
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-    ];
     let stem = word
         .strip_suffix('s')
         .filter(|_| word.len() > 5)
         .unwrap_or(word);
     let found = Weekday::ALL
         .iter()
-        .zip(names)
+        .zip(Weekday::NAMES)
         .find(|(_, name)| stem.len() >= 3 && name.starts_with(stem));
     found.map(|(day, _)| *day).ok_or_else(|| {
         "expected days of the week such as `thu,fri`, `mon-fri` or `weekend`".to_owned()

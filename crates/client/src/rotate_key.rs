@@ -49,12 +49,10 @@ pub async fn run(args: RotateKeyArgs) -> Result<(), Failure> {
     } else {
         note!("Set FARESCAN_API_KEY to the new key: the old one owns nothing now.");
     }
-    let mut out = anstream::stdout();
-    if session.json {
-        writeln!(out, "{}", answer.text.trim_end())?;
+    let Some(rotation) = session.read_or_print::<KeyRotation>(&answer)? else {
         return Ok(());
-    }
-    let rotation: KeyRotation = answer.read()?;
+    };
+    let mut out = anstream::stdout();
     writeln!(
         out,
         "Everything belongs to the new key; {} of live work replaced",

@@ -4,11 +4,11 @@ use std::io::Write as _;
 
 use super::Failure;
 use super::client::{ClientArgs, ServiceSession};
-use super::format::zone;
 use super::ids;
 use super::layout;
-use super::pages::{Query, page_limit, print_lines, print_nothing, rows};
-use super::render::sheet::{cell, lines, table};
+use super::list::print_table;
+use super::pages::Query;
+use super::render::sheet::{cell, lines};
 use super::scan::results::next_step;
 use crate::wrap::{for_stdout, note};
 use farescan_contract::scans::ScanEndpoint;
@@ -87,39 +87,24 @@ async fn list(args: ScanListArgs) -> Result<(), Failure> {
         Some(monitor) => Some(ids::monitor(&session.client, monitor).await?),
         None => None,
     };
-    let path = Query::new("/v1/scans")
+    let query = Query::new("/v1/scans")
         .with("status", args.status)
         .with("endpoint", args.endpoint.map(|endpoint| endpoint.get()))
         .with("tag", args.tag)
-        .with("monitor_id", monitor)
-        .with("limit", Some(page_limit(Some(args.limit))))
-        .path();
-    if session.json {
-        return print_lines(&session, &path).await;
-    }
-    let scans: Vec<Scan> = rows(&session.client, &path, Some(args.limit)).await?;
-    let mut out = anstream::stdout();
-    if scans.is_empty() {
-        return print_nothing(&session.client, "No scans. `farescan scan oneway TLV LHR --depart 2027-02` shows the cost of the first one.").await;
-    }
-    writeln!(
-        out,
-        "{}",
-        table(&scan::table("Scans", &scans), session.screen)
-    )?;
-    note!("Times in {}.", zone());
-    Ok(())
+        .with("monitor_id", monitor);
+    let nothing = "No scans. `farescan scan oneway TLV LHR --depart 2027-02` shows the cost of the first one.";
+    let table = async |scans: &[Scan]| Ok(scan::table("Scans", scans));
+    print_table(&session, query, Some(args.limit), nothing, table).await
 }
 
 async fn show_one(args: ScanShowArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let id = ids::scan(&session.client, &args.scan).await?;
     let answer = session.client.ask(&format!("/v1/scans/{id}")).await?;
-    if session.json {
-        writeln!(anstream::stdout(), "{}", answer.text.trim_end())?;
-        return Ok(());
+    match session.read_or_print(&answer)? {
+        Some(scan) => print(&session, &scan).await,
+        None => Ok(()),
     }
-    print(&session, &answer.read()?).await
 }
 
 async fn print(session: &ServiceSession, scan: &Scan) -> Result<(), Failure> {

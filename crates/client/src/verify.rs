@@ -27,12 +27,10 @@ pub async fn run(args: VerifyArgs) -> Result<(), Failure> {
         .client
         .ask(&format!("/v1/verify?api={}", args.api))
         .await?;
-    let mut out = anstream::stdout();
-    if session.json {
-        writeln!(out, "{}", answer.text.trim_end())?;
+    let Some(verified) = session.read_or_print::<VerifyResponse>(&answer)? else {
         return Ok(());
-    }
-    let verified: VerifyResponse = answer.read()?;
+    };
+    let mut out = anstream::stdout();
     let mut table = ListTable::new([
         Column::text("API"),
         Column::text("Key"),

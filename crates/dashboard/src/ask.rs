@@ -110,7 +110,7 @@ fn render(session: &Session, status: StatusCode, text: &str, answer: &Markup) ->
         section class="card" { (ask_box(text, text.is_empty())) }
         (answer)
     };
-    page_with_status(status, session, "Ask", NavItem::Scans, body)
+    page_with_status(status, session, "Ask", NavItem::Ask, body)
 }
 
 fn examples() -> Markup {

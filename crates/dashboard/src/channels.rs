@@ -85,7 +85,7 @@ async fn render(
             @if channels.is_empty() {
                 (empty_state(&html! { p { "No channel yet: alerts are only shown here." } }))
             } @else {
-                (sheet::table_with(&list(channels.iter()), |place| buttons(session, &channels[place])))
+                (sheet::table_with(&list(&channels), |place| buttons(session, &channels[place])))
             }
         }
         (new_channel(session, entered))

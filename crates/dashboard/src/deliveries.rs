@@ -4,7 +4,9 @@ use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::{get, post};
-use farescan_sheets::numbers;
+use farescan_sheets::alert::Reported;
+use farescan_sheets::delivery;
+use farescan_sheets::trip::capitalised;
 use maud::{Markup, html};
 
 use super::failure::PageFailure;
@@ -12,14 +14,12 @@ use super::form::{FormFields, SessionForm};
 use super::layout::{NavItem, page};
 use super::links;
 use super::once::{once_field, once_key};
-use super::parts::{self, ConfirmationPage, Tone};
+use super::parts::{self, ConfirmationPage};
 use super::reported::ReportedMonitors;
 use super::session::Session;
+use super::sheet;
 use farescan_core::app::AppState;
-use farescan_core::contract::webhooks::{
-    DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, DeliveryReason, DeliveryStatus,
-    DeliveryTry, TryError,
-};
+use farescan_core::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryPage, DeliveryStatus};
 use farescan_core::ids::DeliveryId;
 use farescan_core::monitors::deliveries::resend_delivery;
 use farescan_core::webhooks::read;
@@ -47,10 +47,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
     };
     let monitors = match session.tenant() {
         Some(tenant) => {
-            let ids = deliveries
-                .data
-                .iter()
-                .filter_map(|delivery| delivery.monitor_id);
+            let ids = deliveries.data.iter().filter_map(|delivery| delivery.monitor_id);
             ReportedMonitors::read(&session, tenant, ids).await?
         }
         None => ReportedMonitors::default(),
@@ -75,7 +72,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
             @if deliveries.data.is_empty() {
                 (empty(is_filtered))
             } @else {
-                div class="scroll" tabindex="0" role="region" aria-label="Deliveries" { (table(&deliveries.data, Some(&monitors))) }
+                (sheet::table(&delivery::table(&deliveries.data, |id| monitors.of(id))))
                 (parts::next_page(&here, deliveries.next_cursor.as_deref()))
             }
         }
@@ -92,7 +89,7 @@ fn status_filter(filter: &DeliveriesQuery) -> Markup {
         nav class="tabs" aria-label="Status" {
             a href=(base) aria-current=[filter.status.is_none().then_some("true")] { "All" }
             @for status in DeliveryStatus::ALL {
-                a href=(parts::with_query(&base, "status", status.as_str())) aria-current=[(filter.status == Some(*status)).then_some("true")] { (status_name(*status)) }
+                a href=(parts::with_query(&base, "status", status.as_str())) aria-current=[(filter.status == Some(*status)).then_some("true")] { (capitalised(status.as_str())) }
             }
         }
     }
@@ -110,47 +107,8 @@ fn empty(is_filtered: bool) -> Markup {
     })
 }
 
-/// Deliveries as rows; with their `monitors` also the next try, and each one's monitor and trip.
-pub(super) fn table(deliveries: &[Delivery], monitors: Option<&ReportedMonitors>) -> Markup {
-    html! {
-        table class="rows" {
-            thead {
-                tr {
-                    th scope="col" { "Event" }
-                    th scope="col" { "Occurred" }
-                    th scope="col" { "Status" }
-                    th scope="col" class="num" { "Tries" }
-                    @if monitors.is_some() { th scope="col" { "Next try" } th scope="col" { "Monitor" } }
-                }
-            }
-            tbody {
-                @for delivery in deliveries {
-                    tr {
-                        td { a href=(links::delivery(delivery.id)) { (delivery.event_type) } }
-                        td class="nowrap" { (parts::time(delivery.created_at)) }
-                        td { (status(delivery)) }
-                        td class="num" { (delivery.try_count) }
-                        @if let Some(monitors) = monitors {
-                            td class="nowrap" { @match delivery.next_try_at { Some(at) => { (parts::time(at)) } None => { span class="muted" { "–" } } } }
-                            td {
-                                @match delivery.monitor_id {
-                                    Some(id) => {
-                                        (monitors.link(id))
-                                        div class="sub" { (monitors.trip(id).unwrap_or_default()) }
-                                    }
-                                    None => { span class="muted" { "–" } }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
 /// The header with the delivery's id.
-fn id_header(delivery: &Delivery) -> &'static str {
+const fn id_header(delivery: &Delivery) -> &'static str {
     if delivery.channel_id.is_some() {
         "farescan-delivery"
     } else {
@@ -158,48 +116,9 @@ fn id_header(delivery: &Delivery) -> &'static str {
     }
 }
 
-const fn status_name(status: DeliveryStatus) -> &'static str {
-    match status {
-        DeliveryStatus::Pending => "Pending",
-        DeliveryStatus::Delivered => "Delivered",
-        DeliveryStatus::Failed => "Failed",
-    }
-}
-
-fn status(delivery: &Delivery) -> Markup {
-    let tone = match delivery.status {
-        DeliveryStatus::Pending => Tone::Info,
-        DeliveryStatus::Delivered => Tone::Good,
-        DeliveryStatus::Failed => Tone::Bad,
-    };
-    html! {
-        (parts::chip(tone, status_name(delivery.status)))
-        @if let Some(reason) = delivery.reason { " " span class="muted" { (reason_words(reason)) } }
-    }
-}
-
-pub(super) const fn reason_words(reason: DeliveryReason) -> &'static str {
-    match reason {
-        DeliveryReason::TriesSpent => "all tries failed",
-        DeliveryReason::TestFailed => "the test's only try failed",
-        DeliveryReason::Gone => "the receiver answered 410",
-        DeliveryReason::EndpointOff => "the receiver was switched off",
-        DeliveryReason::EndpointClosed => "the webhook was removed",
-        DeliveryReason::WorkerLost => "the processes of its tries died",
-    }
-}
-
-const fn error_words(error: TryError) -> &'static str {
-    match error {
-        TryError::HttpStatus => "not answered with 2xx",
-        TryError::Timeout => "no answer within 10 seconds",
-        TryError::Unresolved => "the host has no public address; nothing was sent",
-        TryError::AddressRefused => "the URL is not allowed any more; nothing was sent",
-        TryError::Unconnected => "the connection or TLS failed",
-        TryError::Broken => "the connection closed before the answer",
-        TryError::SecretUnreadable => "the signing secret cannot be read; nothing was sent",
-        TryError::WorkerLost => "the process died; it may have arrived",
-    }
+fn reported(monitors: &ReportedMonitors, delivery: &Delivery) -> Reported {
+    let monitor = delivery.monitor_id.map(|id| monitors.of(id));
+    monitor.unwrap_or_default()
 }
 
 async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageFailure> {
@@ -212,19 +131,19 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
     let payload = serde_json::to_string_pretty(&detail.payload).unwrap_or_default();
     let delivery = &detail.delivery;
     let monitors = ReportedMonitors::read(&session, tenant, delivery.monitor_id).await?;
+    let shown = delivery::sheet(&detail, reported(&monitors, delivery));
     let body = html! {
         div class="head" {
             div {
                 p class="sub" { a href=(PATH) { "Deliveries" } }
-                h1 { (delivery.event_type) " " (status(delivery)) }
-                @if let Some(id) = delivery.monitor_id { p { b { (monitors.trip(id).unwrap_or_default()) } } }
-                p class="sub" { @if let Some(id) = delivery.monitor_id { (monitors.link(id)) " · " } "occurred " (parts::time(delivery.created_at)) @if let Some(ended) = delivery.ended_at { ", ended " (parts::time(ended)) } }
+                h1 { (shown.title) }
+                p class="sub" { (sheet::facts(&shown)) }
             }
             div class="actions" {
                 (send_again(&session, delivery))
             }
         }
-        (tries(&detail))
+        @for part in &shown.sections { (sheet::section(part, &html! {}, &html! {})) }
         section class="card" {
             h2 { "What is sent" }
             p class="sub" { "Each try has the header " code { (id_header(delivery)) ": " (delivery.id) } ", by which the receiver detects a repetition." }
@@ -236,66 +155,11 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
 
 /// The button that sends a delivery again.
 pub(super) fn send_again(session: &Session, delivery: &Delivery) -> Markup {
-    ConfirmationPage {
-        action: &format!("{}/resend", links::delivery(delivery.id)),
-        label: "Send again",
-        question: html! {
+    ConfirmationPage::new(&format!("{}/resend", links::delivery(delivery.id)), "Send again", "Send again now", html! {
             p { "The same event is sent now, with the same retries as the first time. It keeps its id, so a receiver that has it can ignore it." }
             p { "No search is made and nothing is billed." }
-        },
-        confirm: "Send again now",
-        is_destructive: false,
-        fields: once_field(),
-    }
+        }).fields(once_field())
     .render(session)
-}
-
-fn tries(detail: &DeliveryDetail) -> Markup {
-    html! {
-        section class="card" {
-            h2 { "Tries" }
-            @if detail.tries.is_empty() {
-                (parts::empty_state(&html! {
-                    p { "Not tried yet." @if let Some(at) = detail.delivery.next_try_at { " The first try is due " (parts::time(at)) "." } }
-                }))
-            } @else {
-                div class="scroll" tabindex="0" role="region" aria-label="Tries" {
-                    table class="rows" {
-                        thead {
-                            tr {
-                                th scope="col" class="num" { "Try" }
-                                th scope="col" { "Began" }
-                                th scope="col" class="num" { "Took" }
-                                th scope="col" { "Result" }
-                                th scope="col" { "The receiver's answer" }
-                            }
-                        }
-                        tbody { @for one in &detail.tries { (try_row(one)) } }
-                    }
-                }
-                @if let Some(at) = detail.delivery.next_try_at { p class="hint" { "Next try: " (parts::time(at)) "." } }
-            }
-        }
-    }
-}
-
-fn try_row(one: &DeliveryTry) -> Markup {
-    html! {
-        tr {
-            td class="num" { (one.number) }
-            td class="nowrap" { (parts::time(one.started_at)) }
-            td class="num" { @match one.latency_ms { Some(ms) => { (numbers::count(ms)) " ms" } None => { "–" } } }
-            td {
-                @match (one.error, one.ended_at) {
-                    (Some(error), _) => { (parts::chip(Tone::Bad, "failed")) " " (error_words(error)) }
-                    (None, Some(_)) => { (parts::chip(Tone::Good, "delivered")) }
-                    (None, None) => { (parts::chip(Tone::Info, "running")) }
-                }
-                @if let Some(status) = one.http_status { " " span class="muted" { "HTTP " (status) } }
-            }
-            td { @if let Some(text) = one.response.as_deref().filter(|text| !text.is_empty()) { code { (text) } } @else { span class="muted" { "–" } } }
-        }
-    }
 }
 
 async fn resend(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {

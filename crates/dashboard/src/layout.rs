@@ -26,6 +26,7 @@ const REFERRER: HeaderValue = HeaderValue::from_static("same-origin");
 /// An entry of the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NavItem {
+    Ask,
     Overview,
     Scans,
     Prices,
@@ -35,7 +36,8 @@ pub(super) enum NavItem {
 }
 
 impl NavItem {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
+        Self::Ask,
         Self::Overview,
         Self::Scans,
         Self::Prices,
@@ -44,25 +46,16 @@ impl NavItem {
         Self::Usage,
     ];
 
-    const fn path(self) -> &'static str {
+    /// Its name and its path.
+    const fn link(self) -> (&'static str, &'static str) {
         match self {
-            Self::Overview => "/overview",
-            Self::Scans => "/scans",
-            Self::Prices => "/prices",
-            Self::Monitors => "/monitors",
-            Self::Alerts => "/alerts",
-            Self::Usage => "/usage",
-        }
-    }
-
-    const fn label(self) -> &'static str {
-        match self {
-            Self::Overview => "Overview",
-            Self::Scans => "Scans",
-            Self::Prices => "Prices",
-            Self::Monitors => "Monitors",
-            Self::Alerts => "Alerts",
-            Self::Usage => "Usage",
+            Self::Ask => ("Ask", links::ASK),
+            Self::Overview => ("Overview", links::OVERVIEW),
+            Self::Scans => ("Scans", "/scans"),
+            Self::Prices => ("Prices", "/prices"),
+            Self::Monitors => ("Monitors", links::MONITORS),
+            Self::Alerts => ("Alerts", links::ALERTS),
+            Self::Usage => ("Usage", "/usage"),
         }
     }
 }
@@ -89,7 +82,8 @@ pub(super) fn page_with_status(
                 }
                 nav aria-label="Pages" {
                     @for item in NavItem::ALL {
-                        a href=(item.path()) aria-current=[(item == active).then_some("page")] { (item.label()) }
+                        @let (name, path) = item.link();
+                        a href=(path) aria-current=[(item == active).then_some("page")] { (name) }
                     }
                     a href="/docs/" { "API" }
                 }

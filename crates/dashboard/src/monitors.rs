@@ -10,29 +10,25 @@ mod new;
 mod new_form;
 mod one;
 mod parity;
-pub(super) mod rules;
-mod slots;
 mod webhook;
 
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
-use farescan_sheets::numbers;
-use farescan_sheets::trip;
+use farescan_sheets::sheet::{self, Cell, Value};
+use farescan_sheets::trip::capitalised;
+use farescan_sheets::{monitor, numbers};
 use maud::{Markup, html};
 
-use super::charts::{Unit, sparkline};
 use super::failure::PageFailure;
 use super::form::FormFields;
 use super::layout::{NavItem, page};
 use super::links;
-use super::parts::{self, Tone};
+use super::parts;
 use super::session::Session;
+use super::sheet::table;
 use farescan_core::app::AppState;
-use farescan_core::contract::monitors::{
-    Monitor, MonitorPage, MonitorPause, MonitorStatus, MonitorsQuery,
-};
-use farescan_core::ids::MonitorId;
+use farescan_core::contract::monitors::{MonitorPage, MonitorStatus, MonitorsQuery};
 use farescan_core::monitors::read;
 use farescan_core::monitors::run_prices::{self, RunPrice};
 
@@ -84,7 +80,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
             a href=(PATH) aria-current=[status.is_none().then_some("true")] { "All" }
             @for one in MonitorStatus::ALL {
                 a href=(parts::with_query(PATH, "status", one.as_str())) aria-current=[(status == Some(one.as_str())).then_some("true")] {
-                    (match one { MonitorStatus::Active => "Active", MonitorStatus::Paused => "Paused" })
+                    (capitalised(one.as_str()))
                 }
             }
         }
@@ -92,7 +88,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
             @if monitors.data.is_empty() {
                 (empty(status.is_some()))
             } @else {
-                div class="scroll" tabindex="0" role="region" aria-label="Monitors" { (table(&monitors.data, &prices)) }
+                (table(&monitor::table(&monitors.data, |of| prices_of_runs(&of.name, prices.get(&of.id).map_or(&[], Vec::as_slice)))))
                 (parts::next_page(&here, monitors.next_cursor.as_deref()))
             }
         }
@@ -113,112 +109,31 @@ fn empty(is_filtered: bool) -> Markup {
     })
 }
 
-fn table(
-    monitors: &[Monitor],
-    prices: &std::collections::HashMap<MonitorId, Vec<RunPrice>>,
-) -> Markup {
-    html! {
-        table class="rows" {
-            thead {
-                tr {
-                    th scope="col" { "Monitor" }
-                    th scope="col" { "Lowest price of each run" }
-                    th scope="col" class="num" { "Last" }
-                    th scope="col" { "Last slot" }
-                    th scope="col" { "Next slot" }
-                    th scope="col" class="num" { "Requests this month" }
-                    th scope="col" { "State" }
-                }
-            }
-            tbody {
-                @for monitor in monitors {
-                    @let runs = prices.get(&monitor.id).map_or(&[][..], Vec::as_slice);
-                    tr {
-                        td {
-                            a class="clip" href=(links::monitor(monitor.id)) title=(monitor.name) { (monitor.name) }
-                            div class="sub" { (trip::monitor_scan(&monitor.scan)) }
-                        }
-                        td { (price_line(&monitor.name, runs)) }
-                        td class="num" { (last_price(runs)) }
-                        td class="nowrap" {
-                            @match &monitor.last_slot {
-                                Some(slot) => { (slots::outcome(slot.outcome)) " " (parts::zoned(slot.slot, &monitor.schedule.timezone)) }
-                                None => { span class="muted" { "none yet" } }
-                            }
-                        }
-                        td class="nowrap" {
-                            @match monitor.next_slot {
-                                Some(slot) => { (parts::zoned(slot, &monitor.schedule.timezone)) }
-                                None => { span class="muted" { "none" } }
-                            }
-                        }
-                        td class="num" {
-                            (numbers::count(monitor.requests.this_month))
-                            @if let Some(most) = monitor.requests.max_per_month { span class="muted" { " of " (numbers::count(most)) } }
-                        }
-                        td { (state(monitor)) }
-                    }
-                }
-            }
-        }
-    }
+/// The prices of a monitor's runs, and the last one.
+pub(super) fn prices_of_runs(name: &str, runs: &[RunPrice]) -> [Cell; 2] {
+    let none = || Value::Absent("no run with a price yet");
+    let last = runs.last().map_or_else(Cell::new, price_of_run);
+    [vec![price_line(name, runs).unwrap_or_else(none)], last]
 }
 
-/// A small line over runs; a change of currency begins it anew.
-pub(super) fn price_line(name: &str, runs: &[RunPrice]) -> Markup {
-    let currency = runs
-        .iter()
-        .rev()
-        .find_map(|run| run.best.as_ref().map(|(_, currency)| currency.as_str()));
-    let Some(currency) = currency else {
-        return html! { span class="muted" { "no run with a price yet" } };
+/// The lowest price of each run; a change of currency begins anew.
+fn price_line(name: &str, runs: &[RunPrice]) -> Option<Value> {
+    let (_, currency) = runs.iter().rev().find_map(|run| run.best.as_ref())?;
+    let price = |run: &RunPrice| {
+        let best = run.best.as_ref().filter(|(_, of)| of == currency);
+        best.map(|(price, _)| *price)
     };
-    let values: Vec<_> = runs
-        .iter()
-        .map(|run| {
-            let best = run.best.as_ref().filter(|(_, of)| of == currency);
-            best.map(|(price, _)| *price)
-        })
-        .collect();
-    sparkline(
-        &format!("{name}, lowest price of the last {} runs", runs.len()),
-        &values,
-        Unit::Money(currency),
-    )
+    let what = format!("{name}, lowest price of the last {} runs", runs.len());
+    let prices = runs.iter().map(price).collect();
+    Some(Value::Series(what, prices, currency.clone()))
 }
 
-pub(super) fn last_price(runs: &[RunPrice]) -> Markup {
-    let Some((run, (price, currency))) = runs
-        .last()
-        .and_then(|run| run.best.as_ref().map(|best| (run, best)))
-    else {
-        return html! { "–" };
-    };
-    html! { (numbers::price(*price, currency)) (implausible_note(run)) }
-}
-
-/// How many prices of a run are implausible.
-pub(super) fn implausible_note(run: &RunPrice) -> Markup {
-    html! {
-        @if run.implausible > 0 {
-            div class="sub" { (numbers::count(run.implausible)) " implausible" }
-        }
-    }
-}
-
-/// Whether a monitor runs, and why not.
-pub(super) fn state(monitor: &Monitor) -> Markup {
-    match (monitor.status, monitor.status_reason) {
-        (MonitorStatus::Active, _) if monitor.next_slot.is_none() => {
-            parts::chip(Tone::Warn, "No further slot")
-        }
-        (MonitorStatus::Active, _) => parts::chip(Tone::Good, "Active"),
-        (MonitorStatus::Paused, Some(MonitorPause::KeyRejected)) => {
-            parts::chip(Tone::Bad, "Paused: key rejected")
-        }
-        (MonitorStatus::Paused, Some(MonitorPause::NotSubscribed)) => {
-            parts::chip(Tone::Bad, "Paused: not subscribed")
-        }
-        (MonitorStatus::Paused, _) => parts::chip(Tone::Plain, "Paused"),
-    }
+/// The lowest price of a run, and how many are implausible.
+fn price_of_run(run: &RunPrice) -> Cell {
+    let best = run.best.clone();
+    let implausible = format!("{} implausible", numbers::count(run.implausible));
+    sheet::cell([
+        best.map(|(price, currency)| Value::Money(price, Some(currency))),
+        (run.implausible > 0).then_some(Value::Muted(implausible)),
+    ])
 }

@@ -9,8 +9,9 @@ use axum::response::Response;
 use axum::routing::get;
 use farescan_sheets::numbers::{self, count, counted};
 use farescan_sheets::scan::waits_for_caller;
-use farescan_sheets::sheet::Figure;
+use farescan_sheets::sheet::{Column, Figure, Link, Table};
 use farescan_sheets::trip::words;
+use farescan_sheets::{alert, monitor};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
@@ -24,7 +25,7 @@ use super::parts::{self, Tone, chip};
 use super::session::Session;
 use super::sheet;
 use super::usage::bill;
-use super::{alerts as alert_pages, monitors as monitor_pages, scans as scan_pages};
+use super::{monitors as monitor_pages, scans as scan_pages};
 use farescan_core::account::quota::quota;
 use farescan_core::account::usage::usage;
 use farescan_core::app::AppState;
@@ -275,40 +276,35 @@ fn monitor_list(work: &Work) -> Markup {
                     a class="button" href="/monitors/new" { "New monitor" }
                 }))
             } @else {
-                div class="scroll" tabindex="0" role="region" aria-label="Monitors" {
-                    table class="rows" {
-                        thead {
-                            tr {
-                                th scope="col" { "Monitor" } th scope="col" { "Lowest price of each run" }
-                                th scope="col" class="num" { "Last" } th scope="col" { "State" }
-                            }
-                        }
-                        tbody { @for monitor in &work.monitors { (monitor_row(work, monitor)) } }
-                    }
-                }
+                (sheet::table(&monitor_table(work)))
             }
         }
     }
 }
 
-fn monitor_row(work: &Work, monitor: &Monitor) -> Markup {
-    let runs = work.prices.get(&monitor.id).map_or(&[][..], Vec::as_slice);
-    html! {
-        tr {
-            td {
-                a class="clip" href={ "/monitors/" (monitor.id) } title=(monitor.name) { (monitor.name) }
-                div class="sub" {
-                    @match work.alerts.get(&monitor.id.to_string()) {
-                        Some(alert) => { "Last alert: " (alert_pages::line(alert)) }
-                        None => { "no alert lately" }
-                    }
-                }
-            }
-            td { (monitor_pages::price_line(&monitor.name, runs)) }
-            td class="num" { (monitor_pages::last_price(runs)) }
-            td { (monitor_pages::state(monitor)) }
-        }
-    }
+fn monitor_table(work: &Work) -> Table {
+    let columns = [
+        Column::text("Monitor"),
+        Column::detail("Last alert"),
+        Column::text("Lowest price of each run"),
+        Column::number("Last"),
+        Column::text("State"),
+    ];
+    let rows = work.monitors.iter().map(|monitor| {
+        let runs = work.prices.get(&monitor.id).map_or(&[][..], Vec::as_slice);
+        let [prices, last] = monitor_pages::prices_of_runs(&monitor.name, runs);
+        let alert = work.alerts.get(&monitor.id.to_string());
+        let alert = alert.map(|alert| [vec!["Last alert:".into()], alert::line(alert)].concat());
+        let cells = [
+            vec![monitor.name.clone().into()],
+            alert.unwrap_or_else(|| vec!["no alert lately".into()]),
+            prices,
+            last,
+            vec![monitor::state(monitor)],
+        ];
+        (Some(Link::Monitor(monitor.id)), cells)
+    });
+    Table::new("Monitors", columns, rows)
 }
 
 fn plan(quota: &Quota) -> Markup {

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use farescan_sheets::item::search_tone;
-use farescan_sheets::numbers;
 use farescan_sheets::scan::status_tone;
 pub(super) use farescan_sheets::sheet::Tone;
-use farescan_sheets::trip::capitalised;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
@@ -14,7 +12,6 @@ use maud::{Markup, html};
 use super::form::token_field;
 use super::session::Session;
 use farescan_core::app::error::ApiError;
-use farescan_core::contract::monitors::PriceMark;
 use farescan_core::contract::{ScanStatus, SearchStatus};
 use farescan_core::ids::{ItemId, ScanId};
 
@@ -50,11 +47,6 @@ pub(super) fn is_visible_share(part: u64, whole: u64) -> bool {
     part.saturating_mul(1_000) >= whole
 }
 
-/// A price with its time.
-pub(super) fn price_mark(mark: &PriceMark, currency: Option<&str>) -> Markup {
-    html! { (numbers::amount_in(mark.price, currency)) " " span class="muted" { (time(mark.at)) } }
-}
-
 /// A short state in a coloured frame.
 pub(super) fn chip(tone: Tone, text: &str) -> Markup {
     let class = match tone {
@@ -69,7 +61,7 @@ pub(super) fn chip(tone: Tone, text: &str) -> Markup {
 
 /// The status of a scan.
 pub(super) fn scan_status(status: ScanStatus) -> Markup {
-    chip(status_tone(status), &capitalised(status.as_str()))
+    chip(status_tone(status), status.as_str())
 }
 
 /// The status of a search.
@@ -127,21 +119,42 @@ pub(super) fn empty_state(text: &Markup) -> Markup {
 /// A button that asks once before it spends or destroys. It opens a panel with the question; only
 /// the button in the panel sends the form.
 pub(super) struct ConfirmationPage<'a> {
-    /// The path of the POST.
-    pub(super) action: &'a str,
-    /// The text of the button that opens the panel.
-    pub(super) label: &'a str,
-    /// What will happen and what it costs.
-    pub(super) question: Markup,
-    /// The text of the button that does it. It names the cost.
-    pub(super) confirm: &'a str,
-    /// Whether something is lost.
-    pub(super) is_destructive: bool,
-    /// Hidden or visible fields of the form.
-    pub(super) fields: Markup,
+    action: &'a str,
+    label: &'a str,
+    confirm: &'a str,
+    question: Markup,
+    is_destructive: bool,
+    fields: Markup,
 }
 
-impl ConfirmationPage<'_> {
+impl<'a> ConfirmationPage<'a> {
+    /// A form that posts to `action`. `label` is the text of the button that opens the panel;
+    /// `question` says what will happen and what it costs; `confirm` is the text of the button that
+    /// does it, and names the cost.
+    pub(super) fn new(action: &'a str, label: &'a str, confirm: &'a str, question: Markup) -> Self {
+        Self {
+            action,
+            label,
+            confirm,
+            question,
+            is_destructive: false,
+            fields: html! {},
+        }
+    }
+
+    /// Something is lost.
+    pub(super) fn destructive(self) -> Self {
+        Self {
+            is_destructive: true,
+            ..self
+        }
+    }
+
+    /// Hidden or visible fields of the form.
+    pub(super) fn fields(self, fields: Markup) -> Self {
+        Self { fields, ..self }
+    }
+
     /// The button with its panel.
     pub(super) fn render(&self, session: &Session) -> Markup {
         let class = if self.is_destructive {

@@ -3,7 +3,9 @@
 
 use farescan_sheets::calendar::{Month, WEEKDAYS};
 use farescan_sheets::cell::CellValue;
-use farescan_sheets::price_table::{CalendarCells, PriceCell, PriceLayout, PriceTable, Shade};
+use farescan_sheets::price_table::{
+    CalendarCells, Doubt, PriceCell, PriceLayout, PriceTable, Shade,
+};
 use jiff::civil::Date;
 use maud::{Markup, html};
 
@@ -181,9 +183,7 @@ fn legend(table: &PriceTable) -> Markup {
             }
             @if has_shade(|shade| shade == Shade::New) { li { span class="swatch busy" {} " new" } }
             @if table.has(|cell| cell.is_best) { li { span class="swatch best" {} " cheapest" } }
-            @for (start, words) in [("≈", "the samples overlap: may be chance"), ("(", "too few samples to tell")] {
-                @if table.has(|cell| cell.note.starts_with(start)) { li { (start) " " (words) } }
-            }
+            @for (mark, words) in table.doubts().map(Doubt::legend) { li { (mark) " " (words) } }
             @if table.has(|cell| !cell.note.is_empty()) && !table.notes.is_empty() { li { "Below each price: " (table.notes) } }
             @if table.has(|cell| cell.is_incomplete) { li { "~ the last search was incomplete" } }
             @if table.has(|cell| matches!(cell.value, CellValue::Implausible(_))) { li { s { "60" } " implausible" } }

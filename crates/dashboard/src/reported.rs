@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
+use farescan_sheets::alert::Reported;
 use farescan_sheets::trip;
 use jiff::Timestamp;
-use maud::{Markup, html};
 use serde_json::{Map, Value};
 
 use super::failure::PageFailure;
-use super::links;
 use super::session::Session;
 use farescan_core::contract::Endpoint;
 use farescan_core::contract::monitors::{Alert, Monitor};
@@ -60,23 +59,22 @@ impl ReportedMonitors {
         })
     }
 
-    /// The monitor's name as a link to its page. One that was deleted meanwhile has none.
-    pub(super) fn link(&self, id: MonitorId) -> Markup {
-        let name = self.monitors.get(&id).map(|monitor| monitor.name.as_str());
-        html! {
-            a class="clip" href=(links::monitor(id)) title=[name] { (name.unwrap_or("Monitor")) }
-        }
+    /// A monitor's name, and the route or hotel and the dates that it looks at.
+    pub(super) fn of(&self, id: MonitorId) -> Reported {
+        Reported::of(self.monitors.get(&id), &Map::new())
     }
 
-    /// The route or hotel and the dates that a monitor looks at.
-    pub(super) fn trip(&self, id: MonitorId) -> Option<String> {
-        let scan: Map<String, Value> = self.monitors.get(&id)?.scan.read().ok()?;
-        trip::trip(&scan, &Map::new())
+    /// The same of an alert, with the trip that its run searched.
+    pub(super) fn of_alert(&self, alert: &Alert) -> Reported {
+        Reported {
+            trip: self.alert_trip(alert),
+            ..self.of(alert.monitor_id)
+        }
     }
 
     /// The route or hotel and the dates of an alert's search. An alert without one, such as of a
     /// missing price, has those of its monitor, unless that has changed since the alert's slot.
-    pub(super) fn alert_trip(&self, alert: &Alert) -> Option<String> {
+    fn alert_trip(&self, alert: &Alert) -> Option<String> {
         let search = alert.item_id.and_then(|item| self.searches.get(&item));
         if let Some((endpoint, body)) = search {
             let scan = [

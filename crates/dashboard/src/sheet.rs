@@ -1,10 +1,13 @@
 //! Sheets as HTML.
 
 use farescan_sheets::numbers::{amount_in, count};
-use farescan_sheets::sheet::{Column, Figure, Link, Notice, Sheet, Table, TableRow, Tone, Value};
+use farescan_sheets::sheet::{
+    Column, Figure, Link, Notice, Section, Sheet, Table, TableRow, Tone, Value,
+};
 use farescan_sheets::{preview, prices};
 use maud::{Markup, html};
 
+use super::charts::{Unit, sparkline};
 use super::links;
 use super::parts::{self, chip};
 use farescan_core::contract::history_verdict::HistoryVerdict;
@@ -16,6 +19,20 @@ pub(super) fn facts(sheet: &Sheet) -> Markup {
         @for (number, fact) in sheet.facts.iter().enumerate() {
             @if number > 0 { @if matches!(fact, Value::Tag(_)) { " " } @else { " · " } }
             (value(fact))
+        }
+    }
+}
+
+/// A part of a sheet as a card. `beside` stands at its title, `more` below.
+pub(super) fn section(section: &Section, beside: &Markup, more: &Markup) -> Markup {
+    html! {
+        section class="card" {
+            div class="card-head" { h2 { (section.title) } (beside) }
+            @if let Some(sentence) = &section.sentence { p class="sub" { (sentence) } }
+            @for held in &section.notices { (notice(held, None)) }
+            (pairs(&section.figures))
+            @if let Some(rows) = section.table.as_ref().filter(|table| !table.rows.is_empty()) { (table(rows)) }
+            (more)
         }
     }
 }
@@ -123,7 +140,6 @@ fn cells(columns: &[Column], row: &TableRow) -> Markup {
                         a href=(href(of)) { (value(first)) }
                         @for part in rest { " " (value(part)) }
                     }
-                    (_, []) => { span class="muted" { "–" } }
                     (_, parts) => { (side_by_side(parts)) }
                 }
                 @for (_, detail) in columns.iter().zip(&row.cells).skip(place + 1).take_while(|(column, _)| column.is_detail) {
@@ -135,7 +151,7 @@ fn cells(columns: &[Column], row: &TableRow) -> Markup {
 }
 
 fn class(column: &Column, cell: &[Value]) -> Option<&'static str> {
-    let has_time = |value: &Value| matches!(value, Value::Time(..));
+    let has_time = |value: &Value| matches!(value, Value::Time(..) | Value::Zoned(..));
     if column.is_number {
         Some("num")
     } else {
@@ -143,15 +159,17 @@ fn class(column: &Column, cell: &[Value]) -> Option<&'static str> {
     }
 }
 
-fn side_by_side(parts: &[Value]) -> Markup {
-    html! { @for (place, part) in parts.iter().enumerate() { @if place > 0 { " " } (value(part)) } }
+/// The values of a cell.
+pub(super) fn side_by_side(parts: &[Value]) -> Markup {
+    html! { @if parts.is_empty() { span class="muted" { "–" } } @for (place, part) in parts.iter().enumerate() { @if place > 0 { " " } (value(part)) } }
 }
 
 /// A link; a name may be longer than its column.
 fn link(to: &Link, name: Option<&str>) -> Markup {
     let is_named = name.is_some() && matches!(to, Link::Scan(_) | Link::Monitor(_));
+    let rel = matches!(to, Link::Offer(_)).then_some("noreferrer noopener external");
     html! {
-        a href=(href(to)) class=[is_named.then_some("clip")] title=[name.filter(|_| is_named)] { (name.unwrap_or(to.kind())) }
+        a href=(href(to)) rel=[rel] class=[is_named.then_some("clip")] title=[name.filter(|_| is_named)] { (name.unwrap_or(to.kind())) }
     }
 }
 
@@ -160,6 +178,9 @@ fn href(to: &Link) -> String {
         Link::Scan(id) => parts::scan_path(*id),
         Link::Item(id) => parts::item_path(*id),
         Link::Monitor(id) => links::monitor(*id),
+        Link::Alert(id) => format!("{}/{id}", links::ALERTS),
+        Link::Delivery(id) => links::delivery(*id),
+        Link::Offer(url) => url.clone(),
     }
 }
 
@@ -174,6 +195,9 @@ pub(super) fn value(value: &Value) -> Markup {
         Value::Money(price, currency) => html! { (amount_in(*price, currency.as_deref())) },
         Value::Time("", at) => parts::time(*at),
         Value::Time(what, at) => html! { (what) " " (parts::time(*at)) },
+        Value::Zoned(at, zone) => parts::zoned(*at, zone),
+        Value::Code(text) => html! { code { (text) } },
+        Value::Series(of, prices, currency) => sparkline(of, prices, Unit::Money(currency)),
         Value::Progress(share, words) => html! {
             progress max="1" value=(share) aria-label="Progress" {}
             div class="sub nowrap" { (words) }

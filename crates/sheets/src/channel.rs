@@ -8,7 +8,7 @@ use farescan_contract::monitors::NotifySettings;
 use crate::sheet::{Cell, Column, Table, Tone, Value};
 
 /// The channels as rows.
-pub fn list<'a>(channels: impl Iterator<Item = &'a Channel>) -> Table {
+pub fn list(channels: &[Channel]) -> Table {
     let columns = [
         Column::text("Name"),
         Column::text("Kind"),
@@ -17,11 +17,11 @@ pub fn list<'a>(channels: impl Iterator<Item = &'a Channel>) -> Table {
         Column::text("Sends").rank(2),
         Column::text("Last success").rank(3),
     ];
-    let rows = channels.map(|channel| {
+    let rows = channels.iter().map(|channel| {
         let held = channel.held.as_ref();
-        let held = held.map(|held| Value::Muted(format!("{} held", held.fired)));
+        let held = held.map(|held| Value::muted(format!("{} held", held.fired)));
         let sends = std::iter::once(sends(channel).into()).chain(held);
-        let last = channel.last_success_at.map(|at| Value::Time("", at));
+        let last = channel.last_success_at.map(Value::at);
         let cells: [Cell; 6] = [
             vec![channel.name.clone().into()],
             vec![kind_words(channel.kind).into()],
@@ -45,15 +45,14 @@ pub const fn kind_words(kind: ChannelKind) -> &'static str {
 
 /// Whether it sends, and why not.
 fn status(channel: &Channel) -> Cell {
-    let word = |tone, text: &str| Value::Word(tone, text.to_owned());
     match (channel.status, channel.status_reason) {
         (ChannelStatus::Active, _) => match channel.failing_since {
-            Some(since) => vec![word(Tone::Warn, "failing"), Value::Time("since", since)],
-            None => vec![word(Tone::Good, "active")],
+            Some(since) => vec![Value::word(Tone::Warn, "failing"), Value::Time("since", since)],
+            None => vec![Value::word(Tone::Good, "active")],
         },
         (ChannelStatus::Paused, reason) => {
-            let why = reason.map(|reason| Value::Muted(pause_words(reason).to_owned()));
-            std::iter::once(word(Tone::Warn, "paused"))
+            let why = reason.map(|reason| Value::muted(pause_words(reason)));
+            std::iter::once(Value::word(Tone::Warn, "paused"))
                 .chain(why)
                 .collect()
         }

@@ -6,13 +6,17 @@
 //! Everything here is a pure function of the API's types. Colours, HTML and the width of a terminal
 //! are for the renderers.
 
+pub mod alert;
+pub mod backtest;
 pub mod calendar;
 pub mod cell;
 pub mod channel;
 pub mod compare;
+pub mod delivery;
 pub mod draft;
 pub mod fifths;
 pub mod item;
+pub mod monitor;
 pub mod numbers;
 pub mod parity;
 pub mod plan;

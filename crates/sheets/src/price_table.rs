@@ -70,6 +70,8 @@ pub struct PriceCell {
     pub shade: Shade,
     /// A few characters below the price: its age, or its difference.
     pub note: String,
+    /// How far the samples of a difference show it.
+    pub doubt: Option<Doubt>,
     /// The cell in words.
     pub words: String,
     /// The search that found it.
@@ -80,6 +82,23 @@ pub struct PriceCell {
     pub is_old: bool,
     /// It has a price, and the last search was incomplete.
     pub is_incomplete: bool,
+}
+
+/// Why a difference may be none, which its note marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    Overlap,
+    FewSamples,
+}
+
+impl Doubt {
+    /// Its mark in the note, and what that means.
+    pub const fn legend(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Overlap => ("≈", "may be chance"),
+            Self::FewSamples => ("(", "too few samples to tell"),
+        }
+    }
 }
 
 /// What the colour of a price repeats.
@@ -113,6 +132,7 @@ impl PriceCell {
             value,
             shade: Shade::Plain,
             note: String::new(),
+            doubt: None,
             words,
             item: None,
             is_best: false,
@@ -138,6 +158,12 @@ impl PriceTable {
     /// Whether a cell has something that is true of it.
     pub fn has(&self, is: impl Fn(&PriceCell) -> bool) -> bool {
         self.cells().any(is)
+    }
+
+    /// The doubts that it has, in the order of a legend.
+    pub fn doubts(&self) -> impl Iterator<Item = Doubt> {
+        let doubts = [Doubt::Overlap, Doubt::FewSamples].into_iter();
+        doubts.filter(|doubt| self.has(|cell| cell.doubt == Some(*doubt)))
     }
 
     /// The marks without a price that it has, in the order of a legend.

@@ -4,9 +4,8 @@ use farescan_contract::Endpoint;
 use farescan_contract::history_verdict::PriceClass;
 use serde_json::{Map, Value as Json};
 
-use crate::draft::plain;
 use crate::sheet::{Tone, Value};
-use crate::trip::words;
+use crate::trip::field_text;
 
 /// A product: `one way, 1 adult, economy, USD`. The market is that of a hotel; `Some(None)`: none is
 /// given.
@@ -50,52 +49,15 @@ pub fn class(class: PriceClass) -> Value {
 
 /// A field of a product in words; `None` for one that says nothing.
 fn field_words(name: &str, value: &Json) -> Option<String> {
-    let number = value.as_u64();
-    Some(match (name, value) {
+    match (name, value) {
         // The market has words of its own.
-        ("proxy_country", _) | (_, Json::Null | Json::Bool(false)) => return None,
-        ("sort_type", Json::String(text)) if text == "Overall" => return None,
-        (_, Json::Array(values)) if values.is_empty() => return None,
-        ("children", _) if number == Some(0) => return None,
-        ("passengers", Json::Array(kinds)) => passengers(kinds),
-        ("seat_type", _) if number == Some(1) => "economy".to_owned(),
-        ("seat_type", _) if number == Some(3) => "business".to_owned(),
-        ("adults", _) => counted(number?, "adult", "adults"),
-        ("children", _) => counted(number?, "child", "children"),
-        ("max_stops" | "max_departure_stops", _) if number == Some(0) => "non-stop".to_owned(),
-        ("max_return_stops", _) if number == Some(0) => "non-stop return".to_owned(),
-        ("area", Json::String(area)) => area.clone(),
-        (name, Json::Bool(true)) => words(name),
-        (name, Json::String(text)) => format!("{} {text}", words(name)),
-        (name, Json::Array(values)) => {
-            let values: Vec<_> = values.iter().map(plain).collect();
-            format!("{} {}", words(name), values.join("/"))
-        }
-        (name, value) => format!("{} {}", words(name), plain(value)),
-    })
-}
-
-fn passengers(kinds: &[Json]) -> String {
-    let of = |kind: u64| {
-        let count = kinds.iter().filter(|value| value.as_u64() == Some(kind));
-        count.count() as u64
-    };
-    let groups = [
-        (of(1), "adult", "adults"),
-        (of(2), "child", "children"),
-        (of(3), "infant on lap", "infants on lap"),
-        (of(4), "infant in seat", "infants in seat"),
-    ];
-    let words: Vec<_> = groups
-        .into_iter()
-        .filter(|(count, ..)| *count > 0)
-        .map(|(count, one, more)| counted(count, one, more))
-        .collect();
-    words.join(" and ")
-}
-
-fn counted(count: u64, one: &str, more: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { more })
+        ("proxy_country", _) | (_, Json::Null | Json::Bool(false)) => None,
+        ("sort_type", Json::String(text)) if text == "Overall" => None,
+        (_, Json::Array(values)) if values.is_empty() => None,
+        ("children", _) if value.as_u64() == Some(0) => None,
+        ("area", Json::String(area)) => Some(area.clone()),
+        _ => Some(field_text(name, value)),
+    }
 }
 
 #[cfg(test)]

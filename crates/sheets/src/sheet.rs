@@ -4,7 +4,7 @@
 //! local clock on a terminal.
 
 use farescan_contract::history_verdict::HistoryVerdict;
-use farescan_contract::ids::{ItemId, MonitorId, ScanId};
+use farescan_contract::ids::{AlertId, DeliveryId, ItemId, MonitorId, ScanId};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 
@@ -18,8 +18,29 @@ pub struct Sheet {
     /// What it says of itself.
     pub sentence: Option<String>,
     pub notices: Vec<Notice>,
+    pub sections: Vec<Section>,
     /// What can be done with its cost: the text of a button, or of a question without its mark.
     pub action: Option<String>,
+}
+
+/// A part of a sheet.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Section {
+    pub title: &'static str,
+    pub sentence: Option<String>,
+    pub notices: Vec<Notice>,
+    pub figures: Vec<Figure>,
+    /// Without rows it is left out.
+    pub table: Option<Table>,
+}
+
+impl Section {
+    pub fn new(title: &'static str) -> Self {
+        Self {
+            title,
+            ..Self::default()
+        }
+    }
 }
 
 /// Values in rows.
@@ -49,6 +70,20 @@ impl Table {
     }
 }
 
+impl Table {
+    /// Without some of its columns.
+    #[must_use]
+    pub fn without(mut self, is_left_out: impl Fn(&Column) -> bool) -> Self {
+        for row in &mut self.rows {
+            let mut columns = self.columns.iter();
+            row.cells
+                .retain(|_| columns.next().is_none_or(|column| !is_left_out(column)));
+        }
+        self.columns.retain(|column| !is_left_out(column));
+        self
+    }
+}
+
 /// A row, which may be of a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableRow {
@@ -58,6 +93,11 @@ pub struct TableRow {
 
 /// Values side by side; none: there is nothing to say.
 pub type Cell = Vec<Value>;
+
+/// Those values that there are.
+pub fn cell<const N: usize>(values: [Option<Value>; N]) -> Cell {
+    values.into_iter().flatten().collect()
+}
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,9 +173,25 @@ impl Figure {
         Self { tone, ..self }
     }
 
+    /// The figure of a value that there may be.
+    pub fn of(label: &'static str, value: Option<impl Into<Value>>) -> Option<Self> {
+        value.map(|value| Self::new(label, value))
+    }
+
+    #[must_use]
+    pub fn unit(self, unit: Option<String>) -> Self {
+        Self { unit, ..self }
+    }
+
     #[must_use]
     pub fn note(mut self, note: impl Into<Value>) -> Self {
         self.notes.push(note.into());
+        self
+    }
+
+    #[must_use]
+    pub fn notes(mut self, notes: impl IntoIterator<Item = Value>) -> Self {
+        self.notes.extend(notes);
         self
     }
 }
@@ -149,6 +205,18 @@ pub struct Notice {
     /// What that means.
     pub text: String,
     pub next: &'static [NextStep],
+}
+
+impl Notice {
+    /// Something to know that nothing can be done about here.
+    pub fn warning(lead: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            tone: Tone::Warn,
+            lead: lead.into(),
+            text: text.into(),
+            next: &[],
+        }
+    }
 }
 
 /// What a caller can do about a notice.
@@ -188,6 +256,12 @@ pub enum Value {
     Money(Decimal, Option<String>),
     /// What was or will be, and when.
     Time(&'static str, Timestamp),
+    /// A time of a schedule, with its zone.
+    Zoned(Timestamp, String),
+    /// What was read or will be sent as it is.
+    Code(String),
+    /// What prices are of, the prices in their order, and their currency.
+    Series(String, Vec<Option<Decimal>>, String),
     /// The share that has ended, and its words.
     Progress(f64, String),
     /// A resource by its name; without one by its kind or its id.
@@ -196,6 +270,20 @@ pub enum Value {
     Implausible(ItemId, String, String),
     Verdict(HistoryVerdict),
     Tag(String),
+}
+
+impl Value {
+    pub fn word(tone: Tone, word: impl Into<String>) -> Self {
+        Self::Word(tone, word.into())
+    }
+
+    pub fn muted(text: impl Into<String>) -> Self {
+        Self::Muted(text.into())
+    }
+
+    pub const fn at(at: Timestamp) -> Self {
+        Self::Time("", at)
+    }
 }
 
 impl<T: Into<String>> From<T> for Value {
@@ -216,6 +304,10 @@ pub enum Link {
     Scan(ScanId),
     Item(ItemId),
     Monitor(MonitorId),
+    Alert(AlertId),
+    Delivery(DeliveryId),
+    /// A page of a marketplace or a hotel.
+    Offer(String),
 }
 
 impl Link {
@@ -225,6 +317,9 @@ impl Link {
             Self::Scan(_) => "Scan",
             Self::Item(_) => "Item",
             Self::Monitor(_) => "Monitor",
+            Self::Alert(_) => "Alert",
+            Self::Delivery(_) => "Delivery",
+            Self::Offer(_) => "Offer",
         }
     }
 
@@ -234,6 +329,9 @@ impl Link {
             Self::Scan(id) => id.to_string(),
             Self::Item(id) => id.to_string(),
             Self::Monitor(id) => id.to_string(),
+            Self::Alert(id) => id.to_string(),
+            Self::Delivery(id) => id.to_string(),
+            Self::Offer(url) => url.clone(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Each field of a resource is shown by its sheet, or left out for a reason.
 
+mod monitors;
+
 use std::collections::BTreeSet;
 
 use farescan_contract::Api;

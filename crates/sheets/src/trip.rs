@@ -256,7 +256,9 @@ pub fn axis_value(field: &str, value: &Value) -> String {
     match (field, date) {
         (_, Some(date)) => date.strftime("%a %-d %b %Y").to_string(),
         ("proxy_country", _) => text.to_uppercase(),
-        ("nights", _) => format!("{text} nights"),
+        ("nights" | "seat_type" | "passengers" | "adults" | "children", _) => {
+            field_text(field, value)
+        }
         _ => text,
     }
 }
@@ -266,19 +268,55 @@ pub fn words(word: &str) -> String {
     word.replace('_', " ")
 }
 
-/// One field: `4 Feb 2027 – 28 Feb 2027 (thu, fri)`, `max stops 0`.
+/// One field: `4 Feb 2027 – 28 Feb 2027 (thu, fri)`, `2 adults and 1 child`, `non-stop`.
 pub fn field_text(name: &str, value: &Value) -> String {
     let text = value_text(value);
-    match name {
-        "departure_date" | "currency" => text,
-        "return_date" => format!("return {text}"),
-        "checkin_date" => format!("check-in {text}"),
-        "checkout_date" => format!("check-out {text}"),
-        "proxy_country" => format!("market {}", text.to_uppercase()),
-        "nights" => format!("{text} nights"),
-        "samples" => format!("{text} samples"),
-        _ => format!("{} {text}", words(name)),
+    match (name, value.as_u64()) {
+        ("departure_date" | "currency", _) => text,
+        ("return_date", _) => format!("return {text}"),
+        ("checkin_date", _) => format!("check-in {text}"),
+        ("checkout_date", _) => format!("check-out {text}"),
+        ("proxy_country", _) => format!("market {}", text.to_uppercase()),
+        ("nights", _) => format!("{text} nights"),
+        ("samples", _) => format!("{text} samples"),
+        ("passengers", _) => passengers(value).unwrap_or(text),
+        ("seat_type", Some(1)) => "economy".to_owned(),
+        ("seat_type", Some(3)) => "business".to_owned(),
+        ("adults", Some(number)) => people(number, "adult", "adults"),
+        ("children", Some(number)) => people(number, "child", "children"),
+        ("max_stops" | "max_departure_stops", Some(0)) => "non-stop".to_owned(),
+        ("max_return_stops", Some(0)) => "non-stop return".to_owned(),
+        _ if *value == Value::Bool(true) => words(name),
+        _ => match value {
+            // Each of them has a word.
+            Value::Array(values) if name == "seat_type" => {
+                let seats = values.iter().map(|value| field_text(name, value));
+                seats.collect::<Vec<_>>().join(", ")
+            }
+            _ => format!("{} {text}", words(name)),
+        },
     }
+}
+
+/// `2 adults and 1 child`; `None` for no list of kinds.
+fn passengers(kinds: &Value) -> Option<String> {
+    let kinds: Vec<_> = kinds.as_array()?.iter().map(Value::as_u64).collect();
+    let of = |kind: u64| kinds.iter().filter(|of| **of == Some(kind)).count() as u64;
+    let groups = [
+        (of(1), "adult", "adults"),
+        (of(2), "child", "children"),
+        (of(3), "infant on lap", "infants on lap"),
+        (of(4), "infant in seat", "infants in seat"),
+    ];
+    let groups = groups.into_iter().filter(|(count, ..)| *count > 0);
+    let words: Vec<_> = groups
+        .map(|(count, one, more)| people(count, one, more))
+        .collect();
+    (!words.is_empty()).then(|| words.join(" and "))
+}
+
+fn people(count: u64, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
 }
 
 /// A value as a person writes it: dates in words, lists with commas, ranges with a dash.
@@ -356,12 +394,23 @@ mod tests {
         assert_eq!(title(endpoint, &request, &sweep), "TLV → LHR, CDG");
         assert_eq!(
             facts(endpoint, &request, &sweep),
-            [
-                "One way",
-                "1 Feb 2027 – 28 Feb 2027 (thu, fri)",
-                "max stops 0"
-            ]
+            ["One way", "1 Feb 2027 – 28 Feb 2027 (thu, fri)", "non-stop"]
         );
+    }
+
+    #[test]
+    fn passengers_and_seats_have_words() {
+        for (name, value, words) in [
+            ("passengers", json!([1, 1, 2]), "2 adults and 1 child"),
+            ("seat_type", json!(3), "business"),
+            ("seat_type", json!([1, 3]), "economy, business"),
+            ("adults", json!(2), "2 adults"),
+            ("max_stops", json!(0), "non-stop"),
+            ("max_stops", json!(1), "max stops 1"),
+            ("free_cancellation", json!(true), "free cancellation"),
+        ] {
+            assert_eq!(field_text(name, &value), words);
+        }
     }
 
     #[test]
@@ -399,9 +448,7 @@ mod tests {
             "sweep": {"departure_date": ["+7d"]}, "strategy": {"find": "cheapest"}, "max_age_seconds": 3600});
         assert_eq!(
             scan_and_fields(&object(whole)).as_deref(),
-            Some(
-                "TLV → LHR, one way, +7d, max stops 0, strategy find cheapest, max age seconds 3600"
-            )
+            Some("TLV → LHR, one way, +7d, non-stop, strategy find cheapest, max age seconds 3600")
         );
     }
 }

@@ -12,6 +12,11 @@ pub use events::ScanChanges;
 pub use http::{ApiClient, ServiceResponse};
 pub use settings::{ConnectionArgs, checked_key};
 
+use std::io::Write as _;
+
+use reqwest::Method;
+use serde::de::DeserializeOwned;
+
 use super::Failure;
 use super::terminal::Screen;
 
@@ -31,6 +36,34 @@ pub struct ServiceSession {
     pub screen: Screen,
     /// Whether results are printed as JSON.
     pub json: bool,
+}
+
+impl ServiceSession {
+    /// What a response says; `None` if results are JSON, which is printed then.
+    ///
+    /// # Errors
+    /// An unreadable response, or an output that is closed.
+    pub fn read_or_print<T: DeserializeOwned>(
+        &self,
+        answer: &ServiceResponse,
+    ) -> Result<Option<T>, Failure> {
+        if self.json {
+            writeln!(anstream::stdout(), "{}", answer.text.trim_end())?;
+            return Ok(None);
+        }
+        Ok(Some(answer.read()?))
+    }
+
+    /// Sends a command without a body. With `once` the service carries out a repetition of the
+    /// request only once.
+    ///
+    /// # Errors
+    /// As [`ApiClient::send`].
+    pub async fn command(&self, path: &str, once: bool) -> Result<ServiceResponse, ClientError> {
+        let once = once.then(|| uuid::Uuid::now_v7().to_string());
+        let (client, none) = (&self.client, None::<&()>);
+        client.send(Method::POST, path, none, once.as_deref()).await
+    }
 }
 
 impl ClientArgs {

@@ -87,12 +87,10 @@ async fn print(
     scan: &str,
 ) -> Result<(), Failure> {
     let answer = session.client.ask(path).await?;
-    let mut out = anstream::stdout();
-    if session.json {
-        writeln!(out, "{}", answer.text.trim_end())?;
+    let Some(grids) = session.read_or_print::<HistoryGrids>(&answer)? else {
         return Ok(());
-    }
-    let grids: HistoryGrids = answer.read()?;
+    };
+    let mut out = anstream::stdout();
     let shown: Vec<_> = grids
         .data
         .iter()

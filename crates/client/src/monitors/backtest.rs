@@ -4,24 +4,22 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use farescan_sheets::numbers::{self, amount, count, counted};
-use jiff::tz::TimeZone;
+use farescan_sheets::{backtest, monitor};
 use reqwest::Method;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::create::MonitorArgs;
-use super::show::forecast_line;
 use crate::Failure;
 use crate::client::ClientArgs;
 use crate::exit::CommandEnd;
-use crate::format::{time, zone};
+use crate::format::zone;
 use crate::ids;
 use crate::pages::Query;
-use crate::render::{Column, ListTable};
+use crate::render::sheet::section;
 use crate::request::{HotelArgs, OnewayArgs, RoundtripArgs};
 use crate::scan::{cost, read_body};
-use crate::wrap::note;
-use farescan_contract::monitors::{Backtest, BacktestAlert, Monitor, MonitorPreview};
+use crate::wrap::{for_stdout, note};
+use farescan_contract::monitors::{Backtest, Monitor, MonitorPreview};
 
 /// A monitor by the kind of its scan, the body of a file, or a stored monitor.
 #[derive(Debug, clap::Args)]
@@ -103,150 +101,21 @@ pub(super) async fn run(args: BacktestArgs) -> Result<(), Failure> {
         .client
         .send(Method::POST, &path, Some(&body), None)
         .await?;
-    let mut out = anstream::stdout();
-    if session.json {
-        writeln!(out, "{}", answer.text.trim_end())?;
+    let Some(found) = session.read_or_print::<Backtest>(&answer)? else {
         return Ok(());
-    }
-    let backtest: Backtest = answer.read()?;
+    };
     let preview: MonitorPreview = session.client.post("/v1/monitors/preview", &body).await?;
-    write!(out, "{}", describe(&backtest, &body))?;
-    writeln!(out, "A month   {}", forecast_line(&preview.forecast))?;
-    write!(out, "{}", cost::plans(&preview.forecast.plans))?;
-    if !backtest.alerts.is_empty() {
-        writeln!(out, "\n{}", table(&backtest.alerts).render(session.screen))?;
-        note!("Times in {}.", zone());
-    }
+    let part = |object: &str, name: &str| body.get(object)?.get(name);
+    let is_watch = part("scan", "strategy").is_some_and(|of| of.get("watch").is_some());
+    let rules = body.get("alerts").and_then(Value::as_array);
+    let replay = backtest::section(&found, "", rules.map_or(0, Vec::len), is_watch);
+    let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
+    let limit = limit.and_then(|limit| u32::try_from(limit).ok());
+    let month = monitor::month(Some(&preview.forecast), limit);
+    let [replay, month] = [replay, month].map(|part| section(&part, session.screen));
+    let plans = cost::plans(&preview.forecast.plans);
+    let text = format!("{replay}\n\n{month}\n{plans}");
+    writeln!(anstream::stdout(), "{}", for_stdout(text.trim_end()))?;
+    note!("Times in {}.", zone());
     Ok(())
-}
-
-/// What was replayed, and its outcome.
-fn describe(backtest: &Backtest, body: &Map<String, Value>) -> String {
-    let day = |at: jiff::Timestamp| at.to_zoned(TimeZone::UTC).date();
-    let mut lines = vec![
-        format!(
-            "Replayed  {} from {} to {}",
-            counted(backtest.runs, "run"),
-            day(backtest.since),
-            day(backtest.until)
-        ),
-        format!(
-            "Prices    on {} of {} with a run; for {} of {}",
-            count(backtest.days_with_prices),
-            counted(backtest.days, "day"),
-            count(backtest.searches_with_prices),
-            counted(backtest.searches, "search")
-        ),
-        format!(
-            "Requests  the runs would have cost {}; this costs none",
-            numbers::request_range(backtest.requests)
-        ),
-        format!("Alerts    {}", outcome(backtest, body)),
-    ];
-    lines.extend(backtest.not_replayed.iter().map(|rule| {
-        format!(
-            "Note      {} is not replayed: {}",
-            rule.rule_type, rule.reason
-        )
-    }));
-    let failed = backtest.failed.iter().map(|month| ("Failed", month));
-    let limited = backtest.monthly_ceiling.iter();
-    let without_run = failed.chain(limited.map(|month| ("Limit", month)));
-    lines.extend(without_run.map(|(why, month)| {
-        format!(
-            "{why:<9} {} without a run from {}: {}",
-            counted(month.slots, "slot"),
-            time(month.slot),
-            month.reason
-        )
-    }));
-    if backtest.fired > 0 && is_watch(body) {
-        lines.push(
-            "Note      every date with a price is replayed; the watch searches fewer, so it may report less"
-                .to_owned(),
-        );
-    }
-    lines.join("\n") + "\n"
-}
-
-/// How many alerts, or why none.
-fn outcome(backtest: &Backtest, body: &Map<String, Value>) -> String {
-    let has_rules = body
-        .get("alerts")
-        .and_then(Value::as_array)
-        .is_some_and(|rules| !rules.is_empty());
-    let shown = u32::try_from(backtest.alerts.len()).unwrap_or(u32::MAX);
-    if backtest.slots == 0 {
-        "none: the schedule has no run in this time".to_owned()
-    } else if !has_rules {
-        "none: the monitor has no rule; add one with --alert".to_owned()
-    } else if backtest.days_with_prices == 0 {
-        "none: your history has no price of these searches in this time, so there was nothing to replay; scans and the runs of monitors fill it".to_owned()
-    } else if backtest.fired == 0 {
-        "none would have been sent".to_owned()
-    } else if backtest.fired > shown {
-        format!(
-            "{} would have been sent; the first {} are below",
-            count(backtest.fired),
-            count(shown)
-        )
-    } else {
-        format!("{} would have been sent", count(backtest.fired))
-    }
-}
-
-fn is_watch(body: &Map<String, Value>) -> bool {
-    let strategy = body.get("scan").and_then(|scan| scan.get("strategy"));
-    strategy.is_some_and(|strategy| strategy.get("watch").is_some())
-}
-
-fn table(alerts: &[BacktestAlert]) -> ListTable {
-    let mut table = ListTable::new([
-        Column::text("Run"),
-        Column::text("Rule").rank(2),
-        Column::text("Dates"),
-        Column::text("Search").rank(3),
-        Column::number("Price"),
-        Column::text("Compared with").rank(1),
-    ]);
-    for alert in alerts {
-        let dates = match alert.last_date {
-            Some(last) => format!("{}..{last}", alert.first_date),
-            None => alert.first_date.to_string(),
-        };
-        table.row([
-            time(alert.slot).into(),
-            alert.rule_type.to_string().into(),
-            dates.into(),
-            alert.other_values().join(", ").into(),
-            format!("{} {}", amount(alert.price), alert.currency).into(),
-            compared_with(alert).into(),
-        ]);
-    }
-    table
-}
-
-/// The price or the past prices with which the rule compared.
-fn compared_with(alert: &BacktestAlert) -> String {
-    if let Some(verdict) = &alert.history_verdict {
-        return format!("{}: {}", verdict.class, verdict.sentence);
-    }
-    let day = |at: jiff::Timestamp| at.to_zoned(TimeZone::UTC).date();
-    if let Some(at) = alert.was_empty_at {
-        return format!("nothing on offer on {}", day(at));
-    }
-    let reference = alert.reference.as_ref().map(|mark| {
-        (
-            mark.price,
-            format!("{} on {}", amount(mark.price), day(mark.at)),
-        )
-    });
-    match (alert.threshold, reference) {
-        (Some(threshold), Some((from, text))) if threshold != from => {
-            format!("{}, from {text}", amount(threshold))
-        }
-        (_, Some((_, text))) => text,
-        (Some(threshold), None) => amount(threshold),
-        (None, None) => String::new(),
-    }
 }

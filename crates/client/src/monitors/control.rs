@@ -2,16 +2,16 @@
 
 use std::io::Write as _;
 
+use farescan_sheets::monitor::{self, forecast_line};
 use farescan_sheets::numbers;
 use reqwest::Method;
 
-use super::list::status;
-use super::show::forecast_line;
 use crate::Failure;
 use crate::client::{ClientArgs, ServiceSession};
 use crate::format::time_or;
 use crate::ids;
 use crate::question::Confirmation;
+use crate::render::sheet::cell;
 use crate::wrap::note;
 use farescan_contract::Scan;
 use farescan_contract::ids::MonitorId;
@@ -67,23 +67,12 @@ pub(super) async fn run_now(args: CommandArgs) -> Result<(), Failure> {
         });
     let question = format!("Run {:?} now, for {cost}?", monitor.name);
     args.confirmation.ask(session.screen, &question).await?;
-    let once = uuid::Uuid::now_v7().to_string();
     let path = format!("/v1/monitors/{}/run", monitor.id);
-    let answer = session
-        .client
-        .send(Method::POST, &path, None::<&()>, Some(&once))
-        .await?;
-    let mut out = anstream::stdout();
-    if session.json {
-        writeln!(out, "{}", answer.text.trim_end())?;
-        return Ok(());
+    let answer = session.command(&path, true).await?;
+    if let Some(Scan { id, .. }) = session.read_or_print(&answer)? {
+        writeln!(anstream::stdout(), "{id}")?;
+        note!("`farescan watch {id}` shows its progress and its results");
     }
-    let scan: Scan = answer.read()?;
-    writeln!(out, "{}", scan.id)?;
-    note!(
-        "`farescan watch {}` shows its progress and its results",
-        scan.id
-    );
     Ok(())
 }
 
@@ -111,22 +100,11 @@ async fn open(args: &CommandArgs) -> Result<(ServiceSession, Monitor), Failure> 
 }
 
 async fn print_monitor(session: &ServiceSession, path: &str) -> Result<(), Failure> {
-    let answer = session
-        .client
-        .send(Method::POST, path, None::<&()>, None)
-        .await?;
-    let mut out = anstream::stdout();
-    if session.json {
-        writeln!(out, "{}", answer.text.trim_end())?;
-        return Ok(());
+    let answer = session.command(path, false).await?;
+    if let Some(of) = session.read_or_print::<Monitor>(&answer)? {
+        let state = cell(&vec![monitor::state(&of)]).text;
+        let next = time_or(of.next_slot, "–");
+        writeln!(anstream::stdout(), "{} is {state}; next {next}", of.id)?;
     }
-    let monitor: Monitor = answer.read()?;
-    writeln!(
-        out,
-        "{} is {}; next {}",
-        monitor.id,
-        status(&monitor).text,
-        time_or(monitor.next_slot, "–")
-    )?;
     Ok(())
 }

@@ -2,25 +2,29 @@
 
 use std::path::PathBuf;
 
+use farescan_sheets::monitor::{forecast_line, month, same_as};
 use farescan_sheets::numbers;
 use farescan_sheets::rule::main_field;
 use farescan_sheets::trip::body_title;
 use jiff::tz::TimeZone;
+use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::channels::ChannelOptions;
-use super::show::{forecast_line, print_changed};
+use super::show::print_changed;
 use super::watch::WatchOptions;
 use crate::Failure;
 use crate::client::ClientArgs;
 use crate::exit::CommandEnd;
 use crate::format::{time, zone};
+use crate::pages::{Query, page_limit, rows};
 use crate::question::Confirmation;
+use crate::render::sheet::said;
 use crate::request::{HotelArgs, OnewayArgs, RoundtripArgs, SearchArguments};
 use crate::scan::{cost, read_body};
 use crate::wrap::note;
 use farescan_contract::FieldValue as _;
-use farescan_contract::monitors::{LookbackDays, MonitorPreview, Rule, RuleType};
+use farescan_contract::monitors::{LookbackDays, Monitor, MonitorPreview, Rule, RuleType};
 
 /// A monitor by the kind of its scan, or the body of a file.
 #[derive(Debug, clap::Args)]
@@ -176,6 +180,9 @@ pub async fn create(
         channels.name_in(&session, &mut body).await?;
     }
     let preview: MonitorPreview = session.client.post("/v1/monitors/preview", &body).await?;
+    let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
+    let limit = limit.and_then(|limit| u32::try_from(limit).ok());
+    let cost_of_month = month(Some(&preview.forecast), limit);
     if !confirmation.yes || session.screen.interactive {
         note!("{}", forecast_line(&preview.forecast));
         note!("{}", cost::plans(&preview.forecast.plans).trim_end());
@@ -187,28 +194,29 @@ pub async fn create(
             .collect();
         note!("First runs: {} ({})", slots.join(", "), zone());
     }
-    for warning in &preview.schedule_warnings {
+    for warning in cost_of_month.notices.iter().map(said) {
+        note!("{warning}");
+    }
+    let path = Query::new("/v1/monitors").with("limit", Some(page_limit(None)));
+    let monitors: Vec<Monitor> = rows(&session.client, &path.path(), None).await?;
+    let same = same_as(&monitors, &body);
+    for warning in preview.schedule_warnings.iter().chain(&same) {
         note!("Note: {warning}");
     }
-    let month = numbers::request_range(preview.forecast.requests_per_month);
-    let mut question = format!("Create it, for {month} a month?");
+    let requests = numbers::request_range(preview.forecast.requests_per_month);
+    let mut question = format!("Create it, for {requests} a month?");
     let rules = body.get("alerts").and_then(Value::as_array);
     if rules.is_none_or(|rules| rules.is_empty()) {
         note!(
             "Note: it has no rule, so it never alerts: it only collects prices. Add one with --alert, such as `--alert new_low`."
         );
-        question = format!("Create it without a rule, for {month} a month?");
+        question = format!("Create it without a rule, for {requests} a month?");
     }
     confirmation.ask(session.screen, &question).await?;
     let once = uuid::Uuid::now_v7().to_string();
-    let answer = session
-        .client
-        .send(
-            reqwest::Method::POST,
-            "/v1/monitors",
-            Some(&body),
-            Some(&once),
-        )
+    let (client, path) = (&session.client, "/v1/monitors");
+    let answer = client
+        .send(Method::POST, path, Some(&body), Some(&once))
         .await?;
     print_changed(&session, &answer)
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value, json};
 
 use super::channels::ChannelOptions;
 use super::create::rule;
-use super::show::{forecast_line, print_changed};
+use super::show::print_changed;
 use super::watch::{NONE, WatchChange, set_amount};
 use crate::Failure;
 use crate::amount;
@@ -17,6 +17,7 @@ use crate::ids;
 use crate::question::Confirmation;
 use crate::scan::read_body;
 use farescan_contract::monitors::{Monitor, MonitorPreview};
+use farescan_sheets::monitor::forecast_line;
 
 /// A monitor and what changes.
 #[derive(Debug, clap::Args)]

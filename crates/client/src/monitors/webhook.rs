@@ -2,17 +2,12 @@
 
 use std::io::Write as _;
 
-use reqwest::Method;
-use serde::de::DeserializeOwned;
-
 use super::control::{CommandArgs, MonitorPauseArgs};
 use crate::Failure;
-use crate::client::ServiceSession;
 use crate::format::{time, zone};
 use crate::ids;
 use crate::test_message::send_test;
 use crate::wrap::note;
-use farescan_contract::ids::MonitorId;
 use farescan_contract::monitors::Webhook;
 use farescan_contract::webhooks::RotatedSecret;
 
@@ -45,6 +40,7 @@ pub(super) async fn run(command: WebhookCommand) -> Result<(), Failure> {
     }
 }
 
+/// Sends the event and waits for the only try.
 async fn test(args: MonitorPauseArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let monitor = ids::monitor(&session.client, &args.monitor).await?;
@@ -52,28 +48,12 @@ async fn test(args: MonitorPauseArgs) -> Result<(), Failure> {
     send_test(&session, &format!("/v1/monitors/{monitor}/test"), &next).await
 }
 
-/// Sends a command and reads the answer. `None`: it is printed already, as JSON.
-async fn send<T: DeserializeOwned>(
-    session: &ServiceSession,
-    id: MonitorId,
-    command: &str,
-) -> Result<Option<T>, Failure> {
-    let path = format!("/v1/monitors/{id}/{command}");
-    let answer = session
-        .client
-        .send(Method::POST, &path, None::<&()>, None)
-        .await?;
-    if session.json {
-        writeln!(anstream::stdout(), "{}", answer.text.trim_end())?;
-        return Ok(None);
-    }
-    Ok(Some(answer.read()?))
-}
-
 async fn enable(args: MonitorPauseArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let id = ids::monitor(&session.client, &args.monitor).await?;
-    let Some(webhook) = send::<Webhook>(&session, id, "enable-webhook").await? else {
+    let path = format!("/v1/monitors/{id}/enable-webhook");
+    let answer = session.command(&path, false).await?;
+    let Some(webhook) = session.read_or_print::<Webhook>(&answer)? else {
         return Ok(());
     };
     writeln!(anstream::stdout(), "{} is on", webhook.url)?;
@@ -88,7 +68,9 @@ async fn rotate_secret(args: CommandArgs) -> Result<(), Failure> {
     let id = ids::monitor(&session.client, &args.monitor).await?;
     let question = format!("Give the webhook of {id} a new secret? The old one ends in 24 hours.");
     args.confirmation.ask(session.screen, &question).await?;
-    let Some(rotated) = send::<RotatedSecret>(&session, id, "rotate-secret").await? else {
+    let path = format!("/v1/monitors/{id}/rotate-secret");
+    let answer = session.command(&path, false).await?;
+    let Some(rotated) = session.read_or_print::<RotatedSecret>(&answer)? else {
         return Ok(());
     };
     writeln!(anstream::stdout(), "{}", rotated.webhook_secret.0.as_str())?;

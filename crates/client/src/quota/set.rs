@@ -91,12 +91,10 @@ pub(super) async fn run(args: LimitArgs) -> Result<(), Failure> {
         .client
         .send(Method::PATCH, &path, Some(&patch(&args)), None)
         .await?;
-    let mut out = anstream::stdout();
-    if session.json {
-        writeln!(out, "{}", answer.text.trim_end())?;
+    let Some(lane) = session.read_or_print::<LaneQuota>(&answer)? else {
         return Ok(());
-    }
-    let lane: LaneQuota = answer.read()?;
+    };
+    let mut out = anstream::stdout();
     writeln!(out, "{}", text(args.api, &lane))?;
     Ok(())
 }

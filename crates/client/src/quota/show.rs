@@ -17,12 +17,10 @@ use farescan_contract::quota::{LaneQuota, Quota};
 pub(super) async fn run(args: ClientArgs) -> Result<(), Failure> {
     let session = args.open()?;
     let answer = session.client.ask("/v1/quota").await?;
-    let mut out = anstream::stdout();
-    if session.json {
-        writeln!(out, "{}", answer.text.trim_end())?;
+    let Some(quota) = session.read_or_print::<Quota>(&answer)? else {
         return Ok(());
-    }
-    let quota: Quota = answer.read()?;
+    };
+    let mut out = anstream::stdout();
     let lanes = [(Api::Flights, &quota.flights), (Api::Hotels, &quota.hotels)];
     let lanes = lanes.map(|(api, lane)| text(api, lane));
     writeln!(out, "{}", lanes.join("\n\n"))?;

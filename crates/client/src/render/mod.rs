@@ -16,7 +16,7 @@ pub use tone::{CellTone, Text};
 
 use farescan_sheets::cell::CellValue;
 use farescan_sheets::numbers::amount;
-use farescan_sheets::price_table::{PriceTable, Shade};
+use farescan_sheets::price_table::{Doubt, PriceTable, Shade};
 
 /// The whole price of a cell, for a list; an implausible one is in brackets.
 pub fn exact_text(value: CellValue) -> Text {
@@ -64,11 +64,8 @@ pub fn legend(table: &PriceTable, colour: bool) -> String {
     if table.has(|cell| matches!(cell.value, CellValue::Implausible(_))) {
         marks.push("(60) implausible".to_owned());
     }
-    for (start, words) in [("≈", "may be chance"), ("(", "too few samples to tell")] {
-        if table.has(|cell| cell.note.starts_with(start)) {
-            marks.push(format!("{start} {words}"));
-        }
-    }
+    let doubts = table.doubts().map(Doubt::legend);
+    marks.extend(doubts.map(|(mark, words)| format!("{mark} {words}")));
     let mut colours = Vec::new();
     if colour && table.has(|cell| matches!(cell.shade, Shade::Fifth(_))) {
         colours.extend(["green: the cheapest fifth", "red: the most expensive"].map(str::to_owned));

@@ -1,22 +1,67 @@
 //! Sheets as lines. Their texts may come from a file or from the marketplace, so each is made visible.
 
+use std::fmt::Display;
+use std::io::Write as _;
+
 use farescan_contract::ids::ScanId;
 use farescan_contract::visible_text::VisibleText;
 use farescan_sheets::numbers::{amount_in, count};
 use farescan_sheets::sheet::{
-    Cell, Column, Figure, Link, NextStep, Notice, Sheet, Table, Tone, Value,
+    Cell, Column, Figure, Link, NextStep, Notice, Section, Sheet, Table, Tone, Value,
 };
 
-use super::{CellTone, ListTable, Text};
+use super::{CellTone, ListTable, Text, sparkline};
 use crate::format::time;
 use crate::ids::shortened;
 use crate::terminal::Screen;
+use crate::wrap::for_stdout;
 
 /// The title, the facts and the figures.
 pub fn lines(sheet: &Sheet) -> String {
     let facts: Vec<_> = sheet.facts.iter().map(value).collect();
     let (facts, figures) = (facts.join(" · "), figures(&sheet.figures));
     format!("{}\n{facts}\n{figures}", visible(&sheet.title))
+}
+
+/// Prints a resource with its id and its sections.
+///
+/// # Errors
+/// When the output is closed.
+pub fn print_sheet(id: &impl Display, sheet: &Sheet, screen: Screen) -> std::io::Result<()> {
+    let text = format!("{id}  {}", whole(sheet, screen));
+    writeln!(anstream::stdout(), "{}", for_stdout(&text))
+}
+
+/// A sheet with its sections.
+fn whole(sheet: &Sheet, screen: Screen) -> String {
+    let mut text = lines(sheet).trim_end().to_owned();
+    for section in &sheet.sections {
+        text.push_str(&format!("\n\n{}", self::section(section, screen)));
+    }
+    text
+}
+
+/// A part of a sheet below its title.
+pub fn section(section: &Section, screen: Screen) -> String {
+    let sentence = section
+        .sentence
+        .iter()
+        .map(|text| visible(text).to_string());
+    let notices = section.notices.iter().map(said);
+    let has_rows = |rows: &&Table| !rows.rows.is_empty();
+    let rows = section
+        .table
+        .iter()
+        .filter(has_rows)
+        .map(|rows| table(rows, screen));
+    let parts = std::iter::once(section.title.to_owned())
+        .chain(sentence)
+        .chain(notices);
+    let parts = parts.chain([figures(&section.figures)]).chain(rows);
+    parts
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// A table as wide as the screen at most. The resource of each row is its first column.
@@ -94,12 +139,14 @@ fn value(value: &Value) -> String {
         | Value::Muted(text)
         | Value::Word(_, text)
         | Value::Progress(_, text)
+        | Value::Code(text)
         | Value::Link(_, Some(text)) => text.clone(),
         Value::Link(to, None) => to.id(),
         Value::Count(number) => count(*number),
         Value::Money(price, currency) => amount_in(*price, currency.as_deref()),
         Value::Absent(word) => (*word).to_owned(),
-        Value::Time("", at) => time(*at),
+        Value::Time("", at) | Value::Zoned(at, _) => time(*at),
+        Value::Series(_, prices, currency) => format!("{} {currency}", sparkline(prices)),
         Value::Time(what, at) => format!("{what} {}", time(*at)),
         Value::Implausible(item, price, text) => {
             format!("({price}) {text}; `farescan why {item}` shows it")

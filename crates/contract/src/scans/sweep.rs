@@ -76,6 +76,19 @@ string_enum! {
     }
 }
 
+impl Weekday {
+    /// Their names in English, from Monday.
+    pub const NAMES: [&str; 7] = [
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+    ];
+}
+
 impl From<Weekday> for jiff::civil::Weekday {
     fn from(day: Weekday) -> Self {
         match day {

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::{get, post};
 use farescan_sheets::draft::ScanDraft;
+use farescan_sheets::monitor::same_as;
 use farescan_sheets::numbers;
 use farescan_sheets::rule::sentence;
 use farescan_sheets::trip;
@@ -25,8 +26,8 @@ use crate::suggestions::Suggestions;
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
 use farescan_core::contract::RawJson;
-use farescan_core::contract::monitors::{Monitor, MonitorPreview, Rule};
-use farescan_core::monitors::{create, preview, repeated};
+use farescan_core::contract::monitors::{Monitor, MonitorPreview, MonitorsQuery, Rule};
+use farescan_core::monitors::{create, preview, read, repeated};
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
@@ -46,7 +47,17 @@ async fn show(session: Session, query: FormFields) -> Result<Response, PageFailu
     let fields = edit_fields::fields_of(&like).with(once_of(&query));
     let body = new_form::body(&fields).unwrap_or_default();
     match previewed(&session, &body).await {
-        Ok(previewed) => Ok(cost_page(&session, &fields, &body, &previewed, None)),
+        Ok(previewed) => {
+            let same = same(&session, &body).await?;
+            Ok(cost_page(
+                &session,
+                &fields,
+                &body,
+                &previewed,
+                same.as_ref(),
+                None,
+            ))
+        }
         Err(error) if !error.details().is_empty() => {
             Ok(form_page(&session, StatusCode::OK, &fields, Some(&error)).await)
         }
@@ -69,12 +80,14 @@ async fn check(form: SessionForm) -> Result<Response, PageFailure> {
     match previewed {
         Ok((body, previewed)) => {
             let replay = Replay::of_step(&session, &body, &fields).await?;
+            let (same, replay) = (same(&session, &body).await?, replay.as_ref());
             Ok(cost_page(
                 &session,
                 &fields,
                 &body,
                 &previewed,
-                replay.as_ref(),
+                same.as_ref(),
+                replay,
             ))
         }
         Err(error) if !error.details().is_empty() => Ok(form_page(
@@ -95,6 +108,17 @@ async fn previewed(
     let _permits = session.submission_permits().await?;
     let guard = session.app().webhook_guard();
     Ok(preview::preview(session.context()?, guard, body).await?)
+}
+
+/// That the caller has such a monitor, among the newest.
+async fn same(session: &Session, body: &Map<String, Value>) -> Result<Option<String>, PageFailure> {
+    let Some(tenant) = session.tenant() else {
+        return Ok(None);
+    };
+    let context = session.context()?;
+    let query = MonitorsQuery::from_query([("limit", "500")])?;
+    let stored = read::monitors(session.pool()?, context.ring, tenant, &query, context.now);
+    Ok(same_as(&stored.await?.data, body))
 }
 
 async fn form_page(
@@ -131,6 +155,7 @@ fn cost_page(
     fields: &FormFields,
     body: &Map<String, Value>,
     previewed: &MonitorPreview,
+    same: Option<&String>,
     replay: Option<&Replay>,
 ) -> Response {
     let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -154,7 +179,7 @@ fn cost_page(
                 @if let Ok(scan) = &scan { p class="sub" { (trip::monitor_scan(scan)) } }
             }
         }
-        @for warning in &previewed.schedule_warnings {
+        @for warning in previewed.schedule_warnings.iter().chain(same) {
             p class="notice warn" { (warning) }
         }
         (cards)

@@ -5,14 +5,13 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
-use farescan_sheets::numbers;
-use farescan_sheets::trip;
+use farescan_sheets::sheet::{Figure, Link, Section, Value};
+use farescan_sheets::{alert, monitor, numbers};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
-use super::{RUNS, forecast, implausible_note, parity, price_line, rules, slots, state, webhook};
-use crate::alerts as alert_pages;
+use super::{RUNS, parity, price_line, price_of_run, webhook};
 use crate::charts::{ChartAxis, LineChart, LineNames, Point, Unit};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
@@ -21,6 +20,7 @@ use crate::links;
 use crate::once::once_field;
 use crate::parts::{self, ConfirmationPage};
 use crate::session::Session;
+use crate::sheet;
 use farescan_core::app::AppState;
 use farescan_core::contract::monitors::{
     AlertsQuery, Monitor, MonitorStatus, SlotPage, SlotsQuery,
@@ -31,9 +31,12 @@ use farescan_core::ids::{MonitorId, TenantId};
 use farescan_core::monitors::alerts::read as alerts;
 use farescan_core::monitors::read;
 use farescan_core::monitors::run_prices::{RunPrice, run_prices};
+use farescan_core::monitors::schedule::Schedule;
 use farescan_core::scans;
 use farescan_core::webhooks::read as deliveries;
 
+/// Coming slots on the page.
+const NEXT: usize = 5;
 /// Alerts and deliveries on the page; the lists have all.
 const RECENT: &str = "5";
 const SLOTS: &str = "20";
@@ -95,31 +98,34 @@ pub(super) async fn render(
     let shown = load(session, tenant, id, cursor, context.now).await?;
     let monitor = &shown.monitor;
     let title = monitor.name.clone();
+    let sheet = monitor::sheet(monitor, &shown.slots.data, shown.watch.as_ref());
+    let [times, rules, hook, slots, month] = &monitor::sections(monitor, &shown.slots.data);
+    let figures: Vec<_> = of_runs(monitor, &shown.runs)
+        .into_iter()
+        .chain(sheet.figures)
+        .collect();
+    let older = parts::next_page(&links::monitor(id), shown.slots.next_cursor.as_deref());
+    let plans = monitor.forecast.as_ref().map_or(&[][..], |of| &of.plans);
+    let plans = sheet::plans(plans);
     let body = html! {
-        (head(session, monitor))
+        (head(session, monitor, &sheet.facts))
         @if let Some((_, message)) = refused {
             p class="notice bad" role="alert" { "Nothing was done: " (message) "." }
         }
-        (stats(monitor, &shown.runs, shown.watch.as_ref()))
+        (sheet::figures(&figures))
         div class="grid2 wide-left" {
             (chart(monitor, &shown.runs))
-            (slots::coming(monitor, context.now))
+            (sheet::section(times, &html! {}, &coming(monitor, context.now)))
         }
-        (rules::card(monitor))
+        (rule_card(monitor, rules))
         div class="grid2" {
             (recent_alerts(monitor, &shown.alerts))
-            (webhook::card(session, monitor, &shown.deliveries))
+            (webhook::card(session, monitor, hook, &shown.deliveries))
         }
-        (slots::past(monitor, &shown.slots.data, parts::next_page(&links::monitor(id), shown.slots.next_cursor.as_deref())))
-        @match &monitor.forecast {
-            Some(forecast) => { (forecast::card(forecast, monitor.requests.max_per_month)) }
-            None => {
-                section class="card" {
-                    h2 { "Cost of a month" }
-                    p class="notice warn" { "The scan of the next run is not valid any more, usually because its dates have passed. Create a monitor with dates relative to its runs, such as " code { "+7d" } "." }
-                }
-            }
+        div id="slots" {
+            (sheet::section(slots, &html! { a href=(parts::with_query("/scans", "monitor_id", &id.to_string())) { "All scans of this monitor" } }, &older))
         }
+        (sheet::section(month, &html! {}, &plans))
         (definition(monitor))
     };
     let status = refused.map_or(StatusCode::OK, |(status, _)| status);
@@ -195,13 +201,13 @@ async fn last_watch(
     })
 }
 
-fn head(session: &Session, monitor: &Monitor) -> Markup {
+fn head(session: &Session, monitor: &Monitor, facts: &[Value]) -> Markup {
     html! {
         div class="head" {
             div {
                 p class="sub" { a href=(links::MONITORS) { "Monitors" } }
-                h1 { (monitor.name) " " (state(monitor)) }
-                p class="sub" { (trip::monitor_scan(&monitor.scan)) }
+                h1 { (monitor.name) }
+                p class="sub" { (sheet::side_by_side(facts)) }
             }
             div class="actions" { (actions(session, monitor)) }
         }
@@ -217,19 +223,13 @@ fn actions(session: &Session, monitor: &Monitor) -> Markup {
     let cost = run
         .clone()
         .unwrap_or_else(|| "an unknown number of requests".to_owned());
-    let run_now = ConfirmationPage {
-        action: &format!("{path}/run"),
-        label: "Run now",
-        question: html! {
+    let run_now = (format!("{path}/run"), format!("Run now for {cost}"));
+    let run_now = ConfirmationPage::new(&run_now.0, "Run now", &run_now.1, html! {
             p { "One run costs " b { (cost) } ", billed to your plan. The schedule stays as it is." }
             @if let Some(most) = monitor.requests.max_per_month {
                 p { (numbers::count(monitor.requests.this_month)) " of " (numbers::count(most)) " requests of this month are used." }
             }
-        },
-        confirm: &format!("Run now for {cost}"),
-        is_destructive: false,
-        fields: once_field(),
-    };
+        }).fields(once_field());
     let month = monitor.forecast.as_ref().map_or_else(
         || "what its runs need".to_owned(),
         |forecast| numbers::request_range(forecast.requests_per_month),
@@ -239,101 +239,70 @@ fn actions(session: &Session, monitor: &Monitor) -> Markup {
         @if parity::compares_markets(monitor) { a class="button" href=(parity::path(monitor)) { "Markets over time" } }
         a class="button" href={ (path) "/edit" } { "Change" }
         @if monitor.status == MonitorStatus::Active {
-            (ConfirmationPage {
-                action: &format!("{path}/pause"),
-                label: "Pause",
-                question: html! { p { "No slot starts a run until you resume, and the stored key is destroyed. A run that goes on ends as planned. This costs nothing." } },
-                confirm: "Pause the monitor",
-                is_destructive: false,
-                fields: html! {},
-            }.render(session))
+            (ConfirmationPage::new(&format!("{path}/pause"), "Pause", "Pause the monitor", html! {
+                p { "No slot starts a run until you resume, and the stored key is destroyed. A run that goes on ends as planned. This costs nothing." }
+            }).render(session))
         } @else {
-            (ConfirmationPage {
-                action: &format!("{path}/resume"),
-                label: "Resume",
-                question: html! { p { "The monitor goes on from its next slot with the key of your session. A month costs " b { (month) } "." } },
-                confirm: "Resume the monitor",
-                is_destructive: false,
-                fields: once_field(),
-            }.render(session))
+            (ConfirmationPage::new(&format!("{path}/resume"), "Resume", "Resume the monitor", html! {
+                p { "The monitor goes on from its next slot with the key of your session. A month costs " b { (month) } "." }
+            }).fields(once_field()).render(session))
         }
-        (ConfirmationPage {
-            action: &format!("{path}/delete"),
-            label: "Delete",
-            question: html! { p { "The monitor goes with its slots, alerts and deliveries; nothing brings them back. Its scans and prices stay. This costs nothing." } },
-            confirm: "Delete for good",
-            is_destructive: true,
-            fields: html! {},
-        }.render(session))
+        (ConfirmationPage::new(&format!("{path}/delete"), "Delete", "Delete for good", html! {
+            p { "The monitor goes with its slots, alerts and deliveries; nothing brings them back. Its scans and prices stay. This costs nothing." }
+        }).destructive().render(session))
     }
 }
 
-fn stats(monitor: &Monitor, runs: &[RunPrice], watch: Option<&WatchProgress>) -> Markup {
-    let requests = monitor.requests;
-    let last = runs
-        .iter()
-        .rev()
-        .find_map(|run| Some((run, run.best.as_ref()?)));
+/// The last lowest price and those of the last runs.
+fn of_runs(monitor: &Monitor, runs: &[RunPrice]) -> Vec<Figure> {
     let recent = &runs[runs.len().saturating_sub(usize::from(RUNS))..];
+    let last = runs.iter().rev().find(|run| run.best.is_some());
+    let last = last.map(|run| {
+        let mut price = price_of_run(run).into_iter();
+        let figure = Figure::new(
+            "Last lowest price",
+            price.next().unwrap_or(Value::Absent("–")),
+        );
+        let slot = Value::Zoned(run.slot, monitor.schedule.timezone.clone());
+        figure
+            .note(slot)
+            .note(Value::Link(Link::Scan(run.scan), None))
+            .notes(price)
+    });
+    let prices = Figure::of(
+        "Lowest price of each run",
+        price_line(&monitor.name, recent),
+    );
+    let runs = format!("last {}", numbers::counted(recent.len() as u64, "run"));
+    last.into_iter()
+        .chain(prices.map(|prices| prices.note(runs)))
+        .collect()
+}
+
+/// The slots that come next, in the zone of the schedule.
+fn coming(monitor: &Monitor, now: Timestamp) -> Markup {
+    let schedule = Schedule::parse(&monitor.schedule.cron, &monitor.schedule.timezone);
+    let slots = schedule
+        .zip(monitor.next_slot)
+        .into_iter()
+        .flat_map(|(schedule, next)| {
+            let later: Vec<_> = schedule.slots_after(next.max(now)).take(NEXT - 1).collect();
+            std::iter::once(next).chain(later)
+        });
     html! {
-        div class="stats" {
-            div class="stat" {
-                div class="label" { "Last lowest price" }
-                @match last {
-                    Some((run, (price, currency))) => {
-                        div class="value" { (numbers::amount(*price)) " " small { (currency) } }
-                        div class="note" { a href=(parts::scan_path(run.scan)) { (parts::time(run.slot)) } (implausible_note(run)) }
-                    }
-                    None => { div class="value" { "–" } div class="note" { "no run with a price yet" } }
-                }
-            }
-            div class="stat" {
-                div class="label" { "Last " (numbers::counted(recent.len() as u64, "run")) }
-                (price_line(&monitor.name, recent))
-            }
-            @if let Some(watch) = watch { (watch_stat(watch)) }
-            div class="stat" {
-                div class="label" { "Next slot" }
-                @match monitor.next_slot {
-                    Some(slot) => { div class="stat-line" { (parts::zoned(slot, &monitor.schedule.timezone)) } }
-                    None => { div class="stat-line muted" { "none" } }
-                }
-            }
-            div class="stat" {
-                div class="label" { "Requests this month" }
-                @match requests.max_per_month {
-                    Some(most) => {
-                        div class="value" { (numbers::count(requests.this_month)) " " small { "of " (numbers::count(most)) } }
-                        progress max=(most) value=(requests.this_month.min(most.into())) aria-label="Requests of this month against the limit" {}
-                    }
-                    None => {
-                        div class="value" { (numbers::count(requests.this_month)) }
-                        div class="note" { "no limit set" }
-                    }
-                }
-                @if let Some(forecast) = &monitor.forecast {
-                    div class="note" { "forecast of a month: " (numbers::request_range(forecast.requests_per_month)) }
-                }
-            }
-        }
+        h3 { "Next slots" }
+        ol class="plain-list" { @for slot in slots { li { (parts::zoned(slot, &monitor.schedule.timezone)) } } }
+        @if monitor.next_slot.is_none() { p class="hint" { "No slot is due. A paused monitor has none; resume it to go on." } }
     }
 }
 
-/// What the last run of a watch declares about what it did not search.
-fn watch_stat(watch: &WatchProgress) -> Markup {
-    let all = watch.searched + watch.reused + watch.unsearched;
-    html! {
-        div class="stat" {
-            div class="label" { "Risk of a miss" }
-            div class="value" {
-                @match watch.risk_of_miss {
-                    Some(risk) => { ((risk * 1e3).round() / 10.0) " %" }
-                    None => { "–" }
-                }
-            }
-            div class="note" { "last run: " (watch.searched + watch.reused) " of " (all) " searched" }
-        }
-    }
+fn rule_card(monitor: &Monitor, rules: &Section) -> Markup {
+    let path = links::monitor(monitor.id);
+    let has_rules = !monitor.alerts.is_empty();
+    let beside = html! { @if has_rules { a href={ (path) "/backtest" } { "What would they have reported?" } } };
+    let more =
+        html! { @if !has_rules { a class="button" href={ (path) "/edit" } { "Add a rule" } } };
+    sheet::section(rules, &beside, &more)
 }
 
 /// The lowest price of each run: by date, or in their order if a day has several.
@@ -399,7 +368,7 @@ fn recent_alerts(monitor: &Monitor, alerts: &[serde_json::Value]) -> Markup {
                 (parts::empty_state(&html! { p { "No rule has fired yet." } }))
             } @else {
                 ul class="plain-list" {
-                    @for alert in alerts { li { (alert_pages::line(alert)) } }
+                    @for alert in alerts { li { (sheet::side_by_side(&alert::line(alert))) } }
                 }
             }
         }
@@ -415,9 +384,6 @@ fn definition(monitor: &Monitor) -> Markup {
     html! {
         section class="card" {
             h2 { "Definition" }
-            p class="sub" { "Created " (parts::time(monitor.created_at)) ", changed " (parts::time(monitor.updated_at)) ". "
-                @if monitor.key_custody.is_some() { "Your key is stored, sealed, until you pause or delete the monitor." } @else { "No key is stored while the monitor is paused." }
-            }
             details class="fold" {
                 summary { "The scan of each run as JSON" }
                 pre tabindex="0" { (scan) }

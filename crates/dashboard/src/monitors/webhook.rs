@@ -3,104 +3,58 @@
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, HeaderValue};
 use axum::response::Response;
-use farescan_sheets::numbers;
-use farescan_sheets::schedule;
+use farescan_sheets::delivery;
+use farescan_sheets::sheet::Section;
 use maud::{Markup, html};
 
-use crate::deliveries;
 use crate::form::current_key_field;
 use crate::layout::{NavItem, page_with_status};
 use crate::links;
 use crate::once::once_field;
-use crate::parts::{self, ConfirmationPage, Tone};
+use crate::parts::{self, ConfirmationPage};
 use crate::session::Session;
-use farescan_core::contract::monitors::{Monitor, OffReason, ShownSecret};
+use crate::sheet;
+use farescan_core::contract::monitors::{Monitor, ShownSecret};
 use farescan_core::contract::webhooks::Delivery;
 
-pub(super) fn card(session: &Session, monitor: &Monitor, recent: &[Delivery]) -> Markup {
+/// Its settings with their buttons and the last deliveries.
+pub(super) fn card(
+    session: &Session,
+    monitor: &Monitor,
+    section: &Section,
+    recent: &[Delivery],
+) -> Markup {
     let all = parts::with_query(links::DELIVERIES, "monitor_id", &monitor.id.to_string());
-    html! {
-        section class="card" {
-            div class="card-head" {
-                h2 { "Webhook" }
-                @if !recent.is_empty() { a href=(all) { "All deliveries" } }
-            }
-            @match &monitor.webhook {
-                None => {
-                    (parts::empty_state(&html! {
-                        p { "No webhook: alerts are only shown here." }
-                        a class="button" href={ (links::monitor(monitor.id)) "/edit" } { "Set one" }
-                    }))
-                }
-                Some(webhook) => {
-                    dl class="kv" {
-                        dt { "URL" } dd { code { (webhook.url) } }
-                        dt { "State" }
-                        dd {
-                            @match (webhook.off_at, webhook.failing_since) {
-                                (Some(off), _) => {
-                                    (parts::chip(Tone::Bad, "off")) " since " (parts::time(off)) ": "
-                                    (match webhook.off_reason {
-                                        Some(OffReason::Gone) => "the receiver answered 410",
-                                        Some(OffReason::Failing) => "it failed for five days",
-                                        None => "switched off",
-                                    })
-                                }
-                                (None, Some(since)) => { (parts::chip(Tone::Warn, "failing")) " since " (parts::time(since)) }
-                                (None, None) => { (parts::chip(Tone::Good, "on")) }
-                            }
-                        }
-                        dt { "Last delivered" }
-                        dd { @match webhook.delivered_at { Some(at) => { (parts::time(at)) } None => { "never" } } }
-                    }
-                    @if let Some(notify) = &monitor.notify {
-                        p class="sub" { (schedule::notify(notify, &monitor.schedule.timezone))
-                            @if let Some(held) = &monitor.held { " " (numbers::count(held.fired)) " held until " (parts::zoned(held.notify_at, &monitor.schedule.timezone)) "." }
-                            @else if let Some(next) = monitor.next_digest_at { " The next digest is at " (parts::zoned(next, &monitor.schedule.timezone)) "." }
-                        }
-                    }
-                    div class="actions" { (actions(session, monitor, webhook.off_at.is_some())) }
-                    @if recent.is_empty() {
-                        (parts::empty_state(&html! { p { "Nothing was sent yet. Send a test to see whether the receiver answers." } }))
-                    } @else {
-                        div class="scroll" tabindex="0" role="region" aria-label="Last deliveries" { (deliveries::table(recent, None)) }
-                    }
-                }
+    let beside = html! { @if !recent.is_empty() { a href=(all) { "All deliveries" } } };
+    let more = html! {
+        @match &monitor.webhook {
+            None => { a class="button" href={ (links::monitor(monitor.id)) "/edit" } { "Set one" } }
+            Some(webhook) => {
+                div class="actions" { (actions(session, monitor, webhook.off_at.is_some())) }
+                @if recent.is_empty() {
+                    (parts::empty_state(&html! { p { "Nothing was sent yet. Send a test to see whether the receiver answers." } }))
+                } @else { (sheet::table(&delivery::recent(recent))) }
             }
         }
-    }
+    };
+    sheet::section(section, &beside, &more)
 }
 
 fn actions(session: &Session, monitor: &Monitor, is_off: bool) -> Markup {
     let path = links::monitor(monitor.id);
     html! {
         @if is_off {
-            (ConfirmationPage {
-                action: &format!("{path}/enable-webhook"),
-                label: "Switch on",
-                question: html! { p { "New alerts are sent again. Failed deliveries are sent again only one by one, on their pages. This costs nothing." } },
-                confirm: "Switch the webhook on",
-                is_destructive: false,
-                fields: html! {},
-            }.render(session))
+            (ConfirmationPage::new(&format!("{path}/enable-webhook"), "Switch on", "Switch the webhook on", html! {
+                p { "New alerts are sent again. Failed deliveries are sent again only one by one, on their pages. This costs nothing." }
+            }).render(session))
         } @else {
-            (ConfirmationPage {
-                action: &format!("{path}/test"),
-                label: "Send a test",
-                question: html! { p { "One event " code { "monitor.test" } " is sent to the URL, without retries. No search is made and nothing is billed." } },
-                confirm: "Send the test",
-                is_destructive: false,
-                fields: once_field(),
-            }.render(session))
+            (ConfirmationPage::new(&format!("{path}/test"), "Send a test", "Send the test", html! {
+                p { "One event " code { "monitor.test" } " is sent to the URL, without retries. No search is made and nothing is billed." }
+            }).fields(once_field()).render(session))
         }
-        (ConfirmationPage {
-            action: &format!("{path}/rotate-secret"),
-            label: "New secret",
-            question: html! { p { "The new signing secret is shown once. For 24 hours each try is also signed with the old one. This costs nothing." } },
-            confirm: "Make a new secret",
-            is_destructive: true,
-            fields: current_key_field("secret-current-key"),
-        }.render(session))
+        (ConfirmationPage::new(&format!("{path}/rotate-secret"), "New secret", "Make a new secret", html! {
+            p { "The new signing secret is shown once. For 24 hours each try is also signed with the old one. This costs nothing." }
+        }).destructive().fields(current_key_field("secret-current-key")).render(session))
     }
 }
 

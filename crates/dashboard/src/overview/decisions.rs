@@ -1,7 +1,7 @@
 //! What needs a decision: each with its reason, what it costs, and the button that mends it.
 
 use farescan_sheets::numbers::{count, counted};
-use farescan_sheets::{scan, trip};
+use farescan_sheets::{delivery, scan, trip};
 use maud::{Markup, html};
 
 use crate::links;
@@ -165,14 +165,9 @@ fn failing(session: &Session, monitor: &Monitor) -> Markup {
         },
         &html! {
             @if is_webhook {
-                (ConfirmationPage {
-                    action: &format!("{path}/enable-webhook"),
-                    label: "Switch on",
-                    question: html! { p { "New alerts are sent again. This costs nothing." } },
-                    confirm: "Switch the webhook on",
-                    is_destructive: false,
-                    fields: html! {},
-                }.render(session))
+                (ConfirmationPage::new(&format!("{path}/enable-webhook"), "Switch on", "Switch the webhook on", html! {
+                    p { "New alerts are sent again. This costs nothing." }
+                }).render(session))
             } @else {
                 a class="button" href=(path) { "Open the monitor" }
             }
@@ -180,16 +175,16 @@ fn failing(session: &Session, monitor: &Monitor) -> Markup {
     )
 }
 
-fn given_up(session: &Session, delivery: &Delivery) -> Markup {
+fn given_up(session: &Session, of: &Delivery) -> Markup {
     line(
         &html! {
-            a href=(links::delivery(delivery.id)) { "Delivery of " (delivery.event_type) } " " (chip(Tone::Bad, "given up"))
+            a href=(links::delivery(of.id)) { "Delivery of " (of.event_type) } " " (chip(Tone::Bad, "given up"))
             div class="sub" {
-                @if let Some(reason) = delivery.reason { (delivery_pages::reason_words(reason)) ", " }
-                (parts::time(delivery.created_at))
-                @if let Some(id) = delivery.monitor_id { " · " a href=(links::monitor(id)) { "its monitor" } }
+                @if let Some(reason) = of.reason { (delivery::reason(reason)) ", " }
+                (parts::time(of.created_at))
+                @if let Some(id) = of.monitor_id { " · " a href=(links::monitor(id)) { "its monitor" } }
             }
         },
-        &delivery_pages::send_again(session, delivery),
+        &delivery_pages::send_again(session, of),
     )
 }

@@ -69,20 +69,14 @@ pub(crate) fn resume_button(session: &Session, scan: &Scan) -> Markup {
     let left = scan.items.pending;
     let needs_budget = scan.status_reason == Some(PauseReason::BudgetSpent);
     let suggested = scan.requests.spent.saturating_add(left);
-    ConfirmationPage {
-        action: &format!("{path}/resume"),
-        label: "Resume",
-        question: html! {
+    ConfirmationPage::new(&format!("{path}/resume"), "Resume", &format!("Resume {}", counted(left, "search")), html! {
             p {
                 "The scan continues with " (counted(left, "search")) " to make, each one request of your plan, two after a server error."
                 @if let Some(max) = scan.requests.max.filter(|_| !needs_budget) {
                     " Its limit is " (counted(max, "request")) " in all."
                 }
             }
-        },
-        confirm: &format!("Resume {}", counted(left, "search")),
-        is_destructive: false,
-        fields: html! {
+        }).fields(html! {
             (once_field())
             @if needs_budget {
                 div class="field" {
@@ -91,44 +85,29 @@ pub(crate) fn resume_button(session: &Session, scan: &Scan) -> Markup {
                         min=(scan.requests.spent.saturating_add(1)) value=(suggested);
                 }
             }
-        },
-    }
+        })
     .render(session)
 }
 
 fn cancel_button(session: &Session, scan: &Scan, path: &str) -> Markup {
     let left = scan.items.pending;
-    ConfirmationPage {
-        action: &format!("{path}/cancel"),
-        label: "Cancel",
-        question: html! {
+    ConfirmationPage::new(&format!("{path}/cancel"), "Cancel", &format!("Cancel {}", counted(left, "search")), html! {
             p {
                 (counted(left, "search")) " will not be made. This costs nothing and cannot be undone. "
                 @if scan.items.running > 0 {
                     (counted(scan.items.running, "search")) " in flight end and are billed."
                 }
             }
-        },
-        confirm: &format!("Cancel {}", counted(left, "search")),
-        is_destructive: true,
-        fields: html! {},
-    }
+        }).destructive()
     .render(session)
 }
 
 fn delete_button(session: &Session, path: &str) -> Markup {
-    ConfirmationPage {
-        action: &format!("{path}/delete"),
-        label: "Delete",
-        question: html! {
+    ConfirmationPage::new(&format!("{path}/delete"), "Delete", "Delete the scan", html! {
             p { "Deletes the scan with its searches and answers. It cannot be undone." }
-        },
-        confirm: "Delete the scan",
-        is_destructive: true,
-        fields: html! {
+        }).destructive().fields(html! {
             label { input type="checkbox" name="history" value="true"; " Also delete its prices from the history" }
-        },
-    }
+        })
     .render(session)
 }
 
@@ -172,19 +151,13 @@ fn retry_button(
         return html! {};
     }
     let most = items.saturating_mul(2);
-    ConfirmationPage {
-        action: &format!("{}/retry", super::path(scan.id)),
-        label: &format!("{label}: {}", counted(items, "search")),
-        question: html! {
+    ConfirmationPage::new(&format!("{}/retry", super::path(scan.id)), &format!("{label}: {}", counted(items, "search")), &ask_again(items.into()), html! {
             (reason)
             p {
                 "It costs " b { (requests(items, most)) } " of your plan. "
                 "A second request of a search is made only after a server error. Dates that have passed are skipped."
             }
-        },
-        confirm: &ask_again(items.into()),
-        is_destructive: false,
-        fields: html! {
+        }).fields(html! {
             (once_field())
             input type="hidden" name="max_requests" value=(scan.requests.spent.saturating_add(most));
             div class="choices" {
@@ -196,8 +169,7 @@ fn retry_button(
                     }
                 }
             }
-        },
-    }
+        })
     .render(session)
 }
 

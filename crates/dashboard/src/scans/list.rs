@@ -4,8 +4,6 @@ use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
 use farescan_sheets::scan;
-use farescan_sheets::sheet::Value;
-use farescan_sheets::trip::capitalised;
 use maud::{Markup, html};
 
 use super::filters::ListFilters;
@@ -77,13 +75,5 @@ fn nothing(filters: &ListFilters) -> Markup {
 
 /// A table of scans, also of the overview. `name` is unique on the page.
 pub(crate) fn table(name: &'static str, scans: &[Scan]) -> Markup {
-    let mut table = scan::table(name, scans);
-    // As in the head of a scan's page.
-    let values = table.rows.iter_mut().flat_map(|row| &mut row.cells);
-    for value in values.flatten() {
-        if let Value::Word(_, status) = value {
-            *status = capitalised(status);
-        }
-    }
-    sheet::table(&table)
+    sheet::table(&scan::table(name, scans))
 }

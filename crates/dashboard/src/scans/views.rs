@@ -65,14 +65,14 @@ fn save_form(session: &Session, query: &str) -> Markup {
 }
 
 fn delete_form(session: &Session, view: &SavedView) -> Markup {
-    ConfirmationPage {
-        action: DELETE_PATH,
-        label: "Delete this view",
-        question: html! { p { "Deletes the view " b { (view.name) } ". Its scans stay." } },
-        confirm: "Delete the view",
-        is_destructive: true,
-        fields: html! { input type="hidden" name="name" value=(view.name); },
-    }
+    ConfirmationPage::new(
+        DELETE_PATH,
+        "Delete this view",
+        "Delete the view",
+        html! { p { "Deletes the view " b { (view.name) } ". Its scans stay." } },
+    )
+    .destructive()
+    .fields(html! { input type="hidden" name="name" value=(view.name); })
     .render(session)
 }
 

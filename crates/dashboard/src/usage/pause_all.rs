@@ -33,16 +33,9 @@ pub(super) fn routes() -> Router<AppState> {
 /// The button that pauses everything, and, where the caller has paused something, the one that
 /// resumes it.
 pub(super) async fn buttons(session: &Session) -> Result<Markup, PageFailure> {
-    let pause = ConfirmationPage {
-        action: PAUSE_PATH,
-        label: "Pause everything",
-        question: html! {
+    let pause = ConfirmationPage::new(PAUSE_PATH, "Pause everything", "Pause all monitors and scans", html! {
             p { "Pauses each active monitor and each scan that has not ended. Searches in flight end and are billed; no other search begins. Resume everything is here then." }
-        },
-        confirm: "Pause all monitors and scans",
-        is_destructive: true,
-        fields: html! {},
-    };
+        }).destructive();
     Ok(html! { (resume_button(session).await?) (pause.render(session)) })
 }
 
@@ -60,20 +53,18 @@ async fn resume_button(session: &Session) -> Result<Markup, PageFailure> {
         .filter(|scan| scan.status_reason == Some(PauseReason::ByCaller));
     let number = paused.clone().count() as u64;
     let left: u64 = paused.map(|scan| u64::from(scan.items.pending)).sum();
-    let resume = ConfirmationPage {
-        action: RESUME_PATH,
-        label: "Resume everything",
-        question: html! {
+    let resume = ConfirmationPage::new(
+        RESUME_PATH,
+        "Resume everything",
+        "Resume all monitors and scans",
+        html! {
             p { "Resumes each monitor and each scan that you have paused, also those that you paused alone." }
             @if number > 0 {
                 p { (count(left)) " searches are left in " (counted(number, "scan")) ": " (count(left)) " to " (counted(left.saturating_mul(2), "request")) "." }
             }
             p { "Monitors go on from their next slots; the page of each has what a month costs." }
         },
-        confirm: "Resume all monitors and scans",
-        is_destructive: false,
-        fields: html! {},
-    };
+    );
     Ok(resume.render(session))
 }
 

@@ -5,7 +5,9 @@ use farescan_contract::{Endpoint, SearchStatus};
 use rust_decimal::Decimal;
 use serde_json::Value as Json;
 
-use super::{MARKET, PriceCell, PriceLayout, PriceTable, SecondField, Shade, is_calendar, layout};
+use super::{
+    Doubt, MARKET, PriceCell, PriceLayout, PriceTable, SecondField, Shade, is_calendar, layout,
+};
 use crate::cell::CellValue;
 use crate::fifths::{PriceFifths, most_frequent};
 use crate::numbers::{amount, percent_of, signed_percent};
@@ -208,7 +210,10 @@ fn shown(cell: &GridCell, has_parity: bool) -> PriceCell {
             shown.shade = Shade::Difference(0);
             "base".clone_into(&mut shown.note);
         }
-        (Some(parity), Some(price)) => (shown.shade, shown.note) = compared(parity, price),
+        (Some(parity), Some(price)) => {
+            (shown.shade, shown.note) = compared(parity, price);
+            shown.doubt = doubt(parity.verdict).filter(|_| !shown.note.is_empty());
+        }
         _ => {}
     }
     if let Some(parity) = &cell.parity {
@@ -238,14 +243,25 @@ fn cell_words(cell: &GridCell, value: CellValue) -> String {
 fn compared(parity: &Parity, price: Decimal) -> (Shade, String) {
     let base = parity.difference.and_then(|by| price.checked_sub(by));
     let percent = base.and_then(|base| percent_of(price, base));
-    let [before, after] = match parity.verdict {
-        ParityVerdict::Gap => ["", ""],
-        ParityVerdict::Noise => ["≈ ", ""],
-        ParityVerdict::Insufficient => ["(", ")"],
-        ParityVerdict::NotComparable => return (Shade::Difference(0), "other room".to_owned()),
-    };
-    let note = percent.map(|percent| format!("{before}{}{after}", signed_percent(percent)));
+    if parity.verdict == ParityVerdict::NotComparable {
+        return (Shade::Difference(0), "other room".to_owned());
+    }
+    let note = percent
+        .map(signed_percent)
+        .map(|note| match doubt(parity.verdict) {
+            Some(Doubt::Overlap) => format!("≈ {note}"),
+            Some(Doubt::FewSamples) => format!("({note})"),
+            None => note,
+        });
     (Shade::of_percent(percent), note.unwrap_or_default())
+}
+
+const fn doubt(verdict: ParityVerdict) -> Option<Doubt> {
+    match verdict {
+        ParityVerdict::Noise => Some(Doubt::Overlap),
+        ParityVerdict::Insufficient => Some(Doubt::FewSamples),
+        ParityVerdict::Gap | ParityVerdict::NotComparable => None,
+    }
 }
 
 const fn parity_words(verdict: ParityVerdict) -> &'static str {

@@ -1,0 +1,348 @@
+//! An alert: the rule that fired, the trip, the price, and the data on which it fired.
+
+use farescan_contract::FieldValue as _;
+use farescan_contract::history_verdict::HistoryVerdict;
+use farescan_contract::monitors::{
+    Alert, BacktestAlert, Monitor, PriceMark, Rule, RuleScope, RuleState, RuleType,
+};
+use farescan_contract::scans::ParityVerdict;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use rust_decimal::Decimal;
+use serde_json::{Map, Value as Json};
+
+use crate::numbers::{amount, amount_in, counted, percent_of, signed_percent};
+use crate::sheet::{
+    Cell, Column, Figure, Link, Section, Sheet, Table, TableRow, Tone, Value, cell,
+};
+use crate::{item, rule, trip};
+
+/// What is known of the monitor that reports.
+#[derive(Debug, Clone, Default)]
+pub struct Reported {
+    /// Its name.
+    pub monitor: Option<String>,
+    /// The route or hotel and the dates.
+    pub trip: Option<String>,
+}
+
+impl Reported {
+    /// Of a monitor and the swept values of a search of it. One that was deleted has neither.
+    pub fn of(monitor: Option<&Monitor>, swept: &Map<String, Json>) -> Self {
+        let scan = monitor.and_then(|monitor| monitor.scan.read::<Map<String, Json>>().ok());
+        Self {
+            monitor: monitor.map(|monitor| monitor.name.clone()),
+            trip: scan.and_then(|scan| trip::trip(&scan, swept)),
+        }
+    }
+}
+
+/// Stored alerts as rows. One that this program cannot read is still listed.
+pub fn table(alerts: &[Json], reported: impl Fn(&Alert) -> Reported) -> Table {
+    let columns = [
+        Column::text("Fired").rank(1),
+        Column::text("Rule"),
+        Column::text("Trip"),
+        Column::number("Price"),
+        Column::text("Compared with").rank(2),
+        Column::text("Monitor").rank(3),
+    ];
+    let rows = alerts.iter().map(|stored| {
+        let Ok(alert) = serde_json::from_value::<Alert>(stored.clone()) else {
+            let mut cells = <[Cell; 6]>::default();
+            cells[0].push(OTHER_VERSION.into());
+            return (link(stored), cells);
+        };
+        let of = reported(&alert);
+        let confirmed = alert.confirmed_at;
+        let cells = [
+            vec![Value::at(alert.fired_at)],
+            cell([
+                Some(title(&alert).into()),
+                confirmed.map(|_| Value::word(Tone::Good, "confirmed")),
+            ]),
+            vec![of.trip.unwrap_or_else(|| swept(&alert)).into()],
+            vec![price(&alert)],
+            compared(&alert),
+            vec![Value::Link(Link::Monitor(alert.monitor_id), of.monitor)],
+        ];
+        (Some(Link::Alert(alert.id)), cells)
+    });
+    Table::new("Alerts", columns, rows)
+}
+
+const OTHER_VERSION: &str = "An alert of another version";
+
+/// The link to a stored alert.
+fn link(stored: &Json) -> Option<Link> {
+    Some(Link::Alert(stored.get("id")?.as_str()?.parse().ok()?))
+}
+
+/// A stored alert in a line.
+pub fn line(stored: &Json) -> Cell {
+    let link = |name: &str| link(stored).map(|to| Value::Link(to, Some(name.to_owned())));
+    let Ok(alert) = serde_json::from_value::<Alert>(stored.clone()) else {
+        return cell([link(OTHER_VERSION)]);
+    };
+    let price = price(&alert);
+    let swept = Value::Muted(swept(&alert));
+    let fired = Value::at(alert.fired_at);
+    cell([link(&title(&alert)), Some(price), Some(swept), Some(fired)])
+}
+
+/// The rule as a sentence; one of another version by its type alone.
+fn title(alert: &Alert) -> String {
+    Rule::read(&alert.rule).map_or_else(
+        |_| trip::words(&alert.rule_type),
+        |rule| rule::sentence(&rule, alert.currency.as_deref()),
+    )
+}
+
+/// The swept values of the alert's search.
+fn swept(alert: &Alert) -> String {
+    let words = alert.cell.iter();
+    let words = words.map(|(name, value)| trip::field_text(name, value));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn price(alert: &Alert) -> Value {
+    let price = alert.price.map(|price| money(alert, price));
+    price.unwrap_or(Value::Absent("no price"))
+}
+
+fn money(alert: &Alert, price: Decimal) -> Value {
+    Value::Money(price, alert.currency.clone())
+}
+
+/// What a price that fired a rule was compared with, in an alert or a backtest.
+pub(crate) struct ComparedPrice<'a> {
+    pub rule: Option<RuleType>,
+    pub price: Option<Decimal>,
+    pub currency: Option<&'a str>,
+    pub threshold: Option<Decimal>,
+    pub reference: Option<&'a PriceMark>,
+    pub was_empty_at: Option<Timestamp>,
+    pub verdict: Option<&'a HistoryVerdict>,
+}
+
+impl<'a> From<&'a BacktestAlert> for ComparedPrice<'a> {
+    fn from(alert: &'a BacktestAlert) -> Self {
+        Self {
+            rule: Some(alert.rule_type),
+            price: Some(alert.price),
+            currency: Some(&alert.currency),
+            threshold: alert.threshold,
+            reference: alert.reference.as_ref(),
+            was_empty_at: alert.was_empty_at,
+            verdict: alert.history_verdict.as_ref(),
+        }
+    }
+}
+
+impl ComparedPrice<'_> {
+    /// `200 USD of 3 Nov 2026 (−7.5 %)`: the price or past prices by which the rule decided.
+    pub(crate) fn cell(&self) -> Cell {
+        let threshold = self.threshold;
+        match self.rule {
+            Some(RuleType::PercentileAtMost) => {
+                let most = threshold.map(|most| format!("percentile {}", most.normalize()).into());
+                return cell([self.verdict.cloned().map(Value::Verdict).or(most)]);
+            }
+            Some(RuleType::Stale) => {
+                let runs = threshold.and_then(|runs| u64::try_from(runs).ok());
+                return cell([runs.map(|runs| counted(runs, "run").into())]);
+            }
+            _ => {}
+        }
+        if let Some(at) = self.was_empty_at {
+            return vec![Value::Muted(format!("nothing on offer on {}", day(at)))];
+        }
+        let money = |price| Value::Money(price, self.currency.map(str::to_owned));
+        let base = self.reference.map(|mark| mark.price).or(threshold);
+        let of = self.reference.map(|mark| format!("of {}", day(mark.at)));
+        let most = threshold.filter(|threshold| base != Some(*threshold));
+        let change = self.price.zip(base);
+        let change = change.and_then(|(price, base)| percent_of(price, base));
+        cell([
+            base.map(money),
+            of.map(Value::Muted),
+            most.map(|most| format!("at most {}", amount_in(most, self.currency)).into()),
+            change.map(|change| Value::Muted(format!("({})", signed_percent(change)))),
+        ])
+    }
+}
+
+/// `3 Nov 2026` for the day of UTC.
+pub(crate) fn day(at: Timestamp) -> String {
+    let date = at.to_zoned(TimeZone::UTC).date();
+    date.strftime("%-d %b %Y").to_string()
+}
+
+/// By which price or market the rule decided.
+fn compared(alert: &Alert) -> Cell {
+    if let Some(gap) = gap(alert) {
+        return vec![gap.into()];
+    }
+    let compared = ComparedPrice {
+        rule: alert.rule_type.parse().ok(),
+        price: alert.price,
+        currency: alert.currency.as_deref(),
+        threshold: alert.threshold,
+        reference: alert.reference.as_ref(),
+        was_empty_at: alert.was_empty_at,
+        verdict: alert.history_verdict.as_ref(),
+    };
+    compared.cell()
+}
+
+/// How far the price of a market is from that of the baseline market: `DE is 12.5 % below US, 200 USD`.
+fn gap(alert: &Alert) -> Option<String> {
+    let of = alert.baseline.as_ref()?;
+    let (price, base) = (alert.price?, of.price?);
+    let percent = percent_of(price, base).filter(|_| of.difference.is_some())?;
+    let market = alert.cell.get("proxy_country").and_then(Json::as_str);
+    let market = market.map_or_else(|| "Its market".to_owned(), str::to_uppercase);
+    let side = if price < base { "below" } else { "above" };
+    let percent = signed_percent(percent.abs());
+    let percent = percent.trim_start_matches('+');
+    let baseline = of.proxy_country.to_uppercase();
+    let base = amount_in(base, alert.currency.as_deref());
+    Some(format!("{market} is {percent} {side} {baseline}, {base}"))
+}
+
+/// An alert with its data.
+pub fn sheet(alert: &Alert, reported: Reported) -> Sheet {
+    let trip = reported.trip.unwrap_or_else(|| swept(alert));
+    let trip = Some(trip).filter(|trip| !trip.is_empty());
+    let monitor = Value::Link(Link::Monitor(alert.monitor_id), reported.monitor);
+    let fired = Value::Time("fired", alert.fired_at);
+    let found = Figure::new("Price", price(alert));
+    let observed = alert.observed_at.map(|at| Value::Time("found", at));
+    let mut compared = compared(alert).into_iter();
+    let base = compared.next().unwrap_or(Value::Absent("–"));
+    let compared = Figure::new("Compared with", base).notes(compared);
+    Sheet {
+        title: title(alert),
+        facts: cell([trip.map(Value::Strong), Some(fired), Some(monitor)]),
+        figures: vec![found.notes(observed), compared],
+        sections: vec![evidence(alert), state(alert)],
+        ..Sheet::default()
+    }
+}
+
+fn evidence(alert: &Alert) -> Section {
+    let mark = |label, mark: &Option<PriceMark>| {
+        let mark = mark.as_ref()?;
+        Some(Figure::new(label, money(alert, mark.price)).note(Value::at(mark.at)))
+    };
+    let link = |to| Value::Link(to, None);
+    let search = Figure::of("Search", alert.item_id.map(|item| link(Link::Item(item))));
+    let status = alert.search_status;
+    let status = status.map(|status| Value::word(item::search_tone(status), status.as_str()));
+    let slot = Figure::new("Slot", Value::at(alert.slot)).note(alert.slot_kind.as_str());
+    let band = alert.price_insights_low.zip(alert.price_insights_high);
+    let currency = alert.currency.as_deref();
+    let band = band.map(|(low, high)| format!("{} to {}", amount(low), amount_in(high, currency)));
+    let searched = alert.searched.as_ref().map(|of| {
+        let complete = format!("{} of {} complete", of.answered, of.searches);
+        format!(
+            "{complete}, {} partial, {} degraded",
+            of.partial, of.degraded
+        )
+    });
+    let offer = alert.buy_link.as_ref().or(alert.link.as_ref());
+    let offer = offer.filter(|link| link.starts_with("https://")).cloned();
+    let offer = offer.map(|url| Value::Link(Link::Offer(url), Some("Open the offer".to_owned())));
+    let past = alert.history_verdict.clone().map(Value::Verdict);
+    let confirmed = alert.confirmed_at;
+    let confirmed = confirmed.map(|at| Value::Time("by one more search", at));
+    let figures = [
+        search.map(|search| search.notes(status)),
+        Figure::of("Run", alert.scan_id.map(|scan| link(Link::Scan(scan)))),
+        Some(slot),
+        mark("The run before", &alert.before),
+        Figure::of("Room", alert.room.clone()),
+        Figure::of("Provider's usual range", band),
+        Figure::of(
+            "Provider's verdict",
+            alert.verdict.map(|word| word.as_str()),
+        ),
+        Figure::of("Past prices", past),
+        mark("Found first", &alert.found_first),
+        Figure::of("Confirmed", confirmed),
+        Figure::of("Plan", alert.plan.as_ref().map(|plan| plan.sentence())),
+        Figure::of("Last without offers", alert.was_empty_at.map(Value::at)),
+        parity(alert),
+        Figure::of("Searches of the run", searched),
+        Figure::of("Book", offer),
+        Figure::of("Held", alert.notify_at.map(|at| Value::Time("until", at))),
+        Figure::of(
+            "Sent with",
+            alert.delivery_id.map(|id| link(Link::Delivery(id))),
+        ),
+    ];
+    Section {
+        figures: figures.into_iter().flatten().collect(),
+        ..Section::new("Evidence")
+    }
+}
+
+/// The baseline market, and whether the difference is more than noise.
+fn parity(alert: &Alert) -> Option<Figure> {
+    let of = alert.baseline.as_ref()?;
+    let (tone, word) = match of.verdict {
+        ParityVerdict::Gap => (Tone::Warn, "gap"),
+        ParityVerdict::Noise => (Tone::Plain, "noise"),
+        ParityVerdict::Insufficient => (Tone::Plain, "too few prices"),
+        ParityVerdict::NotComparable => (Tone::Plain, "not comparable"),
+    };
+    let figure = Figure::new("Baseline market", of.proxy_country.to_uppercase());
+    let samples = format!("{} prices against {}", of.samples, of.baseline_samples);
+    Some(figure.notes(cell([
+        of.price.map(|price| money(alert, price)),
+        Some(Value::word(tone, word)),
+        Some(samples.into()),
+    ])))
+}
+
+/// What the rule remembered before and after.
+fn state(alert: &Alert) -> Section {
+    let judged = match alert.scope {
+        RuleScope::Cell => "each date or market alone",
+        RuleScope::Scan => "the best price of the run",
+    };
+    let mark = |mark: Option<&PriceMark>| {
+        mark.map(|mark| vec![money(alert, mark.price), Value::at(mark.at)])
+    };
+    let word = |is: bool| vec![Value::from(if is { "yes" } else { "no" })];
+    // A value of the states before and after; none if neither has it.
+    let row = |name: &str, value: &dyn Fn(&RuleState) -> Option<Cell>| {
+        let cells = [&alert.state_before, &alert.state_after].map(value);
+        let [before, after] = &cells;
+        before.as_ref().or(after.as_ref())?;
+        let [before, after] = cells.map(Option::unwrap_or_default);
+        Some(TableRow {
+            of: None,
+            cells: vec![vec![name.into()], before, after],
+        })
+    };
+    let runs = |state: &RuleState| state.runs_without_answer.map(u64::from);
+    let rows = [
+        row("Armed", &|state| Some(word(state.armed))),
+        row("Lowest", &|state| mark(state.lowest.as_ref())),
+        row("Last fired at", &|state| mark(state.last_fired.as_ref())),
+        row("Had a price", &|state| state.had_price.map(word)),
+        row("Runs without an answer", &|state| {
+            Some(vec![Value::Count(runs(state)?)])
+        }),
+    ];
+    Section {
+        sentence: Some(format!("{}, judged by {judged}.", title(alert))),
+        table: Some(Table {
+            name: "State of the rule",
+            columns: ["State", "Before", "After"].map(Column::text).into(),
+            rows: rows.into_iter().flatten().collect(),
+        }),
+        ..Section::new("The rule")
+    }
+}
