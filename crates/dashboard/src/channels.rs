@@ -19,7 +19,7 @@ use super::session::Session;
 use super::sheet;
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
-use farescan_core::channels::{create, delete, read, test, update};
+use farescan_core::channels::{create, delete, read, send_test, update};
 use farescan_core::contract::channels::{
     Channel, ChannelKind, ChannelStatus, ChannelsQuery, NoticePriority,
 };
@@ -32,7 +32,7 @@ const MOST: &str = "500";
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route(PATH, get(show).post(add))
-        .route("/channels/{id}/test", post(send_test))
+        .route("/channels/{id}/test", post(test))
         .route("/channels/{id}/status", post(set_status))
         .route("/channels/{id}/remove", post(remove))
 }
@@ -112,14 +112,9 @@ fn buttons(session: &Session, channel: &Channel) -> Markup {
             input type="hidden" name="status" value=(status.as_str());
             button type="submit" { (label) }
         }
-        (ConfirmationPage {
-            action: &format!("{path}/remove"),
-            label: "Remove",
-            question: html! { p { "Nothing is sent to it any more. This costs nothing." } },
-            confirm: "Remove the channel",
-            is_destructive: true,
-            fields: html! {},
-        }.render(session))
+        (ConfirmationPage::new(&format!("{path}/remove"), "Remove", "Remove the channel", html! {
+            p { "Nothing is sent to it any more. This costs nothing." }
+        }).destructive().render(session))
     }
 }
 
@@ -201,7 +196,7 @@ async fn add(form: SessionForm) -> Result<Response, PageFailure> {
     let SessionForm { session, fields } = form;
     let key = once_key(&fields)?;
     let guard = session.app().webhook_guard();
-    let added = create::create(session.context()?, guard, &body(&fields), key.as_ref()).await;
+    let added = create(session.context()?, guard, &body(&fields), key.as_ref()).await;
     match added.map_err(ApiError::from) {
         Ok(_) => Ok(Redirect::to(PATH).into_response()),
         Err(error) if error.status().is_client_error() => {
@@ -215,9 +210,9 @@ fn own(id: &str) -> Result<ChannelId, PageFailure> {
     id.parse().map_err(|_| PageFailure::not_found("channel"))
 }
 
-async fn send_test(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
+async fn test(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
     let key = once_key(&form.fields)?;
-    let sent = test::send_test(form.session.context()?, own(&id)?, key.as_ref()).await;
+    let sent = send_test(form.session.context()?, own(&id)?, key.as_ref()).await;
     match sent.map_err(ApiError::from) {
         Ok(sent) => Ok(Redirect::to(&links::delivery(sent.response.id)).into_response()),
         Err(error) if error.status().is_client_error() => {
@@ -232,12 +227,12 @@ async fn set_status(Path(id): Path<String>, form: SessionForm) -> Result<Respons
     let status = form.fields.text("status").unwrap_or_default();
     let patch = Map::from_iter([("status".to_owned(), json!(status))]);
     let guard = form.session.app().webhook_guard();
-    update::update(form.session.context()?, guard, own(&id)?, &patch).await?;
+    update(form.session.context()?, guard, own(&id)?, &patch).await?;
     Ok(Redirect::to(PATH).into_response())
 }
 
 async fn remove(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
-    let removed = delete::delete(form.session.context()?, own(&id)?).await;
+    let removed = delete(form.session.context()?, own(&id)?).await;
     match removed.map_err(ApiError::from) {
         Ok(()) => Ok(Redirect::to(PATH).into_response()),
         Err(error) if error.status().is_client_error() => {

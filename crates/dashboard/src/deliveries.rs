@@ -47,7 +47,10 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
     };
     let monitors = match session.tenant() {
         Some(tenant) => {
-            let ids = deliveries.data.iter().filter_map(|delivery| delivery.monitor_id);
+            let ids = deliveries
+                .data
+                .iter()
+                .filter_map(|delivery| delivery.monitor_id);
             ReportedMonitors::read(&session, tenant, ids).await?
         }
         None => ReportedMonitors::default(),

@@ -47,7 +47,10 @@ pub const fn kind_words(kind: ChannelKind) -> &'static str {
 fn status(channel: &Channel) -> Cell {
     match (channel.status, channel.status_reason) {
         (ChannelStatus::Active, _) => match channel.failing_since {
-            Some(since) => vec![Value::word(Tone::Warn, "failing"), Value::Time("since", since)],
+            Some(since) => vec![
+                Value::word(Tone::Warn, "failing"),
+                Value::Time("since", since),
+            ],
             None => vec![Value::word(Tone::Good, "active")],
         },
         (ChannelStatus::Paused, reason) => {

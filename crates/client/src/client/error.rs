@@ -70,12 +70,10 @@ impl ClientError {
     /// What to do next; `None` where the message says it.
     fn next_step(&self) -> Option<String> {
         let later = |retry_after: &Option<String>| {
-            retry_after
-                .as_ref()
-                .map(|wait| match wait.parse::<u64>() {
-                    Ok(seconds) => format!("try again in {seconds} s"),
-                    Err(_) => format!("try again after {wait}"),
-                })
+            retry_after.as_ref().map(|wait| match wait.parse::<u64>() {
+                Ok(seconds) => format!("try again in {seconds} s"),
+                Err(_) => format!("try again after {wait}"),
+            })
         };
         match self {
             Self::Unreachable { may_have_arrived: true, .. } => Some(
