@@ -12,7 +12,7 @@ use farescan_sheets::trip::{body_facts, body_title};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::failure::PageFailure;
@@ -21,7 +21,7 @@ use super::layout::{NavItem, page_with_status};
 use super::once::{self, has_page_key, new_page_key, once_field_for};
 use super::parts::{VERDICT_TIMEOUT, faults, with_query};
 use super::session::Session;
-use super::{links, prices};
+use super::{channels, links, prices};
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
 use farescan_core::contract::monitors::MonitorPreview;
@@ -196,6 +196,8 @@ struct Ways {
     all: (Map<String, Value>, ScanPreview),
     /// Of several searches.
     find: Option<Priced<ScanPreview>>,
+    /// The names of the channels that hear of a watch.
+    channels: Vec<String>,
     /// Of a question with an amount, or about several markets: of these also with dates that stay as far
     /// ahead as they are.
     watches: Vec<(WatchDates, Priced<MonitorPreview>)>,
@@ -227,11 +229,16 @@ impl Ways {
         }
         let mut watches = Vec::new();
         let guard = session.app().webhook_guard();
-        for (dates, body) in watched(
+        let channels = channels::active(session).await?;
+        let ids: Vec<_> = channels.iter().map(|channel| json!(channel.id)).collect();
+        for (dates, mut body) in watched(
             question,
             searches,
             context.now.to_zoned(TimeZone::UTC).date(),
         ) {
+            if !ids.is_empty() {
+                body.insert("channels".to_owned(), ids.clone().into());
+            }
             let preview = monitors::preview::preview(context, guard, &body)
                 .await
                 .map_err(ApiError::from);
@@ -240,6 +247,7 @@ impl Ways {
         Ok(Self {
             all: (body, preview),
             find,
+            channels: channels.into_iter().map(|channel| channel.name).collect(),
             watches,
         })
     }
@@ -275,9 +283,23 @@ impl Ways {
                             (_, (_, Err(error))) => { div { (faults(error, "Not on a schedule:")) } }
                         }
                     }
+                    @if !self.watches.is_empty() { p class="hint" { (self.heard_by()) } }
                     @if self.watches.is_empty() { p class="hint" { "Add “below 150”, with your amount, to be told." } }
                 }
                 @if session.app().is_sandbox() { p class="hint" { "Sandbox: nothing is billed." } }
+            }
+        }
+    }
+}
+
+impl Ways {
+    /// Who hears of the alerts of a watch.
+    fn heard_by(&self) -> Markup {
+        html! {
+            @if self.channels.is_empty() {
+                "Alerts stand on the page “Alerts”. " a href=(links::CHANNELS) { "Add a channel" } " to hear of them on a phone or in a chat."
+            } @else {
+                "Alerts go to " (self.channels.join(", ")) "."
             }
         }
     }
@@ -417,7 +439,7 @@ fn watch_form(
         p class="hint" {
             (when) (part.unwrap_or_default()) ": " (month) " a month"
             @if let Some(limit) = limit { ", " (count(limit)) " at most" }
-            ". The alert stands on the page “Alerts”. Your key is stored, sealed, until you pause or delete the monitor."
+            ". Your key is stored, sealed, until you pause or delete the monitor."
         }
     }
 }

@@ -38,14 +38,11 @@ pub(super) fn routes() -> Router<AppState> {
 }
 
 /// The channels of the caller that receive something now.
-pub(super) async fn active(session: &Session) -> Result<Vec<Channel>, PageFailure> {
+pub(super) async fn active(session: &Session) -> Result<Vec<Channel>, ApiError> {
     of_caller(session, &[("status", ChannelStatus::Active.as_str())]).await
 }
 
-async fn of_caller(
-    session: &Session,
-    filter: &[(&str, &str)],
-) -> Result<Vec<Channel>, PageFailure> {
+async fn of_caller(session: &Session, filter: &[(&str, &str)]) -> Result<Vec<Channel>, ApiError> {
     let Some(tenant) = session.tenant() else {
         return Ok(Vec::new());
     };

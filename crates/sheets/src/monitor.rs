@@ -217,10 +217,14 @@ fn armed(standing: Option<&RuleStanding>) -> Value {
 
 /// Where and when its alerts are sent.
 fn webhook(monitor: &Monitor) -> Section {
-    let section = Section::new("Webhook");
+    let section = Section::new("Where alerts go");
+    let channels = monitor.channels.len() as u64;
+    let channels = (channels > 0).then(|| Figure::new("Channels", Value::Count(channels)));
     let Some(webhook) = &monitor.webhook else {
+        let nobody = "No channel and no webhook: alerts are only shown here.";
         return Section {
-            sentence: Some("No webhook: alerts are only shown here.".to_owned()),
+            sentence: channels.is_none().then(|| nobody.to_owned()),
+            figures: channels.into_iter().collect(),
             ..section
         };
     };
@@ -233,7 +237,8 @@ fn webhook(monitor: &Monitor) -> Section {
     });
     let next = monitor.next_digest_at.filter(|_| held.is_none());
     let figures = [
-        Some(Figure::new("URL", Value::Code(webhook.url.clone()))),
+        channels,
+        Some(Figure::new("Webhook", Value::Code(webhook.url.clone()))),
         Some(webhook_state(webhook)),
         Some(Figure::new(
             "Last delivered",

@@ -25,10 +25,13 @@ pub(super) fn card(
     recent: &[Delivery],
 ) -> Markup {
     let all = parts::with_query(links::DELIVERIES, "monitor_id", &monitor.id.to_string());
-    let beside = html! { @if !recent.is_empty() { a href=(all) { "All deliveries" } } };
+    let beside = html! {
+        a href=(links::CHANNELS) { "Channels" }
+        @if !recent.is_empty() { a href=(all) { "All deliveries" } }
+    };
     let more = html! {
         @match &monitor.webhook {
-            None => { a class="button" href={ (links::monitor(monitor.id)) "/edit" } { "Set one" } }
+            None => { a class="button" href={ (links::monitor(monitor.id)) "/edit" } { "Set a webhook" } }
             Some(webhook) => {
                 div class="actions" { (actions(session, monitor, webhook.off_at.is_some())) }
                 @if recent.is_empty() {

@@ -106,6 +106,8 @@ fn each_field_of_a_monitor_is_shown_or_left_out() {
         ),
     ];
     let left_out = [
+        // Their number is shown; the list of channels has the rest.
+        "/channels/0",
         // The plans are a table of each face.
         "/forecast/plans/0/current",
         "/forecast/plans/0/fit",
