@@ -168,7 +168,7 @@ async fn every_page_is_accessible(theme: Theme) {
         &[
             "Compared with",
             "Price below 9,999 USD",
-            "Not replayed",
+            "No answers is not replayed:",
             "The watch searches fewer dates",
         ],
     );

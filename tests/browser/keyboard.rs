@@ -128,7 +128,7 @@ async fn the_keyboard_alone_makes_a_scan_and_a_retry() {
     );
 
     // A date of the calendar opens its story.
-    browser.wait_for_text("Incomplete").await;
+    browser.wait_for_text("incomplete").await;
     browser.tab_to("2\n").await;
     browser.key(Key::Enter).await;
     browser.wait_for_text("Attempt 1").await;

@@ -57,11 +57,11 @@ async fn a_calendar_fills_in_while_the_scan_runs() {
     browser.wait_for_count(PRICES, 5).await;
     browser.wait_for_count(".cal td.busy", 3).await;
     browser.wait_for_text("7 of 14 searches").await;
-    assert_eq!(browser.text_of("h1 .chip").await, "Running");
+    assert_eq!(browser.text_of("h1 .chip").await, "running");
 
     gate.open();
     browser.wait_for_count(PRICES, 12).await;
-    browser.wait_for_text("Incomplete").await;
+    browser.wait_for_text("incomplete").await;
     assert_eq!(browser.count(".cal td.degraded").await, 1);
     assert_eq!(browser.count(".cal td.none").await, 1);
     assert_eq!(browser.text_of(".cal td.best").await, "13\n201");
@@ -101,7 +101,7 @@ async fn a_scan_works_without_javascript() {
     browser.press("Reload").await;
     browser.wait_for_count(PRICES, 12).await;
     let page = browser.text().await;
-    Chromium::assert_says(&page, &["Incomplete", "1 of 14 searches did not complete"]);
+    Chromium::assert_says(&page, &["incomplete", "1 of 14 searches did not complete"]);
     // Its buttons open, ask and act without a script too.
     browser.press("Ask again: 1 search").await;
     browser.press("Ask again for 1 to 2 requests").await;

@@ -78,14 +78,10 @@ fn type_filter(filter: &AlertsQuery) -> Markup {
         || PATH.to_owned(),
         |monitor| parts::with_query(PATH, "monitor_id", &monitor.to_string()),
     );
-    html! {
-        nav class="tabs" aria-label="Type of rule" {
-            a href=(base) aria-current=[filter.r#type.is_none().then_some("true")] { "All" }
-            @for rule in RuleType::ALL {
-                a href=(parts::with_query(&base, "type", rule.as_str())) aria-current=[(filter.r#type == Some(*rule)).then_some("true")] { (rule::type_name(*rule)) }
-            }
-        }
-    }
+    let types = RuleType::ALL.iter();
+    let types = types.map(|rule| (rule.as_str(), rule::type_name(*rule).to_owned()));
+    let chosen = filter.r#type.map(RuleType::as_str);
+    parts::filter_tabs("Type of rule", &base, "type", chosen, types)
 }
 
 fn empty(is_filtered: bool) -> Markup {

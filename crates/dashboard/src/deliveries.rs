@@ -88,14 +88,11 @@ fn status_filter(filter: &DeliveriesQuery) -> Markup {
         || PATH.to_owned(),
         |monitor| parts::with_query(PATH, "monitor_id", &monitor.to_string()),
     );
-    html! {
-        nav class="tabs" aria-label="Status" {
-            a href=(base) aria-current=[filter.status.is_none().then_some("true")] { "All" }
-            @for status in DeliveryStatus::ALL {
-                a href=(parts::with_query(&base, "status", status.as_str())) aria-current=[(filter.status == Some(*status)).then_some("true")] { (capitalised(status.as_str())) }
-            }
-        }
-    }
+    let status = filter.status.map(DeliveryStatus::as_str);
+    let all = DeliveryStatus::ALL
+        .iter()
+        .map(|of| (of.as_str(), capitalised(of.as_str())));
+    parts::filter_tabs("Status", &base, "status", status, all)
 }
 
 fn empty(is_filtered: bool) -> Markup {

@@ -64,6 +64,9 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
         prices = run_prices::run_prices(&mut conn, tenant, &ids, RUNS).await?;
     }
     let status = filter.status.map(MonitorStatus::as_str);
+    let all = MonitorStatus::ALL
+        .iter()
+        .map(|of| (of.as_str(), capitalised(of.as_str())));
     let here = status.map_or_else(
         || PATH.to_owned(),
         |status| parts::with_query(PATH, "status", status),
@@ -76,14 +79,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
             }
             div class="actions" { a class="button primary" href=(NEW_PATH) { "New monitor" } }
         }
-        nav class="tabs" aria-label="Status" {
-            a href=(PATH) aria-current=[status.is_none().then_some("true")] { "All" }
-            @for one in MonitorStatus::ALL {
-                a href=(parts::with_query(PATH, "status", one.as_str())) aria-current=[(status == Some(one.as_str())).then_some("true")] {
-                    (capitalised(one.as_str()))
-                }
-            }
-        }
+        (parts::filter_tabs("Status", PATH, "status", status, all))
         section class="card" {
             @if monitors.data.is_empty() {
                 (empty(status.is_some()))

@@ -111,6 +111,25 @@ pub(super) fn with_query(path: &str, name: &str, value: &str) -> String {
     format!("{path}{separator}{pair}")
 }
 
+/// The values of a filter of a list, each with its name, of which one may be chosen; `path` has the
+/// other filters.
+pub(super) fn filter_tabs(
+    label: &str,
+    path: &str,
+    filter: &str,
+    chosen: Option<&str>,
+    values: impl Iterator<Item = (&'static str, String)>,
+) -> Markup {
+    html! {
+        nav class="tabs" aria-label=(label) {
+            a href=(path) aria-current=[chosen.is_none().then_some("true")] { "All" }
+            @for (value, name) in values {
+                a href=(with_query(path, filter, value)) aria-current=[(chosen == Some(value)).then_some("true")] { (name) }
+            }
+        }
+    }
+}
+
 /// What a list shows while it is empty: what to do next.
 pub(super) fn empty_state(text: &Markup) -> Markup {
     html! { div class="empty" { (text) } }

@@ -173,9 +173,10 @@ fn link(to: &Link, name: Option<&str>) -> Markup {
     }
 }
 
-fn href(to: &Link) -> String {
+pub(super) fn href(to: &Link) -> String {
     match to {
         Link::Scan(id) => parts::scan_path(*id),
+        Link::Comparison(before, after) => format!("{}/compare/{after}", parts::scan_path(*before)),
         Link::Item(id) => parts::item_path(*id),
         Link::Monitor(id) => links::monitor(*id),
         Link::Alert(id) => format!("{}/{id}", links::ALERTS),

@@ -90,12 +90,16 @@ pub fn line(stored: &Json) -> Cell {
     cell([link(&title(&alert)), Some(price), Some(swept), Some(fired)])
 }
 
-/// The rule as a sentence; one of another version by its type alone.
+/// The rule as a sentence; one of another version by its type and its other fields.
 fn title(alert: &Alert) -> String {
-    Rule::read(&alert.rule).map_or_else(
-        |_| trip::words(&alert.rule_type),
-        |rule| rule::sentence(&rule, alert.currency.as_deref()),
-    )
+    if let Ok(rule) = Rule::read(&alert.rule) {
+        return rule::sentence(&rule, alert.currency.as_deref());
+    }
+    let fields = alert.rule.as_object().into_iter().flatten();
+    let fields = fields.filter(|(name, _)| *name != "type");
+    let fields = fields.map(|(name, value)| trip::field_text(name, value));
+    let words = std::iter::once(trip::words(&alert.rule_type)).chain(fields);
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// The swept values of the alert's search.

@@ -302,6 +302,8 @@ impl From<Value> for Cell {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Link {
     Scan(ScanId),
+    /// Of an earlier and a later one.
+    Comparison(ScanId, ScanId),
     Item(ItemId),
     Monitor(MonitorId),
     Alert(AlertId),
@@ -315,6 +317,7 @@ impl Link {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Scan(_) => "Scan",
+            Self::Comparison(..) => "Comparison",
             Self::Item(_) => "Item",
             Self::Monitor(_) => "Monitor",
             Self::Alert(_) => "Alert",
@@ -327,6 +330,7 @@ impl Link {
     pub fn id(&self) -> String {
         match self {
             Self::Scan(id) => id.to_string(),
+            Self::Comparison(_, id) => id.to_string(),
             Self::Item(id) => id.to_string(),
             Self::Monitor(id) => id.to_string(),
             Self::Alert(id) => id.to_string(),

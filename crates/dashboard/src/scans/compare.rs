@@ -8,6 +8,8 @@ use axum::routing::get;
 use farescan_sheets::compare::{change_words, count_of, figures, table};
 use farescan_sheets::numbers;
 use farescan_sheets::price_table::PriceTable;
+use farescan_sheets::scan as sheets;
+use farescan_sheets::sheet::{Link, Value as Cell};
 use farescan_sheets::trip::{capitalised, facts, title};
 use maud::{Markup, html};
 use serde_json::Value;
@@ -60,7 +62,7 @@ async fn choose(
     if let Some(with) = fields.text("with") {
         let (_, with) = own_scan(&session, with)?;
         let other = scan_of(&session, tenant, with).await?;
-        return Ok(Redirect::to(&in_order(&scan, &other)).into_response());
+        return Ok(Redirect::to(&sheet::href(&in_order(&scan, &other))).into_response());
     }
     let others = candidates(&session, tenant, &scan).await?;
     let name = title(scan.endpoint, &scan.request, &scan.sweep);
@@ -79,12 +81,7 @@ async fn choose(
                     a class="button primary" href={ "/scans/new?like=" (id) } { "New scan like this" }
                 }))
             } @else {
-                div class="scroll" tabindex="0" role="region" aria-label="Scans to compare with" {
-                    table class="rows scans" {
-                        thead { tr { th scope="col" { "Scan" } th scope="col" { "Status" } th scope="col" class="num" { "Cheapest" } th scope="col" { "Created" } } }
-                        tbody { @for other in &others { (candidate_row(&scan, other)) } }
-                    }
-                }
+                (candidate_table(&scan, &others))
             }
             form class="filters" method="get" action={ (super::path(id)) "/compare" } {
                 div class="field" {
@@ -99,11 +96,11 @@ async fn choose(
 }
 
 /// The earlier scan first.
-fn in_order(one: &Scan, other: &Scan) -> String {
+fn in_order(one: &Scan, other: &Scan) -> Link {
     if one.created_at <= other.created_at {
-        path(one.id, other.id)
+        Link::Comparison(one.id, other.id)
     } else {
-        path(other.id, one.id)
+        Link::Comparison(other.id, one.id)
     }
 }
 
@@ -144,24 +141,15 @@ fn is_same(one: &Scan, other: &Scan) -> bool {
     one.request == other.request && one.sweep == other.sweep
 }
 
-fn candidate_row(scan: &Scan, other: &Scan) -> Markup {
-    let name = title(other.endpoint, &other.request, &other.sweep);
-    html! {
-        tr {
-            td class="what" {
-                a href=(in_order(scan, other)) { (other.label.as_deref().unwrap_or(&name)) }
-                div class="sub" { (facts(other.endpoint, &other.request, &other.sweep).join(" · ")) }
-            }
-            td { (parts::scan_status(other.status)) @if is_same(scan, other) { " " (parts::chip(Tone::Info, "same searches")) } }
-            td class="num" {
-                @match &other.best {
-                    Some(best) => { (numbers::price(best.price, &best.currency)) }
-                    None => { span class="muted" { "–" } }
-                }
-            }
-            td class="nowrap" { (parts::time(other.created_at)) }
-        }
+/// Each scan, leading to its comparison.
+fn candidate_table(scan: &Scan, others: &[Scan]) -> Markup {
+    let mut table = sheets::table("Scans to compare with", others);
+    for (row, other) in table.rows.iter_mut().zip(others) {
+        let same = Cell::word(Tone::Info, "same searches");
+        row.cells[0].extend(is_same(scan, other).then_some(same));
+        row.of = Some(in_order(scan, other));
     }
+    sheet::table(&table)
 }
 
 async fn show(

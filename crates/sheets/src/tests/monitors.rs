@@ -38,7 +38,7 @@ fn some_monitor(hour: u32, words: [&str; 8], slot: &Value) -> Value {
         "id": format!("mon_{hour:02}970a1b2c3d7e4f8a9b0c1d2e3f4a5b"), "name": name,
         "schedule": {"cron": format!("0 {hour} * * *"), "timezone": zone},
         "schedule_warnings": [format!("warning {hour}")],
-        "scan": {"endpoint": "flights/oneway", "request": {"from_airport": airport}},
+        "scan": {"endpoint": if hour == 1 { "flights/oneway" } else { "flights/roundtrip" }, "request": {"from_airport": airport}},
         "alerts": [{"type": rule}],
         "rule_standings": [{
             "type": rule, "scope": scope, "armed": hour == 1, "cells": hour + 2, "armed_cells": hour + 1,
@@ -55,7 +55,7 @@ fn some_monitor(hour: u32, words: [&str; 8], slot: &Value) -> Value {
         "last_slot": slot, "requests": {"this_month": hour, "max_per_month": hour + 10},
         "key_custody": {"until": at},
         "forecast": {"slots": hour + 30, "requests_per_run": range, "requests_per_month": range,
-                     "plans": [{"plan": key, "current": hour == 1, "usd_per_month": hour, "requests_left": hour, "fit": "included",
+                     "plans": [{"plan": key, "current": hour == 1, "usd_per_month": hour, "requests_left": hour, "fit": if hour == 1 { "included" } else { "overage" },
                                 "overage_requests": {"least": hour, "most": hour}, "overage_usd": {"least": hour, "most": hour}}]},
         "created_at": at, "updated_at": at,
     })
@@ -110,7 +110,6 @@ fn each_field_of_a_monitor_is_shown_or_left_out() {
         "/channels/0",
         // The plans are a table of each face.
         "/forecast/plans/0/current",
-        "/forecast/plans/0/fit",
         "/forecast/plans/0/overage_requests/least",
         "/forecast/plans/0/overage_requests/most",
         "/forecast/plans/0/overage_usd/least",
@@ -148,7 +147,7 @@ fn alert_sheet(value: &Value) -> String {
 
 /// An alert in which each number and time is of this hour.
 fn some_alert(hour: u32, words: [&str; 8]) -> Value {
-    let at = format!("2026-12-01T{hour:02}:30:00Z");
+    let at = format!("2026-12-{hour:02}T{hour:02}:30:00Z");
     let [rule, airport, scope, kind, search, verdict, parity, class] = words;
     let mark = json!({"price": hour + 100, "at": at});
     let id = |kind: &str| format!("{kind}_{hour:02}970a1b2c3d7e4f8a9b0c1d2e3f4a5b");
@@ -156,18 +155,18 @@ fn some_alert(hour: u32, words: [&str; 8]) -> Value {
                        "runs_without_answer": hour});
     json!({
         "id": id("alr"), "monitor_id": id("mon"), "slot": at, "slot_kind": kind, "scan_id": id("scn"),
-        "type": rule, "rule": {"type": "price_below", "amount": hour + 200}, "scope": scope,
+        "type": rule, "rule": {"type": if hour == 1 { "verdict" } else { "back_in_stock" }}, "scope": scope,
         "cell": {"to_airport": airport}, "price": hour + 90, "currency": airport, "item_id": id("itm"),
         "observed_at": at, "search_status": search, "before": mark, "threshold": hour + 200, "reference": mark,
         "baseline": {"proxy_country": airport, "price": hour + 50, "item_id": id("itm"), "difference": hour,
                      "difference_percent": hour, "samples": hour, "baseline_samples": hour, "verdict": parity},
         "price_insights_low": hour, "price_insights_high": hour, "verdict": verdict, "room": airport,
         "buy_link": format!("https://{airport}.example/"), "link": format!("https://{airport}.example/stay"),
-        "history_verdict": {"class": class, "percentile": 18.5, "n": hour, "lower": hour, "higher": hour,
-                            "bin": {"from_days": 31, "to_days": 60}, "since": "2026-06-01", "sentence": airport},
+        "history_verdict": {"class": class, "percentile": hour, "n": hour, "lower": hour, "higher": hour,
+                            "bin": {"from_days": hour + 30, "to_days": hour + 60}, "since": format!("2026-06-{hour:02}"), "sentence": airport},
         "was_empty_at": at, "confirmed_at": at, "found_first": mark,
-        "plan": {"api": "flights", "requests_left": hour, "requests_per_day": hour, "resets_at": at,
-                 "ends_on": "2026-12-20", "causes": []},
+        "plan": {"api": if hour == 1 { "flights" } else { "hotels" }, "requests_left": hour, "requests_per_day": hour, "resets_at": at,
+                 "ends_on": format!("2026-12-{:02}", hour + 20), "causes": []},
         "searched": {"searches": hour + 9, "answered": hour, "partial": hour, "degraded": hour, "share": f64::from(hour)},
         "state_before": state, "state_after": state, "fired_at": at, "notify_at": at, "delivery_id": id("dlv"),
     })
@@ -187,14 +186,7 @@ fn each_field_of_an_alert_is_shown_or_left_out() {
     ];
     let filled = some_alert(1, words);
     let words = [
-        "parity_gap_percent",
-        "HFA",
-        "scan",
-        "schedule",
-        "partial",
-        "high",
-        "noise",
-        "high",
+        "stale", "HFA", "scan", "schedule", "partial", "high", "noise", "high",
     ];
     let other = some_alert(2, words);
     for (pointer, fields) in [
@@ -207,8 +199,10 @@ fn each_field_of_an_alert_is_shown_or_left_out() {
     }
     // The verdict and the plan are one value each.
     let whole = ["/history_verdict", "/plan"].map(|pointer| (pointer, Value::Null));
+    let compared = ["/baseline", "/was_empty_at"].map(|pointer| (pointer, Value::Null));
     let states = [
         with(&filled, &whole),
+        with(&filled, &compared),
         filled.clone(),
         with(&filled, &[("/buy_link", Value::Null)]),
     ];
@@ -284,11 +278,11 @@ fn some_backtest(day: u32, words: [&str; 3]) -> Value {
         "days": day + 30, "days_with_prices": day + 20, "searches": day + 60, "searches_with_prices": day + 10,
         "requests": {"least": day, "most": day + 70}, "billed_requests": day, "fired": day + 5,
         "alerts": [{
-            "slot": at, "type": rule, "rule": {"type": "price_below", "amount": day + 200}, "scope": if day == 1 { "cell" } else { "scan" },
+            "slot": at, "type": rule, "rule": {"type": if day == 1 { "verdict" } else { "back_in_stock" }}, "scope": if day == 1 { "cell" } else { "scan" },
             "cell": {"to_airport": airport}, "first_date": date, "last_date": date, "price": day + 90,
             "currency": airport, "threshold": day + 200, "reference": {"price": day + 100, "at": at}, "was_empty_at": at,
-            "history_verdict": {"class": class, "percentile": 18.5, "n": day, "lower": day, "higher": day,
-                                "bin": {"from_days": 31, "to_days": 60}, "since": "2026-06-01", "sentence": airport},
+            "history_verdict": {"class": class, "percentile": day, "n": day, "lower": day, "higher": day,
+                                "bin": {"from_days": day + 30, "to_days": day + 60}, "since": format!("2026-06-{day:02}"), "sentence": airport},
         }],
         "not_replayed": [{"index": day, "type": rule, "reason": airport}],
     })
@@ -384,6 +378,25 @@ fn an_alert_is_compared_with_one_price() {
         compared[0],
         SheetValue::Money(177.into(), Some("USD".to_owned()))
     );
+}
+
+#[test]
+fn a_rule_of_another_version_keeps_its_fields() {
+    let words = [
+        "below_typical",
+        "USD",
+        "cell",
+        "manual",
+        "ok",
+        "low",
+        "gap",
+        "low",
+    ];
+    let mut of = some_alert(1, words);
+    of["rule"] = json!({"type": "below_typical", "percent": 10, "scope": "cell"});
+    let of: Alert = serde_json::from_value(of).unwrap();
+    let shown = alert::sheet(&of, Reported::default());
+    assert_eq!(shown.title, "below typical, percent 10, scope cell");
 }
 
 fn stored_monitor() -> Monitor {
