@@ -22,8 +22,8 @@ use crate::api;
 use crate::app::{AppState, Custody};
 use crate::charges::ChargeRecorder;
 use crate::config::{
-    AdminConfig, DatabaseConfig, HttpConfig, MasterKeyConfig, PaceConfig, RateLimitConfig,
-    UpstreamConfig, WebhookConfig, WorkerConfig,
+    AdminConfig, ChannelConfig, DatabaseConfig, HttpConfig, MasterKeyConfig, PaceConfig,
+    RateLimitConfig, UpstreamConfig, WebhookConfig, WorkerConfig,
 };
 use crate::dashboard;
 use crate::db::clock::{Clock, DatabaseTime};
@@ -71,6 +71,8 @@ pub struct Settings {
     pub keys: MasterKeyConfig,
     pub pace: PaceConfig,
     pub webhooks: WebhookConfig,
+    /// What messages to channels contain.
+    pub channels: ChannelConfig,
     /// `None`: no worker in this process.
     pub worker: Option<WorkerConfig>,
     /// The clock of the process; tests use another.
@@ -183,6 +185,7 @@ impl Service {
             _ => None,
         };
         let guard = Guard::new(&settings.webhooks);
+        let public_url = settings.channels.public_url.clone();
         let sender =
             Sender::new(guard).map_err(|error| ServiceError::Webhooks(error.without_url()))?;
         let session_check = database.session_check();
@@ -247,6 +250,7 @@ impl Service {
                 ring: Arc::clone(&ring),
                 pace,
                 evaluation_timeout: MAX_EVALUATION_TIME,
+                public_url,
             };
             let deps = WorkerDeps {
                 pool: pool.clone(),

@@ -16,6 +16,7 @@ mod architecture;
 mod bounds;
 mod browser;
 mod cache_control;
+mod channels;
 mod citations;
 mod cli;
 mod control;

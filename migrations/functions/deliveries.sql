@@ -21,8 +21,8 @@ end $$;
 -- A channel has at most p_of_hour tries an hour, the lost and failed ones included.
 create or replace function lease_messages(p_now timestamptz, p_slots integer, p_of_one integer, p_of_host integer, p_of_hour integer,
                                           p_lease interval, p_with_channels boolean)
-returns table (tenant_id uuid, monitor_id uuid, channel_id uuid, kind text, delivery_id uuid, number integer, failures smallint,
-               most_tries smallint, body text, url_id uuid, secret_ids uuid[])
+returns table (tenant_id uuid, monitor_id uuid, channel_id uuid, kind text, delivery_id uuid, event_type text, number integer,
+               failures smallint, most_tries smallint, body text, url_id uuid, secret_ids uuid[], notify json, timezone text)
 language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -88,9 +88,34 @@ begin
         insert into delivery_tries (tenant_id, delivery_id, number, started_at)
         values (e.tenant_id, d.delivery_id, d.tries + 1, p_now);
         taken := taken + 1;
-        return query select e.tenant_id, e.monitor_id, e.channel_id, e.kind, d.delivery_id, d.tries + 1, d.failures, d.most_tries, d.body,
-                            e.url_id, e.secret_ids;
+        return query select e.tenant_id, e.monitor_id, e.channel_id, e.kind, d.delivery_id, d.event_type, d.tries + 1, d.failures,
+                            d.most_tries, d.body, e.url_id, e.secret_ids, c.notify, c.timezone
+                     from (select) one left join channels c on c.tenant_id = e.tenant_id and c.channel_id = e.channel_id;
     end loop;
+end $$;
+
+-- Takes back a try that has not begun: it is in the quiet hours of its channel, which end at p_until.
+create or replace function postpone_try(p_tenant uuid, p_endpoint uuid, p_delivery uuid, p_number integer, p_until timestamptz)
+returns void
+language plpgsql as $$
+declare
+    e webhook_endpoints;
+begin
+    select * into e from webhook_endpoints w where w.tenant_id = p_tenant and w.endpoint_id = p_endpoint for no key update;
+    if e.taken_delivery is distinct from p_delivery then
+        return;
+    end if;
+    update deliveries n set tries = tries - 1, due_at = p_until
+    where n.tenant_id = p_tenant and n.delivery_id = p_delivery and n.tries = p_number and n.due_at is not null;
+    if not found then
+        return;
+    end if;
+    delete from delivery_tries t where t.tenant_id = p_tenant and t.delivery_id = p_delivery and t.number = p_number;
+    update webhook_endpoints w
+    set taken_until = null, taken_delivery = null, recent = w.recent[:cardinality(w.recent) - 1],
+        next_at = (select min(n.due_at) from deliveries n
+                   where n.tenant_id = p_tenant and coalesce(n.channel_id, n.monitor_id) = p_endpoint and n.due_at is not null)
+    where w.tenant_id = p_tenant and w.endpoint_id = p_endpoint;
 end $$;
 
 -- For processes of an earlier version, which know no channels.

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::past::add_past;
 use super::trial::{sandbox_upstream, start_sandbox, use_sandbox_folder};
 use crate::config::{
-    AdminConfig, DatabaseConfig, HttpConfig, LogConfig, MasterKeyConfig, PaceConfig,
+    AdminConfig, ChannelConfig, DatabaseConfig, HttpConfig, LogConfig, MasterKeyConfig, PaceConfig,
     RateLimitConfig, UpstreamConfig, WebhookConfig, WorkerConfig,
 };
 use crate::db::clock::Clock;
@@ -46,6 +46,8 @@ pub struct ServeArgs {
     worker: WorkerConfig,
     #[command(flatten)]
     webhooks: WebhookConfig,
+    #[command(flatten)]
+    channels: ChannelConfig,
     #[command(flatten)]
     log: LogConfig,
 }
@@ -89,6 +91,7 @@ pub async fn run(mut args: ServeArgs) -> Result<(), Failure> {
         keys: args.keys,
         pace: args.pace,
         webhooks: args.webhooks,
+        channels: args.channels,
         worker: (!args.no_worker).then_some(args.worker),
         clock: Clock::default(),
     };

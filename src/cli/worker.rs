@@ -4,8 +4,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::serve::{ExitSignal, stop_on_signal};
 use crate::config::{
-    AdminConfig, DatabaseConfig, LogConfig, MasterKeyConfig, PaceConfig, RateLimitConfig,
-    UpstreamConfig, WebhookConfig, WorkerConfig,
+    AdminConfig, ChannelConfig, DatabaseConfig, LogConfig, MasterKeyConfig, PaceConfig,
+    RateLimitConfig, UpstreamConfig, WebhookConfig, WorkerConfig,
 };
 use crate::db::clock::Clock;
 use crate::logging;
@@ -28,6 +28,8 @@ pub struct WorkerArgs {
     #[command(flatten)]
     webhooks: WebhookConfig,
     #[command(flatten)]
+    channels: ChannelConfig,
+    #[command(flatten)]
     log: LogConfig,
 }
 
@@ -43,6 +45,7 @@ pub async fn run(args: WorkerArgs) -> Result<(), Failure> {
         keys: args.keys,
         pace: PaceConfig::default(),
         webhooks: args.webhooks,
+        channels: args.channels,
         worker: Some(args.worker),
         clock: Clock::default(),
     };

@@ -153,6 +153,7 @@ async fn a_service_shutdown_ends_its_streams() {
         },
         pace: PaceConfig::default(),
         webhooks: WebhookConfig::default(),
+        channels: farescan::config::ChannelConfig::default(),
         worker: None,
         clock: Clock::default(),
     };

@@ -55,6 +55,7 @@ pub fn ticker(pool: &PgPool) -> Ticker {
         ring: Arc::new(ring()),
         pace,
         evaluation_timeout: Duration::from_secs(3_600),
+        public_url: None,
     }
 }
 

@@ -72,6 +72,7 @@ impl ServiceInstance {
                 max_in_flight: 100,
             },
             webhooks: WebhookConfig::default(),
+            channels: farescan::config::ChannelConfig::default(),
             worker: Some(WorkerConfig {
                 lease_seconds: 2,
                 spool_dir: Some(spool),

@@ -389,6 +389,29 @@ pub struct WebhookConfig {
     pub webhooks_allow_insecure: bool,
 }
 
+/// What messages to channels contain (`crate::notices`).
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Channels")]
+pub struct ChannelConfig {
+    /// The URL under which people reach the dashboard: messages to channels link to the alert's page
+    #[arg(long, env = "FARESCAN_PUBLIC_URL", value_name = "URL", value_parser = public_url)]
+    pub public_url: Option<String>,
+}
+
+/// An http or https URL without a query.
+fn public_url(text: &str) -> Result<String, String> {
+    let url = reqwest::Url::parse(text).map_err(|error| error.to_string())?;
+    if matches!(url.scheme(), "http" | "https") && url.query().is_none() && url.fragment().is_none()
+    {
+        Ok(text.trim_end_matches('/').to_owned())
+    } else {
+        Err(
+            "expected an http or https URL without a query, such as https://fares.example.com"
+                .to_owned(),
+        )
+    }
+}
+
 /// The master key that encrypts the callers' keys while their scans run (`crate::tenants`).
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Keys")]

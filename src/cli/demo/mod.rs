@@ -19,7 +19,7 @@ use super::past::{DAYS, add_past};
 use super::serve::{ExitSignal, stop_on_signal};
 use super::trial::{data_subfolder, sandbox_upstream, start_sandbox};
 use crate::config::{
-    AdminConfig, DatabaseConfig, HttpConfig, LogConfig, MasterKeyConfig, PaceConfig,
+    AdminConfig, ChannelConfig, DatabaseConfig, HttpConfig, LogConfig, MasterKeyConfig, PaceConfig,
     RateLimitConfig, WebhookConfig, WorkerConfig,
 };
 use crate::db::DbError;
@@ -204,6 +204,7 @@ async fn start(
             ..PaceConfig::default()
         },
         webhooks: WebhookConfig::default(),
+        channels: ChannelConfig::default(),
         worker: Some(WorkerConfig::default()),
         clock: Clock::default(),
     };

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
+use super::read;
 use super::store::{self, ChannelColumns};
 use super::validate::{errors_across, masked};
-use super::read;
 use crate::commands::{
     CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
 };
@@ -59,7 +59,9 @@ fn validated(body: &Map<String, Value>, guard: Guard) -> Result<ChannelRequest, 
     let request = ChannelRequest::from_body(body)
         .map_err(|wrong| errors.merge(wrong))
         .ok();
-    let kind = body.get("kind").and_then(|kind| ChannelKind::read(kind).ok());
+    let kind = body
+        .get("kind")
+        .and_then(|kind| ChannelKind::read(kind).ok());
     errors.merge(errors_across(kind, body, guard));
     errors.ok_if_empty(|| request)
 }

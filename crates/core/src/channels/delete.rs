@@ -22,7 +22,11 @@ pub async fn delete(context: RequestContext<'_>, id: ChannelId) -> Result<(), Co
     if !monitors.is_empty() {
         let most = usize::try_from(MAX_NAMED).unwrap_or(usize::MAX);
         let named = monitors.iter().take(most).map(ToString::to_string);
-        let more = if monitors.len() > most { " and others" } else { "" };
+        let more = if monitors.len() > most {
+            " and others"
+        } else {
+            ""
+        };
         let message = format!(
             "monitors name this channel; remove it from their `channels` first: {}{more}",
             named.collect::<Vec<_>>().join(", ")

@@ -23,6 +23,6 @@ mod validate;
 pub use create::{MAX_CHANNELS, create};
 pub use delete::delete;
 pub use of_monitor::{name_channels, named_by};
-pub use send::{EVENT, send};
+pub use send::{ChannelTarget, EVENT, send, targets};
 pub use test::{TEST_EVENT, send_test};
 pub use update::update;

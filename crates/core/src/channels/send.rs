@@ -5,7 +5,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::store::{self, Target};
+use super::store;
+pub use super::store::ChannelTarget;
 use crate::commands::CommandError;
 use crate::contract::channels::{ChannelAlerts, Notice};
 use crate::contract::monitors::MonitorAlerts;
@@ -24,16 +25,22 @@ pub const EVENT: &str = "channel.alerts";
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
-/// Sends the alerts of a run to the channels of its locked monitor: each gets one message after the
+/// The channels of a locked monitor, which are locked against their deletion.
+pub async fn targets(lock: &mut MonitorLock<'_>) -> sqlx::Result<Vec<ChannelTarget>> {
+    store::targets(lock).await
+}
+
+/// Sends the alerts of a run to the [`targets`] of its locked monitor: each gets one message after the
 /// commit, or they join its held one.
 pub async fn send(
     lock: &mut MonitorLock<'_>,
+    targets: &[ChannelTarget],
     event: &MonitorAlerts,
     run: &MonitorView,
     now: Timestamp,
 ) -> Result<(), CommandError> {
     let (tenant, monitor) = (lock.tenant(), lock.monitor());
-    for target in store::targets(lock).await? {
+    for target in targets {
         let view = ChannelView {
             least_priority: target.least_priority,
             timezone: target.timezone.clone(),
@@ -42,18 +49,16 @@ pub async fn send(
             continue;
         };
         let owner = EndpointOwner::Channel(target.id);
-        let endpoint =
-            EndpointLock::acquire(lock.conn(), tenant, owner, LockFor::Webhook).await?;
-        // The key of the channel is locked with those of the others.
+        let endpoint = EndpointLock::acquire(lock.conn(), tenant, owner, LockFor::Webhook).await?;
         let mut endpoint = endpoint.ok_or(CommandError::NoChannel)?;
-        enqueue(&mut endpoint, &target, monitor, (notice, fired), now).await?;
+        enqueue(&mut endpoint, target, monitor, (notice, fired), now).await?;
     }
     Ok(())
 }
 
 async fn enqueue(
     lock: &mut EndpointLock<'_>,
-    target: &Target,
+    target: &ChannelTarget,
     monitor: MonitorId,
     (notice, fired): (Notice, u64),
     now: Timestamp,
@@ -79,23 +84,23 @@ async fn enqueue(
 }
 
 /// Until when a message is held; `None`: it is sent at once.
-fn held_until(target: &Target, queue: &ChannelQueue, now: Timestamp) -> Option<Timestamp> {
-    let ready = free_at(queue, now);
+fn held_until(target: &ChannelTarget, queue: &ChannelQueue, now: Timestamp) -> Option<Timestamp> {
+    let free = free_at(queue);
     let plan = NotifyPlan::new(target.notify.as_ref(), &target.timezone);
-    let until = plan.and_then(|plan| plan.hold_until(ready, queue.held_for));
-    until.or((ready > now).then_some(ready))
+    let earliest = free.map_or(now, |free| free.max(now));
+    let until = plan.and_then(|plan| plan.hold_until(earliest, queue.held_for));
+    until.or(free)
 }
 
-/// When the hour allows one more message, after those that wait.
-fn free_at(queue: &ChannelQueue, now: Timestamp) -> Timestamp {
-    let hour_ago = now.checked_sub(HOUR).unwrap_or(Timestamp::MIN);
+/// When the hour allows one more message, after those that wait; `None`: now.
+fn free_at(queue: &ChannelQueue) -> Option<Timestamp> {
+    let hour_ago = queue.clock.checked_sub(HOUR).ok()?;
     let in_hour = queue.recent.iter().filter(|at| **at > hour_ago);
     let count = i64::try_from(in_hour.clone().count()).unwrap_or(i64::MAX);
     if count.saturating_add(queue.waiting) < i64::from(MAX_PER_CHANNEL_HOUR) {
-        return now;
+        return None;
     }
-    let oldest = in_hour.min().copied().unwrap_or(now);
-    oldest.checked_add(HOUR).unwrap_or(now)
+    in_hour.min().unwrap_or(&queue.clock).checked_add(HOUR).ok()
 }
 
 /// Adapts the held message to new settings or another time zone, which are stored already.

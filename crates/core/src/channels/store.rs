@@ -34,7 +34,7 @@ pub(super) struct LockedChannel {
 
 /// A channel of a monitor, as a message needs it.
 #[derive(Debug)]
-pub(super) struct Target {
+pub struct ChannelTarget {
     pub(super) id: ChannelId,
     pub(super) least_priority: NoticePriority,
     pub(super) notify: Option<NotifySettings>,
@@ -234,7 +234,7 @@ pub(super) async fn named_by(
 }
 
 /// Locks the channels of a locked monitor against their deletion, in the order of their ids.
-pub(super) async fn targets(lock: &mut MonitorLock<'_>) -> sqlx::Result<Vec<Target>> {
+pub(super) async fn targets(lock: &mut MonitorLock<'_>) -> sqlx::Result<Vec<ChannelTarget>> {
     let rows = sqlx::query!(
         r#"select c.channel_id, c.least_priority as "least_priority: NoticePriority", c.notify, c.timezone
            from monitor_channels m
@@ -247,7 +247,7 @@ pub(super) async fn targets(lock: &mut MonitorLock<'_>) -> sqlx::Result<Vec<Targ
     let rows = rows.fetch_all(lock.conn()).await?;
     Ok(rows
         .into_iter()
-        .map(|row| Target {
+        .map(|row| ChannelTarget {
             id: row.channel_id.into(),
             least_priority: row.least_priority,
             notify: settings(row.notify),
@@ -260,9 +260,9 @@ pub(super) async fn targets(lock: &mut MonitorLock<'_>) -> sqlx::Result<Vec<Targ
 pub(super) async fn target(
     lock: &mut EndpointLock<'_>,
     id: ChannelId,
-) -> sqlx::Result<Option<Target>> {
+) -> sqlx::Result<Option<ChannelTarget>> {
     let channel = locked(lock, id).await?;
-    Ok(channel.map(|channel| Target {
+    Ok(channel.map(|channel| ChannelTarget {
         id,
         least_priority: channel.least_priority,
         notify: settings(channel.notify),

@@ -39,7 +39,10 @@ pub async fn update(
         stored.notify.clone()
     };
     let columns = ChannelColumns {
-        name: patch.name.as_ref().map_or(&stored.name, |name| name.as_str()),
+        name: patch
+            .name
+            .as_ref()
+            .map_or(&stored.name, |name| name.as_str()),
         shown_url: shown_url.as_ref().unwrap_or(&stored.shown_url),
         least_priority: patch.least_priority.unwrap_or(stored.least_priority),
         timezone: patch

@@ -27,11 +27,13 @@ pub(super) const MAX_ROUNDS: usize = 3;
 /// rules wait too, and a quota may be exhausted for weeks.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
-/// What opens the key of a monitor.
+/// What opens the key of a monitor, and what its messages link to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeyAccess<'a> {
     pub(super) pool: &'a PgPool,
     pub(super) ring: &'a Keyring,
+    /// The root of the dashboard's pages.
+    pub(super) public_url: Option<&'a str>,
 }
 
 /// What became of the wish to confirm prices.

@@ -51,6 +51,8 @@ pub struct Ticker {
     pub pace: PaceConfig,
     /// The time limit for the rules of one run.
     pub evaluation_timeout: Duration,
+    /// The root of the dashboard's pages, for the links of messages.
+    pub public_url: Option<String>,
 }
 
 /// Ticks until `stop`, and finishes a pass that has begun. Evaluation runs concurrently with the

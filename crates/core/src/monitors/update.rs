@@ -196,14 +196,16 @@ async fn change_webhook(
 ) -> Result<Option<ShownSecret>, CommandError> {
     match given {
         None => {}
-        Some(Value::String(url)) => match endpoint::change_url(&mut lock.endpoint(), context.ring, url).await {
-            Err(CommandError::NoWebhook) => {
-                return Ok(Some(
-                    endpoint::open(lock, context.ring, url, context.now).await?,
-                ));
+        Some(Value::String(url)) => {
+            match endpoint::change_url(&mut lock.endpoint(), context.ring, url).await {
+                Err(CommandError::NoWebhook) => {
+                    return Ok(Some(
+                        endpoint::open(lock, context.ring, url, context.now).await?,
+                    ));
+                }
+                moved => moved?,
             }
-            moved => moved?,
-        },
+        }
         Some(_) => {
             alerts::release_all(lock, context.now).await?;
             endpoint::close(lock, context.now).await?;

@@ -80,7 +80,9 @@ fn of_several(alerts: &ChannelAlerts, notices: &[Notice]) -> Notice {
             .map(|notice| notice.priority)
             .max()
             .unwrap_or(NoticePriority::Low),
-        links: newest.map(|notice| notice.links.clone()).unwrap_or_default(),
+        links: newest
+            .map(|notice| notice.links.clone())
+            .unwrap_or_default(),
         fired_at: newest.map_or(Timestamp::UNIX_EPOCH, |notice| notice.fired_at),
     }
 }

@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use jiff::{SignedDuration, Timestamp};
 use sqlx::PgConnection;
 
-use super::{EndpointLock, MonitorLock};
 use super::guard::host;
 use super::sign::Secret;
 use super::store::endpoints as store;
+use super::{EndpointLock, MonitorLock};
 use crate::commands::CommandError;
 use crate::contract::channels::ChannelKind;
 use crate::contract::monitors::{ShownSecret, Webhook};

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-pub use super::store::endpoints::ChannelQueue;
 use super::store::endpoints as store;
+pub use super::store::endpoints::ChannelQueue;
 use super::store::wake;
 use super::{EndpointLock, event_body};
 use crate::commands::CommandError;
@@ -15,7 +15,9 @@ use crate::ids::DeliveryId;
 /// # Errors
 /// `NoChannel`.
 pub async fn lock_queue(lock: &mut EndpointLock<'_>) -> Result<ChannelQueue, CommandError> {
-    store::lock_queue(lock).await?.ok_or(CommandError::NoChannel)
+    store::lock_queue(lock)
+        .await?
+        .ok_or(CommandError::NoChannel)
 }
 
 /// Replaces what the held message says. It keeps its id and its time, and is about several monitors.
@@ -36,10 +38,7 @@ pub async fn record(lock: &mut EndpointLock<'_>, until: Timestamp) -> sqlx::Resu
 }
 
 /// Moves the held message to another time; `None`: it is sent at once.
-pub async fn reschedule(
-    lock: &mut EndpointLock<'_>,
-    until: Option<Timestamp>,
-) -> sqlx::Result<()> {
+pub async fn reschedule(lock: &mut EndpointLock<'_>, until: Option<Timestamp>) -> sqlx::Result<()> {
     wake(lock).await?;
     store::move_held(lock, until).await
 }

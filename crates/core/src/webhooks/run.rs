@@ -17,9 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::endpoint::url_of;
-use super::retry_schedule::{
-    CHANNEL_PAUSED_AFTER, SWITCH_OFF_AFTER, TryOutcome, try_outcome,
-};
+use super::retry_schedule::{CHANNEL_PAUSED_AFTER, SWITCH_OFF_AFTER, TryOutcome, try_outcome};
 use super::send::{PostRequest, Sender, TryResult};
 use super::sign::Secret;
 use super::store::{self, EndpointKind, LeasedDelivery, MostTries};
@@ -153,8 +151,19 @@ async fn poll(
 async fn deliver(deps: &DelivererDeps, leased: LeasedDelivery, _permit: OwnedSemaphorePermit) {
     let until = Instant::now() + deps.full_lease();
     let now = Timestamp::now();
+    if let Some(end) = quiet_until(&leased, now) {
+        // If it fails, the lease expires, and the try counts as lost.
+        if let Err(error) = store::postpone(&deps.pool, &leased, end).await {
+            tracing::warn!(delivery = %leased.delivery, %error, "postponing a message failed");
+        }
+        return;
+    }
     let result = match open_secrets_of(deps, &leased, now).await {
-        Ok((url, secrets)) => deps.sender.send(request(&leased, url, &secrets, now), now).await,
+        Ok((url, secrets)) => {
+            deps.sender
+                .send(request(&leased, url, &secrets, now), now)
+                .await
+        }
         Err(()) => return,
     };
     let outcome = try_outcome(
@@ -167,9 +176,16 @@ async fn deliver(deps: &DelivererDeps, leased: LeasedDelivery, _permit: OwnedSem
     metrics::webhook_attempted(result.error.map_or("delivered", TryError::as_str));
     tracing::info!(
         delivery = %leased.delivery, number = leased.number, status = result.http_status,
-        error = result.error.map(TryError::as_str), outcome = outcome.as_str(), "delivery tried"
+        error = result.error.map(TryError::as_str), outcome = outcome.as_str(), "webhook delivery tried"
     );
     record_result(deps, &leased, &result, outcome, until).await;
+}
+
+/// The end of the quiet hours that a message may not be sent in: it was due before and late, or is
+/// tried again. A test is sent.
+fn quiet_until(leased: &LeasedDelivery, now: Timestamp) -> Option<Timestamp> {
+    let plan = leased.quiet.as_ref().filter(|_| !leased.is_test)?;
+    plan.quiet_until(now)
 }
 
 /// What a try sends; `None` if what was sealed for it cannot be read.

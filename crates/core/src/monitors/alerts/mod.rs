@@ -15,6 +15,7 @@
 //! run. Not here: when a run is reported (`tick`), how a delivery is sent (`webhooks`).
 
 mod alert_builder;
+mod channels;
 mod held;
 mod past;
 pub mod read;

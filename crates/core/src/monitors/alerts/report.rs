@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use sqlx::PgConnection;
 
 use super::alert_builder::{self, Firing, RunInfo};
+use super::channels;
 use super::held;
 use super::past;
 use super::rule_key::{self, RuleKey};
@@ -122,6 +123,7 @@ async fn report_run(
     }
     store::save_states(lock.conn(), slot.tenant, slot.monitor, &report.states).await?;
     if let Some(event) = &report.event {
+        channels::send(lock, event, access.public_url, now).await?;
         let dispatch = held::dispatch(lock, event, now).await?;
         store::insert_alerts(lock.conn(), slot.tenant, &report.alerts, dispatch).await?;
     }

@@ -94,6 +94,7 @@ impl Ticker {
         let access = KeyAccess {
             pool: &self.pool,
             ring: &self.ring,
+            public_url: self.public_url.as_deref(),
         };
         let max_time = self.evaluation_timeout;
         let reported =

@@ -140,9 +140,11 @@ pub(in crate::webhooks) async fn lock_secrets(
 /// What waits at the endpoint of a channel.
 #[derive(Debug)]
 pub struct ChannelQueue {
-    /// When its last messages were tried, the oldest first.
+    /// The time by the database's clock.
+    pub clock: Timestamp,
+    /// When its last messages were tried, the oldest first, by that clock.
     pub recent: Vec<Timestamp>,
-    /// How many messages wait, but for the held one.
+    /// How many messages wait, but for the held one and the one that is being tried.
     pub waiting: i64,
     /// The message that later alerts join, with its body.
     pub held: Option<(DeliveryId, String)>,
@@ -156,7 +158,8 @@ pub(in crate::webhooks) async fn lock_queue(
 ) -> sqlx::Result<Option<ChannelQueue>> {
     let (tenant, endpoint) = (lock.tenant().uuid(), lock.owner().uuid());
     let row = sqlx::query!(
-        r#"select recent as "recent: Vec<SqlTimestamp>", held_for from webhook_endpoints
+        r#"select recent as "recent: Vec<SqlTimestamp>", held_for, taken_delivery, clock_timestamp() as "clock!: SqlTimestamp"
+           from webhook_endpoints
            where tenant_id = $1 and endpoint_id = $2 for no key update"#,
         tenant,
         endpoint,
@@ -167,9 +170,11 @@ pub(in crate::webhooks) async fn lock_queue(
     // After the lock: what another transaction has made is visible only now.
     let waiting = sqlx::query_scalar!(
         r#"select count(*) as "waiting!" from deliveries
-           where tenant_id = $1 and coalesce(channel_id, monitor_id) = $2 and due_at is not null and not is_held"#,
+           where tenant_id = $1 and coalesce(channel_id, monitor_id) = $2 and due_at is not null and not is_held
+             and delivery_id is distinct from $3"#,
         tenant,
         endpoint,
+        row.taken_delivery,
     );
     let waiting = waiting.fetch_one(lock.conn()).await?;
     let held = sqlx::query!(
@@ -181,6 +186,7 @@ pub(in crate::webhooks) async fn lock_queue(
     );
     let held = held.fetch_optional(lock.conn()).await?;
     Ok(Some(ChannelQueue {
+        clock: row.clock.to_jiff(),
         recent: row.recent.into_iter().map(SqlTimestamp::to_jiff).collect(),
         waiting,
         held: held.map(|row| (row.delivery_id.into(), row.body)),

@@ -93,33 +93,34 @@ async fn lock_channel(
     purpose: LockFor,
 ) -> sqlx::Result<bool> {
     let (of, id) = (tenant.uuid(), channel.uuid());
-    let locked = match purpose {
-        LockFor::Webhook => {
-            sqlx::query!(
-                "select from channels where tenant_id = $1 and channel_id = $2 for key share",
+    let locked =
+        match purpose {
+            LockFor::Webhook => {
+                sqlx::query!(
+                    "select from channels where tenant_id = $1 and channel_id = $2 for key share",
+                    of,
+                    id
+                )
+                .execute(conn)
+                .await?
+            }
+            LockFor::Change => sqlx::query!(
+                "select from channels where tenant_id = $1 and channel_id = $2 for no key update",
                 of,
                 id
             )
             .execute(conn)
-            .await?
-        }
-        LockFor::Change => sqlx::query!(
-            "select from channels where tenant_id = $1 and channel_id = $2 for no key update",
-            of,
-            id
-        )
-        .execute(conn)
-        .await?,
-        LockFor::Deletion => {
-            sqlx::query!(
-                "select from channels where tenant_id = $1 and channel_id = $2 for update",
-                of,
-                id
-            )
-            .execute(conn)
-            .await?
-        }
-    };
+            .await?,
+            LockFor::Deletion => {
+                sqlx::query!(
+                    "select from channels where tenant_id = $1 and channel_id = $2 for update",
+                    of,
+                    id
+                )
+                .execute(conn)
+                .await?
+            }
+        };
     Ok(locked.rows_affected() == 1)
 }
 

@@ -17,9 +17,12 @@ use uuid::Uuid;
 use self::lock::{EndpointLock, EndpointOwner};
 use super::retry_schedule::TryOutcome;
 use super::send::TryResult;
+use crate::contract::FieldValue as _;
 use crate::contract::channels::ChannelKind;
+use crate::contract::monitors::NotifySettings;
 use crate::contract::webhooks::TryError;
 use crate::ids::{ChannelId, DeliveryId, GrantId, MonitorId, TenantId};
+use crate::notify::NotifyPlan;
 
 /// A delivery to insert.
 pub(super) struct NewDelivery<'a> {
@@ -59,6 +62,9 @@ pub(super) struct LeasedDelivery {
     pub(super) url: GrantId,
     /// Of a webhook, the newest first; of a channel, its token.
     pub(super) secrets: Vec<GrantId>,
+    pub(super) is_test: bool,
+    /// When the channel wants no message.
+    pub(super) quiet: Option<NotifyPlan>,
 }
 
 /// Inserts a delivery, to be sent after the commit. `false`: the monitor has no webhook.
@@ -118,8 +124,8 @@ pub(super) async fn lease_due(
     lease: Duration,
 ) -> sqlx::Result<(Vec<LeasedDelivery>, Option<Duration>)> {
     let rows = sqlx::query!(
-        r#"select tenant_id as "tenant_id!", monitor_id, channel_id, kind as "kind!", delivery_id as "delivery_id!", number as "number!",
-                  failures as "failures!", most_tries as "most_tries!", body as "body!", url_id as "url_id!", secret_ids as "secret_ids!"
+        r#"select tenant_id as "tenant_id!", monitor_id, channel_id, kind as "kind!", delivery_id as "delivery_id!", event_type as "event_type!", number as "number!",
+                  failures as "failures!", most_tries as "most_tries!", body as "body!", url_id as "url_id!", secret_ids as "secret_ids!", notify, timezone
            from lease_messages($1, $2, $3, $4, $5, make_interval(secs => $6), true)"#,
         now.to_sqlx() as _,
         slots,
@@ -133,8 +139,7 @@ pub(super) async fn lease_due(
     let leased = rows.into_iter().map(|row| LeasedDelivery {
         tenant: row.tenant_id.into(),
         owner: owner(row.monitor_id, row.channel_id),
-        kind: ChannelKind::parse(&row.kind)
-            .map_or(EndpointKind::Webhook, EndpointKind::Channel),
+        kind: ChannelKind::parse(&row.kind).map_or(EndpointKind::Webhook, EndpointKind::Channel),
         delivery: row.delivery_id.into(),
         number: row.number,
         failures: row.failures.unsigned_abs(),
@@ -142,6 +147,11 @@ pub(super) async fn lease_due(
         body: row.body,
         url: row.url_id.into(),
         secrets: row.secret_ids.into_iter().map(GrantId::from).collect(),
+        is_test: row.event_type.ends_with(".test"),
+        quiet: row.timezone.and_then(|zone| {
+            let settings = NotifySettings::read(&row.notify?).ok();
+            NotifyPlan::new(settings.as_ref(), &zone)
+        }),
     });
     let wait = sqlx::query_scalar!(
         r#"select extract(epoch from min(next_at) - clock_timestamp())::double precision
@@ -153,6 +163,25 @@ pub(super) async fn lease_due(
         .await?
         .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
     Ok((leased, wait))
+}
+
+/// Takes back a try that has not begun, until a later time.
+pub(super) async fn postpone(
+    pool: &PgPool,
+    leased: &LeasedDelivery,
+    until: Timestamp,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "select from postpone_try($1, $2, $3, $4, $5)",
+        leased.tenant.uuid(),
+        leased.owner.uuid(),
+        leased.delivery.uuid(),
+        leased.number,
+        until.to_sqlx() as _,
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
 }
 
 /// The most tries of the leasing process and of all.
@@ -246,26 +275,22 @@ pub(super) async fn endpoint_switch(
 pub(super) async fn last_test(lock: &mut EndpointLock<'_>) -> sqlx::Result<Option<Timestamp>> {
     let (tenant, owner) = (lock.tenant().uuid(), lock.owner());
     let last = match owner {
-        EndpointOwner::Monitor(id) => {
-            sqlx::query_scalar!(
-                r#"select max(greatest(created_at, ended_at)) as "last: SqlTimestamp" from deliveries
+        EndpointOwner::Monitor(id) => sqlx::query_scalar!(
+            r#"select max(greatest(created_at, ended_at)) as "last: SqlTimestamp" from deliveries
                    where tenant_id = $1 and monitor_id = $2 and event_type = 'monitor.test'"#,
-                tenant,
-                id.uuid(),
-            )
-            .fetch_one(lock.conn())
-            .await?
-        }
-        EndpointOwner::Channel(id) => {
-            sqlx::query_scalar!(
-                r#"select max(greatest(created_at, ended_at)) as "last: SqlTimestamp" from deliveries
+            tenant,
+            id.uuid(),
+        )
+        .fetch_one(lock.conn())
+        .await?,
+        EndpointOwner::Channel(id) => sqlx::query_scalar!(
+            r#"select max(greatest(created_at, ended_at)) as "last: SqlTimestamp" from deliveries
                    where tenant_id = $1 and channel_id = $2 and event_type = 'channel.test'"#,
-                tenant,
-                id.uuid(),
-            )
-            .fetch_one(lock.conn())
-            .await?
-        }
+            tenant,
+            id.uuid(),
+        )
+        .fetch_one(lock.conn())
+        .await?,
     };
     Ok(last.map(SqlTimestamp::to_jiff))
 }

@@ -1,0 +1,189 @@
+use jiff::Timestamp;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::{ChannelView, MonitorView, joined, of_alerts, render, single, test_message};
+use crate::contract::channels::{ChannelAlerts, ChannelKind, Notice, NoticePriority};
+use crate::contract::monitors::{Alert, MonitorAlerts};
+use crate::ids::ChannelId;
+
+const NTFY: &str = "https://ntfy.example.com/fares-3f9a2c71d0";
+const SLACK: &str = "https://hooks.slack.com/services/T0/B0/x";
+
+/// The documented example of an alert, with other fields.
+fn alert(more: &Value) -> Alert {
+    let mut example = json!({
+        "id": "alr_01970a1b2c3d7e4f8a9b0c1d2e3f4a60", "monitor_id": "mon_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b",
+        "slot": "2026-12-01T06:00:00Z", "slot_kind": "schedule", "scan_id": "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b",
+        "type": "price_below", "rule": {"type": "price_below", "amount": 200, "rearm_percent": 5}, "scope": "scan",
+        "cell": {"departure_date": "2027-01-14"},
+        "price": 199, "currency": "USD", "item_id": "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c", "observed_at": "2026-12-01T06:00:09Z",
+        "search_status": "ok", "before": {"price": 211, "at": "2026-11-30T06:00:08Z"},
+        "threshold": 200, "reference": null, "baseline": null,
+        "price_insights_low": 180, "price_insights_high": 320, "verdict": "typical",
+        "buy_link": "https://example.com/fare?curr=USD&a=<b>|c", "searched": null,
+        "state_before": {"armed": true}, "state_after": {"armed": false}, "fired_at": "2026-12-01T06:00:12Z"
+    });
+    let fields = more.as_object().unwrap().clone();
+    example.as_object_mut().unwrap().extend(fields);
+    serde_json::from_value(example).unwrap()
+}
+
+fn event(name: &str, fired: u32, alerts: Vec<Alert>) -> MonitorAlerts {
+    MonitorAlerts {
+        monitor_id: alerts[0].monitor_id,
+        name: name.to_owned(),
+        slot: alerts[0].slot,
+        slot_kind: alerts[0].slot_kind,
+        scan_id: alerts[0].scan_id,
+        fired,
+        truncated: false,
+        alerts,
+    }
+}
+
+fn run(scan: &Value) -> MonitorView {
+    MonitorView {
+        scan: scan.as_object().cloned().unwrap_or_else(Map::new),
+        carrier: Some("Example Air".to_owned()),
+        public_url: Some("https://fares.example.com".to_owned()),
+    }
+}
+
+fn flight() -> MonitorView {
+    run(
+        &json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"}}),
+    )
+}
+
+fn view(least_priority: NoticePriority) -> ChannelView {
+    ChannelView {
+        least_priority,
+        timezone: "Europe/London".to_owned(),
+    }
+}
+
+fn notice(event: &MonitorAlerts, run: &MonitorView) -> (Notice, u64) {
+    of_alerts(event, run, &view(NoticePriority::Low)).unwrap()
+}
+
+fn channel() -> ChannelId {
+    "chn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b".parse().unwrap()
+}
+
+fn message(event: &MonitorAlerts, run: &MonitorView) -> ChannelAlerts {
+    let (notice, fired) = notice(event, run);
+    single(channel(), fired, notice)
+}
+
+/// The bodies of a message, as they are sent.
+fn rendered(message: &ChannelAlerts) -> String {
+    let body = |kind, url| {
+        let sent = render(kind, url, None, message).unwrap();
+        let body: Value = serde_json::from_str(&sent.body).unwrap();
+        format!("POST {}\n{body:#}\n", sent.url)
+    };
+    body(ChannelKind::Ntfy, NTFY) + &body(ChannelKind::Slack, SLACK)
+}
+
+#[test]
+fn a_fare_is_written_for_each_kind() {
+    let second = json!({"cell": {"departure_date": "2027-01-15"}, "price": 205.5});
+    let alerts = vec![alert(&json!({})), alert(&second)];
+    let sent = message(&event("January fares", 7, alerts), &flight());
+    insta::assert_snapshot!("fare", rendered(&sent));
+}
+
+#[test]
+fn a_room_is_written_for_each_kind() {
+    let more = json!({
+        "type": "sold_out", "rule": {"type": "sold_out"}, "cell": {"checkin_date": "2027-01-14"}, "price": null, "before": null,
+        "buy_link": null, "link": "javascript:alert(1)", "room": "Double, breakfast", "verdict": null,
+        "price_insights_low": null, "price_insights_high": null
+    });
+    let stay = run(
+        &json!({"endpoint": "hotels/by-name", "request": {"hotel_name": "Grand Hotel", "checkout_date": "2027-01-17"}}),
+    );
+    let sent = message(&event("one hotel", 1, vec![alert(&more)]), &stay);
+    insta::assert_snapshot!("room", rendered(&sent));
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    let hotel = "Evil\r\nX: 1 <!channel> & <https://e.example|x>\u{202e}abc\u{7}";
+    let stay = run(&json!({"endpoint": "hotels/by-name", "request": {"hotel_name": hotel}}));
+    let more =
+        json!({"room": "<!here>\nTwin", "buy_link": null, "link": "https://ok.example/\u{202e}"});
+    let sent = message(&event("<@U1>", 1, vec![alert(&more)]), &stay);
+    insta::assert_snapshot!("hostile", rendered(&sent));
+}
+
+#[test]
+fn several_messages_become_one_and_a_test_says_so() {
+    let mut held = message(&event("first", 2, vec![alert(&json!({}))]), &flight());
+    for price in 0..30 {
+        let next = event("next", 1, vec![alert(&json!({"price": price}))]);
+        let (notice, fired) = notice(&next, &flight());
+        held = joined(held, fired, notice);
+    }
+    assert_eq!(
+        (held.fired, held.notices.len(), held.truncated),
+        (32, 20, true)
+    );
+    let tested = test_message(channel(), "my phone", Timestamp::UNIX_EPOCH);
+    insta::assert_snapshot!("several", rendered(&held) + &rendered(&tested));
+}
+
+#[test]
+fn a_channel_hears_of_nothing_below_its_least_priority() {
+    let low = alert(&json!({"type": "stale", "rule": {"type": "stale"}, "price": null}));
+    let both = event("m", 2, vec![low.clone(), alert(&json!({}))]);
+    let (notice, fired) = of_alerts(&both, &flight(), &view(NoticePriority::High)).unwrap();
+    assert_eq!((fired, notice.priority), (1, NoticePriority::High));
+    assert!(notice.title.contains("199"), "{}", notice.title);
+    let only_low = event("m", 1, vec![low]);
+    assert_eq!(
+        of_alerts(&only_low, &flight(), &view(NoticePriority::Normal)),
+        None
+    );
+}
+
+#[test]
+fn an_ntfy_message_goes_to_the_root_with_its_token() {
+    let tested = test_message(channel(), "phone", Timestamp::UNIX_EPOCH);
+    let sent = render(ChannelKind::Ntfy, NTFY, Some("tk_1"), &tested).unwrap();
+    assert_eq!(sent.url, "https://ntfy.example.com/");
+    assert_eq!(sent.authorization.as_deref(), Some("Bearer tk_1"));
+    assert_eq!(
+        render(ChannelKind::Ntfy, "https://ntfy.sh/a/b", None, &tested),
+        None
+    );
+}
+
+proptest! {
+    /// No text of a marketplace or a caller becomes markup, a control character or too much.
+    #[test]
+    fn any_text_is_sent_as_text(name in "\\PC{0,80}|(?s).{0,80}", hotel in "(?s).{0,400}", link in "(?s).{0,40}") {
+        let stay = run(&json!({"endpoint": "hotels/by-name", "request": {"hotel_name": hotel}}));
+        let more = json!({"buy_link": format!("https://b.example/{link}"), "room": name});
+        let sent = message(&event(&name, 1, vec![alert(&more)]), &stay);
+        let ntfy = render(ChannelKind::Ntfy, NTFY, None, &sent).unwrap();
+        let ntfy: Value = serde_json::from_str(&ntfy.body).unwrap();
+        let (title, body) = (ntfy["title"].as_str().unwrap(), ntfy["message"].as_str().unwrap());
+        prop_assert!(!title.chars().any(char::is_control) && title.chars().count() <= 200);
+        prop_assert!(!body.chars().any(|c| c.is_control() && c != '\n') && body.len() <= 4_096);
+        let slack = render(ChannelKind::Slack, SLACK, None, &sent).unwrap();
+        let slack: Value = serde_json::from_str(&slack.body).unwrap();
+        let mut texts = vec![slack["text"].as_str().unwrap()];
+        for block in slack["blocks"].as_array().unwrap() {
+            let text = block["text"]["text"].as_str().unwrap();
+            prop_assert!(text.chars().count() <= 3_000);
+            texts.push(text);
+        }
+        for text in texts {
+            for rest in text.split('<').skip(1) {
+                prop_assert!(rest.starts_with("https://"), "{text}");
+            }
+        }
+    }
+}
