@@ -2,6 +2,7 @@
 //! runs of monitors, and real processes that are killed.
 
 mod addresses;
+mod command;
 mod kill;
 mod messages;
 mod receivers;

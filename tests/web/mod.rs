@@ -3,6 +3,7 @@
 
 mod alerts;
 mod ask;
+mod channels;
 mod compare;
 mod errors;
 mod items;

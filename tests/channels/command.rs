@@ -1,0 +1,74 @@
+//! `farescan channels`, against a receiver on loopback.
+
+use serde_json::{Value, json};
+
+use super::{deliverer, open, receivers};
+use crate::cli::monitors::{CREATE, cli, out};
+use crate::support::reply::Reply;
+use crate::support::upstream::ScriptedServer;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_phone_is_added_tested_and_named_by_a_new_monitor() {
+    let test = open().await;
+    let phone = ScriptedServer::start().await;
+    phone.reply(Reply::status(200));
+    let nothing = out(&test, &["channels"]);
+    assert!(nothing.is_empty(), "{nothing}");
+    let url = format!("{}/fares-3f9a2c71d0", phone.url());
+    let add = ["channels", "add", "ntfy", &url, "--name", "my phone"];
+    let wrong = cli(&test, &[&add[..], &["--quiet-hours", "22:00"]].concat());
+    assert!(wrong.err.contains("22:00-07:00"), "{wrong:?}");
+    let added = out(
+        &test,
+        &[&add[..], &["--quiet-hours", "22:00-07:00"]].concat(),
+    );
+    assert!(added.starts_with("chn_"), "{added}");
+    let listed = out(&test, &["channels"]);
+    for words in [
+        "my phone",
+        "ntfy",
+        "active",
+        "not from 22:00 to 07:00 in UTC",
+    ] {
+        assert!(listed.contains(words), "{words}: {listed}");
+    }
+    assert!(
+        !listed.contains("fares-3f9a2c71d0"),
+        "the topic is a secret: {listed}"
+    );
+
+    let running = deliverer(&test);
+    let sent = out(&test, &["channels", "test", "@last"]);
+    assert!(sent.contains("is delivered"), "{sent}");
+    receivers::ntfy(&phone.calls()[0]);
+    running.stop().await;
+
+    let created = cli(&test, &[&CREATE[..], &["--yes"]].concat());
+    assert!(
+        created.err.contains("Alerts go to: my phone."),
+        "{created:?}"
+    );
+    let none = cli(
+        &test,
+        &[&CREATE[..], &["--channel", "fax", "--yes"]].concat(),
+    );
+    assert!(
+        none.err.contains("expected an active channel: my phone"),
+        "{none:?}"
+    );
+    let monitors = test.get("/v1/monitors").await;
+    let monitors = monitors["data"].as_array().unwrap();
+    assert_eq!(monitors.len(), 1);
+    let channels: Value = test.get("/v1/channels").await;
+    assert_eq!(monitors[0]["channels"], json!([channels["data"][0]["id"]]));
+
+    let paused = out(&test, &["channels", "pause", "@last"]);
+    assert!(paused.contains("paused by you"), "{paused}");
+    let edited = out(
+        &test,
+        &["monitors", "edit", "@last", "--no-channels", "--yes"],
+    );
+    assert!(edited.contains("No channel and no webhook"), "{edited}");
+    out(&test, &["channels", "remove", "@last", "--yes"]);
+    assert_eq!(test.get("/v1/channels").await["data"], json!([]));
+}
