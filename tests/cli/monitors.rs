@@ -130,7 +130,8 @@ async fn alerts_and_deliveries_have_their_evidence() {
     for words in [
         "  Price below 150 USD",
         "Compared with  150 USD",
-        "Searches of the run  1 of 1 complete",
+        "Searches of the run     1 of 1 complete",
+        "Book                    https://",
         " Armed  ",
     ] {
         assert!(shown.contains(words), "{words}: {shown}");

@@ -62,7 +62,7 @@ async fn a_change_is_stored_after_its_cost_was_shown() {
         "Early fares",
         "+11d",
         "5 to 10 requests",
-        "With your limit the last ones of a month are skipped",
+        "A slot whose run does not fit your limit is skipped",
         "Another search begins anew",
     ] {
         assert!(page.contains(part), "{part}: {page}");

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use farescan_sheets::numbers::counted;
 use farescan_sheets::scan::line;
 use reqwest::Method;
+use serde::de::IgnoredAny;
 use serde_json::json;
 
 use super::Failure;
@@ -131,11 +132,7 @@ async fn live_scans(session: &ServiceSession) -> Result<Vec<Scan>, Failure> {
 
 /// Pauses or resumes a monitor or scan at this path. `false`: it has ended or was deleted meanwhile.
 async fn change(session: &ServiceSession, path: &str, verb: &str) -> Result<bool, Failure> {
-    let changed = session
-        .client
-        .send(Method::POST, &format!("{path}/{verb}"), None::<&()>, None)
-        .await;
-    let answer = match changed {
+    let answer = match session.command(&format!("{path}/{verb}"), false).await {
         Ok(answer) => answer,
         Err(error)
             if matches!(
@@ -147,12 +144,9 @@ async fn change(session: &ServiceSession, path: &str, verb: &str) -> Result<bool
         }
         Err(error) => return Err(error.into()),
     };
-    let mut out = anstream::stdout();
-    if session.json {
-        writeln!(out, "{}", answer.text.trim_end())?;
-    } else {
+    if session.read_or_print::<IgnoredAny>(&answer)?.is_some() {
         let id = path.rsplit('/').next().unwrap_or(path);
-        writeln!(out, "{id} is {verb}d")?;
+        writeln!(anstream::stdout(), "{id} is {verb}d")?;
     }
     Ok(true)
 }
@@ -237,10 +231,8 @@ async fn send(
         .client
         .send(Method::POST, path, body.as_ref(), None)
         .await?;
-    let Some(scan) = session.read_or_print::<Scan>(&answer)? else {
-        return Ok(());
-    };
-    let mut out = anstream::stdout();
-    writeln!(out, "{}", line(&scan))?;
+    if let Some(scan) = session.read_or_print(&answer)? {
+        writeln!(anstream::stdout(), "{}", line(&scan))?;
+    }
     Ok(())
 }

@@ -28,12 +28,19 @@ pub(super) fn section(section: &Section, beside: &Markup, more: &Markup) -> Mark
     html! {
         section class="card" {
             div class="card-head" { h2 { (section.title) } (beside) }
-            @if let Some(sentence) = &section.sentence { p class="sub" { (sentence) } }
-            @for held in &section.notices { (notice(held, None)) }
-            (pairs(&section.figures))
-            @if let Some(rows) = section.table.as_ref().filter(|table| !table.rows.is_empty()) { (table(rows)) }
+            (content(section))
             (more)
         }
+    }
+}
+
+/// What stands below the title of a section.
+pub(super) fn content(section: &Section) -> Markup {
+    html! {
+        @if let Some(sentence) = &section.sentence { p class="sub" { (sentence) } }
+        @for held in &section.notices { (notice(held, None)) }
+        (pairs(&section.figures))
+        @if let Some(rows) = section.table.as_ref().filter(|table| !table.rows.is_empty()) { (table(rows)) }
     }
 }
 
@@ -169,7 +176,7 @@ fn link(to: &Link, name: Option<&str>) -> Markup {
     let is_named = name.is_some() && matches!(to, Link::Scan(_) | Link::Monitor(_));
     let rel = matches!(to, Link::Offer(_)).then_some("noreferrer noopener external");
     html! {
-        a href=(href(to)) rel=[rel] class=[is_named.then_some("clip")] title=[name.filter(|_| is_named)] { (name.unwrap_or(to.kind())) }
+        a class=[is_named.then_some("clip")] href=(href(to)) rel=[rel] title=[name.filter(|_| is_named)] { (name.unwrap_or(to.kind())) }
     }
 }
 

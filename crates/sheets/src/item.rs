@@ -5,7 +5,7 @@ use farescan_contract::scans::{Item, ItemState, Scan};
 use farescan_contract::{KnownReason, SearchStatus};
 
 use crate::numbers::{amount, amount_in, counted, duration, price};
-use crate::sheet::{Column, Figure, Link, NextStep, Notice, Table, Tone, Value};
+use crate::sheet::{Column, Figure, Link, NextStep, Notice, Table, Tone, Value, cell};
 use crate::trip::{search_title, swept_words, words};
 
 /// What the result means; `None` of a complete search with a price.
@@ -179,12 +179,9 @@ pub fn table(scan: &Scan, items: &[Item]) -> Table {
             vec![what(scan, item).into()],
             std::iter::once(state(item)).chain(notes).collect(),
             vec![best.unwrap_or(Value::Absent("–"))],
-            item.results
-                .map(|results| Value::Count(results.into()))
-                .into_iter()
-                .collect(),
+            cell([item.results.map(|results| Value::Count(results.into()))]),
             spent.chain(reused).collect(),
-            answered.into_iter().collect(),
+            cell([answered]),
         ];
         (Some(Link::Item(item.id)), cells)
     });

@@ -113,10 +113,5 @@ fn notice(lane: &LaneQuota) -> Option<Notice> {
         }
         reason => pause(reason),
     };
-    Some(Notice {
-        tone: Tone::Warn,
-        lead: format!("Paused: {why}."),
-        text: text.to_owned(),
-        next: &[],
-    })
+    Some(Notice::warning(format!("Paused: {why}."), text))
 }

@@ -14,12 +14,8 @@ pub fn sheet(preview: &ScanPreview, body: &Map<String, Json>) -> Sheet {
     let requests = range(preview.requests.least, preview.requests.most);
     let seconds = format!("about {}", duration(preview.seconds));
     let pace = format!("{} searches a minute", rate(preview.searches_per_minute));
-    let warnings = preview.warnings.iter().map(|warning| Notice {
-        tone: Tone::Warn,
-        lead: "Note:".to_owned(),
-        text: warning.message.clone(),
-        next: &[],
-    });
+    let warnings = preview.warnings.iter();
+    let warnings = warnings.map(|warning| Notice::warning("Note:", &warning.message));
     Sheet {
         title: body_title(body).unwrap_or_default(),
         facts: body_facts(body).into_iter().map(Value::Text).collect(),

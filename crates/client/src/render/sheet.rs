@@ -134,6 +134,7 @@ fn visible(text: &str) -> VisibleText {
 
 fn value(value: &Value) -> String {
     let text = match value {
+        Value::Link(Link::Offer(url), _) => url.clone(),
         Value::Text(text)
         | Value::Strong(text)
         | Value::Muted(text)

@@ -102,7 +102,7 @@ impl Replay {
     fn markup(&self) -> Markup {
         match &self.outcome {
             Ok(found) => html! {
-                (sheet::section(&backtest::section(found, &self.zone, self.rules, self.is_watch), &html! {}, &html! {}))
+                (sheet::content(&backtest::section(found, &self.zone, self.rules, self.is_watch)))
                 @if !found.alerts.is_empty() && is_whole(found) { (by_day(found)) }
             },
             Err(error) => error_notice(error.details()),
