@@ -203,7 +203,7 @@ async fn run(markdown: &str) -> (Vec<String>, tempfile::TempDir) {
 }
 
 /// The guides, each of which has a test of its commands below.
-const GUIDES: [&str; 9] = [
+const GUIDES: [&str; 10] = [
     "asking-in-words",
     "asking-the-history",
     "being-told",
