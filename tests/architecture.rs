@@ -38,12 +38,23 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "ask", "commands", "db", "history", "planner", "tenants", "search", "contract",
         ],
     ),
-    ("webhooks", &["commands", "db", "tenants", "contract"]),
+    ("notices", &["sheets", "contract"]),
+    ("notify", &["contract"]),
+    (
+        "webhooks",
+        &["commands", "db", "notices", "notify", "tenants", "contract"],
+    ),
+    (
+        "channels",
+        &[
+            "commands", "db", "notices", "notify", "tenants", "webhooks", "contract",
+        ],
+    ),
     (
         "monitors",
         &[
-            "account", "commands", "db", "scans", "history", "webhooks", "tenants", "search",
-            "contract",
+            "account", "channels", "commands", "db", "scans", "history", "notices", "notify",
+            "webhooks", "tenants", "search", "contract",
         ],
     ),
     (

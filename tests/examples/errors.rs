@@ -9,13 +9,14 @@ use super::recorder::{Ask, Recorder};
 use super::successes::Context;
 use crate::support::app::TestApp;
 
-const UNKNOWN: [(&str, &str); 6] = [
+const UNKNOWN: [(&str, &str); 7] = [
     ("scans", "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b"),
     ("items", "itm_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b"),
     ("monitors", "mon_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b"),
     ("alerts", "alr_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b"),
     ("deliveries", "dlv_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b"),
     ("quota", "trains"),
+    ("channels", "chn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b"),
 ];
 
 /// The ids of a path that name nothing.
@@ -170,7 +171,7 @@ async fn provoke(
         }
         // The marketplace's own body, passed on.
         "429" if is_search(operation) => {}
-        "429" if !["verify_key", "test_webhook"].contains(&operation) => {
+        "429" if !["verify_key", "test_webhook", "test_channel"].contains(&operation) => {
             limit(run, limited, operation, example).await;
         }
         "503" if operation.contains("flights") && is_search(operation) => {

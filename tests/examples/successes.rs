@@ -311,11 +311,35 @@ async fn monitors(run: &mut Recorder) -> String {
     let mut slow = monitor();
     slow.as_object_mut().unwrap().remove("webhook_url");
     slow["scan"]["request"]["to_airport"] = json!("ZZT");
+    let channel = channels(run).await;
+    slow["channels"] = json!([channel]);
     let busy = run.prepare("create_monitor", Ask::body(&slow)).await;
     let busy = id_of(&busy);
     run.prepare("run_monitor", Ask::default().at("id", &busy))
         .await;
+    let named = Ask::default().at("id", &channel);
+    run.answer("delete_channel", 409, named).await;
     busy
+}
+
+/// Channels; returns one.
+async fn channels(run: &mut Recorder) -> String {
+    let phone =
+        json!({"name": "my phone", "kind": "ntfy", "url": "https://ntfy.sh/fares-3f9a2c71d0"});
+    let created = run.success("create_channel", 201, Ask::body(&phone)).await;
+    let id = id_of(&created);
+    let on = || Ask::default().at("id", &id);
+    run.success("get_channel", 200, on()).await;
+    run.success("list_channels", 200, Ask::default()).await;
+    run.success("test_channel", 202, on()).await;
+    run.answer("test_channel", 429, on()).await;
+    let night = json!({"notify": {"quiet_hours": {"from": "22:00", "until": "07:00"}}, "timezone": "Europe/London"});
+    run.success("update_channel", 200, Ask::body(&night).at("id", &id))
+        .await;
+    let other = run.prepare("create_channel", Ask::body(&phone)).await;
+    let other = Ask::default().at("id", &id_of(&other));
+    run.success("delete_channel", 204, other).await;
+    id
 }
 
 /// The last request: afterwards the caller has another key.

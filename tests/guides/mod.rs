@@ -203,9 +203,10 @@ async fn run(markdown: &str) -> (Vec<String>, tempfile::TempDir) {
 }
 
 /// The guides, each of which has a test of its commands below.
-const GUIDES: [&str; 9] = [
+const GUIDES: [&str; 10] = [
     "asking-in-words",
     "asking-the-history",
+    "being-told",
     "calling-the-api",
     "is-that-a-good-price",
     "monitoring-and-webhooks",
@@ -255,6 +256,11 @@ async fn commands_of_spending_less() {
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_of_rate_parity() {
     check("rate-parity").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_of_being_told() {
+    check("being-told").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

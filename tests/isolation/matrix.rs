@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use farescan::contract::{Endpoint, Request, SearchStatus};
 use farescan::history::{self, Observation, Subject};
-use farescan::ids::{AlertId, DeliveryId, ItemId, MonitorId, ScanId};
+use farescan::ids::{AlertId, ChannelId, DeliveryId, ItemId, MonitorId, ScanId};
 use farescan::search::CallerKey;
 use farescan::tenants;
 use jiff::{SignedDuration, Timestamp};
@@ -37,6 +37,8 @@ enum Names {
     Delivery,
     /// The alerts of a rule.
     Alert,
+    /// A channel.
+    Channel,
 }
 
 /// One parameter of a route that is an id.
@@ -134,6 +136,19 @@ fn cases() -> Vec<Case> {
         },
         read("GET /v1/monitors/{id}/alerts", Names::Monitor),
         read("GET /v1/alerts/{id}", Names::Alert),
+        read("GET /v1/channels/{id}", Names::Channel),
+        Case {
+            body: Some(|| json!({"name": "of the matrix"})),
+            ..read("PATCH /v1/channels/{id}", Names::Channel)
+        },
+        Case {
+            own: 204,
+            ..read("DELETE /v1/channels/{id}", Names::Channel)
+        },
+        Case {
+            own: 202,
+            ..read("POST /v1/channels/{id}/test", Names::Channel)
+        },
     ]
 }
 
@@ -299,6 +314,19 @@ async fn pair(service: &TestService, names: Names) -> Pair {
             own,
             others,
             random: MonitorId::new().to_string(),
+        };
+    }
+    if let Names::Channel = names {
+        let body =
+            json!({"name": "phone", "kind": "ntfy", "url": "https://ntfy.example.com/fares"});
+        let [own, others] = [
+            service.post_as(KEY, "/v1/channels", &body).await,
+            service.post_as(OTHER, "/v1/channels", &body).await,
+        ];
+        return Pair {
+            own: own.created(201),
+            others: others.created(201),
+            random: ChannelId::new().to_string(),
         };
     }
     if let Names::Webhook | Names::Delivery = names {

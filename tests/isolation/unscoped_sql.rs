@@ -221,7 +221,7 @@ const UNBOUND: &[(&str, &str, &str)] = &[
         "finds the tenant",
     ),
     (
-        "function lease_deliveries",
+        "function lease_messages",
         "webhook_endpoints",
         "leases any due endpoint; every later step is bound to that endpoint",
     ),

@@ -242,7 +242,7 @@ async fn a_try_to_the_old_url_does_not_switch_off_the_new_one() {
         old.wait_for_in_flight(1).await;
         let mut tx = farescan::db::begin(hooks.pool()).await.unwrap();
         endpoint::change_url(
-            &mut lock(&mut tx, hooks.tenant, monitor).await,
+            &mut lock(&mut tx, hooks.tenant, monitor).await.endpoint(),
             &ring(),
             "http://new.test/",
         )
@@ -298,7 +298,7 @@ async fn a_410_of_the_new_url_switches_it_off() {
     receiver.reply(Reply::status(410));
     let mut conn = hooks.pool().acquire().await.unwrap();
     endpoint::change_url(
-        &mut lock(&mut conn, hooks.tenant, monitor).await,
+        &mut lock(&mut conn, hooks.tenant, monitor).await.endpoint(),
         &ring(),
         "http://old.test/other",
     )
@@ -314,7 +314,7 @@ async fn a_410_of_the_new_url_switches_it_off() {
         hooks.endpoint(monitor).await.unwrap().off_reason,
         Some(OffReason::Gone)
     );
-    endpoint::enable(&mut lock(&mut conn, hooks.tenant, monitor).await)
+    endpoint::enable(&mut lock(&mut conn, hooks.tenant, monitor).await.endpoint())
         .await
         .unwrap();
     hooks.resend(id).await.unwrap();
@@ -374,7 +374,7 @@ async fn a_webhook_closed_during_a_try_sends_nothing_more() {
     )
     .await
     .unwrap();
-    let missing = endpoint::enable(&mut lock(&mut tx, hooks.tenant, monitor).await)
+    let missing = endpoint::enable(&mut lock(&mut tx, hooks.tenant, monitor).await.endpoint())
         .await
         .unwrap_err();
     assert!(matches!(missing, CommandError::NoWebhook));

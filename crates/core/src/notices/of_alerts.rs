@@ -20,6 +20,9 @@ const MAX_LINK: usize = 1_500;
 /// The most alerts that a notice names beside the strongest.
 const MAX_OTHERS: usize = 4;
 
+/// The text of the link to an alert's page.
+pub(super) const DETAILS: &str = "Details";
+
 /// What a notice says of the run beside its alerts.
 #[derive(Debug, Clone, Default)]
 pub struct MonitorView {
@@ -162,7 +165,7 @@ fn local_time(time: Timestamp, zone: &str) -> String {
 /// The alert's page, and where the trip is booked.
 fn links(alert: &Alert, run: &MonitorView) -> Vec<NoticeLink> {
     let page = run.public_url.as_ref().map(|root| NoticeLink {
-        text: "Details".to_owned(),
+        text: DETAILS.to_owned(),
         url: format!("{}/alerts/{}", root.trim_end_matches('/'), alert.id),
     });
     let book = alert.buy_link.as_ref().or(alert.link.as_ref());

@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 
+use super::of_alerts::DETAILS;
 use super::plain;
-use crate::contract::channels::{ChannelAlerts, Notice, NoticePriority};
+use crate::contract::channels::{ChannelAlerts, Notice, NoticeLink, NoticePriority};
 use crate::ids::ChannelId;
 
 /// The most notices in a message. Further ones are only counted.
@@ -80,9 +81,17 @@ fn of_several(alerts: &ChannelAlerts, notices: &[Notice]) -> Notice {
             .map(|notice| notice.priority)
             .max()
             .unwrap_or(NoticePriority::Low),
-        links: newest
-            .map(|notice| notice.links.clone())
-            .unwrap_or_default(),
+        links: newest.and_then(all_alerts).into_iter().collect(),
         fired_at: newest.map_or(Timestamp::UNIX_EPOCH, |notice| notice.fired_at),
     }
+}
+
+/// The page of all alerts, beside that of one.
+fn all_alerts(notice: &Notice) -> Option<NoticeLink> {
+    let page = notice.links.iter().find(|link| link.text == DETAILS)?;
+    let (pages, _) = page.url.rsplit_once('/')?;
+    Some(NoticeLink {
+        text: "All alerts".to_owned(),
+        url: pages.to_owned(),
+    })
 }
