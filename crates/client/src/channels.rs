@@ -43,6 +43,11 @@ enum ChannelsCommand {
         after_help = "Examples:\n  farescan channels test @last\n  farescan channels test chn_01a203c0e342 --json"
     )]
     Test(OneChannel),
+    /// Change what is sent to a channel, and when
+    #[command(
+        after_help = "Examples:\n  farescan channels edit @last --quiet-hours 22:00-07:00 --timezone Europe/Madrid\n  farescan channels edit chn_01a203c0e342 --least-priority high"
+    )]
+    Edit(EditChannelArgs),
     /// Stop sending to a channel; its messages are stored as failed
     #[command(
         after_help = "Examples:\n  farescan channels pause @last\n  farescan channels pause chn_01a203c0e342 --json"
@@ -91,26 +96,69 @@ struct AddArgs {
     /// Where it is; `-` reads a line, because the URL may be a secret
     #[arg(value_name = "TARGET")]
     target: String,
-    /// Its name [default: the kind]
-    #[arg(long, value_name = "TEXT")]
-    name: Option<String>,
     /// Read an access token from a line after the target, for a protected topic of ntfy
     #[arg(long)]
     token: bool,
+    #[command(flatten)]
+    settings: ChannelSettings,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// A channel and what changes.
+#[derive(Debug, clap::Args)]
+struct EditChannelArgs {
+    /// Channel: its id, the beginning of it, or `@last`
+    #[arg(value_name = "CHANNEL")]
+    channel: String,
+    #[command(flatten)]
+    settings: ChannelSettings,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// What is sent to a channel, and when.
+#[derive(Debug, clap::Args)]
+struct ChannelSettings {
+    /// Its name [default of a new one: the kind]
+    #[arg(long, value_name = "TEXT")]
+    name: Option<String>,
     /// Leave out alerts of a lower priority: `low`, `normal` or `high`
     #[arg(long, value_name = "PRIORITY")]
     least_priority: Option<NoticePriority>,
     /// Hours without messages; what fires in them is one message at their end
-    #[arg(long, value_name = "FROM-UNTIL")]
-    quiet_hours: Option<String>,
+    #[arg(long, value_name = "FROM-UNTIL", value_parser = quiet_hours)]
+    quiet_hours: Option<Value>,
     /// One message a day, at this time
     #[arg(long, value_name = "HH:MM")]
     digest_at: Option<String>,
-    /// The time zone of these hours [default: UTC]
+    /// The time zone of these hours [default of a new one: UTC]
     #[arg(long, value_name = "ZONE")]
     timezone: Option<String>,
-    #[command(flatten)]
-    client: ClientArgs,
+}
+
+impl ChannelSettings {
+    /// The fields that are given.
+    fn fields(self) -> Map<String, Value> {
+        let given = |fields: Vec<(&str, Option<Value>)>| -> Map<String, Value> {
+            let fields = fields.into_iter();
+            let given = fields.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+            given.collect()
+        };
+        let notify = given(vec![
+            ("quiet_hours", self.quiet_hours),
+            ("digest_at", self.digest_at.map(Value::from)),
+        ]);
+        given(vec![
+            ("name", self.name.map(Value::from)),
+            (
+                "least_priority",
+                self.least_priority.map(|priority| json!(priority)),
+            ),
+            ("timezone", self.timezone.map(Value::from)),
+            ("notify", (!notify.is_empty()).then(|| notify.into())),
+        ])
+    }
 }
 
 /// Runs the command.
@@ -119,6 +167,7 @@ pub async fn run(args: ChannelsArgs) -> Result<(), Failure> {
         None => list(args.client).await,
         Some(ChannelsCommand::Add(args)) => add(args).await,
         Some(ChannelsCommand::Test(args)) => test(args).await,
+        Some(ChannelsCommand::Edit(args)) => edit(args).await,
         Some(ChannelsCommand::Pause(args)) => set_status(args, "paused").await,
         Some(ChannelsCommand::Resume(args)) => set_status(args, "active").await,
         Some(ChannelsCommand::Remove(args)) => remove(args).await,
@@ -157,41 +206,22 @@ async fn add(args: AddArgs) -> Result<(), Failure> {
         "-" => line("the URL of the channel")?,
         given => given.to_owned(),
     };
-    let name = args
-        .name
-        .unwrap_or_else(|| channel::kind_words(args.kind).to_owned());
-    let mut body = Map::from_iter([
-        ("name".to_owned(), json!(name)),
-        ("kind".to_owned(), json!(args.kind)),
-        ("url".to_owned(), json!(target)),
-    ]);
-    let mut set = |field: &str, value: Value| drop(body.insert(field.to_owned(), value));
+    let mut body = args.settings.fields();
+    body.entry("name")
+        .or_insert_with(|| channel::kind_words(args.kind).into());
+    body.insert("kind".to_owned(), json!(args.kind));
+    body.insert("url".to_owned(), target.into());
     if args.token {
-        set("token", line("the access token")?.into());
-    }
-    if let Some(priority) = args.least_priority {
-        set("least_priority", json!(priority));
-    }
-    if let Some(zone) = args.timezone {
-        set("timezone", zone.into());
-    }
-    let quiet = args.quiet_hours.as_deref().map(quiet_hours).transpose()?;
-    if quiet.is_some() || args.digest_at.is_some() {
-        let mut notify = Map::new();
-        notify.extend(quiet.map(|quiet| ("quiet_hours".to_owned(), quiet)));
-        notify.extend(args.digest_at.map(|at| ("digest_at".to_owned(), at.into())));
-        set("notify", notify.into());
+        body.insert("token".to_owned(), line("the access token")?.into());
     }
     let once = uuid::Uuid::now_v7().to_string();
     let answer = session
         .client
         .send(Method::POST, "/v1/channels", Some(&body), Some(&once))
         .await?;
-    if session.json {
-        writeln!(anstream::stdout(), "{}", answer.text.trim_end())?;
+    let Some(channel) = session.read_or_print::<Channel>(&answer)? else {
         return Ok(());
-    }
-    let channel: Channel = answer.read()?;
+    };
     writeln!(anstream::stdout(), "{}  {}", channel.id, channel.name)?;
     note!(
         "`farescan channels test @last` sends a message. A new watch of `farescan ask --watch` names the channel."
@@ -210,12 +240,10 @@ fn line(what: &str) -> Result<String, Failure> {
 }
 
 /// `22:00-07:00`.
-fn quiet_hours(text: &str) -> Result<Value, Failure> {
-    let (from, until) = text.split_once('-').ok_or_else(|| {
-        CommandEnd::usage(format!(
-            "`--quiet-hours`: found {text:?}; expected two times, such as 22:00-07:00"
-        ))
-    })?;
+fn quiet_hours(text: &str) -> Result<Value, String> {
+    let (from, until) = text
+        .split_once('-')
+        .ok_or("expected two times, such as 22:00-07:00")?;
     Ok(json!({"from": from.trim(), "until": until.trim()}))
 }
 
@@ -226,20 +254,37 @@ async fn test(args: OneChannel) -> Result<(), Failure> {
     send_test(&session, &format!("/v1/channels/{id}/test"), next).await
 }
 
-async fn set_status(args: OneChannel, status: &str) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::channel(&session.client, &args.channel).await?;
-    let path = format!("/v1/channels/{id}");
-    let body = json!({"status": status});
-    let answer = session
-        .client
-        .send(Method::PATCH, &path, Some(&body), None)
-        .await?;
-    if session.json {
-        writeln!(anstream::stdout(), "{}", answer.text.trim_end())?;
-        return Ok(());
+async fn edit(args: EditChannelArgs) -> Result<(), Failure> {
+    let fields = args.settings.fields();
+    if fields.is_empty() {
+        return Err(CommandEnd::usage(
+            "no change is named; nothing was changed\n  next: `farescan channels edit --help`",
+        )
+        .into());
     }
-    print(&session, &[answer.read()?])
+    change(&args.client, &args.channel, fields).await
+}
+
+async fn set_status(args: OneChannel, status: &str) -> Result<(), Failure> {
+    let fields = Map::from_iter([("status".to_owned(), json!(status))]);
+    change(&args.client, &args.channel, fields).await
+}
+
+async fn change(
+    client: &ClientArgs,
+    channel: &str,
+    fields: Map<String, Value>,
+) -> Result<(), Failure> {
+    let session = client.open()?;
+    let id = ids::channel(&session.client, channel).await?;
+    let path = format!("/v1/channels/{id}");
+    let sent = session
+        .client
+        .send(Method::PATCH, &path, Some(&fields), None);
+    match session.read_or_print(&sent.await?)? {
+        Some(channel) => print(&session, &[channel]),
+        None => Ok(()),
+    }
 }
 
 async fn remove(args: RemoveArgs) -> Result<(), Failure> {

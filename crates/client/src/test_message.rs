@@ -48,12 +48,13 @@ pub async fn send_test(session: &ServiceSession, path: &str, next: &str) -> Resu
     }
 }
 
-/// `: delivered HTTP 200 after 12 ms`, of the last try.
+/// `: HTTP 200 after 12 ms`, of the last try.
 fn result(detail: &DeliveryDetail) -> String {
     let Some(last) = detail.tries.first() else {
         return String::new();
     };
     let latency = last.latency_ms.map(|ms| format!(" after {}", latency(ms)));
-    let result = cell(&delivery::result(last)).text;
+    // The first word is the status, which is printed already.
+    let result = cell(&delivery::result(last)[1..].to_vec()).text;
     format!(": {result}{}", latency.unwrap_or_default())
 }
