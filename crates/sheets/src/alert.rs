@@ -1,11 +1,12 @@
 //! An alert: the rule that fired, the trip, the price, and the data on which it fired.
 
-use farescan_contract::FieldValue as _;
 use farescan_contract::history_verdict::HistoryVerdict;
 use farescan_contract::monitors::{
     Alert, BacktestAlert, Monitor, PriceMark, Rule, RuleScope, RuleState, RuleType,
 };
 use farescan_contract::scans::ParityVerdict;
+use farescan_contract::usage::PlanForecast;
+use farescan_contract::{FieldValue as _, Verdict};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rust_decimal::Decimal;
@@ -267,14 +268,11 @@ fn evidence(alert: &Alert) -> Section {
         mark("The run before", &alert.before),
         Figure::of("Room", alert.room.clone()),
         Figure::of("Provider's usual range", band),
-        Figure::of(
-            "Provider's verdict",
-            alert.verdict.map(|word| word.as_str()),
-        ),
+        Figure::of("Provider's verdict", alert.verdict.map(Verdict::as_str)),
         Figure::of("Past prices", past),
         mark("Found first", &alert.found_first),
         Figure::of("Confirmed", confirmed),
-        Figure::of("Plan", alert.plan.as_ref().map(|plan| plan.sentence())),
+        Figure::of("Plan", alert.plan.as_ref().map(PlanForecast::sentence)),
         Figure::of("Last without offers", alert.was_empty_at.map(Value::at)),
         parity(alert),
         Figure::of("Searches of the run", searched),

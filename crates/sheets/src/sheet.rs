@@ -329,8 +329,7 @@ impl Link {
     /// What it is named by without a name.
     pub fn id(&self) -> String {
         match self {
-            Self::Scan(id) => id.to_string(),
-            Self::Comparison(_, id) => id.to_string(),
+            Self::Scan(id) | Self::Comparison(_, id) => id.to_string(),
             Self::Item(id) => id.to_string(),
             Self::Monitor(id) => id.to_string(),
             Self::Alert(id) => id.to_string(),

@@ -1,6 +1,7 @@
 //! `farescan monitors`: all of them.
 
 use farescan_sheets::monitor;
+use farescan_sheets::sheet::Cell;
 
 use crate::Failure;
 use crate::client::ClientArgs;
@@ -24,6 +25,7 @@ pub(super) async fn run(args: MonitorListArgs) -> Result<(), Failure> {
     let query = Query::new("/v1/monitors").with("status", args.status);
     let nothing = "No monitors. `farescan monitors create --help` has two examples.";
     // The prices of runs are on the page.
-    let table = async |monitors: &[Monitor]| Ok(monitor::table(monitors, |_| Default::default()));
+    let table =
+        async |monitors: &[Monitor]| Ok(monitor::table(monitors, |_| [Cell::new(), Cell::new()]));
     print_table(&session, query, None, nothing, table).await
 }

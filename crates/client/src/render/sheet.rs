@@ -34,11 +34,10 @@ pub fn print_sheet(id: &impl Display, sheet: &Sheet, screen: Screen) -> std::io:
 
 /// A sheet with its sections.
 fn whole(sheet: &Sheet, screen: Screen) -> String {
-    let mut text = lines(sheet).trim_end().to_owned();
-    for section in &sheet.sections {
-        text.push_str(&format!("\n\n{}", self::section(section, screen)));
-    }
-    text
+    let head = lines(sheet).trim_end().to_owned();
+    let sections = sheet.sections.iter().map(|of| section(of, screen));
+    let parts = std::iter::once(head).chain(sections);
+    parts.collect::<Vec<_>>().join("\n\n")
 }
 
 /// A part of a sheet below its title.
