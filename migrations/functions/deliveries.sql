@@ -7,7 +7,10 @@ create or replace function wake_endpoint(p_tenant uuid, p_monitor uuid) returns 
 language plpgsql as $$
 begin
     update webhook_endpoints w
-    set next_at = case when w.off_at is null and w.taken_until is null then least(w.next_at, clock_timestamp()) else w.next_at end
+    set next_at = case when w.off_at is null and w.taken_until is null then least(w.next_at, clock_timestamp())
+                       -- It was switched off during a try and is on again: the lease may have been lost with its process.
+                       when w.off_at is null then coalesce(w.next_at, w.taken_until)
+                       else w.next_at end
     where w.tenant_id = p_tenant and w.endpoint_id = p_monitor;
     perform pg_notify('farescan_delivery', '');
 end $$;
@@ -158,10 +161,14 @@ begin
     if p_fate = 'spent' and d.failures < p_failures then
         p_fate := 'again';
     end if;
+    -- Its caller has paused the channel meanwhile, which has failed what was pending.
+    if e.off_at is not null and p_fate = 'again' then
+        p_fate := 'off';
+    end if;
     update deliveries n
     set status = case p_fate when 'delivered' then 'delivered' when 'again' then 'pending' else 'failed' end,
         reason = case p_fate when 'spent' then case when d.event_type in ('monitor.test', 'channel.test') then 'test_failed' else 'tries_spent' end
-                             when 'gone' then 'gone' end,
+                             when 'gone' then 'gone' when 'off' then 'endpoint_off' end,
         failures = failures + (p_fate <> 'delivered' and not is_past)::integer,
         due_at = case p_fate when 'again' then clock_timestamp() + coalesce(p_delay, interval '5 s') end,
         ended_at = case when p_fate <> 'again' then p_now end
@@ -178,7 +185,7 @@ begin
     end if;
     update webhook_endpoints w
     set taken_until = null, taken_delivery = null, failing_since = e.failing_since, off_reason = e.off_reason,
-        off_at = case when e.off_reason is not null then p_now end,
+        off_at = case when e.off_reason is not null then coalesce(e.off_at, p_now) end,
         delivered_at = case p_fate when 'delivered' then p_now else w.delivered_at end,
         next_at = (select min(n.due_at) from deliveries n
                    where n.tenant_id = p_tenant and coalesce(n.channel_id, n.monitor_id) = p_monitor and n.due_at is not null)

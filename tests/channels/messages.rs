@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{channel, cheap, deliverer, open, receivers};
 use crate::alerts::fares;
-use crate::support::reply::Reply;
+use crate::support::reply::{Gate, Reply};
 use crate::support::upstream::ScriptedServer;
 use crate::support::{array, text};
 
@@ -259,6 +259,52 @@ async fn after_thirty_messages_in_an_hour_the_rest_become_one() {
     let last = receivers::ntfy(calls.last().unwrap());
     assert_eq!((calls.len(), &last["title"]), (31, &json!("5 alerts")));
     assert_eq!(last["message"].as_str().unwrap().lines().count(), 5);
+    running.stop().await;
+    test.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_channel_that_is_paused_during_a_try_sends_again_when_it_is_active() {
+    let test = open().await;
+    let phone = ScriptedServer::start().await;
+    let gate = Gate::closed();
+    phone.reply(Reply::status(500).gated_by(&gate));
+    let id = channel(
+        &test,
+        &json!({"name": "my phone", "kind": "ntfy", "url": format!("{}/pause", phone.url())}),
+    )
+    .await;
+    test.respond_with(|asked| fares(&[90], asked));
+    let monitor = test.create_monitor(&cheap(&[&id])).await;
+    test.run(&monitor).await;
+    let running = deliverer(&test);
+    phone.wait_for_in_flight(1).await;
+    let path = format!("/v1/channels/{id}");
+    let status = async |status: &str| {
+        let body = json!({"status": status});
+        test.ask("PATCH", &path, Some(&body)).await.expect(200);
+    };
+    status("paused").await;
+    gate.open();
+    let ended =
+        "select count(*) from deliveries where reason = 'endpoint_off' and ended_at is not null
+                 and exists (select from delivery_tries where http_status = 500)";
+    test.wait_for_count(ended, 1).await;
+    test.wait_for_count(
+        "select count(*) from webhook_endpoints where taken_until is not null",
+        0,
+    )
+    .await;
+    status("active").await;
+    phone.reply(Reply::status(200));
+    test.post(&format!("{path}/test"), &json!({}))
+        .await
+        .expect(202);
+    test.wait_for_count(
+        "select count(*) from deliveries where status = 'delivered'",
+        1,
+    )
+    .await;
     running.stop().await;
     test.close().await;
 }
