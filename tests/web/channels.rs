@@ -32,7 +32,7 @@ async fn a_channel_is_added_paused_and_removed_on_its_page() {
     );
     assert_eq!(channels(&service).await, Vec::<Value>::new());
 
-    let right = add.with("url", "https://ntfy.example.com/fares-3f9a2c71d0");
+    let right = add.with("url", "https://ntfy.example.com/hidden-8842c1");
     redirect(browser.send(&right).await);
     redirect(browser.send(&right).await);
     let [channel] = channels(&service)
@@ -49,7 +49,7 @@ async fn a_channel_is_added_paused_and_removed_on_its_page() {
         "{page}"
     );
     assert!(
-        !page.contains("fares-3f9a2c71d0"),
+        !page.contains("hidden-8842c1"),
         "the topic is a secret: {page}"
     );
 

@@ -15,6 +15,11 @@ pub(super) fn monitor(id: MonitorId) -> String {
     format!("{MONITORS}/{id}")
 }
 
+/// The markets of a monitor over its runs.
+pub(super) fn parity(id: MonitorId) -> String {
+    format!("{}/parity", monitor(id))
+}
+
 pub(super) fn delivery(id: DeliveryId) -> String {
     format!("{DELIVERIES}/{id}")
 }

@@ -186,6 +186,7 @@ pub(super) fn href(to: &Link) -> String {
         Link::Comparison(before, after) => format!("{}/compare/{after}", parts::scan_path(*before)),
         Link::Item(id) => parts::item_path(*id),
         Link::Monitor(id) => links::monitor(*id),
+        Link::Channel(_) => links::CHANNELS.to_owned(),
         Link::Alert(id) => format!("{}/{id}", links::ALERTS),
         Link::Delivery(id) => links::delivery(*id),
         Link::Offer(url) => url.clone(),

@@ -5,16 +5,16 @@ use farescan_contract::channels::{
 };
 use farescan_contract::monitors::NotifySettings;
 
-use crate::sheet::{Cell, Column, Table, Tone, Value};
+use crate::sheet::{Cell, Column, Link, Table, Tone, Value};
 
 /// The channels as rows.
 pub fn list(channels: &[Channel]) -> Table {
     let columns = [
         Column::text("Name"),
         Column::text("Kind"),
-        Column::text("To").rank(1),
+        Column::text("To").rank(2),
         Column::text("Status"),
-        Column::text("Sends").rank(2),
+        Column::text("Sends").rank(1),
         Column::text("Last success").rank(3),
     ];
     let rows = channels.iter().map(|channel| {
@@ -30,7 +30,7 @@ pub fn list(channels: &[Channel]) -> Table {
             sends.collect(),
             vec![last.unwrap_or(Value::Absent("nothing yet"))],
         ];
-        (None, cells)
+        (Some(Link::Channel(channel.id)), cells)
     });
     Table::new("Channels", columns, rows)
 }

@@ -4,7 +4,7 @@
 //! local clock on a terminal.
 
 use farescan_contract::history_verdict::HistoryVerdict;
-use farescan_contract::ids::{AlertId, DeliveryId, ItemId, MonitorId, ScanId};
+use farescan_contract::ids::{AlertId, ChannelId, DeliveryId, ItemId, MonitorId, ScanId};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 
@@ -306,6 +306,7 @@ pub enum Link {
     Comparison(ScanId, ScanId),
     Item(ItemId),
     Monitor(MonitorId),
+    Channel(ChannelId),
     Alert(AlertId),
     Delivery(DeliveryId),
     /// A page of a marketplace or a hotel.
@@ -320,6 +321,7 @@ impl Link {
             Self::Comparison(..) => "Comparison",
             Self::Item(_) => "Item",
             Self::Monitor(_) => "Monitor",
+            Self::Channel(_) => "Channel",
             Self::Alert(_) => "Alert",
             Self::Delivery(_) => "Delivery",
             Self::Offer(_) => "Offer",
@@ -332,6 +334,7 @@ impl Link {
             Self::Scan(id) | Self::Comparison(_, id) => id.to_string(),
             Self::Item(id) => id.to_string(),
             Self::Monitor(id) => id.to_string(),
+            Self::Channel(id) => id.to_string(),
             Self::Alert(id) => id.to_string(),
             Self::Delivery(id) => id.to_string(),
             Self::Offer(url) => url.clone(),

@@ -9,7 +9,7 @@ mod notice;
 mod request;
 mod resource;
 
-pub use notice::{ChannelAlerts, Notice, NoticeLink, NoticePriority};
+pub use notice::{ChannelAlerts, ChannelNotice, NoticeLink, NoticePriority};
 pub use request::{
     ChannelList, ChannelName, ChannelPatch, ChannelRequest, ChannelToken, ChannelUrl, ChannelsQuery,
 };

@@ -3,7 +3,7 @@
 use super::notice::NoticePriority;
 use super::resource::{ChannelKind, ChannelStatus};
 use crate::ids::ChannelId;
-use crate::monitors::NotifySettings;
+use crate::notify::NotifySettings;
 use crate::primitives::{BoundedList, Cursor, PageLimit, TimeZoneName, text_type};
 use crate::query_string::query_string;
 use crate::request_body::request_body;

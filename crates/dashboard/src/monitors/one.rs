@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
-use super::{RUNS, parity, price_line, price_of_run, webhook};
+use super::{RUNS, price_line, price_of_run, webhook};
 use crate::charts::{ChartAxis, LineChart, LineNames, Point, Unit};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
@@ -29,6 +29,7 @@ use farescan_core::contract::scans::{StrategyProgress, WatchProgress};
 use farescan_core::contract::webhooks::{DeliveriesQuery, Delivery};
 use farescan_core::ids::{MonitorId, TenantId};
 use farescan_core::monitors::alerts::read as alerts;
+use farescan_core::monitors::parity::markets;
 use farescan_core::monitors::read;
 use farescan_core::monitors::run_prices::{RunPrice, run_prices};
 use farescan_core::monitors::schedule::Schedule;
@@ -236,7 +237,7 @@ fn actions(session: &Session, monitor: &Monitor) -> Markup {
     );
     html! {
         @if run.is_some() { (run_now.render(session)) }
-        @if parity::compares_markets(monitor) { a class="button" href=(parity::path(monitor)) { "Markets over time" } }
+        @if markets(&monitor.scan).len() > 1 { a class="button" href=(links::parity(monitor.id)) { "Markets over time" } }
         a class="button" href={ (path) "/edit" } { "Change" }
         @if monitor.status == MonitorStatus::Active {
             (ConfirmationPage::new(&format!("{path}/pause"), "Pause", "Pause the monitor", html! {

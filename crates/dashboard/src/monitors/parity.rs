@@ -27,16 +27,6 @@ pub(super) fn routes() -> Router<AppState> {
     Router::new().route("/monitors/{id}/parity", get(show))
 }
 
-/// The page of a monitor.
-pub(super) fn path(monitor: &Monitor) -> String {
-    format!("{}/parity", links::monitor(monitor.id))
-}
-
-/// Whether a monitor has several markets of one hotel.
-pub(super) fn compares_markets(monitor: &Monitor) -> bool {
-    farescan_core::monitors::parity::markets(&monitor.scan).len() > 1
-}
-
 async fn show(
     session: Session,
     Path(id): Path<String>,
@@ -83,7 +73,7 @@ fn baselines(monitor: &Monitor, found: &ParityHistory) -> Markup {
         @if all.len() > 1 {
             nav class="tabs no-print" aria-label="Compared with" {
                 @for market in all {
-                    a href=(parts::with_query(&path(monitor), "baseline", market)) aria-current=[(*market == found.baseline).then_some("true")] { (market_name(market)) }
+                    a href=(parts::with_query(&links::parity(monitor.id), "baseline", market)) aria-current=[(*market == found.baseline).then_some("true")] { (market_name(market)) }
                 }
             }
         }
