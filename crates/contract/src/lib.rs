@@ -31,7 +31,6 @@ pub mod key_rotation;
 pub mod latest;
 mod money;
 pub mod monitors;
-mod notify;
 mod offer;
 pub mod plans;
 pub mod primitives;

@@ -11,6 +11,6 @@ mod resource;
 
 pub use notice::{ChannelAlerts, ChannelNotice, NoticeLink, NoticePriority};
 pub use request::{
-    ChannelList, ChannelName, ChannelPatch, ChannelRequest, ChannelToken, ChannelUrl, ChannelsQuery,
+    ChannelName, ChannelPatch, ChannelRequest, ChannelToken, ChannelUrl, ChannelsQuery,
 };
 pub use resource::{Channel, ChannelKind, ChannelPage, ChannelPause, ChannelStatus};

@@ -2,7 +2,7 @@
 
 use super::notice::NoticePriority;
 use crate::ids::ChannelId;
-use crate::notify::{HeldAlerts, NotifySettings};
+use crate::monitors::{HeldAlerts, NotifySettings};
 use crate::string_enum::string_enum;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

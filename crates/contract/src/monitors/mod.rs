@@ -5,6 +5,7 @@
 
 mod alert;
 mod backtest;
+mod notify;
 mod parity;
 mod queries;
 mod request;
@@ -15,7 +16,6 @@ mod schedule;
 mod slot;
 mod webhook;
 
-pub use crate::notify::{HeldAlerts, NotifySettings, QuietHours, WallTime};
 pub use alert::{
     Alert, AlertBaseline, AlertPage, AlertQuery, AlertsQuery, MonitorAlerts, MonitorAlertsQuery,
     MonitorDigest, PriceMark, RuleStanding, RuleState, SearchedShare,
@@ -23,13 +23,14 @@ pub use alert::{
 pub use backtest::{
     Backtest, BacktestAlert, BacktestCeiling, BacktestDays, BacktestQuery, NotReplayed,
 };
+pub use notify::{NotifySettings, QuietHours, WallTime};
 pub use parity::{
     DifferenceRange, MarketParity, ParityHistory, ParityQuery, ParityRuns, RunParity,
 };
 pub use queries::{MonitorsQuery, SlotsQuery};
 pub use request::{MonitorName, MonitorPatch, MonitorRequest, MonthlyCeiling, WebhookUrl};
 pub use resource::{
-    Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorPreview,
+    HeldAlerts, Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorPreview,
     MonitorRequests, MonitorSchedule, MonitorStatus,
 };
 pub use rule::{

@@ -1,14 +1,13 @@
 //! Responses with a monitor.
 
 use super::alert::RuleStanding;
+use super::notify::NotifySettings;
 use super::rule::Rule;
 use super::scan::MonitorScan;
 use super::slot::MonitorSlot;
 use super::webhook::{ShownSecret, Webhook};
 use crate::RawJson;
 use crate::ids::{ChannelId, MonitorId};
-use crate::notify::HeldAlerts;
-use crate::notify::NotifySettings;
 use crate::scans::{PlanCost, RequestRange};
 use crate::string_enum::string_enum;
 use jiff::Timestamp;
@@ -118,6 +117,15 @@ pub struct MonitorSchedule {
     pub cron: String,
     /// The IANA time zone of the cron fields.
     pub timezone: String,
+}
+
+/// Alerts that wait to be sent together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HeldAlerts {
+    /// How many times the rules fired.
+    pub fired: u64,
+    /// When they are sent; if in the past, as soon as a process does it.
+    pub notify_at: Timestamp,
 }
 
 /// A preview of a monitor.

@@ -57,7 +57,7 @@ fn some_monitor(hour: u32, words: [&str; 8], slot: &Value) -> Value {
         "forecast": {"slots": hour + 30, "requests_per_run": range, "requests_per_month": range,
                      "plans": [{"plan": key, "current": hour == 1, "usd_per_month": hour, "requests_left": hour, "fit": if hour == 1 { "included" } else { "overage" },
                                 "overage_requests": {"least": hour, "most": hour}, "overage_usd": {"least": hour, "most": hour}}]},
-        "created_at": at, "updated_at": at,
+        "channels": [format!("chn_{hour:02}970a1b2c3d7e4f8a9b0c1d2e3f4a5b")], "created_at": at, "updated_at": at,
     })
 }
 
@@ -230,6 +230,7 @@ fn some_delivery(hour: u32, words: [&str; 4]) -> Value {
     json!({
         "id": format!("dlv_{hour:02}970a1b2c3d7e4f8a9b0c1d2e3f4a5b"),
         "monitor_id": format!("mon_{hour:02}970a1b2c3d7e4f8a9b0c1d2e3f4a5b"),
+        "channel_id": format!("chn_{hour:02}970a1b2c3d7e4f8a9b0c1d2e3f4a5b"),
         "event_type": event, "status": status, "reason": reason, "try_count": hour, "next_try_at": at,
         "created_at": at, "ended_at": at, "payload": {"type": event},
         "tries": [{"number": hour, "started_at": at, "ended_at": at, "latency_ms": hour,
@@ -251,6 +252,8 @@ fn each_field_of_a_delivery_is_shown_or_left_out() {
         with(&filled, &[("/tries/0/error", Value::Null)]),
     ];
     let left_out = [
+        // The event says whether it is a channel's.
+        "/channel_id",
         // Each face has it where it is copied.
         "/id",
         // Each face shows what is sent as it is.

@@ -1,15 +1,12 @@
-//! When the alerts of a monitor's webhook or of a channel are sent (monitors.md, rules 90 to 94), and
-//! those that wait.
+//! When a monitor's alerts are sent to its webhook (monitors.md, rules 90 to 94).
 
 use crate::field::FieldValue as _;
 use crate::primitives::text_type;
 use crate::request_body::request_body;
 use crate::validation::{ValidationError, ValidationErrors};
-use jiff::Timestamp;
 use jiff::civil::Time;
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
-use utoipa::ToSchema;
 
 request_body! {
     /// When alerts are sent to the webhook. Both times are in the schedule's time zone. Alerts are
@@ -115,13 +112,4 @@ impl<'de> Deserialize<'de> for NotifySettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::read(&Value::deserialize(deserializer)?).map_err(de::Error::custom)
     }
-}
-
-/// Alerts that wait to be sent together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct HeldAlerts {
-    /// How many times the rules fired.
-    pub fired: u64,
-    /// When they are sent; if in the past, as soon as a process does it.
-    pub notify_at: Timestamp,
 }
