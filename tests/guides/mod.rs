@@ -122,7 +122,7 @@ fn normal(line: &str) -> String {
 
 /// The length of an id, such as `scn_…`, at the beginning of a text.
 fn id_length(text: &str) -> Option<usize> {
-    let known = ["scn_", "itm_", "att_", "mon_", "alr_", "dlv_"];
+    let known = ["scn_", "itm_", "att_", "mon_", "alr_", "dlv_", "chn_"];
     let rest = known.iter().find_map(|prefix| text.strip_prefix(prefix))?;
     let digits = rest.find(|c: char| !c.is_ascii_hexdigit() && c != '…');
     Some(4 + digits.unwrap_or(rest.len()))

@@ -9,8 +9,8 @@ mod notice;
 mod request;
 mod resource;
 
-pub use notice::{ChannelAlerts, Notice, NoticeLink, NoticePriority};
+pub use notice::{ChannelAlerts, ChannelNotice, NoticeLink, NoticePriority};
 pub use request::{
-    ChannelList, ChannelName, ChannelPatch, ChannelRequest, ChannelToken, ChannelUrl, ChannelsQuery,
+    ChannelName, ChannelPatch, ChannelRequest, ChannelToken, ChannelUrl, ChannelsQuery,
 };
 pub use resource::{Channel, ChannelKind, ChannelPage, ChannelPause, ChannelStatus};

@@ -31,12 +31,12 @@ pub struct ChannelAlerts {
     /// `notices` does not contain all of them: the others are at `GET /v1/alerts`.
     pub truncated: bool,
     /// What it says, the newest first: one notice, or several that were held and are sent together.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<ChannelNotice>,
 }
 
 /// What a message says about the alerts of one run, in plain text without control characters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Notice {
+pub struct ChannelNotice {
     /// The monitor; null in a test.
     pub monitor_id: Option<MonitorId>,
     /// The strongest alert; null in a test.

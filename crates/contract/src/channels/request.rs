@@ -1,15 +1,11 @@
-//! Requests that create and change a channel, and the field of a monitor that names channels.
+//! Requests that create and change a channel.
 
 use super::notice::NoticePriority;
 use super::resource::{ChannelKind, ChannelStatus};
-use crate::ids::ChannelId;
 use crate::monitors::NotifySettings;
-use crate::primitives::{BoundedList, Cursor, PageLimit, TimeZoneName, text_type};
+use crate::primitives::{Cursor, PageLimit, TimeZoneName, text_type};
 use crate::query_string::query_string;
 use crate::request_body::request_body;
-
-/// The channels of a monitor.
-pub type ChannelList = BoundedList<ChannelId, 0, 10>;
 
 request_body! {
     /// Body of `POST /v1/channels`: where a person hears of alerts.

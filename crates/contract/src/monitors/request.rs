@@ -5,10 +5,12 @@ use super::notify::NotifySettings;
 use super::rule::Rule;
 use super::scan::MonitorScan;
 use super::schedule::ScheduleRequest;
-use crate::channels::ChannelList;
 use crate::ids::ChannelId;
 use crate::primitives::{BoundedList, bounded_integer, text_type};
 use crate::request_body::request_body;
+
+/// The channels of a monitor.
+type ChannelList = BoundedList<ChannelId, 0, 10>;
 
 request_body! {
     /// Body of `POST /v1/monitors`: a scan on a schedule.

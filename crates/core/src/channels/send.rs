@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::store;
 pub use super::store::ChannelTarget;
 use crate::commands::CommandError;
-use crate::contract::channels::{ChannelAlerts, Notice};
+use crate::contract::channels::{ChannelAlerts, ChannelNotice};
 use crate::contract::monitors::MonitorAlerts;
 use crate::contract::webhooks::Event;
 use crate::ids::{ChannelId, MonitorId};
@@ -60,7 +60,7 @@ async fn enqueue(
     lock: &mut EndpointLock<'_>,
     target: &ChannelTarget,
     monitor: MonitorId,
-    (notice, fired): (Notice, u64),
+    (notice, fired): (ChannelNotice, u64),
     now: Timestamp,
 ) -> Result<(), CommandError> {
     let queue = hold::lock_queue(lock).await?;

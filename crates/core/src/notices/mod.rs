@@ -1,6 +1,6 @@
 //! What a channel says of alerts, and how each kind of channel is told it. Pure.
 //!
-//! A [`Notice`] is built once, from the alerts of a run ([`of_alerts`]), and stored in a delivery.
+//! A [`ChannelNotice`] is built once, from the alerts of a run ([`of_alerts`]), and stored in a delivery.
 //! Each try renders it anew for its kind: a renderer is one small file. Not here: when a message is
 //! sent (`channels`), its sending (`webhooks`).
 
@@ -15,7 +15,7 @@ mod tests;
 pub use of_alerts::{ChannelView, MonitorView, of_alerts};
 pub use summary::{MAX_NOTICES, joined, single, test_message};
 
-use crate::contract::channels::{ChannelAlerts, ChannelKind, Notice};
+use crate::contract::channels::{ChannelAlerts, ChannelKind, ChannelNotice};
 use crate::visible_text::VisibleText;
 
 /// A message for the receiver of a channel: one HTTP request.
@@ -72,7 +72,7 @@ fn plain(text: &str, most: usize) -> String {
 }
 
 /// Title and lines as one text, with as many whole lines as fit into `most` bytes.
-fn text_of(notice: &Notice, most: usize) -> String {
+fn text_of(notice: &ChannelNotice, most: usize) -> String {
     let mut text = String::new();
     for line in &notice.lines {
         let line = plain(line, most);

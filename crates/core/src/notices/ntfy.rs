@@ -4,7 +4,7 @@ use reqwest::Url;
 use serde_json::{Map, Value, json};
 
 use super::{RenderedMessage, plain, text_of};
-use crate::contract::channels::{Notice, NoticePriority};
+use crate::contract::channels::{ChannelNotice, NoticePriority};
 
 /// The longest title, in characters.
 const MAX_TITLE: usize = 200;
@@ -28,7 +28,11 @@ pub(super) fn topic_of(url: &str) -> Option<(Url, String)> {
     Some((root, topic))
 }
 
-pub(super) fn render(url: &str, token: Option<&str>, notice: &Notice) -> Option<RenderedMessage> {
+pub(super) fn render(
+    url: &str,
+    token: Option<&str>,
+    notice: &ChannelNotice,
+) -> Option<RenderedMessage> {
     let (root, topic) = topic_of(url)?;
     let mut message = Map::new();
     message.insert("topic".to_owned(), topic.into());

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::plain;
 use crate::contract::FieldValue as _;
-use crate::contract::channels::{Notice, NoticeLink, NoticePriority};
+use crate::contract::channels::{ChannelNotice, NoticeLink, NoticePriority};
 use crate::contract::monitors::{Alert, MonitorAlerts, Rule, RuleType};
 
 /// The longest title and line, in characters.
@@ -49,7 +49,7 @@ pub fn of_alerts(
     event: &MonitorAlerts,
     run: &MonitorView,
     channel: &ChannelView,
-) -> Option<(Notice, u64)> {
+) -> Option<(ChannelNotice, u64)> {
     let is_wanted = |alert: &&Alert| priority(&alert.rule_type) >= channel.least_priority;
     let wanted: Vec<_> = event.alerts.iter().filter(is_wanted).collect();
     let (strongest, others) = wanted.split_first()?;
@@ -72,7 +72,7 @@ pub fn of_alerts(
     }
     lines.push(format!("Monitor: {}", event.name));
     let title = format!("{}: {}", trip_of(strongest, run), price_or_rule(strongest));
-    let notice = Notice {
+    let notice = ChannelNotice {
         monitor_id: Some(event.monitor_id),
         alert_id: Some(strongest.id),
         title: plain(&title, MAX_TITLE),

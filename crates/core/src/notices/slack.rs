@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::{RenderedMessage, plain, text_of};
-use crate::contract::channels::{Notice, NoticeLink};
+use crate::contract::channels::{ChannelNotice, NoticeLink};
 
 /// The longest title, in characters.
 const MAX_TITLE: usize = 200;
@@ -14,7 +14,7 @@ const MAX_TEXT: usize = 2_200;
 /// The most characters of a block's text.
 const MAX_BLOCK: usize = 3_000;
 
-pub(super) fn render(url: &str, notice: &Notice) -> RenderedMessage {
+pub(super) fn render(url: &str, notice: &ChannelNotice) -> RenderedMessage {
     let title = escape(&plain(&notice.title, MAX_TITLE));
     let lines = escape(&text_of(notice, MAX_TEXT));
     let links = links(&notice.links);

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::of_alerts::DETAILS;
 use super::plain;
-use crate::contract::channels::{ChannelAlerts, Notice, NoticeLink, NoticePriority};
+use crate::contract::channels::{ChannelAlerts, ChannelNotice, NoticeLink, NoticePriority};
 use crate::ids::ChannelId;
 
 /// The most notices in a message. Further ones are only counted.
@@ -13,7 +13,7 @@ pub const MAX_NOTICES: usize = 20;
 const MAX_LINE: usize = 160;
 
 /// The message of one notice.
-pub fn single(channel: ChannelId, fired: u64, notice: Notice) -> ChannelAlerts {
+pub fn single(channel: ChannelId, fired: u64, notice: ChannelNotice) -> ChannelAlerts {
     ChannelAlerts {
         channel_id: channel,
         fired,
@@ -23,7 +23,7 @@ pub fn single(channel: ChannelId, fired: u64, notice: Notice) -> ChannelAlerts {
 }
 
 /// A held message that a further notice joins: the newest first.
-pub fn joined(mut held: ChannelAlerts, fired: u64, notice: Notice) -> ChannelAlerts {
+pub fn joined(mut held: ChannelAlerts, fired: u64, notice: ChannelNotice) -> ChannelAlerts {
     held.notices.insert(0, notice);
     held.truncated |= held.notices.len() > MAX_NOTICES;
     held.notices.truncate(MAX_NOTICES);
@@ -33,7 +33,7 @@ pub fn joined(mut held: ChannelAlerts, fired: u64, notice: Notice) -> ChannelAle
 
 /// A message that says that it is a test.
 pub fn test_message(channel: ChannelId, name: &str, now: Timestamp) -> ChannelAlerts {
-    let notice = Notice {
+    let notice = ChannelNotice {
         monitor_id: None,
         alert_id: None,
         title: "This is a test".to_owned(),
@@ -53,21 +53,21 @@ pub fn test_message(channel: ChannelId, name: &str, now: Timestamp) -> ChannelAl
 }
 
 /// One notice for a message: its only one, or the titles of all.
-pub(super) fn of_message(alerts: &ChannelAlerts) -> Notice {
+pub(super) fn of_message(alerts: &ChannelAlerts) -> ChannelNotice {
     match alerts.notices.as_slice() {
         [only] => only.clone(),
         notices => of_several(alerts, notices),
     }
 }
 
-fn of_several(alerts: &ChannelAlerts, notices: &[Notice]) -> Notice {
-    let line = |notice: &Notice| plain(&format!("• {}", notice.title), MAX_LINE);
+fn of_several(alerts: &ChannelAlerts, notices: &[ChannelNotice]) -> ChannelNotice {
+    let line = |notice: &ChannelNotice| plain(&format!("• {}", notice.title), MAX_LINE);
     let mut lines: Vec<_> = notices.iter().map(line).collect();
     if alerts.truncated {
         lines.push("… and older ones".to_owned());
     }
     let newest = notices.first();
-    Notice {
+    ChannelNotice {
         monitor_id: None,
         alert_id: None,
         title: format!("{} alerts", alerts.fired),
@@ -87,7 +87,7 @@ fn of_several(alerts: &ChannelAlerts, notices: &[Notice]) -> Notice {
 }
 
 /// The page of all alerts, beside that of one.
-fn all_alerts(notice: &Notice) -> Option<NoticeLink> {
+fn all_alerts(notice: &ChannelNotice) -> Option<NoticeLink> {
     let page = notice.links.iter().find(|link| link.text == DETAILS)?;
     let (pages, _) = page.url.rsplit_once('/')?;
     Some(NoticeLink {

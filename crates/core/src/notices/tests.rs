@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{ChannelView, MonitorView, joined, of_alerts, render, single, test_message};
-use crate::contract::channels::{ChannelAlerts, ChannelKind, Notice, NoticePriority};
+use crate::contract::channels::{ChannelAlerts, ChannelKind, ChannelNotice, NoticePriority};
 use crate::contract::monitors::{Alert, MonitorAlerts};
 use crate::ids::ChannelId;
 
@@ -63,7 +63,7 @@ fn view(least_priority: NoticePriority) -> ChannelView {
     }
 }
 
-fn notice(event: &MonitorAlerts, run: &MonitorView) -> (Notice, u64) {
+fn notice(event: &MonitorAlerts, run: &MonitorView) -> (ChannelNotice, u64) {
     of_alerts(event, run, &view(NoticePriority::Low)).unwrap()
 }
 
