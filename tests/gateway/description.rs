@@ -52,8 +52,8 @@ async fn calls_without_a_body_refuse_one() {
         .collect();
     assert_eq!(
         bare.len(),
-        9,
-        "run, pause, resume, test, rotate and enable of a monitor, pause and cancel of a scan, resend"
+        10,
+        "run, pause, resume, test, rotate and enable of a monitor, pause and cancel of a scan, resend, test of a channel"
     );
     for (path, item) in bare {
         let responses = &item["post"]["responses"];

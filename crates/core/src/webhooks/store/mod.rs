@@ -24,6 +24,9 @@ use crate::contract::webhooks::TryError;
 use crate::ids::{ChannelId, DeliveryId, GrantId, MonitorId, TenantId};
 use crate::notify::NotifyPlan;
 
+/// The types of tests.
+const TEST_EVENTS: [&str; 2] = ["monitor.test", "channel.test"];
+
 /// A delivery to insert.
 pub(super) struct NewDelivery<'a> {
     pub(super) id: DeliveryId,
@@ -147,7 +150,7 @@ pub(super) async fn lease_due(
         body: row.body,
         url: row.url_id.into(),
         secrets: row.secret_ids.into_iter().map(GrantId::from).collect(),
-        is_test: row.event_type.ends_with(".test"),
+        is_test: TEST_EVENTS.contains(&row.event_type.as_str()),
         quiet: row.timezone.and_then(|zone| {
             let settings = NotifySettings::read(&row.notify?).ok();
             NotifyPlan::new(settings.as_ref(), &zone)
