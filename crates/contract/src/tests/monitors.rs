@@ -11,7 +11,7 @@ const URL: &str =
     "an https URL of at most 2000 characters, without a user name, a password or a fragment";
 const NAME: &str = "text of 1 to 200 characters without control characters, not spaces alone";
 
-fn rows() -> [FieldCase; 7] {
+fn rows() -> [FieldCase; 8] {
     let schedule = json!({"cron": "0 6 * * *", "timezone": "UTC"});
     let rules = |count: usize| json!(vec![json!({"type": "new_low", "days": 30}); count]);
     let long = |length: usize| {
@@ -70,6 +70,16 @@ fn rows() -> [FieldCase; 7] {
             json!([{"digest_at": "08:00"}, {"quiet_hours": {"from": "22:00", "until": "07:00"}}]),
             json!([[], "08:00", 8]),
             "an object with the fields `quiet_hours`, `digest_at`",
+        ),
+        FieldCase(
+            "channels",
+            json!([[], ["chn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b"]]),
+            json!([
+                "chn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b",
+                {},
+                vec!["chn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b"; 11]
+            ]),
+            "a list of at most 10, each the id of a channel: chn_ and 32 hexadecimal digits",
         ),
         FieldCase(
             "max_requests_per_month",
