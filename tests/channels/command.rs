@@ -24,18 +24,26 @@ async fn a_phone_is_added_tested_and_named_by_a_new_monitor() {
     );
     assert!(added.starts_with("chn_"), "{added}");
     let listed = out(&test, &["channels"]);
-    for words in [
-        "my phone",
-        "ntfy",
-        "active",
-        "not from 22:00 to 07:00 in UTC",
-    ] {
+    for words in ["my phone", "ntfy", "active"] {
         assert!(listed.contains(words), "{words}: {listed}");
     }
     assert!(
         !listed.contains("fares-3f9a2c71d0"),
         "the topic is a secret: {listed}"
     );
+
+    let whole = out(&test, &["channels", "--json"]);
+    assert!(
+        whole.contains(r#""from":"22:00","until":"07:00""#),
+        "{whole}"
+    );
+    out(
+        &test,
+        &["channels", "edit", "@last", "--digest-at", "08:00"],
+    );
+    let both = test.get("/v1/channels").await["data"][0]["notify"].clone();
+    let quiet = json!({"from": "22:00", "until": "07:00"});
+    assert_eq!(both, json!({"quiet_hours": quiet, "digest_at": "08:00"}));
 
     let running = deliverer(&test);
     let sent = out(&test, &["channels", "test", "@last"]);
@@ -53,7 +61,7 @@ async fn a_phone_is_added_tested_and_named_by_a_new_monitor() {
         &[&CREATE[..], &["--channel", "fax", "--yes"]].concat(),
     );
     assert!(
-        none.err.contains("expected an active channel: my phone"),
+        none.err.contains("expected one active channel: my phone"),
         "{none:?}"
     );
     let monitors = test.get("/v1/monitors").await;

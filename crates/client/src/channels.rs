@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use farescan_contract::FieldValue as _;
 use farescan_contract::channels::{Channel, ChannelKind, NoticePriority};
 use farescan_contract::ids::ChannelId;
 use farescan_sheets::channel;
@@ -58,7 +59,7 @@ enum ChannelsCommand {
         after_help = "Examples:\n  farescan channels resume @last\n  farescan channels resume chn_01a203c0e342 --json"
     )]
     Resume(OneChannel),
-    /// Remove a channel for good, also from its monitors
+    /// Remove a channel that no monitor names
     #[command(
         after_help = "Examples:\n  farescan channels remove chn_01a203c0e342\n  farescan channels remove @last --yes"
     )]
@@ -255,34 +256,45 @@ async fn test(args: OneChannel) -> Result<(), Failure> {
 }
 
 async fn edit(args: EditChannelArgs) -> Result<(), Failure> {
-    let fields = args.settings.fields();
+    let mut fields = args.settings.fields();
     if fields.is_empty() {
         return Err(CommandEnd::usage(
             "no change is named; nothing was changed\n  next: `farescan channels edit --help`",
         )
         .into());
     }
-    change(&args.client, &args.channel, fields).await
+    let session = args.client.open()?;
+    let id = ids::channel(&session.client, &args.channel).await?;
+    // A new `notify` replaces the old one as a whole.
+    if let Some(Value::Object(changed)) = fields.get_mut("notify") {
+        let channel: Channel = session.client.get(&format!("/v1/channels/{id}")).await?;
+        let old = channel.notify.map(|notify| notify.to_value());
+        if let Some(Value::Object(mut whole)) = old {
+            whole.append(changed);
+            *changed = whole;
+        }
+    }
+    change(&session, id, &fields).await
 }
 
 async fn set_status(args: OneChannel, status: &str) -> Result<(), Failure> {
     let fields = Map::from_iter([("status".to_owned(), json!(status))]);
-    change(&args.client, &args.channel, fields).await
+    let session = args.client.open()?;
+    let id = ids::channel(&session.client, &args.channel).await?;
+    change(&session, id, &fields).await
 }
 
 async fn change(
-    client: &ClientArgs,
-    channel: &str,
-    fields: Map<String, Value>,
+    session: &ServiceSession,
+    id: ChannelId,
+    fields: &Map<String, Value>,
 ) -> Result<(), Failure> {
-    let session = client.open()?;
-    let id = ids::channel(&session.client, channel).await?;
     let path = format!("/v1/channels/{id}");
     let sent = session
         .client
-        .send(Method::PATCH, &path, Some(&fields), None);
+        .send(Method::PATCH, &path, Some(fields), None);
     match session.read_or_print(&sent.await?)? {
-        Some(channel) => print(&session, &[channel]),
+        Some(channel) => print(session, &[channel]),
         None => Ok(()),
     }
 }

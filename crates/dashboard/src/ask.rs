@@ -24,7 +24,7 @@ use super::session::Session;
 use super::{channels, links, prices};
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
-use farescan_core::contract::monitors::MonitorPreview;
+use farescan_core::contract::monitors::{MAX_CHANNELS, MonitorPreview};
 use farescan_core::contract::scans::{ScanPreview, WarningKind};
 use farescan_core::{monitors, scans};
 
@@ -229,7 +229,8 @@ impl Ways {
         }
         let mut watches = Vec::new();
         let guard = session.app().webhook_guard();
-        let channels = channels::active(session).await?;
+        let mut channels = channels::active(session).await?;
+        channels.truncate(MAX_CHANNELS);
         let ids: Vec<_> = channels.iter().map(|channel| json!(channel.id)).collect();
         for (dates, mut body) in watched(
             question,

@@ -67,7 +67,7 @@ async fn render(
         div class="head" {
             div {
                 h1 { "Channels" }
-                p class="sub" { "Where you hear of alerts. New monitors name each active channel." }
+                p class="sub" { "Where you hear of alerts. Watches of the page “Ask” and monitors of the command line name each active channel." }
             }
             div class="actions" { a class="button" href=(links::ALERTS) { "Alerts" } }
         }
@@ -131,15 +131,15 @@ fn new_channel(session: &Session, entered: &FormFields) -> Markup {
                         }
                     }
                 }, "ntfy reaches a phone by its app. Slack's form also fits Mattermost, Rocket.Chat and Discord."))
-                (field("url", "Target", html! { input id="url" name="url" value=(text("url")) required maxlength="2000" autocomplete="off" spellcheck="false" placeholder="https://ntfy.sh/fares-3f9a2c71d0"; }, "The address of the topic, or of the incoming webhook. It is stored sealed."))
+                (field("url", "Target", html! { input id="url" name="url" required maxlength="2000" autocomplete="off" spellcheck="false" placeholder="https://ntfy.sh/fares-3f9a2c71d0"; }, "The address of the topic, or of the incoming webhook. It is stored sealed."))
                 details class="fold" {
                     summary { "Token, quiet hours, daily message" }
                     (field("token", "Access token of a protected topic", html! { input id="token" name="token" type="password" autocomplete="off" maxlength="500"; }, ""))
                     (field("least_priority", "Which alerts", html! {
                         select id="least_priority" name="least_priority" {
                             option value="" { "all" }
-                            option value=(NoticePriority::Normal.as_str()) { "prices, not that something is gone" }
-                            option value=(NoticePriority::High.as_str()) { "only what you wait for" }
+                            option value=(NoticePriority::Normal.as_str()) selected[text("least_priority") == "normal"] { "prices, not that something is gone" }
+                            option value=(NoticePriority::High.as_str()) selected[text("least_priority") == "high"] { "only what you wait for" }
                         }
                     }, ""))
                     (field("quiet_from", "Quiet from", html! { input id="quiet_from" name="quiet_from" type="time" value=(text("quiet_from")); }, ""))

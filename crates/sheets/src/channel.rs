@@ -14,7 +14,7 @@ pub fn list(channels: &[Channel]) -> Table {
         Column::text("Kind"),
         Column::text("To").rank(2),
         Column::text("Status"),
-        Column::text("Sends").rank(1),
+        Column::text("Sends"),
         Column::text("Last success").rank(3),
     ];
     let rows = channels.iter().map(|channel| {

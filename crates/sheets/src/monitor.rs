@@ -275,9 +275,9 @@ fn slots(slots: &[MonitorSlot], zone: &str) -> Section {
     let columns = [
         Column::text("Slot"),
         Column::text("Outcome"),
-        Column::text("Scan").rank(3),
-        Column::number("Rules fired").rank(2),
-        Column::text("Details").rank(1),
+        Column::text("Scan").rank(2),
+        Column::number("Rules fired").rank(1),
+        Column::text("Details"),
     ];
     let rows = slots.iter().map(|slot| (None, slot_cells(slot, zone)));
     let none = slots.is_empty().then(|| "No slot yet.".to_owned());
@@ -316,7 +316,8 @@ fn details(slot: &MonitorSlot) -> Cell {
         .filter(|(number, ..)| *number > 0)
         .map(|(number, what, how)| Value::Muted(format!("{} {how}", counted(number, what))));
     let reason = slot.reason.clone().map(Value::Text);
-    let mut details: Cell = reason.into_iter().chain(left_out).collect();
+    // A narrow column shows its beginning.
+    let mut details: Cell = left_out.chain(reason).collect();
     if let Some(confirmation) = &slot.confirmation {
         let prices = counted(confirmation.items.len() as u64, "price");
         let what = match judged {

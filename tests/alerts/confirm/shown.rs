@@ -43,7 +43,7 @@ async fn a_waiting_confirmation_and_its_alert_are_shown() {
 
     let browser = Browser::sign_in(&test, KEY).await;
     let monitor = browser.page(&format!("/monitors/{id}")).await;
-    has(&monitor, &["Waits for the confirmation of 1 price:", path]);
+    has(&monitor, &["waits for the confirmation of 1 price", path]);
     has(
         &browser.page(&format!("/scans/{scan}")).await,
         &["confirms 150 USD"],
@@ -54,7 +54,7 @@ async fn a_waiting_confirmation_and_its_alert_are_shown() {
     );
     has(
         &out(&test, &["monitors", "show", &id]),
-        &["ran, waits for confirmation"],
+        &["waits for the confirmation of 1 price"],
     );
     has(
         &out(&test, &["why", path]),
@@ -108,7 +108,7 @@ async fn prices_that_were_not_confirmed_are_counted() {
     );
     has(
         &out(&test, &["monitors", "show", &id]),
-        &["ran, 1 unconfirmed"],
+        &["1 alert unconfirmed"],
     );
     test.tick(slot + MOMENT * 3).await;
     assert!(test.alerts(&id).await.is_empty());

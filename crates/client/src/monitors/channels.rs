@@ -8,6 +8,10 @@ use crate::client::ServiceSession;
 use crate::exit::CommandEnd;
 use crate::wrap::note;
 use farescan_contract::channels::Channel;
+use farescan_contract::monitors::MAX_CHANNELS;
+
+/// The shortest beginning of an id, with its prefix.
+const MIN_ID_CHARS: usize = 8;
 
 /// The channels of a monitor.
 #[derive(Debug, Default, clap::Args)]
@@ -31,8 +35,9 @@ impl ChannelOptions {
         if self.no_channels || (body.contains_key("channels") && self.channels.is_empty()) {
             return Ok(());
         }
-        let all = active(session).await?;
+        let mut all = active(session).await?;
         let chosen = if self.channels.is_empty() {
+            all.truncate(MAX_CHANNELS);
             all
         } else {
             chosen(all, &self.channels)?
@@ -64,26 +69,38 @@ impl ChannelOptions {
     }
 }
 
-/// The channels of these names or ids, each once.
+/// The channels of these names or ids, each once. An id may be shortened while it is of one alone.
 fn chosen(all: Vec<Channel>, wanted: &[String]) -> Result<Vec<Channel>, Failure> {
-    let is = |channel: &Channel, text: &String| {
-        channel.name.eq_ignore_ascii_case(text) || channel.id.to_string().starts_with(text.as_str())
-    };
-    let missing = wanted
-        .iter()
-        .find(|text| !all.iter().any(|channel| is(channel, text)));
-    if let Some(text) = missing {
-        let names: Vec<_> = all.iter().map(|channel| channel.name.as_str()).collect();
-        let names = if names.is_empty() {
-            "none".to_owned()
-        } else {
-            names.join(", ")
+    let mut ids = Vec::new();
+    for text in wanted {
+        let named = |channel: &&Channel| channel.name.eq_ignore_ascii_case(text);
+        let with_id = |channel: &&Channel| {
+            text.len() >= MIN_ID_CHARS && channel.id.to_string().starts_with(text.as_str())
         };
-        return Err(CommandEnd::usage(format!(
-            "`--channel`: found {text:?}; expected an active channel: {names}"
-        ))
-        .into());
+        let mut found: Vec<_> = all.iter().filter(named).collect();
+        if found.is_empty() {
+            found = all.iter().filter(with_id).collect();
+        }
+        let [one] = found[..] else {
+            return Err(unclear(&all, text).into());
+        };
+        ids.push(one.id);
     }
-    let is_wanted = |channel: &Channel| wanted.iter().any(|text| is(channel, text));
-    Ok(all.into_iter().filter(is_wanted).collect())
+    Ok(all
+        .into_iter()
+        .filter(|channel| ids.contains(&channel.id))
+        .collect())
+}
+
+/// None or several channels are meant.
+fn unclear(all: &[Channel], text: &str) -> CommandEnd {
+    let names: Vec<_> = all.iter().map(|channel| channel.name.as_str()).collect();
+    let names = if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    };
+    CommandEnd::usage(format!(
+        "`--channel`: found {text:?}; expected one active channel: {names}"
+    ))
 }

@@ -28,7 +28,9 @@ pub use parity::{
     DifferenceRange, MarketParity, ParityHistory, ParityQuery, ParityRuns, RunParity,
 };
 pub use queries::{MonitorsQuery, SlotsQuery};
-pub use request::{MonitorName, MonitorPatch, MonitorRequest, MonthlyCeiling, WebhookUrl};
+pub use request::{
+    MAX_CHANNELS, MonitorName, MonitorPatch, MonitorRequest, MonthlyCeiling, WebhookUrl,
+};
 pub use resource::{
     HeldAlerts, Monitor, MonitorForecast, MonitorKey, MonitorPage, MonitorPause, MonitorPreview,
     MonitorRequests, MonitorSchedule, MonitorStatus,

@@ -9,8 +9,11 @@ use crate::ids::ChannelId;
 use crate::primitives::{BoundedList, bounded_integer, text_type};
 use crate::request_body::request_body;
 
+/// The most channels of a monitor.
+pub const MAX_CHANNELS: usize = 10;
+
 /// The channels of a monitor.
-type ChannelList = BoundedList<ChannelId, 0, 10>;
+type ChannelList = BoundedList<ChannelId, 0, MAX_CHANNELS>;
 
 request_body! {
     /// Body of `POST /v1/monitors`: a scan on a schedule.

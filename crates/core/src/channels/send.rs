@@ -24,6 +24,9 @@ use crate::webhooks::{
 pub const EVENT: &str = "channel.alerts";
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
+/// By how much the clock of a process may be behind that of another, which has already sent what was held
+/// until a time.
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(1);
 
 /// The channels of a locked monitor, which are locked against their deletion.
 pub async fn targets(lock: &mut MonitorLock<'_>) -> sqlx::Result<Vec<ChannelTarget>> {
@@ -67,8 +70,11 @@ async fn enqueue(
     if let Some((id, body)) = &queue.held
         && let Ok(held) = serde_json::from_str::<Event<ChannelAlerts>>(body)
     {
-        let joined = notices::joined(held.data, fired, notice);
-        return hold::replace(lock, *id, EVENT, &joined, now).await;
+        let joined = notices::joined(held.data, fired, notice.clone());
+        // It goes with the monitor that it is of, which may be deleted at this moment.
+        if hold::replace(lock, *id, EVENT, &joined, now).await? {
+            return Ok(());
+        }
     }
     let held_until = held_until(target, &queue, now);
     if let Some(until) = held_until {
@@ -88,7 +94,10 @@ fn held_until(target: &ChannelTarget, queue: &ChannelQueue, now: Timestamp) -> O
     let free = free_at(queue);
     let plan = NotifyPlan::new(target.notify.as_ref(), &target.timezone);
     let earliest = free.map_or(now, |free| free.max(now));
-    let until = plan.and_then(|plan| plan.hold_until(earliest, queue.held_for));
+    // A later time is that of a message that is not held any more: it failed, or the settings changed.
+    let is_sent = |held_for: &Timestamp| *held_for <= now.saturating_add(CLOCK_SKEW).unwrap_or(now);
+    let sent_for = queue.held_for.filter(is_sent);
+    let until = plan.and_then(|plan| plan.hold_until(earliest, sent_for));
     until.or(free)
 }
 

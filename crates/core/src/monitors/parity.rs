@@ -47,7 +47,7 @@ pub async fn history(
             continue;
         };
         searches += cells.all.iter().map(|cell| cell.items.len()).sum::<usize>();
-        if searches > MAX_SEARCHES && !runs.is_empty() {
+        if searches > MAX_SEARCHES {
             break;
         }
         mark_implausible(&mut conn, tenant, &mut cells.all).await?;

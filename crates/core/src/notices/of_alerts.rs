@@ -1,5 +1,7 @@
 //! A notice from the alerts of a run.
 
+use std::cmp::Reverse;
+
 use farescan_sheets::numbers::amount_in;
 use farescan_sheets::{rule, trip};
 use jiff::Timestamp;
@@ -51,9 +53,10 @@ pub fn of_alerts(
     channel: &ChannelView,
 ) -> Option<(ChannelNotice, u64)> {
     let is_wanted = |alert: &&Alert| priority(&alert.rule_type) >= channel.least_priority;
-    let wanted: Vec<_> = event.alerts.iter().filter(is_wanted).collect();
+    let mut wanted: Vec<_> = event.alerts.iter().filter(is_wanted).collect();
+    wanted.sort_by_key(|alert| Reverse(priority(&alert.rule_type)));
     let (strongest, others) = wanted.split_first()?;
-    // Those that the event does not list are of the same rules as those that it lists.
+    // At most a thousand alerts of a run are stored, and rules may fire more often.
     let fired = if wanted.len() == event.alerts.len() {
         u64::from(event.fired)
     } else {

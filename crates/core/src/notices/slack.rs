@@ -22,7 +22,7 @@ pub(super) fn render(url: &str, notice: &ChannelNotice) -> RenderedMessage {
     let parts = parts.iter().filter(|part| !part.is_empty());
     let text = parts.map(String::as_str).collect::<Vec<_>>().join("\n");
     let blocks: Vec<_> = chunks(&text)
-        .map(|chunk| json!({"type": "section", "text": {"type": "mrkdwn", "text": chunk}}))
+        .map(|chunk| json!({"type": "section", "text": {"type": "mrkdwn", "text": chunk, "verbatim": true}}))
         .collect();
     RenderedMessage {
         url: url.to_owned(),
@@ -31,9 +31,11 @@ pub(super) fn render(url: &str, notice: &ChannelNotice) -> RenderedMessage {
     }
 }
 
-/// The three characters by which a text could name a channel, a person or a link.
+/// The characters by which a text could name a channel, a person or a link; a full-width at sign names
+/// nobody in servers that take this form.
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
+    text.replace('@', "\u{ff20}")
+        .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }

@@ -21,13 +21,14 @@ pub async fn lock_queue(lock: &mut EndpointLock<'_>) -> Result<ChannelQueue, Com
 }
 
 /// Replaces what the held message says. It keeps its id and its time, and is about several monitors.
+/// `false`: it is gone.
 pub async fn replace<T: Serialize>(
     lock: &mut EndpointLock<'_>,
     id: DeliveryId,
     event_type: &str,
     data: &T,
     now: Timestamp,
-) -> Result<(), CommandError> {
+) -> Result<bool, CommandError> {
     let body = event_body(event_type, data, now)?;
     Ok(store::replace_held(lock, id, &body).await?)
 }

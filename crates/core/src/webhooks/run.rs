@@ -160,9 +160,14 @@ async fn deliver(deps: &DelivererDeps, leased: LeasedDelivery, _permit: OwnedSem
     }
     let result = match open_secrets_of(deps, &leased, now).await {
         Ok((url, secrets)) => {
-            deps.sender
-                .send(request(&leased, url, &secrets, now), now)
-                .await
+            let sent = request(&leased, url, &secrets, now);
+            let mut result = deps.sender.send(sent, now).await;
+            // Receivers of channels answer with the topic or the path, which are secrets (channels.md,
+            // rule 4).
+            if leased.kind != EndpointKind::Webhook {
+                result.response = None;
+            }
+            result
         }
         Err(()) => return,
     };

@@ -123,7 +123,12 @@ async fn report_run(
     }
     store::save_states(lock.conn(), slot.tenant, slot.monitor, &report.states).await?;
     if let Some(event) = &report.event {
-        channels::send(lock, event, access.public_url, now).await?;
+        // All that are stored: an event lists the strongest, which may hide those of a higher priority.
+        let heard = MonitorAlerts {
+            alerts: report.alerts.clone(),
+            ..event.clone()
+        };
+        channels::send(lock, &heard, access.public_url, now).await?;
         let dispatch = held::dispatch(lock, event, now).await?;
         store::insert_alerts(lock.conn(), slot.tenant, &report.alerts, dispatch).await?;
     }

@@ -194,13 +194,14 @@ pub(in crate::webhooks) async fn lock_queue(
     }))
 }
 
-/// Replaces the body of a held message; the endpoint is locked, so it is not being tried.
+/// Replaces the body of a held message; the endpoint is locked, so it is not being tried. `false`: it is
+/// gone.
 pub(in crate::webhooks) async fn replace_held(
     lock: &mut EndpointLock<'_>,
     id: DeliveryId,
     body: &str,
-) -> sqlx::Result<()> {
-    sqlx::query!(
+) -> sqlx::Result<bool> {
+    let replaced = sqlx::query!(
         "update deliveries set body = $3, monitor_id = null where tenant_id = $1 and delivery_id = $2",
         lock.tenant().uuid(),
         id.uuid(),
@@ -208,7 +209,7 @@ pub(in crate::webhooks) async fn replace_held(
     )
     .execute(lock.conn())
     .await?;
-    Ok(())
+    Ok(replaced.rows_affected() == 1)
 }
 
 /// Moves the held message to another time; `None`: it is due now.
