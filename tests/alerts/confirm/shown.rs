@@ -72,7 +72,7 @@ async fn a_waiting_confirmation_and_its_alert_are_shown() {
     has(
         &monitor,
         &[
-            "Confirmation: one more search of 1 price:",
+            "confirmation: one more search of 1 price:",
             "confirmed by one more search",
         ],
     );
@@ -81,10 +81,10 @@ async fn a_waiting_confirmation_and_its_alert_are_shown() {
         &browser.page(&format!("/alerts/{alert}")).await,
         &["<dt>Found first</dt><dd>150 USD", "<dt>Confirmed</dt>"],
     );
-    has(&out(&test, &["alerts"]), &["price_below, confirmed"]);
+    has(&out(&test, &["alerts"]), &["confirmed"]);
     has(
         &out(&test, &["alerts", "show", &alert]),
-        &["confirmed ", "; found first at 150 on "],
+        &["Confirmed", "by one more search", "Found first", "150 USD"],
     );
     test.close().await;
 }
