@@ -184,10 +184,9 @@ impl Service {
             )?),
             _ => None,
         };
-        let guard = Guard::new(&settings.webhooks);
         let public_url = settings.channels.public_url.clone();
-        let sender =
-            Sender::new(guard).map_err(|error| ServiceError::Webhooks(error.without_url()))?;
+        let sender = Sender::new(Guard::new(&settings.webhooks))
+            .map_err(|error| ServiceError::Webhooks(error.without_url()))?;
         let session_check = database.session_check();
         let writes = database.requests().writes.clone();
         let (unprepared, preparation_state) = watch::channel(Some(Arc::from("its first try runs")));
@@ -259,8 +258,9 @@ impl Service {
                 config,
             };
             let working = async {
-                let result =
-                    run_worker_while_clock_is_right(deps, sender, ticker, &clock, &stopped).await;
+                let running =
+                    run_worker_while_clock_is_right(deps, sender, ticker, &clock, &stopped);
+                let result = running.await;
                 // A worker that ended by itself ends the process.
                 compared.cancel();
                 result
