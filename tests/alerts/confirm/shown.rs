@@ -81,7 +81,7 @@ async fn a_waiting_confirmation_and_its_alert_are_shown() {
         &browser.page(&format!("/alerts/{alert}")).await,
         &["<dt>Found first</dt><dd>150 USD", "<dt>Confirmed</dt>"],
     );
-    has(&out(&test, &["alerts"]), &["confirmed"]);
+    has(&out(&test, &["alerts"]), &["Price below 200 USD"]);
     has(
         &out(&test, &["alerts", "show", &alert]),
         &["Confirmed", "by one more search", "Found first", "150 USD"],
