@@ -185,8 +185,7 @@ impl Service {
             _ => None,
         };
         let public_url = settings.channels.public_url.clone();
-        let sender = Sender::new(Guard::new(&settings.webhooks))
-            .map_err(|error| ServiceError::Webhooks(error.without_url()))?;
+        let sender = sender(&settings)?;
         let session_check = database.session_check();
         let writes = database.requests().writes.clone();
         let (unprepared, preparation_state) = watch::channel(Some(Arc::from("its first try runs")));
@@ -310,6 +309,12 @@ impl Service {
         self.admin.end().await;
         result
     }
+}
+
+/// What sends deliveries to webhooks and channels.
+fn sender(settings: &Settings) -> Result<Sender, ServiceError> {
+    let sender = Sender::new(Guard::new(&settings.webhooks));
+    sender.map_err(|error| ServiceError::Webhooks(error.without_url()))
 }
 
 /// Logs all addresses in one line.
