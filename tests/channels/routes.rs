@@ -42,7 +42,10 @@ async fn a_channel_is_created_read_changed_and_deleted() {
         ("true", shown.clone())
     );
     assert_eq!(test.get(&format!("/v1/channels/{id}")).await, shown);
-    assert_eq!(test.page("/v1/channels").await, [shown.clone()]);
+    assert_eq!(
+        test.page("/v1/channels").await,
+        std::slice::from_ref(&shown)
+    );
     let patch = json!({"name": "old phone", "url": "https://ntfy.example.com/other-topic-99aa", "token": null, "status": "paused"});
     let path = format!("/v1/channels/{id}");
     let changed = test
