@@ -8,7 +8,7 @@
 //!
 //! A message is a delivery: `webhooks` leases, sends, retries and records it. A message that may not
 //! be sent yet (quiet hours, a daily message, too many in an hour) is held: later alerts join it
-//! ([`send`]). Not here: what a message says (`notices`), HTTP.
+//! (`send`). Not here: what a message says (`notices`), HTTP.
 
 mod create;
 mod delete;

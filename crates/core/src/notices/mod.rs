@@ -1,6 +1,6 @@
 //! What a channel says of alerts, and how each kind of channel is told it. Pure.
 //!
-//! A [`ChannelNotice`] is built once, from the alerts of a run ([`of_alerts`]), and stored in a delivery.
+//! A [`ChannelNotice`] is built once, from the alerts of a run (`of_alerts`), and stored in a delivery.
 //! Each try renders it anew for its kind: a renderer is one small file. Not here: when a message is
 //! sent (`channels`), its sending (`webhooks`).
 
