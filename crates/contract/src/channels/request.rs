@@ -3,7 +3,9 @@
 use super::notice::NoticePriority;
 use super::resource::{ChannelKind, ChannelStatus};
 use crate::monitors::NotifySettings;
-use crate::primitives::{Cursor, PageLimit, TimeZoneName, text_type};
+use crate::primitives::{
+    Cursor, MAX_URL_CHARS, PageLimit, TimeZoneName, is_name, is_receiver, text_type,
+};
 use crate::query_string::query_string;
 use crate::request_body::request_body;
 
@@ -79,8 +81,6 @@ query_string!(ChannelsQuery);
 
 /// The longest name, in characters.
 const MAX_NAME_CHARS: usize = 100;
-/// The longest target, in characters.
-const MAX_URL_CHARS: usize = 2_000;
 /// The longest access token, in characters.
 const MAX_TOKEN_CHARS: usize = 500;
 
@@ -88,9 +88,7 @@ text_type! {
     /// The name of a channel.
     pub struct ChannelName {
         expected: "text of 1 to 100 characters without control characters, not spaces alone",
-        accepts: |text| {
-            (1..=MAX_NAME_CHARS).contains(&text.chars().count()) && !text.chars().any(char::is_control) && !text.trim().is_empty()
-        },
+        accepts: |text| is_name(text, MAX_NAME_CHARS),
         normalize: str::to_owned,
         examples: ["my phone"],
         schema: { min_length: 1, max_length: MAX_NAME_CHARS, pattern: r"^(?=.*\S)[^\u0000-\u001F\u007F-\u009F]*$" },
@@ -102,23 +100,11 @@ text_type! {
     /// address (security.md, rule 25).
     pub struct ChannelUrl {
         expected: "an https URL of at most 2000 characters, without a user name, a password or a fragment",
-        accepts: |text| is_target(text),
+        accepts: is_receiver,
         normalize: str::to_owned,
         examples: ["https://ntfy.sh/fares-3f9a2c71d0"],
         schema: { min_length: 9, max_length: MAX_URL_CHARS, pattern: "^https?://" },
     }
-}
-
-fn is_target(text: &str) -> bool {
-    let visible = text.len() <= MAX_URL_CHARS && text.bytes().all(|byte| byte.is_ascii_graphic());
-    visible
-        && (text.starts_with("https://") || text.starts_with("http://"))
-        && url::Url::parse(text).is_ok_and(|url| {
-            url.has_host()
-                && url.username().is_empty()
-                && url.password().is_none()
-                && url.fragment().is_none()
-        })
 }
 
 text_type! {

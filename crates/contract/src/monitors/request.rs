@@ -6,7 +6,9 @@ use super::rule::Rule;
 use super::scan::MonitorScan;
 use super::schedule::ScheduleRequest;
 use crate::ids::ChannelId;
-use crate::primitives::{BoundedList, bounded_integer, text_type};
+use crate::primitives::{
+    BoundedList, MAX_URL_CHARS, bounded_integer, is_name, is_receiver, text_type,
+};
 use crate::request_body::request_body;
 
 /// The most channels of a monitor.
@@ -99,16 +101,12 @@ request_body! {
 
 /// The longest name, in characters.
 const MAX_NAME_CHARS: usize = 200;
-/// The longest address of a webhook, in characters.
-const MAX_URL_CHARS: usize = 2_000;
 
 text_type! {
     /// The name of a monitor.
     pub struct MonitorName {
         expected: "text of 1 to 200 characters without control characters, not spaces alone",
-        accepts: |text| {
-            (1..=MAX_NAME_CHARS).contains(&text.chars().count()) && !text.chars().any(char::is_control) && !text.trim().is_empty()
-        },
+        accepts: |text| is_name(text, MAX_NAME_CHARS),
         normalize: str::to_owned,
         examples: ["January fares"],
         schema: { min_length: 1, max_length: MAX_NAME_CHARS, pattern: r"^(?=.*\S)[^\u0000-\u001F\u007F-\u009F]*$" },
@@ -120,23 +118,11 @@ text_type! {
     /// address (security.md, rule 25).
     pub struct WebhookUrl {
         expected: "an https URL of at most 2000 characters, without a user name, a password or a fragment",
-        accepts: |text| is_webhook(text),
+        accepts: is_receiver,
         normalize: str::to_owned,
         examples: ["https://hooks.example.com/fares"],
         schema: { min_length: 9, max_length: MAX_URL_CHARS, pattern: "^https?://" },
     }
-}
-
-fn is_webhook(text: &str) -> bool {
-    let visible = text.len() <= MAX_URL_CHARS && text.bytes().all(|byte| byte.is_ascii_graphic());
-    visible
-        && (text.starts_with("https://") || text.starts_with("http://"))
-        && url::Url::parse(text).is_ok_and(|url| {
-            url.has_host()
-                && url.username().is_empty()
-                && url.password().is_none()
-                && url.fragment().is_none()
-        })
 }
 
 bounded_integer! {

@@ -23,8 +23,8 @@ pub use jiff::civil::Date;
 pub use list::{BoundedList, NonEmpty};
 pub use page::{Cursor, ListFormat, PageLimit};
 pub use passengers::{PassengerKind, Passengers, SeatType};
-pub(crate) use text::text_type;
 pub use text::{AirlineCode, Airport, CountryCode, Currency, FreeText, HotelBookingId};
+pub(crate) use text::{MAX_URL_CHARS, is_name, is_receiver, text_type};
 pub use time_zone::TimeZoneName;
 
 use super::field::{FieldValue, invalid_value};

@@ -58,6 +58,29 @@ macro_rules! text_type {
 
 pub(crate) use text_type;
 
+/// The longest URL of a receiver, in characters.
+pub(crate) const MAX_URL_CHARS: usize = 2_000;
+
+/// Whether a text is a name: of 1 to `most` characters, not spaces alone, and none a control character.
+pub(crate) fn is_name(text: &str, most: usize) -> bool {
+    (1..=most).contains(&text.chars().count())
+        && !text.chars().any(char::is_control)
+        && !text.trim().is_empty()
+}
+
+/// Whether a text is the URL of a receiver: http or https, without a user, a password or a fragment.
+pub(crate) fn is_receiver(text: &str) -> bool {
+    let visible = text.len() <= MAX_URL_CHARS && text.bytes().all(|byte| byte.is_ascii_graphic());
+    visible
+        && (text.starts_with("https://") || text.starts_with("http://"))
+        && url::Url::parse(text).is_ok_and(|url| {
+            url.has_host()
+                && url.username().is_empty()
+                && url.password().is_none()
+                && url.fragment().is_none()
+        })
+}
+
 /// The longest free text and booking id, in characters (gateway.md, rule 9).
 pub(crate) const MAX_TEXT_CHARS: usize = 300;
 /// The shortest booking id: a letter, a slash, a letter (gateway.md, rule 9).
