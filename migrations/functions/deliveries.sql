@@ -98,6 +98,7 @@ begin
 end $$;
 
 -- Takes back a try that has not begun: it is in the quiet hours of its channel, which end at p_until.
+-- The database's clock may be ahead of the process's: without the second the message would be leased again at once, until they agree.
 create or replace function postpone_try(p_tenant uuid, p_endpoint uuid, p_delivery uuid, p_number integer, p_until timestamptz)
 returns void
 language plpgsql as $$
@@ -108,7 +109,7 @@ begin
     if e.taken_delivery is distinct from p_delivery then
         return;
     end if;
-    update deliveries n set tries = tries - 1, due_at = p_until
+    update deliveries n set tries = tries - 1, due_at = greatest(p_until, clock_timestamp() + interval '1 second')
     where n.tenant_id = p_tenant and n.delivery_id = p_delivery and n.tries = p_number and n.due_at is not null;
     if not found then
         return;

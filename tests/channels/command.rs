@@ -56,6 +56,14 @@ async fn a_phone_is_added_tested_and_named_by_a_new_monitor() {
         created.err.contains("Alerts go to: my phone."),
         "{created:?}"
     );
+    for unclear in ["c", "chn_", ""] {
+        let args = [&CREATE[..], &["--channel", unclear, "--yes"]].concat();
+        let refused = cli(&test, &args);
+        assert!(
+            refused.err.contains("expected one active channel"),
+            "{refused:?}"
+        );
+    }
     let none = cli(
         &test,
         &[&CREATE[..], &["--channel", "fax", "--yes"]].concat(),

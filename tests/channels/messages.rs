@@ -10,7 +10,8 @@ use crate::support::{array, text};
 
 async fn receiver() -> ScriptedServer {
     let receiver = ScriptedServer::start().await;
-    receiver.reply(Reply::status(200));
+    // As ntfy answers: with the topic.
+    receiver.reply(Reply::json(json!({"topic": "fares-3f9a2c71d0"})));
     receiver
 }
 

@@ -131,3 +131,62 @@ pub(super) async fn notify_changed(
     };
     Ok(hold::reschedule(lock, held_until(&target, &unheld, now)).await?)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::contract::FieldValue as _;
+    use crate::contract::channels::NoticePriority;
+    use crate::contract::monitors::NotifySettings;
+
+    fn at(time: &str) -> Timestamp {
+        time.parse().unwrap()
+    }
+
+    /// Until when an alert of this time is held, of a channel that was held for `held_for` last.
+    fn held(notify: &serde_json::Value, now: &str, held_for: Option<&str>) -> Option<Timestamp> {
+        let target = ChannelTarget {
+            id: ChannelId::new(),
+            least_priority: NoticePriority::Low,
+            notify: Some(NotifySettings::read(notify).unwrap()),
+            timezone: "UTC".to_owned(),
+        };
+        let queue = ChannelQueue {
+            clock: at(now),
+            recent: Vec::new(),
+            waiting: 0,
+            held: None,
+            held_for: held_for.map(at),
+        };
+        held_until(&target, &queue, at(now))
+    }
+
+    #[test]
+    fn a_time_of_a_message_that_is_not_held_any_more_moves_nothing() {
+        let daily = json!({"digest_at": "08:00"});
+        let next = Some(at("2026-12-02T08:00:00Z"));
+        for last in [
+            None,
+            Some("2026-12-02T08:00:00Z"),
+            Some("2027-03-01T08:00:00Z"),
+        ] {
+            assert_eq!(held(&daily, "2026-12-01T12:00:00Z", last), next, "{last:?}");
+        }
+        let night = json!({"quiet_hours": {"from": "22:00", "until": "07:00"}});
+        let end = "2026-12-02T07:00:00Z";
+        assert_eq!(
+            held(&night, "2026-12-02T03:00:00Z", Some(end)),
+            Some(at(end))
+        );
+    }
+
+    #[test]
+    fn what_was_sent_by_a_faster_clock_is_not_held_for_again() {
+        let daily = json!({"digest_at": "08:00"});
+        let sent = Some("2026-12-01T08:00:00Z");
+        let tomorrow = Some(at("2026-12-02T08:00:00Z"));
+        assert_eq!(held(&daily, "2026-12-01T07:59:30Z", sent), tomorrow);
+    }
+}

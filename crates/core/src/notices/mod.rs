@@ -1,4 +1,4 @@
-//! What a channel says of alerts, and how each kind of channel is told it. Pure.
+//! What a message says of alerts, and how it is written for each kind of channel. Pure.
 //!
 //! A [`ChannelNotice`] is built once, from the alerts of a run (`of_alerts`), and stored in a delivery.
 //! Each try renders it anew for its kind: a renderer is one small file. Not here: when a message is
@@ -12,7 +12,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-pub use of_alerts::{ChannelView, MonitorView, of_alerts};
+pub use of_alerts::{ChannelView, MonitorView, most_urgent_first, of_alerts};
 pub use summary::{MAX_NOTICES, joined, single, test_message};
 
 use crate::contract::channels::{ChannelAlerts, ChannelKind, ChannelNotice};

@@ -30,7 +30,7 @@ pub(super) const DETAILS: &str = "Details";
 pub struct MonitorView {
     /// The scan of the run, with its dates.
     pub scan: Map<String, Value>,
-    /// The airline of the strongest alert.
+    /// The airline of the first alert.
     pub carrier: Option<String>,
     /// The root of the dashboard's pages, if the service knows it.
     pub public_url: Option<String>,
@@ -45,16 +45,23 @@ pub struct ChannelView {
     pub timezone: String,
 }
 
-/// The notice of a run's alerts and how many it is about; `None`: all are of a lower priority than
-/// the channel wants.
+/// Alerts in the order in which a notice names them: of one priority in the given order, the strongest
+/// first.
+pub fn most_urgent_first(alerts: &[Alert]) -> Vec<Alert> {
+    let mut sorted = alerts.to_vec();
+    sorted.sort_by_key(|alert| Reverse(priority(&alert.rule_type)));
+    sorted
+}
+
+/// The notice of a run's alerts, [`most_urgent_first`], and how many it is about; `None`: all are of a
+/// lower priority than the channel wants.
 pub fn of_alerts(
     event: &MonitorAlerts,
     run: &MonitorView,
     channel: &ChannelView,
 ) -> Option<(ChannelNotice, u64)> {
     let is_wanted = |alert: &&Alert| priority(&alert.rule_type) >= channel.least_priority;
-    let mut wanted: Vec<_> = event.alerts.iter().filter(is_wanted).collect();
-    wanted.sort_by_key(|alert| Reverse(priority(&alert.rule_type)));
+    let wanted: Vec<_> = event.alerts.iter().filter(is_wanted).collect();
     let (strongest, others) = wanted.split_first()?;
     // At most a thousand alerts of a run are stored, and rules may fire more often.
     let fired = if wanted.len() == event.alerts.len() {
@@ -62,7 +69,6 @@ pub fn of_alerts(
     } else {
         wanted.len() as u64
     };
-    let priority = wanted.iter().map(|alert| priority(&alert.rule_type)).max();
     let mut lines: Vec<_> = facts(strongest, run, &channel.timezone)
         .chain(others.iter().take(MAX_OTHERS).map(|alert| {
             let trip = trip_of(alert, run);
@@ -84,7 +90,7 @@ pub fn of_alerts(
         currency: strongest.currency.clone(),
         observed_at: strongest.observed_at,
         verdict: strongest.verdict.map(|verdict| verdict.to_string()),
-        priority: priority.unwrap_or(NoticePriority::Low),
+        priority: priority(&strongest.rule_type),
         links: links(strongest, run),
         fired_at: strongest.fired_at,
     };

@@ -2,7 +2,9 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{ChannelView, MonitorView, joined, of_alerts, render, single, test_message};
+use super::{
+    ChannelView, MonitorView, joined, most_urgent_first, of_alerts, render, single, test_message,
+};
 use crate::contract::channels::{ChannelAlerts, ChannelKind, ChannelNotice, NoticePriority};
 use crate::contract::monitors::{Alert, MonitorAlerts};
 use crate::ids::ChannelId;
@@ -146,6 +148,20 @@ fn a_channel_hears_of_nothing_below_its_least_priority() {
         of_alerts(&only_low, &flight(), &view(NoticePriority::Normal)),
         None
     );
+}
+
+#[test]
+fn what_was_waited_for_comes_before_a_thousand_other_alerts() {
+    let other = || alert(&json!({"type": "drop_percent", "price": 150}));
+    let mut alerts: Vec<_> = std::iter::repeat_with(other).take(999).collect();
+    let stock = json!({"type": "back_in_stock", "rule": {"type": "back_in_stock"}, "price": 777});
+    alerts.push(alert(&stock));
+    let event = event("stock", 1_000, most_urgent_first(&alerts));
+    let (notice, fired) = of_alerts(&event, &flight(), &view(NoticePriority::High)).unwrap();
+    assert_eq!((notice.price, fired), (Some(777.into()), 1));
+    let (notice, fired) = of_alerts(&event, &flight(), &view(NoticePriority::Low)).unwrap();
+    assert_eq!((notice.price, fired), (Some(777.into()), 1_000));
+    assert_eq!(notice.priority, NoticePriority::High);
 }
 
 #[test]

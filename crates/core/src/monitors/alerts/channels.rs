@@ -6,17 +6,19 @@ use serde_json::{Map, Value};
 use super::store;
 use crate::channels;
 use crate::commands::CommandError;
-use crate::contract::monitors::MonitorAlerts;
+use crate::contract::monitors::{Alert, MonitorAlerts};
 use crate::monitors::relative_dates::resolve_dates;
 use crate::monitors::schedule::Schedule;
 use crate::monitors::store::{LockedMonitor, locked_row};
-use crate::notices::MonitorView;
+use crate::notices::{MonitorView, most_urgent_first};
 use crate::webhooks::MonitorLock;
 
-/// Sends the alerts to the channels of the locked monitor, after the commit.
+/// Sends the alerts of a run to the channels of the locked monitor, after the commit: all that are stored,
+/// because the event lists the strongest, which may hide those of a higher priority.
 pub(super) async fn send(
     lock: &mut MonitorLock<'_>,
     event: &MonitorAlerts,
+    alerts: &[Alert],
     public_url: Option<&str>,
     now: Timestamp,
 ) -> sqlx::Result<()> {
@@ -24,6 +26,10 @@ pub(super) async fn send(
     if targets.is_empty() {
         return Ok(());
     }
+    let event = MonitorAlerts {
+        alerts: most_urgent_first(alerts),
+        ..event.clone()
+    };
     let monitor = locked_row(lock).await?;
     let item = event.alerts.first().and_then(|alert| alert.item_id);
     let carrier = match item {
@@ -38,7 +44,7 @@ pub(super) async fn send(
         carrier,
         public_url: public_url.map(str::to_owned),
     };
-    let sent = channels::send(lock, &targets, event, &run, now).await;
+    let sent = channels::send(lock, &targets, &event, &run, now).await;
     sent.map_err(|error| match error {
         CommandError::Database(error) => error,
         other => sqlx::Error::Encode(other.into()),

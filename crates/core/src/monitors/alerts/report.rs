@@ -123,12 +123,7 @@ async fn report_run(
     }
     store::save_states(lock.conn(), slot.tenant, slot.monitor, &report.states).await?;
     if let Some(event) = &report.event {
-        // All that are stored: an event lists the strongest, which may hide those of a higher priority.
-        let heard = MonitorAlerts {
-            alerts: report.alerts.clone(),
-            ..event.clone()
-        };
-        channels::send(lock, &heard, access.public_url, now).await?;
+        channels::send(lock, event, &report.alerts, access.public_url, now).await?;
         let dispatch = held::dispatch(lock, event, now).await?;
         store::insert_alerts(lock.conn(), slot.tenant, &report.alerts, dispatch).await?;
     }
