@@ -130,6 +130,23 @@ pub(super) fn filter_tabs(
     }
 }
 
+/// A page as data and as a command.
+pub(super) fn same_as(path: &str, command: &str) -> Markup {
+    html! {
+        section class="card no-print" {
+            details class="fold" {
+                summary { "The same as curl and as a command" }
+                pre tabindex="0" { code { (curl(path)) "\n" (command) } }
+            }
+        }
+    }
+}
+
+/// The request that reads a path of the API.
+pub(super) fn curl(path: &str) -> String {
+    format!("curl -s -H \"x-api-key: $FARESCAN_API_KEY\" \"$FARESCAN_URL{path}\"")
+}
+
 /// What a list shows while it is empty: what to do next.
 pub(super) fn empty_state(text: &Markup) -> Markup {
     html! { div class="empty" { (text) } }

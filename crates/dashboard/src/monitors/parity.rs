@@ -58,7 +58,10 @@ async fn show(
             section class="card" { h2 { "Run by run" } (sheet::table(&runs(&found))) }
             (charts(&found))
         }
-        (same_as(&monitor, &found))
+        (parts::same_as(
+            &format!("/v1/monitors/{}/parity?baseline={}", monitor.id, found.baseline),
+            &format!("farescan monitors parity {} --baseline {}", monitor.id, found.baseline),
+        ))
     };
     let title = format!("Markets over time: {}", monitor.name);
     Ok(page(&session, &title, NavItem::Monitors, body))
@@ -121,21 +124,4 @@ fn points(found: &ParityHistory, market: &str) -> Vec<Point> {
         }
     });
     points.collect()
-}
-
-fn same_as(monitor: &Monitor, found: &ParityHistory) -> Markup {
-    let (id, baseline) = (monitor.id, &found.baseline);
-    html! {
-        section class="card no-print" {
-            details class="fold" {
-                summary { "The same as curl and as a command" }
-                pre tabindex="0" {
-                    code {
-                        "curl -s -H \"x-api-key: $FARESCAN_API_KEY\" \"$FARESCAN_URL/v1/monitors/" (id) "/parity?baseline=" (baseline) "\"\n"
-                        "farescan monitors parity " (id) " --baseline " (baseline)
-                    }
-                }
-            }
-        }
-    }
 }

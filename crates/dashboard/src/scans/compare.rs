@@ -196,7 +196,10 @@ async fn show(
             }
         }
         (changes(&comparison, chosen))
-        (same_as(before, after))
+        (parts::same_as(
+            &format!("/v1/scans/{before}/compare/{after}"),
+            &format!("farescan compare {before} {after} --all"),
+        ))
     };
     Ok(page(
         &session,
@@ -249,22 +252,6 @@ fn changes(comparison: &Comparison, chosen: Option<&str>) -> Markup {
                 (sheet::table(&table(cells.iter().take(MAX_ROWS).copied())))
                 @if cells.len() > MAX_ROWS {
                     p class="hint" { "The first " (MAX_ROWS) " of " (numbers::count(cells.len() as u64)) ". The command below has all." }
-                }
-            }
-        }
-    }
-}
-
-fn same_as(before: ScanId, after: ScanId) -> Markup {
-    html! {
-        section class="card no-print" {
-            details class="fold" {
-                summary { "The same as curl and as a command" }
-                pre tabindex="0" {
-                    code {
-                        "curl -s -H \"x-api-key: $FARESCAN_API_KEY\" \"$FARESCAN_URL/v1/scans/" (before) "/compare/" (after) "\"\n"
-                        "farescan compare " (before) " " (after) " --all"
-                    }
                 }
             }
         }

@@ -4,6 +4,7 @@ use farescan_sheets::draft::ScanDraft;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
+use crate::parts::curl;
 use farescan_core::contract::scans::Scan;
 
 /// The commands that make and read this scan.
@@ -41,12 +42,10 @@ pub(super) fn submission(body: &Map<String, Value>) -> Markup {
 /// A quote in the body would end the shell's text.
 fn curl_post(path: &str, body: &str) -> String {
     let body = body.replace('\'', r"'\''");
-    format!("curl -s -H \"x-api-key: $FARESCAN_API_KEY\" \"$FARESCAN_URL{path}\" -d '{body}'")
+    format!("{} -d '{body}'", curl(path))
 }
 
 fn read_commands(path: &str, id: &str) -> String {
-    let curl =
-        |path: &str| format!("curl -s -H \"x-api-key: $FARESCAN_API_KEY\" \"$FARESCAN_URL{path}\"");
     [
         curl(path),
         curl(&format!("{path}/items?sort=price&limit=1")),
