@@ -204,9 +204,9 @@ async fn run(markdown: &str) -> (Vec<String>, tempfile::TempDir) {
 
 /// The guides, each of which has a test of its commands below.
 const GUIDES: [&str; 10] = [
+    "alerts-on-a-phone",
     "asking-in-words",
     "asking-the-history",
-    "being-told",
     "calling-the-api",
     "is-that-a-good-price",
     "monitoring-and-webhooks",
@@ -259,8 +259,8 @@ async fn commands_of_rate_parity() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_of_being_told() {
-    check("being-told").await;
+async fn commands_of_alerts_on_a_phone() {
+    check("alerts-on-a-phone").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -285,7 +285,7 @@ impl Ways {
                         }
                     }
                     @if !self.watches.is_empty() { p class="hint" { (self.heard_by()) } }
-                    @if self.watches.is_empty() { p class="hint" { "Add “below 150”, with your amount, to be told." } }
+                    @if self.watches.is_empty() { p class="hint" { "Add “below 150”, with your amount, for an alert." } }
                 }
                 @if session.app().is_sandbox() { p class="hint" { "Sandbox: nothing is billed." } }
             }
