@@ -175,3 +175,26 @@ async fn the_keyboard_alone_makes_a_monitor() {
     worker.stop().await;
     browser.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slash_leads_to_the_box_that_finds() {
+    let service = TestService::start().await;
+    service.accept_key().await;
+    let browser = Chromium::start(service.url()).await;
+    browser.sign_in_by_keyboard().await;
+    browser.open("/usage").await;
+    browser.type_text("/").await;
+    assert_eq!(
+        browser.focus().await["name"],
+        "Find a scan or monitor, or ask"
+    );
+    browser.type_text("YYY").await;
+    browser.key(Key::Enter).await;
+    browser.wait_for_path("/find").await;
+    browser.wait_for_text("1 search").await;
+    // In a field a slash is a slash.
+    browser.open("/scans").await;
+    browser.tab_and_type("Hotel or place", "a/b").await;
+    assert_eq!(browser.focus().await["name"], "Hotel or place");
+    browser.end().await;
+}

@@ -6,6 +6,7 @@ mod ask;
 mod channels;
 mod compare;
 mod errors;
+mod find;
 mod items;
 mod lists;
 mod monitor_edit;

@@ -94,7 +94,8 @@ async fn ask(session: Session, query: FormFields) -> Result<Response, PageFailur
     Ok(render(&session, status, text, &answer))
 }
 
-fn path_of(text: &str) -> String {
+/// The page of a question.
+pub(super) fn path_of(text: &str) -> String {
     with_query(links::ASK, FIELD, text)
 }
 

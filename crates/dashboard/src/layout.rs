@@ -87,6 +87,9 @@ pub(super) fn page_with_status(
                     }
                     a href="/docs/" { "API" }
                 }
+                form class="find" method="get" action=(links::FIND) role="search" aria-label="Find" {
+                    input id="find" name="q" type="search" maxlength="500" placeholder="Find or ask  /" aria-label="Find a scan or monitor, or ask" aria-keyshortcuts="/ Control+K" autocomplete="off" autocapitalize="none" spellcheck="false";
+                }
                 form class="sign-out" method="post" action=(links::LOGOUT) {
                     (token_field(session))
                     button class="quiet" type="submit" title="Ends every session of this key, on every device" { "Sign out" }

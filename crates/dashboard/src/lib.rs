@@ -18,6 +18,7 @@ mod charts;
 mod deliveries;
 mod error_pages;
 mod failure;
+mod find;
 mod form;
 mod front_page;
 mod item;

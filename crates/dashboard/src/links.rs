@@ -1,10 +1,11 @@
 //! The paths of the pages, so that one page leads to another without importing it.
 
-use farescan_core::ids::{DeliveryId, MonitorId};
+use farescan_core::ids::{AlertId, DeliveryId, MonitorId};
 
 pub(super) const LOGIN: &str = "/login";
 pub(super) const LOGOUT: &str = "/logout";
 pub(super) const ASK: &str = "/ask";
+pub(super) const FIND: &str = "/find";
 pub(super) const OVERVIEW: &str = "/overview";
 pub(super) const MONITORS: &str = "/monitors";
 pub(super) const CHANNELS: &str = "/channels";
@@ -18,6 +19,10 @@ pub(super) fn monitor(id: MonitorId) -> String {
 /// The markets of a monitor over its runs.
 pub(super) fn parity(id: MonitorId) -> String {
     format!("{}/parity", monitor(id))
+}
+
+pub(super) fn alert(id: AlertId) -> String {
+    format!("{ALERTS}/{id}")
 }
 
 pub(super) fn delivery(id: DeliveryId) -> String {

@@ -55,14 +55,11 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
         data: Vec::new(),
         next_cursor: None,
     };
-    let mut prices = std::collections::HashMap::new();
     if let Some(tenant) = session.tenant() {
         let ring = session.context()?.ring;
         monitors = read::monitors(session.pool()?, ring, tenant, &filter, now).await?;
-        let ids: Vec<_> = monitors.data.iter().map(|monitor| monitor.id).collect();
-        let mut conn = session.pool()?.acquire().await?;
-        prices = run_prices::run_prices(&mut conn, tenant, &ids, RUNS).await?;
     }
+    let rows = rows(&session, &monitors.data).await?;
     let status = filter.status.map(MonitorStatus::as_str);
     let all = MonitorStatus::ALL
         .iter()
@@ -84,12 +81,27 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
             @if monitors.data.is_empty() {
                 (empty(status.is_some()))
             } @else {
-                (table(&monitor::table(&monitors.data, |of| prices_of_runs(&of.name, prices.get(&of.id).map_or(&[], Vec::as_slice)))))
+                (rows)
                 (parts::next_page(&here, monitors.next_cursor.as_deref()))
             }
         }
     };
     Ok(page(&session, "Monitors", NavItem::Monitors, body))
+}
+
+/// A table of the caller's monitors with the prices of their runs.
+pub(super) async fn rows(session: &Session, monitors: &[Monitor]) -> Result<Markup, PageFailure> {
+    let mut prices = std::collections::HashMap::new();
+    if let Some(tenant) = session.tenant() {
+        let ids: Vec<_> = monitors.iter().map(|monitor| monitor.id).collect();
+        let mut conn = session.pool()?.acquire().await?;
+        prices = run_prices::run_prices(&mut conn, tenant, &ids, RUNS).await?;
+    }
+    let of_runs = |of: &Monitor| {
+        let runs = prices.get(&of.id).map_or(&[][..], Vec::as_slice);
+        prices_of_runs(&of.name, runs)
+    };
+    Ok(table(&monitor::table(monitors, of_runs)))
 }
 
 fn empty(is_filtered: bool) -> Markup {

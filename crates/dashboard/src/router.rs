@@ -4,7 +4,7 @@ use axum::{Extension, Router};
 
 use super::api_answer::ApiRoutes;
 use super::{
-    alerts, ask, assets, channels, deliveries, front_page, item, login, monitors, overview, prices,
+    alerts, ask, assets, channels, deliveries, find, front_page, item, login, monitors, overview, prices,
     scans, usage,
 };
 use farescan_core::app::AppState;
@@ -18,6 +18,7 @@ pub fn pages(api: Router, demo_key: &'static str) -> Router<AppState> {
         .merge(login::routes())
         .merge(overview::routes())
         .merge(ask::routes())
+        .merge(find::routes())
         .merge(prices::routes())
         .merge(monitors::routes())
         .merge(alerts::routes())

@@ -166,6 +166,22 @@ pub async fn monitors(
     })
 }
 
+/// The newest monitors whose name, airports, hotel or place contain a text, in any case, at most `limit`.
+pub async fn containing(
+    pool: &PgPool,
+    ring: &Keyring,
+    tenant: TenantId,
+    text: &str,
+    limit: u16,
+    now: Timestamp,
+) -> sqlx::Result<Vec<Monitor>> {
+    let limit = limit.into();
+    let mut conn = pool.acquire().await?;
+    let rows =
+        store::monitor_rows(&mut conn, tenant, &MonitorFilter::Containing { text, limit }).await?;
+    to_monitors(&mut conn, ring, tenant, rows, now).await
+}
+
 /// The newest monitors that do not do what they are for, at most `limit`, and the number of all of
 /// them. Their caller has not paused them: the key is refused, the last slot failed or was over the
 /// monthly limit, or the webhook is off.

@@ -127,6 +127,17 @@
     });
   }
 
+  // "/" and Ctrl-K lead to the box in the head of the page.
+  document.addEventListener("keydown", (event) => {
+    const isTyping = event.target.closest?.("input, select, textarea");
+    const isSlash = event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey;
+    const isCommand = event.key === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
+    const box = document.getElementById("find");
+    if (box && (isSlash || isCommand)) {
+      event.preventDefault();
+      box.select();
+    }
+  });
   // A panel closes with Escape and by a click outside.
   document.addEventListener("keydown", (event) => {
     const panel = event.key === "Escape" && document.querySelector("details.confirm[open]");

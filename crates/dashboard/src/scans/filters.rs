@@ -14,7 +14,8 @@ use farescan_core::scans::read::ScanConditions;
 /// Filters of the API's list.
 const OF_API: [&str; 6] = ["status", "endpoint", "tag", "monitor_id", "limit", "cursor"];
 /// Filters of this page alone.
-const OF_PAGE: [&str; 7] = [
+const OF_PAGE: [&str; 8] = [
+    "text",
     "from_airport",
     "to_airport",
     "hotel",
@@ -26,7 +27,8 @@ const OF_PAGE: [&str; 7] = [
 /// The longest text of a filter, in characters.
 const MAX_CHARS: usize = 200;
 /// The filters that a form shows only on request.
-const FOLDED: [&str; 6] = [
+const FOLDED: [&str; 7] = [
+    "text",
     "tag",
     "label",
     "monitor_id",
@@ -56,6 +58,7 @@ impl ListFilters {
             to_airport: airport(fields, "to_airport")?,
             hotel: text(fields, "hotel")?,
             label: text(fields, "label")?,
+            text: text(fields, "text")?,
             created_from: fields.date("created_from")?.map(begin_of),
             created_before: fields
                 .date("created_until")?
@@ -129,6 +132,7 @@ impl ListFilters {
                 details class="fold" open[is_open] {
                     summary { "Label, tag, monitor, time" }
                     div class="filters" {
+                        (self.input("text", "Any text", "label, tag, airport, hotel"))
                         div class="field" {
                             label for="endpoint" { "Search" }
                             select id="endpoint" name="endpoint" {
@@ -204,6 +208,7 @@ pub(super) fn path(query: &str) -> String {
     }
 }
 
+/// A text that is compared with stored ones.
 fn text(fields: &FormFields, name: &str) -> Result<Option<String>, ValidationErrors> {
     let Some(text) = fields.text(name) else {
         return Ok(None);

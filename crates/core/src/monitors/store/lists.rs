@@ -63,6 +63,11 @@ pub(in crate::monitors) enum MonitorFilter<'a> {
         before: Option<MonitorId>,
         limit: i64,
     },
+    /// Those whose name, airports, hotel or place contain a text, in any case.
+    Containing {
+        text: &'a str,
+        limit: i64,
+    },
 }
 
 pub(in crate::monitors) async fn monitor_rows(
@@ -70,10 +75,10 @@ pub(in crate::monitors) async fn monitor_rows(
     tenant: TenantId,
     which: &MonitorFilter<'_>,
 ) -> sqlx::Result<Vec<MonitorRow>> {
-    let (ids, status, before, limit) = match which {
+    let (ids, status, before, limit, text) = match which {
         MonitorFilter::Ids(ids) => {
             let uuids: Vec<_> = ids.iter().map(|id| id.uuid()).collect();
-            (Some(uuids), None, None, i64::MAX)
+            (Some(uuids), None, None, i64::MAX, None)
         }
         MonitorFilter::List {
             query,
@@ -84,7 +89,9 @@ pub(in crate::monitors) async fn monitor_rows(
             query.status.map(|s| s.as_str()),
             before.map(MonitorId::uuid),
             *limit,
+            None,
         ),
+        MonitorFilter::Containing { text, limit } => (None, None, None, *limit, Some(*text)),
     };
     sqlx::query_as!(
         MonitorRow,
@@ -108,12 +115,15 @@ pub(in crate::monitors) async fn monitor_rows(
            ) p
            where m.tenant_id = $1 and ($2::uuid[] is null or m.monitor_id = any ($2)) and ($3::uuid is null or m.monitor_id < $3)
              and ($4::text is null or $4 = case when p.pause is null then 'active' else 'paused' end)
+             and ($6::text is null or position(lower($6) in lower(concat_ws(' ', m.name, m.scan ->> 'from_airport', m.scan ->> 'to_airport',
+                  m.scan ->> 'hotel_name', m.scan ->> 'destination'))) > 0)
            order by m.monitor_id desc limit $5"#,
         tenant.uuid(),
         ids.as_deref(),
         before,
         status,
         limit,
+        text,
     )
     .fetch_all(conn)
     .await

@@ -66,6 +66,8 @@ pub struct ScanConditions {
     pub hotel: Option<String>,
     /// Its label contains this text, in any case.
     pub label: Option<String>,
+    /// Its label, a tag, an airport, or the name or place of its hotel contains this text, in any case.
+    pub text: Option<String>,
     /// It was created at this time or later.
     pub created_from: Option<Timestamp>,
     /// It was created before this time.

@@ -70,6 +70,9 @@ pub(super) async fn scans(
              and ($13::text is null or position(lower($13) in lower(label)) > 0)
              and ($14::timestamptz is null or created_at >= $14) and ($15::timestamptz is null or created_at < $15)
              and (not $16::boolean or partial + degraded + failed > 0)
+             and ($17::text is null or position(lower($17) in lower(concat_ws(' ', label, array_to_string(tags, ' '),
+                  request ->> 'from_airport', sweep ->> 'from_airport', request ->> 'to_airport', sweep ->> 'to_airport',
+                  request ->> 'hotel_name', request ->> 'destination', sweep ->> 'hotel_name', sweep ->> 'destination'))) > 0)
            order by scan_id desc limit $7"#,
         tenant.uuid(),
         before.map(ScanId::uuid),
@@ -87,6 +90,7 @@ pub(super) async fn scans(
         more.created_from.map(|from| from.to_sqlx()) as Option<SqlTimestamp>,
         more.created_before.map(|before| before.to_sqlx()) as Option<SqlTimestamp>,
         more.has_undone,
+        more.text.as_deref(),
     )
     .fetch_all(pool)
     .await

@@ -1,0 +1,73 @@
+//! `/find`, the box in the head of every page.
+
+use serde_json::json;
+
+use super::{Browser, key, redirect, service_with_scan};
+use crate::monitors::{monitor, with};
+use crate::support::SearchOutcome;
+
+const OTHER: &str = "another-key-0123456789";
+
+#[tokio::test]
+async fn a_name_an_airport_and_an_id_are_found_and_other_words_are_asked() {
+    let (service, fares) = service_with_scan().await;
+    let hotel = json!({
+        "endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts"}, "tags": ["spring 100%"],
+        "sweep": {"checkin_date": ["2030-01-01"], "nights": [3]}
+    });
+    let hotel = service
+        .submit_and_complete(&hotel, |_| SearchOutcome::Ok(100))
+        .await;
+    let watched = monitor();
+    let watched = service
+        .create_monitor(&with(&watched, "name", json!("January <fares>")))
+        .await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let home = browser.page("/overview").await;
+    assert!(home.contains("action=\"/find\""), "{home}");
+    for (words, expected) in [
+        ("arts", [false, true, false]),
+        ("100%25", [false, true, false]),
+        ("january", [false, false, true]),
+        ("lhr", [true, false, true]),
+        ("TLV LHR", [true, false, true]),
+    ] {
+        let page = browser.page(&format!("/find?q={words}")).await;
+        let paths = [
+            format!("/scans/{fares}\""),
+            format!("/scans/{hotel}\""),
+            format!("/monitors/{watched}\""),
+        ];
+        assert_eq!(paths.map(|path| page.contains(&path)), expected, "{words}");
+        assert!(page.contains("href=\"/ask?q="), "{words} can be asked");
+        assert!(!page.contains("<fares>"), "names are escaped");
+    }
+    let leads = async |words: &str| redirect(browser.get(&format!("/find?q={words}")).await);
+    assert_eq!(leads(&fares).await, format!("/scans/{fares}"));
+    assert_eq!(leads(&watched).await, format!("/monitors/{watched}"));
+    assert_eq!(leads("berlin+paris+march").await, "/ask?q=berlin+paris+march");
+    assert_eq!(leads("a%00b").await, "/ask?q=a%00b");
+    let long = "x".repeat(400);
+    assert_eq!(leads(&long).await, format!("/ask?q={long}"));
+    // Nothing of another caller is found.
+    let stranger = Browser::sign_in(&service, OTHER).await;
+    let answer = stranger.get("/find?q=arts").await;
+    assert_eq!(redirect(answer), "/ask?q=arts");
+}
+
+#[tokio::test]
+async fn a_long_list_leads_to_all_of_its_scans() {
+    let (service, _) = service_with_scan().await;
+    let one = json!({"endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts"},
+        "sweep": {"checkin_date": ["2030-01-01"], "nights": [3]}});
+    for _ in 0..11 {
+        service
+            .submit_and_complete(&one, |_| SearchOutcome::Ok(100))
+            .await;
+    }
+    let browser = Browser::sign_in(&service, key()).await;
+    let page = browser.page("/find?q=Arts").await;
+    assert!(page.contains("href=\"/scans?text=Arts\""), "{page}");
+    let all = browser.page("/scans?text=Arts").await;
+    assert_eq!(all.matches("href=\"/scans/scn_").count(), 11, "{all}");
+}
