@@ -219,7 +219,7 @@ async fn last_weeks_price_is_found_by_keyboard() {
     service.insert(&observations).await;
     let mut person = Person::at_overview(&service).await;
     let calls = service.upstream.count();
-    person.choose("Prices").await;
+    person.choose("Trips").await;
     person.browser.wait_for_path("/prices").await;
     person.choose("TLV → LHR").await;
     person

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Browser, key, redirect, service_with_scan};
-use crate::monitors::{monitor, with};
+use crate::monitors::with;
 use crate::support::SearchOutcome;
 
 const OTHER: &str = "another-key-0123456789";
@@ -18,10 +18,8 @@ async fn a_name_an_airport_and_an_id_are_found_and_other_words_are_asked() {
     let hotel = service
         .submit_and_complete(&hotel, |_| SearchOutcome::Ok(100))
         .await;
-    let watched = monitor();
-    let watched = service
-        .create_monitor(&with(&watched, "name", json!("January <fares>")))
-        .await;
+    let watched = with(&json!({"name": "January <fares>"}));
+    let watched = service.create_monitor(&watched).await;
     let browser = Browser::sign_in(&service, key()).await;
     let home = browser.page("/overview").await;
     assert!(home.contains("action=\"/find\""), "{home}");
@@ -45,7 +43,10 @@ async fn a_name_an_airport_and_an_id_are_found_and_other_words_are_asked() {
     let leads = async |words: &str| redirect(browser.get(&format!("/find?q={words}")).await);
     assert_eq!(leads(&fares).await, format!("/scans/{fares}"));
     assert_eq!(leads(&watched).await, format!("/monitors/{watched}"));
-    assert_eq!(leads("berlin+paris+march").await, "/ask?q=berlin+paris+march");
+    assert_eq!(
+        leads("berlin+paris+march").await,
+        "/ask?q=berlin+paris+march"
+    );
     assert_eq!(leads("a%00b").await, "/ask?q=a%00b");
     let long = "x".repeat(400);
     assert_eq!(leads(&long).await, format!("/ask?q={long}"));

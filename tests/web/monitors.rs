@@ -418,6 +418,10 @@ async fn an_alert_opens_with_its_evidence_and_is_sent_again() {
         list.contains(&format!("/alerts/{alert}")) && list.contains("150 USD"),
         "{list}"
     );
+    let trip = browser
+        .page("/prices/flights?from_airport=TLV&to_airport=LHR")
+        .await;
+    assert!(trip.contains(&format!("/alerts/{alert}")), "{trip}");
     let page = browser.page(&format!("/alerts/{alert}")).await;
     for expected in [
         "Price below 200",

@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use super::Browser;
+use super::{Browser, service_with_scan};
 use crate::history::fixture::HistoryFixture;
+use crate::monitors::{monitor, with};
 use crate::support::TestService;
 use crate::support::app::KEY;
 
@@ -253,4 +254,42 @@ async fn a_chart_that_differs_from_the_card_says_why() {
         ))
         .await;
     assert!(!page.contains("is of the last search"), "{page}");
+}
+
+#[tokio::test]
+async fn a_trip_shows_its_monitors_and_scans() {
+    let (service, fares) = service_with_scan().await;
+    let watched = service.create_monitor(&monitor()).await;
+    let hotel = with(&json!({"name": "a hotel", "scan": {
+        "endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts"},
+        "sweep": {"checkin_date": ["+7d"], "nights": [3]}
+    }}));
+    let hotel = service.create_monitor(&hotel).await;
+    let browser = Browser::sign_in(&service, KEY).await;
+    for (path, expected) in [
+        (
+            "/prices/flights?from_airport=TLV&to_airport=LHR",
+            [true, true, false],
+        ),
+        (
+            "/prices/flights?from_airport=LHR&to_airport=TLV",
+            [false; 3],
+        ),
+        ("/prices/hotels?hotel_name=hotel+arts", [false, false, true]),
+    ] {
+        let page = browser.page(path).await;
+        let found = [
+            format!("href=\"/scans/{fares}\""),
+            format!("href=\"/monitors/{watched}\""),
+            format!("href=\"/monitors/{hotel}\""),
+        ];
+        assert_eq!(found.map(|link| page.contains(&link)), expected, "{page}");
+    }
+    let page = browser
+        .page("/prices/flights?from_airport=TLV&to_airport=LHR")
+        .await;
+    assert!(
+        page.contains("href=\"/scans?from_airport=TLV&amp;to_airport=LHR\""),
+        "{page}"
+    );
 }

@@ -17,7 +17,7 @@ use super::reported::ReportedMonitors;
 use super::session::Session;
 use super::sheet;
 use farescan_core::app::AppState;
-use farescan_core::contract::monitors::{Alert, AlertPage, AlertsQuery, RuleType};
+use farescan_core::contract::monitors::{Alert, AlertPage, AlertsQuery, Monitor, RuleType};
 use farescan_core::ids::AlertId;
 use farescan_core::monitors::alerts::read;
 
@@ -82,6 +82,34 @@ fn type_filter(filter: &AlertsQuery) -> Markup {
     let types = types.map(|rule| (rule.as_str(), rule::type_name(*rule).to_owned()));
     let chosen = filter.r#type.map(RuleType::as_str);
     parts::filter_tabs("Type of rule", &base, "type", chosen, types)
+}
+
+/// The newest alerts of some monitors, at most `most`; `None` without any.
+pub(super) async fn of_monitors(
+    session: &Session,
+    monitors: &[Monitor],
+    most: u16,
+) -> Result<Option<Markup>, PageFailure> {
+    let Some(tenant) = session.tenant() else {
+        return Ok(None);
+    };
+    let limit = most.to_string();
+    let mut alerts = Vec::new();
+    for monitor in monitors {
+        let id = monitor.id.to_string();
+        let query = AlertsQuery::from_query([("monitor_id", id.as_str()), ("limit", &limit)])?;
+        let page = read::alerts(session.pool()?, tenant, &query).await?;
+        alerts.extend(page.into_iter().flat_map(|page| page.data));
+    }
+    // Ids sort by the time of their creation.
+    alerts.sort_by(|one, other| other["id"].as_str().cmp(&one["id"].as_str()));
+    alerts.truncate(most.into());
+    if alerts.is_empty() {
+        return Ok(None);
+    }
+    let reported = ReportedMonitors::of_alerts(session, tenant, &alerts).await?;
+    let table = alert::table(&alerts, |of| reported.of_alert(of));
+    Ok(Some(sheet::table(&table)))
 }
 
 fn empty(is_filtered: bool) -> Markup {

@@ -16,7 +16,7 @@ use farescan_core::app::AppState;
 use farescan_core::contract::monitors::Monitor;
 use farescan_core::contract::scans::{Scan, ScansQuery};
 use farescan_core::ids::ItemId;
-use farescan_core::monitors::read as read_monitors;
+use farescan_core::monitors::read::{self as read_monitors, MonitorConditions};
 use farescan_core::scans::read::{self as read_scans, ScanConditions};
 
 /// Scans and monitors on the page, of each the newest.
@@ -33,8 +33,8 @@ async fn find(session: Session, query: FormFields) -> Result<Response, PageFailu
     if let Some(path) = path_of_id(text) {
         return Ok(Redirect::to(&path).into_response());
     }
-    let is_comparable = (1..=MAX_CHARS).contains(&text.chars().count())
-        && !text.chars().any(char::is_control);
+    let is_comparable =
+        (1..=MAX_CHARS).contains(&text.chars().count()) && !text.chars().any(char::is_control);
     let (scans, monitors) = match session.tenant().filter(|_| is_comparable) {
         Some(_) => containing(&session, text).await?,
         None => (Vec::new(), Vec::new()),
@@ -79,8 +79,13 @@ async fn containing(
         ..ScanConditions::default()
     };
     let scans = read_scans::scans_where(pool, tenant, &query, &conditions).await?;
+    let conditions = MonitorConditions {
+        text: Some(text.to_owned()),
+        ..MonitorConditions::default()
+    };
     let (ring, now) = (context.ring, context.now);
-    let monitors = read_monitors::containing(pool, ring, tenant, text, MOST, now).await?;
+    let monitors =
+        read_monitors::monitors_where(pool, ring, tenant, &conditions, MOST, now).await?;
     Ok((scans.data, monitors))
 }
 

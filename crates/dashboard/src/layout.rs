@@ -29,7 +29,7 @@ pub(super) enum NavItem {
     Ask,
     Overview,
     Scans,
-    Prices,
+    Trips,
     Monitors,
     Alerts,
     Usage,
@@ -40,7 +40,7 @@ impl NavItem {
         Self::Ask,
         Self::Overview,
         Self::Scans,
-        Self::Prices,
+        Self::Trips,
         Self::Monitors,
         Self::Alerts,
         Self::Usage,
@@ -52,7 +52,7 @@ impl NavItem {
             Self::Ask => ("Ask", links::ASK),
             Self::Overview => ("Overview", links::OVERVIEW),
             Self::Scans => ("Scans", "/scans"),
-            Self::Prices => ("Prices", "/prices"),
+            Self::Trips => ("Trips", "/prices"),
             Self::Monitors => ("Monitors", links::MONITORS),
             Self::Alerts => ("Alerts", links::ALERTS),
             Self::Usage => ("Usage", "/usage"),
@@ -124,7 +124,7 @@ pub(super) fn ways_onward() -> Markup {
         p class="actions" {
             a class="button primary" href="/overview" { "Overview" }
             a class="button" href="/scans" { "Scans" }
-            a class="button" href="/prices" { "Prices" }
+            a class="button" href="/prices" { "Trips" }
             a class="button" href="/docs/" { "API" }
         }
     }

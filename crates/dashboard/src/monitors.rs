@@ -111,7 +111,7 @@ fn empty(is_filtered: bool) -> Markup {
             a class="button" href=(PATH) { "All monitors" }
         } @else {
             p { "No monitors yet. A monitor repeats a scan, keeps the prices, and tells you when one drops." }
-            p { "Start from a route in Prices, or describe the search yourself. You see the cost of a month before anything is stored." }
+            p { "Start from a trip, or describe the search yourself. You see the cost of a month before anything is stored." }
             a class="button primary" href=(NEW_PATH) { "New monitor" }
         }
     })

@@ -11,6 +11,7 @@ mod show;
 mod stats;
 mod subject;
 mod table;
+mod trip;
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -85,8 +86,8 @@ async fn choose_page(session: &Session, error: Option<&ApiError>) -> Result<Resp
     let body = html! {
         div class="head" {
             div {
-                h1 { "Prices" }
-                p class="sub" { "What your scans have found. Looking here costs no request." }
+                h1 { "Trips" }
+                p class="sub" { "The routes and hotels that you have searched. Looking here costs no request." }
             }
         }
         @if let Some(error) = error {
@@ -111,8 +112,8 @@ async fn choose_page(session: &Session, error: Option<&ApiError>) -> Result<Resp
     Ok(page_with_status(
         status,
         session,
-        "Prices",
-        NavItem::Prices,
+        "Trips",
+        NavItem::Trips,
         body,
     ))
 }

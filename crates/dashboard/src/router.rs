@@ -4,8 +4,8 @@ use axum::{Extension, Router};
 
 use super::api_answer::ApiRoutes;
 use super::{
-    alerts, ask, assets, channels, deliveries, find, front_page, item, login, monitors, overview, prices,
-    scans, usage,
+    alerts, ask, assets, channels, deliveries, find, front_page, item, login, monitors, overview,
+    prices, scans, usage,
 };
 use farescan_core::app::AppState;
 

@@ -10,7 +10,7 @@ use sqlx::{PgConnection, PgPool};
 use super::past_dates::without_past_dates;
 use super::schedule::{Schedule, warnings};
 use super::store::{self, MonitorFilter, MonitorRow, SlotRow, held};
-pub use super::store::{Pauses, pauses};
+pub use super::store::{MonitorConditions, Pauses, pauses};
 use super::validate::run_request;
 use super::{alerts, forecast};
 use crate::channels;
@@ -166,19 +166,19 @@ pub async fn monitors(
     })
 }
 
-/// The newest monitors whose name, airports, hotel or place contain a text, in any case, at most `limit`.
-pub async fn containing(
+/// The newest monitors under some conditions, at most `limit`.
+pub async fn monitors_where(
     pool: &PgPool,
     ring: &Keyring,
     tenant: TenantId,
-    text: &str,
+    conditions: &MonitorConditions,
     limit: u16,
     now: Timestamp,
 ) -> sqlx::Result<Vec<Monitor>> {
     let limit = limit.into();
+    let which = MonitorFilter::Where { conditions, limit };
     let mut conn = pool.acquire().await?;
-    let rows =
-        store::monitor_rows(&mut conn, tenant, &MonitorFilter::Containing { text, limit }).await?;
+    let rows = store::monitor_rows(&mut conn, tenant, &which).await?;
     to_monitors(&mut conn, ring, tenant, rows, now).await
 }
 

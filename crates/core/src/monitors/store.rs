@@ -14,11 +14,11 @@ use serde_json::Value;
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
+pub use lists::{MonitorConditions, Pauses, pauses};
 pub(super) use lists::{
     MonitorFilter, MonitorRow, RunPriceRow, SlotRow, failing, monitor_exists, monitor_rows,
     run_prices, slot_rows,
 };
-pub use lists::{Pauses, pauses};
 pub(super) use slots::{
     Decision, FirstPrice, StoredConfirmation, UnevaluatedSlot, active_runs, has_later_run,
     last_decided, last_manual_slot, lock_unevaluated, record_confirmation, record_decisions,

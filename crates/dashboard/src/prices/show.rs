@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use super::chosen::{ShownProduct, grid_query, read_choice, shown};
 use super::subject::PriceSubject;
-use super::{export, table};
+use super::{export, table, trip};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
 use crate::layout::{NavItem, page as layout_page};
@@ -28,15 +28,16 @@ pub(super) async fn page(
     let grid_query = grid_query(&choice)?;
     let title = subject.title();
     let Some(tenant) = session.tenant() else {
-        return Ok(empty_page(session, &title));
+        return Ok(empty_page(session, &title, &html! {}));
     };
     let permits = session.heavy_read_permits().await?;
+    let of_trip = trip::markup(session, subject).await?;
     let grids = {
         let mut conn = session.history_pool()?.acquire().await?;
         judged_grid::grids(&mut conn, tenant, &grid_query, now).await?
     };
     let Some(mut shown) = shown(choice, &grids, now) else {
-        return Ok(empty_page(session, &title));
+        return Ok(empty_page(session, &title, &of_trip));
     };
     let conn = session.history_pool()?.acquire().await?;
     let judged_query = shown.judged_query()?;
@@ -76,11 +77,12 @@ pub(super) async fn page(
             (shown.earlier())
         }
         (shown.over_time(&series))
+        (of_trip)
         (shown.by_lead_time(&leads))
         (table::markup(&shown))
         (export::links(&shown.export_pairs(), subject.api()))
     };
-    Ok(layout_page(session, &title, NavItem::Prices, body))
+    Ok(layout_page(session, &title, NavItem::Trips, body))
 }
 
 impl ShownProduct<'_> {
@@ -88,7 +90,7 @@ impl ShownProduct<'_> {
         html! {
             div class="head" {
                 div {
-                    p class="sub" { a href=(super::PATH) { "Prices" } }
+                    p class="sub" { a href=(super::PATH) { "Trips" } }
                     h1 { (self.choice.subject.title()) }
                     p class="sub" { (self.product.label()) @if let Some(nights) = self.nights { ", " (numbers::counted(nights.unsigned_abs(), "night")) } }
                 }
@@ -131,11 +133,11 @@ impl ShownProduct<'_> {
     }
 }
 
-fn empty_page(session: &Session, title: &str) -> Response {
+fn empty_page(session: &Session, title: &str, of_trip: &Markup) -> Response {
     let body = html! {
         div class="head" {
             div {
-                p class="sub" { a href=(super::PATH) { "Prices" } }
+                p class="sub" { a href=(super::PATH) { "Trips" } }
                 h1 { (title) }
             }
         }
@@ -146,6 +148,7 @@ fn empty_page(session: &Session, title: &str) -> Response {
                 a class="button primary" href="/scans/new" { "New scan" }
             }))
         }
+        (of_trip)
     };
-    layout_page(session, title, NavItem::Prices, body)
+    layout_page(session, title, NavItem::Trips, body)
 }

@@ -55,6 +55,19 @@ pub(in crate::monitors) struct SlotRow {
     pub(in crate::monitors) confirmation: Option<StoredConfirmation>,
 }
 
+/// What monitors of a trip, or of a text, have.
+#[derive(Debug, Clone, Default)]
+pub struct MonitorConditions {
+    /// Its scan departs from this airport, in upper case, among others.
+    pub from_airport: Option<String>,
+    /// Its scan goes to this airport, in upper case, among others.
+    pub to_airport: Option<String>,
+    /// The name, place or id of its hotel contains this text, in any case.
+    pub hotel: Option<String>,
+    /// Its name, an airport, or the name or place of its hotel contains this text, in any case.
+    pub text: Option<String>,
+}
+
 /// Some monitors, or a page of a list.
 pub(in crate::monitors) enum MonitorFilter<'a> {
     Ids(&'a [MonitorId]),
@@ -63,9 +76,8 @@ pub(in crate::monitors) enum MonitorFilter<'a> {
         before: Option<MonitorId>,
         limit: i64,
     },
-    /// Those whose name, airports, hotel or place contain a text, in any case.
-    Containing {
-        text: &'a str,
+    Where {
+        conditions: &'a MonitorConditions,
         limit: i64,
     },
 }
@@ -75,10 +87,11 @@ pub(in crate::monitors) async fn monitor_rows(
     tenant: TenantId,
     which: &MonitorFilter<'_>,
 ) -> sqlx::Result<Vec<MonitorRow>> {
-    let (ids, status, before, limit, text) = match which {
+    let any = MonitorConditions::default();
+    let (ids, status, before, limit, conditions) = match which {
         MonitorFilter::Ids(ids) => {
             let uuids: Vec<_> = ids.iter().map(|id| id.uuid()).collect();
-            (Some(uuids), None, None, i64::MAX, None)
+            (Some(uuids), None, None, i64::MAX, &any)
         }
         MonitorFilter::List {
             query,
@@ -89,9 +102,9 @@ pub(in crate::monitors) async fn monitor_rows(
             query.status.map(|s| s.as_str()),
             before.map(MonitorId::uuid),
             *limit,
-            None,
+            &any,
         ),
-        MonitorFilter::Containing { text, limit } => (None, None, None, *limit, Some(*text)),
+        MonitorFilter::Where { conditions, limit } => (None, None, None, *limit, *conditions),
     };
     sqlx::query_as!(
         MonitorRow,
@@ -115,15 +128,23 @@ pub(in crate::monitors) async fn monitor_rows(
            ) p
            where m.tenant_id = $1 and ($2::uuid[] is null or m.monitor_id = any ($2)) and ($3::uuid is null or m.monitor_id < $3)
              and ($4::text is null or $4 = case when p.pause is null then 'active' else 'paused' end)
-             and ($6::text is null or position(lower($6) in lower(concat_ws(' ', m.name, m.scan ->> 'from_airport', m.scan ->> 'to_airport',
-                  m.scan ->> 'hotel_name', m.scan ->> 'destination'))) > 0)
+             and ($6::text is null or position($6 in upper(concat_ws(' ', m.scan #>> '{request,from_airport}', m.scan #>> '{sweep,from_airport}'))) > 0)
+             and ($7::text is null or position($7 in upper(concat_ws(' ', m.scan #>> '{request,to_airport}', m.scan #>> '{sweep,to_airport}'))) > 0)
+             and ($8::text is null or position(lower($8) in lower(concat_ws(' ', m.scan #>> '{request,hotel_name}', m.scan #>> '{request,destination}',
+                  m.scan #>> '{request,hotel_booking_id}', m.scan #>> '{sweep,hotel_name}', m.scan #>> '{sweep,destination}', m.scan #>> '{sweep,hotel_booking_id}'))) > 0)
+             and ($9::text is null or position(lower($9) in lower(concat_ws(' ', m.name,
+                  m.scan #>> '{request,from_airport}', m.scan #>> '{sweep,from_airport}', m.scan #>> '{request,to_airport}', m.scan #>> '{sweep,to_airport}',
+                  m.scan #>> '{request,hotel_name}', m.scan #>> '{request,destination}', m.scan #>> '{sweep,hotel_name}', m.scan #>> '{sweep,destination}'))) > 0)
            order by m.monitor_id desc limit $5"#,
         tenant.uuid(),
         ids.as_deref(),
         before,
         status,
         limit,
-        text,
+        conditions.from_airport.as_deref(),
+        conditions.to_airport.as_deref(),
+        conditions.hotel.as_deref(),
+        conditions.text.as_deref(),
     )
     .fetch_all(conn)
     .await

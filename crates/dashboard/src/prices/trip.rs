@@ -1,0 +1,80 @@
+//! What watches a route, hotel or place, what was alerted of it, and its scans.
+
+use maud::{Markup, html};
+
+use super::subject::PriceSubject;
+use crate::failure::PageFailure;
+use crate::parts::path_with;
+use crate::session::Session;
+use crate::{alerts, links, monitors, scans};
+use farescan_core::contract::scans::ScansQuery;
+use farescan_core::monitors::read::{self as read_monitors, MonitorConditions};
+use farescan_core::scans::read::{self as read_scans, ScanConditions};
+
+/// Rows of each table: the newest.
+const MOST: u16 = 5;
+
+/// The newest monitors, alerts and scans of a trip; nothing where there are none.
+pub(super) async fn markup(
+    session: &Session,
+    subject: &PriceSubject,
+) -> Result<Markup, PageFailure> {
+    let Some(tenant) = session.tenant() else {
+        return Ok(html! {});
+    };
+    let (context, pool) = (session.context()?, session.pool()?);
+    let (of_monitors, of_scans) = conditions(subject);
+    let (ring, now) = (context.ring, context.now);
+    let watching =
+        read_monitors::monitors_where(pool, ring, tenant, &of_monitors, MOST, now).await?;
+    let alerts = alerts::of_monitors(session, &watching, MOST).await?;
+    let query = ScansQuery::from_query([("limit", MOST.to_string().as_str())])?;
+    let scans = read_scans::scans_where(pool, tenant, &query, &of_scans).await?;
+    let monitors = monitors::rows(session, &watching).await?;
+    Ok(html! {
+        @if !watching.is_empty() {
+            section class="card" { h2 { "Watched by" } (monitors) }
+        }
+        @if let Some(alerts) = alerts {
+            section class="card" {
+                div class="card-head" { h2 { "Alerts" } a href=(links::ALERTS) { "All alerts" } }
+                (alerts)
+            }
+        }
+        @if !scans.data.is_empty() {
+            section class="card" {
+                div class="card-head" { h2 { "Scans" } a href=(path_with("/scans", filter(subject))) { "All of them" } }
+                (scans::table("Scans", &scans.data))
+            }
+        }
+    })
+}
+
+/// What monitors and scans of the trip have.
+fn conditions(subject: &PriceSubject) -> (MonitorConditions, ScanConditions) {
+    let (from_airport, to_airport, hotel) = match subject {
+        PriceSubject::Route { from, to } => (Some(from.clone()), Some(to.clone()), None),
+        PriceSubject::Place { text, .. } => (None, None, Some(text.clone())),
+    };
+    let of_monitors = MonitorConditions {
+        from_airport: from_airport.clone(),
+        to_airport: to_airport.clone(),
+        hotel: hotel.clone(),
+        text: None,
+    };
+    let of_scans = ScanConditions {
+        from_airport,
+        to_airport,
+        hotel,
+        ..ScanConditions::default()
+    };
+    (of_monitors, of_scans)
+}
+
+/// The same as the filter of the list of scans.
+fn filter(subject: &PriceSubject) -> Vec<(&'static str, String)> {
+    match subject {
+        PriceSubject::Route { .. } => subject.pairs(),
+        PriceSubject::Place { text, .. } => vec![("hotel", text.clone())],
+    }
+}
