@@ -42,6 +42,11 @@ pub(super) async fn active(session: &Session) -> Result<Vec<Channel>, ApiError> 
     of_caller(session, &[("status", ChannelStatus::Active.as_str())]).await
 }
 
+/// All channels of the caller, the newest first.
+pub(super) async fn all(session: &Session) -> Result<Vec<Channel>, ApiError> {
+    of_caller(session, &[]).await
+}
+
 async fn of_caller(session: &Session, filter: &[(&str, &str)]) -> Result<Vec<Channel>, ApiError> {
     let Some(tenant) = session.tenant() else {
         return Ok(Vec::new());
@@ -61,13 +66,13 @@ async fn render(
     entered: &FormFields,
     refused: Option<ApiError>,
 ) -> Result<Response, PageFailure> {
-    let channels = of_caller(session, &[]).await?;
+    let channels = all(session).await?;
     let status = refused.as_ref().map_or(StatusCode::OK, ApiError::status);
     let body = html! {
         div class="head" {
             div {
                 h1 { "Channels" }
-                p class="sub" { "Where you hear of alerts. Watches of the page “Ask” and monitors of the command line name each active channel." }
+                p class="sub" { "Where you hear of alerts. A new monitor of these pages or of the command line names each active channel, unless you choose others." }
             }
             div class="actions" { a class="button" href=(links::ALERTS) { "Alerts" } }
         }
