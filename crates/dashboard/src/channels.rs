@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::failure::PageFailure;
 use super::form::{FormFields, SessionForm, token_field};
-use super::layout::{NavItem, page_with_status};
+use super::layout::{NavItem, page};
 use super::links;
 use super::once::{once_field, once_key};
 use super::parts::{ConfirmationPage, empty_state, faults};
@@ -92,13 +92,7 @@ async fn render(
         }
         (new_channel(session, entered))
     };
-    Ok(page_with_status(
-        status,
-        session,
-        "Channels",
-        NavItem::Alerts,
-        body,
-    ))
+    Ok((status, page(session, "Channels", NavItem::Alerts, body)).into_response())
 }
 
 fn buttons(session: &Session, channel: &Channel) -> Markup {

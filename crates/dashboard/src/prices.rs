@@ -23,7 +23,7 @@ pub(super) use self::known::known;
 pub(super) use self::subject::PriceSubject;
 use super::failure::PageFailure;
 use super::form::FormFields;
-use super::layout::{NavItem, page_with_status};
+use super::layout::{NavItem, page};
 use super::parts;
 use super::session::Session;
 use farescan_core::app::AppState;
@@ -108,13 +108,7 @@ async fn choose_page(session: &Session, error: Option<&ApiError>) -> Result<Resp
         (forms(&known))
     };
     let status = error.map_or(StatusCode::OK, ApiError::status);
-    Ok(page_with_status(
-        status,
-        session,
-        "Prices",
-        NavItem::Prices,
-        body,
-    ))
+    Ok((status, page(session, "Prices", NavItem::Prices, body)).into_response())
 }
 
 fn parts_of_error(error: &ApiError) -> Markup {

@@ -20,7 +20,7 @@ use super::{channel_choice, forecast, webhook};
 use crate::channels;
 use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm, token_field};
-use crate::layout::{NavItem, page_with_status};
+use crate::layout::{NavItem, page};
 use crate::links;
 use crate::once::{self, once_field, once_key};
 use crate::session::Session;
@@ -82,13 +82,8 @@ async fn form_page(
         (error_notice(errors))
         (form)
     };
-    Ok(page_with_status(
-        status,
-        session,
-        "Change the monitor",
-        NavItem::Monitors,
-        body,
-    ))
+    let page = page(session, "Change the monitor", NavItem::Monitors, body);
+    Ok((status, page).into_response())
 }
 
 /// Shows what would change and its cost, or the form again with what is wrong.
@@ -205,7 +200,8 @@ fn confirm_page(
         }
     };
     let status = replay.map_or(StatusCode::OK, Replay::status);
-    page_with_status(status, session, "What changes", NavItem::Monitors, body)
+    let page = page(session, "What changes", NavItem::Monitors, body);
+    (status, page).into_response()
 }
 
 /// What a month costs, now and then.
@@ -357,11 +353,6 @@ fn changed_meanwhile(
             a class="button" href=(path) { "Leave it as it is" }
         }
     };
-    page_with_status(
-        StatusCode::CONFLICT,
-        session,
-        "Nothing was saved",
-        NavItem::Monitors,
-        body,
-    )
+    let page = page(session, "Nothing was saved", NavItem::Monitors, body);
+    (StatusCode::CONFLICT, page).into_response()
 }

@@ -18,7 +18,7 @@ use super::{NEW_PATH, PATH, channel_choice, edit_fields, forecast, new_form, web
 use crate::channels;
 use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm, token_field};
-use crate::layout::{NavItem, page_with_status};
+use crate::layout::{NavItem, page};
 use crate::links;
 use crate::once::{once_field, once_field_for, once_key, once_of};
 use crate::scans as scan_pages;
@@ -154,13 +154,8 @@ async fn form_page(
         (new_form::error_notice(errors))
         (form)
     };
-    Ok(page_with_status(
-        status,
-        session,
-        "New monitor",
-        NavItem::Monitors,
-        body,
-    ))
+    let page = page(session, "New monitor", NavItem::Monitors, body);
+    Ok((status, page).into_response())
 }
 
 fn cost_page(
@@ -225,7 +220,8 @@ fn cost_page(
         }
     };
     let status = replay.map_or(StatusCode::OK, Replay::status);
-    page_with_status(status, session, "New monitor", NavItem::Monitors, body)
+    let page = page(session, "New monitor", NavItem::Monitors, body);
+    (status, page).into_response()
 }
 
 /// The rules of a checked body.
