@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::channel_choice;
 use super::new_form::{self, REPEATS, RULES, SEARCH_FIELDS};
 use crate::form::FormFields;
-use farescan_core::contract::monitors::{LookbackDays, Monitor};
+use farescan_core::contract::monitors::{LookbackDays, Monitor, MonitorRequest};
 
 type Pairs = Vec<(String, String)>;
 
@@ -64,18 +64,8 @@ pub(super) fn body_like(name: &str, mut scan: ScanDraft) -> Map<String, Value> {
     scan.options.clear();
     scan.sweep_dates();
     let days = LookbackDays::THIRTY.get();
-    Map::from_iter([
-        ("name".to_owned(), name.into()),
-        (
-            "schedule".to_owned(),
-            json!({"cron": "0 6 * * *", "timezone": "UTC"}),
-        ),
-        ("scan".to_owned(), scan.into_body().into()),
-        (
-            "alerts".to_owned(),
-            json!([{"type": "new_low", "days": days}]),
-        ),
-    ])
+    let alerts = json!([{"type": "new_low", "days": days}]);
+    MonitorRequest::draft(name, ["0 6 * * *", "UTC"], scan.into_body(), alerts)
 }
 
 /// The choice and time that make this cron text, or the text itself.

@@ -3,14 +3,14 @@
 use farescan_sheets::draft::{ScanDraft, date_fields, date_range, number, numbers, share_amount};
 use farescan_sheets::rule;
 use maud::{Markup, html};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::channel_choice;
 use crate::form::FormFields;
 use crate::once;
 use crate::suggestions::{self, Suggestions};
 use farescan_core::contract::channels::Channel;
-use farescan_core::contract::monitors::RuleType;
+use farescan_core::contract::monitors::{MonitorRequest, RuleType};
 use farescan_core::contract::scans::ScanEndpoint;
 use farescan_core::contract::{
     Endpoint, FieldError, FieldValue as _, MAX_DEPTH, ValidationError, ValidationErrors,
@@ -100,18 +100,10 @@ pub(super) fn body(fields: &FormFields) -> Result<Map<String, Value>, Validation
         })?,
         None => Value::Array(alerts(fields, &mut scan)),
     };
-    let schedule =
-        json!({"cron": cron(fields), "timezone": fields.text("timezone").unwrap_or("UTC")});
-    let mut body = Map::from_iter([
-        (
-            "name".to_owned(),
-            fields.text("name").unwrap_or_default().into(),
-        ),
-        ("schedule".to_owned(), schedule),
-        ("scan".to_owned(), Value::Object(scan)),
-        ("alerts".to_owned(), rules),
-        ("channels".to_owned(), channel_choice::ids(fields)),
-    ]);
+    let name = fields.text("name").unwrap_or_default();
+    let timezone = fields.text("timezone").unwrap_or("UTC");
+    let mut body = MonitorRequest::draft(name, [&cron(fields), timezone], scan, rules);
+    body.insert("channels".to_owned(), channel_choice::ids(fields));
     if let Some(url) = fields.text("webhook_url") {
         body.insert("webhook_url".to_owned(), url.into());
     }
@@ -436,6 +428,8 @@ pub(super) fn read_checked(fields: &FormFields) -> Result<Map<String, Value>, Va
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn made(query: &str) -> Value {
