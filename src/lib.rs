@@ -38,7 +38,7 @@
 //! ([`queue`]) and records the attempt before the first byte of its call (*begin*). It calls
 //! [`upstream::Client::search`] and passes the outcome to the batching writer. The writer stores
 //! attempt, answer, observation, item and counters in one transaction, then updates the lane.
-//! [`search::disposition`] decides how the item ends and how its lane continues.
+//! [`search::outcome_status`] decides how the item ends and how its lane continues.
 //!
 //! If the process dies before *begin*, nothing was spent and the item is claimed again. If it dies
 //! after, the call may have been billed: the item ends `degraded`, `worker_lost`, and is not

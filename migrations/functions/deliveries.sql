@@ -162,8 +162,8 @@ begin
     if p_fate = 'spent' and d.failures < p_failures then
         p_fate := 'again';
     end if;
-    -- Its caller has paused the channel meanwhile, which has failed what was pending.
-    if e.off_at is not null and p_fate = 'again' then
+    -- Its caller has paused the channel meanwhile, which has failed it. It stays failed, also where the channel is active again.
+    if d.status <> 'pending' and p_fate = 'again' then
         p_fate := 'off';
     end if;
     update deliveries n

@@ -16,7 +16,7 @@ use crate::history::places::places;
 use crate::history::{Observation, ObservedPrice, Subject, insert};
 use crate::ids::{ItemId, TenantId};
 use crate::sandbox::{DEMO_KEY, DayShift, SandboxOptions};
-use crate::search::disposition::{self, ItemDisposition};
+use crate::search::outcome_status::{self, ItemDisposition};
 use crate::search::{CallerKey, Finding, ItemSummary, Outcome, Search};
 use crate::service::Service;
 use crate::tenants::store::find_or_create;
@@ -114,7 +114,7 @@ fn observation(
     outcome: &Outcome,
     at: Timestamp,
 ) -> Option<Observation> {
-    let ItemDisposition::Done { status, reason } = disposition::of(search, outcome).item else {
+    let ItemDisposition::Done { status, reason } = outcome_status::of(search, outcome).item else {
         return None;
     };
     let summary = match &outcome.finding {

@@ -310,6 +310,43 @@ async fn a_channel_that_is_paused_during_a_try_sends_again_when_it_is_active() {
     test.close().await;
 }
 
+/// Its caller has seen that it failed (channels.md, rule 5).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_a_pause_has_failed_stays_failed_when_its_try_fails() {
+    let test = open().await;
+    let phone = ScriptedServer::start().await;
+    let gate = Gate::closed();
+    phone.reply(Reply::status(500).gated_by(&gate));
+    let id = channel(
+        &test,
+        &json!({"name": "my phone", "kind": "ntfy", "url": format!("{}/pause", phone.url())}),
+    )
+    .await;
+    test.respond_with(|asked| fares(&[90], asked));
+    let monitor = test.create_monitor(&cheap(&[&id])).await;
+    test.run(&monitor).await;
+    let running = deliverer(&test);
+    phone.wait_for_in_flight(1).await;
+    for status in ["paused", "active"] {
+        let body = json!({"status": status});
+        test.ask("PATCH", &format!("/v1/channels/{id}"), Some(&body))
+            .await
+            .expect(200);
+    }
+    gate.open();
+    let free = "select count(*) from webhook_endpoints where taken_until is null";
+    test.wait_for_count(free, 1).await;
+    let tried = "select count(*) from delivery_tries where http_status = 500";
+    assert_eq!(test.count(tried).await, 1);
+    let listed = test.page("/v1/deliveries").await;
+    assert_eq!(
+        (&listed[0]["status"], &listed[0]["reason"]),
+        (&json!("failed"), &json!("endpoint_off"))
+    );
+    running.stop().await;
+    test.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_channel_that_failed_for_three_days_is_paused() {
     let test = open().await;

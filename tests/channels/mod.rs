@@ -4,6 +4,7 @@
 mod addresses;
 mod command;
 mod kill;
+mod locks;
 mod messages;
 mod receivers;
 mod routes;

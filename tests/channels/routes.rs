@@ -154,20 +154,35 @@ async fn a_monitor_names_its_own_callers_channels_alone() {
         refused.message()
     );
     let body = with(&json!({"channels": [own, others, unknown]}));
-    let refused = test.post("/v1/monitors", &body).await;
-    assert_eq!(refused.kind(), "400 invalid_request");
-    for (field, is_named) in [
-        ("channels[0]", false),
-        ("channels[1]", true),
-        ("channels[2]", true),
+    for path in [
+        "/v1/monitors",
+        "/v1/monitors/preview",
+        "/v1/monitors/backtest",
     ] {
-        assert_eq!(
-            refused.message().contains(field),
-            is_named,
-            "{}",
-            refused.message()
-        );
+        let refused = test.post(path, &body).await;
+        assert_eq!(refused.kind(), "400 invalid_request", "{path}");
+        for (field, is_named) in [
+            ("channels[0]", false),
+            ("channels[1]", true),
+            ("channels[2]", true),
+        ] {
+            assert_eq!(
+                refused.message().contains(field),
+                is_named,
+                "{path}: {}",
+                refused.message()
+            );
+        }
     }
+    // A caller that the service does not know has no channel.
+    let key = "a-new-key-0123456789";
+    let stranger = test.post_as(key, "/v1/monitors/preview", &body).await;
+    assert_eq!(stranger.kind(), "400 invalid_request");
+    assert!(
+        stranger.message().contains("`channels[0]`"),
+        "{}",
+        stranger.message()
+    );
     assert_eq!(test.count("select count(*) from monitors").await, 0);
     let monitor = test
         .create_monitor(&with(&json!({"channels": [own]})))

@@ -5,7 +5,7 @@ use jiff::ToSpan as _;
 use serde_json::{Value, json};
 
 use super::bare_command;
-use super::monitors::{cli, out};
+use super::monitors::{cli, cli_at, out};
 use crate::alerts::AlertTest;
 use crate::history::fixture::HistoryFixture;
 use crate::monitors::backtest::{seen, today, with_partitions};
@@ -54,11 +54,13 @@ async fn a_backtest_says_what_would_have_been_reported() {
         "Alerts                5",
         "Sold out is not replayed: only days with a price",
         "By plan: ",
-        &format!("{first} 13:00"),
-        &format!("199 USD  210 USD of {}", lowest.strftime("%-d %b %Y")),
+        &format!("{first} 13:00  Price below 200 USD "),
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
+    let wide = cli_at(&fixture, 140, &sold_out).out;
+    let compared = format!("199 USD  210 USD of {}", lowest.strftime("%-d %b %Y"));
+    assert!(wide.contains(&compared), "{compared}\n{wide}");
     let answer: Value =
         serde_json::from_str(&out(&fixture, &[&of_date[..], &["--json"]].concat())).unwrap();
     assert_eq!(

@@ -10,9 +10,15 @@ use crate::support::app::KEY;
 
 /// The program against a service.
 pub fn cli(test: &TestService, args: &[&str]) -> CommandResult {
+    cli_at(test, 80, args)
+}
+
+/// On a terminal of this width.
+pub fn cli_at(test: &TestService, columns: u16, args: &[&str]) -> CommandResult {
     let home = tempfile::tempdir().unwrap();
     let mut command = bare_command(home.path(), args);
     run(command
+        .env("COLUMNS", columns.to_string())
         .env("FARESCAN_URL", test.url())
         .env("FARESCAN_API_KEY", KEY))
 }

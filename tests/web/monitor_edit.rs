@@ -20,7 +20,7 @@ async fn service_with_monitor(body: &Value) -> (TestService, String) {
     (service, id)
 }
 
-fn route() -> Value {
+pub fn route() -> Value {
     with(&json!({
         "name": "January fares",
         "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London"},
@@ -34,7 +34,7 @@ fn route() -> Value {
 }
 
 /// The form with the choices that a browser sends with it.
-fn edit_form(page: &str, id: &str) -> Form {
+pub fn edit_form(page: &str, id: &str) -> Form {
     form(page, &format!("/monitors/{id}/edit"))
         .with("endpoint", "flights/oneway")
         .with("repeat", "daily")

@@ -22,7 +22,7 @@ async fn monitors(service: &TestService) -> Vec<Value> {
 }
 
 /// The form of a new monitor, filled in as a person does.
-fn filled(page: &str, more: &[(&str, &str)]) -> Form {
+pub fn filled(page: &str, more: &[(&str, &str)]) -> Form {
     let mut form = form(page, "/monitors/new");
     let given = [
         ("step", "check"),

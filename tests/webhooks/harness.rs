@@ -12,7 +12,7 @@ use farescan::contract::webhooks::{DeliveryDetail, DeliveryStatus};
 use farescan::ids::{DeliveryId, GrantId, MonitorId, TenantId};
 use farescan::tenants;
 use farescan::webhooks::{
-    self, EndpointLock, Guard, LockFor, MonitorLock, Sender, endpoint, read, resend,
+    self, EndpointLock, Guard, LockFor, MonitorLock, Outgoing, Sender, endpoint, read, resend,
 };
 use jiff::Timestamp;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -330,8 +330,8 @@ pub async fn enqueue(pool: &PgPool, tenant: TenantId, monitor: MonitorId) -> Del
     let mut tx = farescan::db::begin(pool).await.unwrap();
     let data = json!({"monitor_id": monitor, "alerts": [{"type": "price_below", "price": 198.5, "note": "größer „als“ gedacht"}]});
     let id = webhooks::enqueue(
-        &mut lock(&mut tx, tenant, monitor).await,
-        "monitor.alerts",
+        &mut lock(&mut tx, tenant, monitor).await.endpoint(),
+        &Outgoing::new("monitor.alerts"),
         &data,
         Timestamp::now(),
     )

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use farescan::contract::webhooks::DeliveryStatus;
 use farescan::upkeep::sweeper::Sweeper;
-use farescan::webhooks::{self, LockFor, MonitorLock, endpoint};
+use farescan::webhooks::{self, LockFor, MonitorLock, Outgoing, endpoint};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -69,8 +69,8 @@ async fn deliveries_enqueued_meanwhile_are_sent() {
             .await
             .unwrap();
         let id = webhooks::enqueue(
-            &mut lock.unwrap(),
-            "monitor.alerts",
+            &mut lock.unwrap().endpoint(),
+            &Outgoing::new("monitor.alerts"),
             &data,
             Timestamp::now(),
         )
@@ -124,10 +124,11 @@ async fn a_monitor_without_a_webhook_has_no_delivery() {
         .unwrap()
         .unwrap();
     let huge = json!({"x": "x".repeat(webhooks::MAX_BODY)});
-    let refused = webhooks::enqueue(&mut lock, "monitor.alerts", &huge, Timestamp::now()).await;
+    let how = Outgoing::new("monitor.alerts");
+    let refused = webhooks::enqueue(&mut lock.endpoint(), &how, &huge, Timestamp::now()).await;
     endpoint::close(&mut lock, Timestamp::now()).await.unwrap();
     assert!(
-        webhooks::enqueue(&mut lock, "monitor.alerts", &json!({}), Timestamp::now())
+        webhooks::enqueue(&mut lock.endpoint(), &how, &json!({}), Timestamp::now())
             .await
             .unwrap()
             .is_none()

@@ -19,9 +19,9 @@ use percent_encoding::percent_decode_str;
 use tracing::{Level, Span, info_span};
 use uuid::Uuid;
 
-use farescan_core::app::client_address::{ConnectionAddresses, client_network, scope_client};
+use farescan_core::app::client_address::{ConnectionAddresses, client_network};
 use farescan_core::app::error::ApiError;
-use farescan_core::app::request_id::{REQUEST_ID, request_id, scope_request_id};
+use farescan_core::app::request_id::{REQUEST_ID, request_id, scope_request};
 use farescan_core::contract::{ErrorBody, ErrorType};
 use farescan_core::metrics;
 
@@ -65,7 +65,7 @@ pub(super) async fn answer(
             None => next.run(request).await,
         }
     };
-    let response = scope_request_id(id, scope_client(network, answering)).await;
+    let response = scope_request(id, network, answering).await;
     if let Some(passage) = &mut passage {
         passage.answered(response.status().as_u16());
     }

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
 use farescan_core::app::error::ApiError;
-use farescan_core::app::upstream_failed::{forward, upstream_failed};
+use farescan_core::app::upstream_response::{forward, upstream_failed};
 use farescan_core::contract::{Api, Endpoint, SearchStatus};
 use farescan_core::search::{AnswerBody, Finding, Outcome, RateLimit, Search};
 

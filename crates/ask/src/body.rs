@@ -1,5 +1,6 @@
 //! A question as a body of the API.
 
+use farescan_contract::monitors::MonitorRequest;
 use jiff::civil::Date;
 use serde_json::{Map, Number, Value, json};
 
@@ -14,6 +15,8 @@ const RUNS_OF_MONTH: u32 = 31;
 const MONDAYS_OF_MONTH: u32 = 5;
 /// A market that differs by so many percent is an alert.
 const GAP_PERCENT: u8 = 5;
+/// The field of the limit of a month.
+const MOST_A_MONTH: &str = "max_requests_per_month";
 
 impl Question {
     /// The body of a scan that searches everything.
@@ -100,22 +103,10 @@ impl Question {
             scan.insert("strategy".to_owned(), watch);
         }
         scan.insert("max_requests".to_owned(), run_limit(searches).into());
-        Some(Map::from_iter([
-            ("name".to_owned(), name.into()),
-            (
-                "schedule".to_owned(),
-                json!({"cron": "0 6 * * *", "timezone": "UTC"}),
-            ),
-            ("scan".to_owned(), scan.into()),
-            (
-                "alerts".to_owned(),
-                json!([{"type": "price_below", "amount": below}]),
-            ),
-            (
-                "max_requests_per_month".to_owned(),
-                month_limit(searches).into(),
-            ),
-        ]))
+        let alerts = json!([{"type": "price_below", "amount": below}]);
+        let mut body = MonitorRequest::draft(&name, ["0 6 * * *", "UTC"], scan, alerts);
+        body.insert(MOST_A_MONTH.to_owned(), month_limit(searches).into());
+        Some(body)
     }
 
     /// The body of a monitor that compares the markets of a hotel each Monday at 06:00 UTC, and alerts of
@@ -140,19 +131,10 @@ impl Question {
         let rule = json!({
             "type": "parity_gap_percent", "percent": GAP_PERCENT, "baseline": baseline.to_ascii_lowercase()
         });
-        Some(Map::from_iter([
-            ("name".to_owned(), format!("{name}: markets").into()),
-            (
-                "schedule".to_owned(),
-                json!({"cron": "0 6 * * mon", "timezone": "UTC"}),
-            ),
-            ("scan".to_owned(), scan.into()),
-            ("alerts".to_owned(), json!([rule])),
-            (
-                "max_requests_per_month".to_owned(),
-                parity_month_limit(searches).into(),
-            ),
-        ]))
+        let (name, times) = (format!("{name}: markets"), ["0 6 * * mon", "UTC"]);
+        let mut body = MonitorRequest::draft(&name, times, scan, vec![rule]);
+        body.insert(MOST_A_MONTH.to_owned(), parity_month_limit(searches).into());
+        Some(body)
     }
 
     const fn endpoint(&self) -> &'static str {

@@ -3,7 +3,7 @@
 mod draft;
 mod hotel;
 mod place;
-mod unknown;
+mod refused_words;
 
 use std::ops::Range;
 

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::Instant;
 
 use super::client::{ApiClient, ClientError, ScanChanges, ServiceSession};
-use super::layout;
+use super::scan_table;
 use super::terminal::Screen;
 use super::wrap::for_stderr;
 use farescan_contract::ids::ScanId;
@@ -160,11 +160,11 @@ impl LiveCalendar {
         let ended = ended(&scan.items);
         if self.ended == Some(ended)
             || scan.items.total > MAX_LIVE_ITEMS
-            || !layout::has_dates(scan)
+            || !scan_table::has_dates(scan)
         {
             return;
         }
-        let Ok(text) = layout::render(client, scan, screen).await else {
+        let Ok(text) = scan_table::render(client, scan, screen).await else {
             return;
         };
         // A taller one would scroll away while it is drawn again.

@@ -5,11 +5,11 @@ use std::io::Write as _;
 use super::Failure;
 use super::client::{ClientArgs, ServiceSession};
 use super::ids;
-use super::layout;
 use super::list::print_table;
 use super::pages::Query;
 use super::render::sheet::{cell, lines};
 use super::scan::results::next_step;
+use super::scan_table;
 use crate::wrap::{for_stdout, note};
 use farescan_contract::scans::ScanEndpoint;
 use farescan_contract::{FieldValue as _, Scan, ScanStatus};
@@ -113,7 +113,7 @@ async fn print(session: &ServiceSession, scan: &Scan) -> Result<(), Failure> {
     let status = cell(&scan::status(scan)).text;
     let text = format!("{} is {status}\n{}\n", scan.id, lines(&sheet));
     writeln!(out, "{}", for_stdout(&text))?;
-    let text = layout::render(&session.client, scan, session.screen).await?;
+    let text = scan_table::render(&session.client, scan, session.screen).await?;
     writeln!(out, "{text}")?;
     if let Some(strategy) = &scan.strategy {
         writeln!(out, "{}", for_stdout(&strategy::sentence(strategy)))?;

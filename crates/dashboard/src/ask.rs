@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::failure::PageFailure;
 use super::form::{FormFields, token_field};
-use super::layout::{NavItem, page_with_status};
+use super::layout::{NavItem, page};
 use super::once::{self, has_page_key, new_page_key, once_field_for};
 use super::parts::{VERDICT_TIMEOUT, faults, with_query};
 use super::session::Session;
@@ -111,7 +111,7 @@ fn render(session: &Session, status: StatusCode, text: &str, answer: &Markup) ->
         section class="card" { (ask_box(text, text.is_empty())) }
         (answer)
     };
-    page_with_status(status, session, "Ask", NavItem::Ask, body)
+    (status, page(session, "Ask", NavItem::Ask, body)).into_response()
 }
 
 fn examples() -> Markup {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::failure::PageFailure;
 use super::form::{FormFields, SessionForm, token_field};
-use super::layout::{NavItem, page_with_status};
+use super::layout::{NavItem, page};
 use super::links;
 use super::once::{once_field, once_key};
 use super::parts::{ConfirmationPage, empty_state, faults};
@@ -42,6 +42,11 @@ pub(super) async fn active(session: &Session) -> Result<Vec<Channel>, ApiError> 
     of_caller(session, &[("status", ChannelStatus::Active.as_str())]).await
 }
 
+/// All channels of the caller, the newest first.
+pub(super) async fn all(session: &Session) -> Result<Vec<Channel>, ApiError> {
+    of_caller(session, &[]).await
+}
+
 async fn of_caller(session: &Session, filter: &[(&str, &str)]) -> Result<Vec<Channel>, ApiError> {
     let Some(tenant) = session.tenant() else {
         return Ok(Vec::new());
@@ -61,13 +66,13 @@ async fn render(
     entered: &FormFields,
     refused: Option<ApiError>,
 ) -> Result<Response, PageFailure> {
-    let channels = of_caller(session, &[]).await?;
+    let channels = all(session).await?;
     let status = refused.as_ref().map_or(StatusCode::OK, ApiError::status);
     let body = html! {
         div class="head" {
             div {
                 h1 { "Channels" }
-                p class="sub" { "Where you hear of alerts. Watches of the page “Ask” and monitors of the command line name each active channel." }
+                p class="sub" { "Where you hear of alerts. A new monitor of these pages or of the command line names each active channel, unless you choose others." }
             }
             div class="actions" { a class="button" href=(links::ALERTS) { "Alerts" } }
         }
@@ -87,13 +92,7 @@ async fn render(
         }
         (new_channel(session, entered))
     };
-    Ok(page_with_status(
-        status,
-        session,
-        "Channels",
-        NavItem::Alerts,
-        body,
-    ))
+    Ok((status, page(session, "Channels", NavItem::Alerts, body)).into_response())
 }
 
 fn buttons(session: &Session, channel: &Channel) -> Markup {

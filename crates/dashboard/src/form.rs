@@ -46,8 +46,8 @@ impl FormFields {
         Self(pairs)
     }
 
-    /// These and another one.
-    pub(super) fn with(mut self, more: Option<(String, String)>) -> Self {
+    /// These and others.
+    pub(super) fn with(mut self, more: impl IntoIterator<Item = (String, String)>) -> Self {
         self.0.extend(more);
         self
     }

@@ -60,19 +60,9 @@ impl NavItem {
     }
 }
 
-/// A page of a signed-in caller. `title` is the page's own; `body` begins with its `h1`.
+/// A page of a signed-in caller. `title` is the page's own; `body` begins with its `h1`. With another
+/// status, such as 422 for a form that has to be corrected, it is `(status, page).into_response()`.
 pub(super) fn page(session: &Session, title: &str, active: NavItem, body: Markup) -> Response {
-    page_with_status(StatusCode::OK, session, title, active, body)
-}
-
-/// The same with another status, such as 422 for a form that has to be corrected.
-pub(super) fn page_with_status(
-    status: StatusCode,
-    session: &Session,
-    title: &str,
-    active: NavItem,
-    body: Markup,
-) -> Response {
     let header = html! {
         header class="top" {
             div class="top-inner" {
@@ -100,7 +90,7 @@ pub(super) fn page_with_status(
             }
         }
     };
-    document(status, title, header, body)
+    document(StatusCode::OK, title, header, body)
 }
 
 /// A page without a session: the login page and errors.

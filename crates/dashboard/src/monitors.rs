@@ -3,6 +3,7 @@
 
 mod actions;
 mod backtest;
+mod channel_choice;
 mod edit;
 mod edit_fields;
 mod forecast;

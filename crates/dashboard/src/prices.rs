@@ -24,7 +24,7 @@ pub(super) use self::known::known;
 pub(super) use self::subject::PriceSubject;
 use super::failure::PageFailure;
 use super::form::FormFields;
-use super::layout::{NavItem, page_with_status};
+use super::layout::{NavItem, page};
 use super::parts;
 use super::session::Session;
 use farescan_core::app::AppState;
@@ -109,13 +109,7 @@ async fn choose_page(session: &Session, error: Option<&ApiError>) -> Result<Resp
         (forms(&known))
     };
     let status = error.map_or(StatusCode::OK, ApiError::status);
-    Ok(page_with_status(
-        status,
-        session,
-        "Trips",
-        NavItem::Trips,
-        body,
-    ))
+    Ok((status, page(session, "Trips", NavItem::Trips, body)).into_response())
 }
 
 fn parts_of_error(error: &ApiError) -> Markup {

@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use farescan_sheets::alert::Reported;
 use farescan_sheets::trip;
-use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::failure::PageFailure;
@@ -14,8 +13,6 @@ use farescan_core::contract::Endpoint;
 use farescan_core::contract::monitors::{Alert, Monitor};
 use farescan_core::ids::{ItemId, MonitorId, TenantId};
 use farescan_core::monitors::read;
-use farescan_core::monitors::relative_dates::resolve_dates;
-use farescan_core::monitors::schedule::Schedule;
 use farescan_core::scans;
 
 /// The monitors of one page, and the searches of its alerts, by their ids.
@@ -66,30 +63,21 @@ impl ReportedMonitors {
 
     /// The same of an alert, with the trip that its run searched.
     pub(super) fn of_alert(&self, alert: &Alert) -> Reported {
+        let of_monitor = Reported::of_alert(self.monitors.get(&alert.monitor_id), alert);
         Reported {
-            trip: self.alert_trip(alert),
-            ..self.of(alert.monitor_id)
+            trip: self.searched_trip(alert).or(of_monitor.trip),
+            ..of_monitor
         }
     }
 
-    /// The route or hotel and the dates of an alert's search. An alert without one, such as of a
-    /// missing price, has those of its monitor, unless that has changed since the alert's slot.
-    fn alert_trip(&self, alert: &Alert) -> Option<String> {
-        let search = alert.item_id.and_then(|item| self.searches.get(&item));
-        if let Some((endpoint, body)) = search {
-            let scan = [
-                ("endpoint".to_owned(), Value::from(endpoint.as_str())),
-                ("request".to_owned(), Value::from(body.clone())),
-            ];
-            let scan: Map<String, Value> = scan.into_iter().collect();
-            return trip::trip(&scan, &alert.cell);
-        }
-        let monitor = self.monitors.get(&alert.monitor_id)?;
-        if monitor.updated_at > alert.slot {
-            return None;
-        }
-        let scan: Map<String, Value> = monitor.scan.read().ok()?;
-        trip::trip(&of_run(monitor, scan, alert.slot), &alert.cell)
+    /// The route or hotel and the dates of an alert's search. An alert of a missing price has none.
+    fn searched_trip(&self, alert: &Alert) -> Option<String> {
+        let (endpoint, body) = self.searches.get(&alert.item_id?)?;
+        let scan = Map::from_iter([
+            ("endpoint".to_owned(), Value::from(endpoint.as_str())),
+            ("request".to_owned(), Value::from(body.clone())),
+        ]);
+        trip::trip(&scan, &alert.cell)
     }
 }
 
@@ -97,12 +85,4 @@ impl ReportedMonitors {
 fn ids<T: FromStr>(alerts: &[Value], name: &str) -> Vec<T> {
     let id = |alert: &Value| alert.get(name)?.as_str()?.parse::<T>().ok();
     alerts.iter().filter_map(id).collect()
-}
-
-/// The scan with the dates of the run of a slot.
-fn of_run(monitor: &Monitor, scan: Map<String, Value>, slot: Timestamp) -> Map<String, Value> {
-    match Schedule::parse(&monitor.schedule.cron, &monitor.schedule.timezone) {
-        Some(schedule) => resolve_dates(&scan, schedule.date(slot)),
-        None => scan,
-    }
 }

@@ -10,7 +10,7 @@ mod pause_run;
 
 use axum::Router;
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use farescan_sheets::plan;
 use jiff::Timestamp;
@@ -19,7 +19,7 @@ use maud::{Markup, html};
 use super::charts::{Segment, segments};
 use super::failure::PageFailure;
 use super::form::FormFields;
-use super::layout::{NavItem, page_with_status};
+use super::layout::{NavItem, page};
 use super::parts::{self, Tone};
 use super::session::Session;
 use super::sheet;
@@ -69,13 +69,7 @@ async fn render(
         div class="grid2" { @for (api, lane) in lanes { (limits::form(session, api, lane)) } }
         (key::form(session))
     };
-    Ok(page_with_status(
-        status,
-        session,
-        "Usage",
-        NavItem::Usage,
-        body,
-    ))
+    Ok((status, page(session, "Usage", NavItem::Usage, body)).into_response())
 }
 
 fn lane_card(api: Api, lane: &LaneQuota, now: Timestamp) -> Markup {

@@ -1,6 +1,7 @@
 //! An alert: the rule that fired, the trip, the price, and the data on which it fired.
 
 use farescan_contract::history_verdict::HistoryVerdict;
+use farescan_contract::monitors::relative_dates::resolve_dates;
 use farescan_contract::monitors::{
     Alert, BacktestAlert, Monitor, PriceMark, Rule, RuleScope, RuleState, RuleType,
 };
@@ -34,6 +35,22 @@ impl Reported {
         Self {
             monitor: monitor.map(|monitor| monitor.name.clone()),
             trip: scan.and_then(|scan| trip::trip(&scan, swept)),
+        }
+    }
+
+    /// Of a monitor and an alert of it, with the dates of the alert's run (monitors.md, rule 5). A monitor
+    /// that has changed since the run's slot, a whole second, may look at another trip: that has none.
+    pub fn of_alert(monitor: Option<&Monitor>, alert: &Alert) -> Self {
+        let is_same = |of: &&Monitor| of.updated_at.as_second() <= alert.slot.as_second();
+        let trip = monitor.filter(is_same).and_then(|monitor| {
+            let scan: Map<String, Json> = monitor.scan.read().ok()?;
+            let zone = TimeZone::get(&monitor.schedule.timezone).ok()?;
+            let scan = resolve_dates(&scan, alert.slot.to_zoned(zone).date());
+            trip::trip(&scan, &alert.cell)
+        });
+        Self {
+            monitor: monitor.map(|monitor| monitor.name.clone()),
+            trip,
         }
     }
 }

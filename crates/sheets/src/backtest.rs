@@ -93,7 +93,7 @@ fn rest(found: &Backtest) -> Option<String> {
 fn table(alerts: &[BacktestAlert], zone: &str) -> Table {
     let columns = [
         Column::text("Run"),
-        Column::text("Rule").rank(3),
+        Column::text("Rule"),
         Column::text("Dates"),
         Column::detail("Search").rank(2),
         Column::number("Price"),

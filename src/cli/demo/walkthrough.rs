@@ -15,8 +15,8 @@ use crate::ids::{AlertId, MonitorId, ScanId};
 use crate::sandbox::DayShift;
 use farescan_client::Failure;
 use farescan_client::client::ApiClient;
-use farescan_client::layout::render;
 use farescan_client::progress::{View, follow};
+use farescan_client::scan_table::render;
 use farescan_client::terminal::Screen;
 
 /// One run of the walkthrough.

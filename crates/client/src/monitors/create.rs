@@ -24,7 +24,9 @@ use crate::request::{HotelArgs, OnewayArgs, RoundtripArgs, SearchArguments};
 use crate::scan::{cost, read_body};
 use crate::wrap::note;
 use farescan_contract::FieldValue as _;
-use farescan_contract::monitors::{LookbackDays, Monitor, MonitorPreview, Rule, RuleType};
+use farescan_contract::monitors::{
+    LookbackDays, Monitor, MonitorPreview, MonitorRequest, Rule, RuleType,
+};
 
 /// A monitor by the kind of its scan, or the body of a file.
 #[derive(Debug, clap::Args)]
@@ -230,17 +232,7 @@ impl MonitorOptions {
         let name = self
             .name
             .unwrap_or_else(|| body_title(&scan).unwrap_or_default());
-        let mut body = Map::from_iter([
-            ("name".to_owned(), json!(name)),
-            (
-                "schedule".to_owned(),
-                json!({"cron": self.cron, "timezone": timezone}),
-            ),
-            ("scan".to_owned(), Value::Object(scan)),
-        ]);
-        if !alerts.is_empty() {
-            body.insert("alerts".to_owned(), Value::Array(alerts));
-        }
+        let mut body = MonitorRequest::draft(&name, [&self.cron, &timezone], scan, alerts);
         if let Some(url) = self.webhook_url {
             body.insert("webhook_url".to_owned(), url.into());
         }

@@ -1,6 +1,7 @@
 //! Snapshots of the printed tables.
 
 use farescan_contract::ids::ItemId;
+use farescan_contract::monitors::Backtest;
 use farescan_contract::scans::Grid;
 use farescan_sheets::price_table::SecondField;
 use rust_decimal::Decimal;
@@ -108,4 +109,38 @@ fn tables_have_colour_only_on_request() {
     let [coloured, plain] = [true, false].map(|colour| shown(&february(), colour));
     assert!(coloured.contains("\u{1b}["), "{coloured}");
     assert!(!plain.contains('\u{1b}'), "{plain}");
+}
+
+#[test]
+fn a_replay_shows_its_rules_at_80_columns() {
+    let slot = "2026-11-20T13:00:00Z";
+    let alert = |rule: Value, price: i64| {
+        json!({
+            "slot": slot, "type": rule["type"], "rule": rule, "scope": "scan", "cell": {"departure_date": "2027-01-27"},
+            "first_date": "2027-01-27", "last_date": null, "price": price, "currency": "USD", "threshold": 210,
+            "reference": {"price": 210, "at": "2026-11-19T13:00:00Z"}
+        })
+    };
+    let found = json!({
+        "since": "2026-10-22T00:00:00Z", "until": "2026-11-21T00:00:00Z", "slots": 30, "runs": 30, "failed": [],
+        "monthly_ceiling": [], "days": 30, "days_with_prices": 5, "searches": 30, "searches_with_prices": 5,
+        "requests": {"least": 30, "expected": null, "most": 60}, "billed_requests": 0, "fired": 2,
+        "alerts": [
+            alert(json!({"type": "new_low", "days": 30}), 199),
+            alert(json!({"type": "percentile_at_most", "percentile": 20, "scope": "cell"}), 201)
+        ],
+        "not_replayed": []
+    });
+    let found: Backtest = serde_json::from_value(found).unwrap();
+    let screen = Screen {
+        width: 80,
+        height: 50,
+        colour: false,
+        live: false,
+        interactive: false,
+    };
+    let section = farescan_sheets::backtest::section(&found, "UTC", 2, false);
+    let table = sheet::table(&section.table.unwrap(), screen);
+    let slot = crate::format::time(slot.parse().unwrap());
+    insta::assert_snapshot!(table.replace(&slot, "SLOT-OF-THIS-RUN"));
 }

@@ -6,8 +6,8 @@ use crate::Failure;
 use crate::client::ServiceSession;
 use crate::exit::{CommandEnd, ExitStatus};
 use crate::export;
-use crate::layout;
 use crate::render::sheet;
+use crate::scan_table;
 use crate::wrap::for_stdout;
 use crate::wrap::note;
 use farescan_contract::{Item, Scan, ScanStatus, offers};
@@ -38,7 +38,7 @@ pub async fn print(session: &ServiceSession, scan: &Scan, form: Form) -> Result<
     let mut out = anstream::stdout();
     match form {
         Form::Tables => {
-            let text = layout::render(&session.client, scan, session.screen).await?;
+            let text = scan_table::render(&session.client, scan, session.screen).await?;
             writeln!(out, "{text}")?;
             if let Some(cheapest) = cheapest(session, scan).await? {
                 writeln!(out, "{}", for_stdout(&cheapest))?;

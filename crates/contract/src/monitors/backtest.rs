@@ -2,7 +2,7 @@
 
 use super::rule::{Rule, RuleScope, RuleType};
 use crate::history_verdict::HistoryVerdict;
-use crate::monitors::{Monitor, PriceMark};
+use crate::monitors::{Monitor, MonitorRequest, MonitorSchedule, PriceMark};
 use crate::primitives::bounded_integer;
 use crate::query_string::query_string;
 use crate::request_body::request_body;
@@ -149,16 +149,12 @@ impl Monitor {
     /// When its scan is no object.
     pub fn backtest_body(&self) -> serde_json::Result<Map<String, Value>> {
         let scan: Map<String, Value> = self.scan.read()?;
-        Ok(Map::from_iter([
-            ("name".to_owned(), self.name.clone().into()),
-            ("schedule".to_owned(), serde_json::to_value(&self.schedule)?),
-            ("scan".to_owned(), Value::Object(scan)),
-            ("alerts".to_owned(), serde_json::to_value(&self.alerts)?),
-            (
-                "max_requests_per_month".to_owned(),
-                self.requests.max_per_month.into(),
-            ),
-        ]))
+        let MonitorSchedule { cron, timezone } = &self.schedule;
+        let alerts = serde_json::to_value(&self.alerts)?;
+        let mut body = MonitorRequest::draft(&self.name, [cron, timezone], scan, alerts);
+        let max = self.requests.max_per_month;
+        body.insert("max_requests_per_month".to_owned(), max.into());
+        Ok(body)
     }
 }
 

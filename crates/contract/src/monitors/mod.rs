@@ -1,6 +1,6 @@
 //! Monitors: a scan on a schedule, with alert rules (docs/reference/monitors.md).
 //!
-//! Here: requests and responses. Not here: the time and outcome of slots, and the evaluation of
+//! Here: requests and responses, and what a relative date of a scan is ([`relative_dates`]). Not here: the time and outcome of slots, and the evaluation of
 //! rules (`monitors`).
 
 mod alert;
@@ -8,6 +8,7 @@ mod backtest;
 mod notify;
 mod parity;
 mod queries;
+pub mod relative_dates;
 mod request;
 mod resource;
 mod rule;

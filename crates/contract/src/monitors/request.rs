@@ -10,6 +10,7 @@ use crate::primitives::{
     BoundedList, MAX_URL_CHARS, bounded_integer, is_name, is_receiver, text_type,
 };
 use crate::request_body::request_body;
+use serde_json::{Map, Value, json};
 
 /// The most channels of a monitor.
 pub const MAX_CHANNELS: usize = 10;
@@ -58,6 +59,26 @@ request_body! {
 }
 
 impl MonitorRequest {
+    /// A body that nothing has checked yet, with the fields that every monitor has. `schedule` is the cron
+    /// text and the zone.
+    pub fn draft(
+        name: &str,
+        schedule: [&str; 2],
+        scan: impl Into<Value>,
+        alerts: impl Into<Value>,
+    ) -> Map<String, Value> {
+        let [cron, timezone] = schedule;
+        Map::from_iter([
+            ("name".to_owned(), name.into()),
+            (
+                "schedule".to_owned(),
+                json!({"cron": cron, "timezone": timezone}),
+            ),
+            ("scan".to_owned(), scan.into()),
+            ("alerts".to_owned(), alerts.into()),
+        ])
+    }
+
     /// Its alert rules.
     pub fn rules(&self) -> &[Rule] {
         self.alerts.as_ref().map_or(&[], BoundedList::as_slice)

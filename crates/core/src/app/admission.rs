@@ -8,9 +8,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::AppState;
-use super::client_address::current_network;
 use super::error::ApiError;
 use super::key_guessing::{KeyPermit, KeyVerdict};
+use super::request_id::current_network;
 use crate::search::CallerKey;
 use crate::tenants;
 use crate::tenants::store::acceptance;

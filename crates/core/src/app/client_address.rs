@@ -21,21 +21,6 @@ pub struct ConnectionAddresses {
     pub own: IpAddr,
 }
 
-tokio::task_local! {
-    /// The network of the request that this task handles.
-    static CURRENT: Option<IpNet>;
-}
-
-/// Makes the network available to the limits that the handler asks.
-pub async fn scope_client<R>(network: Option<IpNet>, response: impl Future<Output = R>) -> R {
-    CURRENT.scope(network, response).await
-}
-
-/// The network of the request that this task handles, if it is known.
-pub fn current_network() -> Option<IpNet> {
-    CURRENT.try_with(|network| *network).ok().flatten()
-}
-
 /// The network that a request came from; `None` without a connection.
 pub fn client_network(
     extensions: &Extensions,

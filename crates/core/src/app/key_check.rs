@@ -10,7 +10,7 @@ use super::auth::ApiKey;
 use super::error::ApiError;
 use super::key_guessing::KeyVerdict;
 use super::request_id::current_request_id;
-use super::upstream_failed::{forward, upstream_failed};
+use super::upstream_response::{forward, upstream_failed};
 use crate::charges::CallUsage;
 use crate::contract::Api;
 use crate::contract::verify::{

@@ -27,7 +27,7 @@ pub mod request_id;
 pub mod search_call;
 pub mod shared_calls;
 pub mod stored_answer;
-pub mod upstream_failed;
+pub mod upstream_response;
 
 use std::ops::Deref;
 use std::sync::Arc;

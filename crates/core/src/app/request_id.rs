@@ -1,7 +1,8 @@
-//! The id of each request (gateway.md, rule 2).
+//! The id of each request (gateway.md, rule 2), and the request that a task handles.
 
 use axum::extract::Request;
 use axum::http::{Extensions, HeaderName, HeaderValue};
+use ipnet::IpNet;
 use tower_http::request_id::{MakeRequestId, RequestId};
 use uuid::Uuid;
 
@@ -28,21 +29,29 @@ pub fn request_id(extensions: &Extensions) -> &str {
 }
 
 tokio::task_local! {
-    /// The id of the request that this task handles.
-    static CURRENT: String;
+    /// The id and the client's network of the request that this task handles.
+    static CURRENT: (String, Option<IpNet>);
 }
 
-/// Makes the request id available to the error bodies that `response` makes.
-pub async fn scope_request_id<R>(id: String, response: impl Future<Output = R>) -> R {
-    CURRENT.scope(id, response).await
+/// Makes the id available to the error bodies that `response` makes, and the network to the limits
+/// that it asks.
+pub async fn scope_request<R>(
+    id: String,
+    network: Option<IpNet>,
+    response: impl Future<Output = R>,
+) -> R {
+    CURRENT.scope((id, network), response).await
 }
 
 /// The id of the request that this task handles, if any.
 pub fn current_request_id() -> Option<String> {
-    CURRENT
-        .try_with(Clone::clone)
-        .ok()
-        .filter(|id| !id.is_empty())
+    let id = CURRENT.try_with(|(id, _)| id.clone()).ok();
+    id.filter(|id| !id.is_empty())
+}
+
+/// The network of the request that this task handles, if it is known.
+pub fn current_network() -> Option<IpNet> {
+    CURRENT.try_with(|(_, network)| *network).ok().flatten()
 }
 
 /// Drops the caller's request id; the service generates its own.

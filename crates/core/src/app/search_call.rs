@@ -11,7 +11,7 @@ use super::key_guessing::KeyVerdict;
 use crate::charges::CallUsage;
 use crate::contract::{Endpoint, SearchStatus};
 use crate::queue::recorded_search::WantedBy;
-use crate::search::disposition::{self, ItemDisposition};
+use crate::search::outcome_status::{self, ItemDisposition};
 use crate::search::{CallerKey, Outcome, Search};
 use crate::tenants::acceptance::{means_accepted, means_refused};
 
@@ -86,7 +86,7 @@ fn key_verdict(http_status: Option<u16>) -> KeyVerdict {
 /// Whether the answer may be given to another request: it is complete.
 pub fn is_complete(search: &Search, outcome: &Outcome) -> bool {
     matches!(
-        disposition::of(search, outcome).item,
+        outcome_status::of(search, outcome).item,
         ItemDisposition::Done {
             status: SearchStatus::Ok | SearchStatus::Empty,
             ..

@@ -22,7 +22,7 @@ mod validate;
 
 pub use create::{MAX_CHANNELS, create};
 pub use delete::delete;
-pub use of_monitor::{name_channels, named_by};
+pub use of_monitor::{check_named, name_channels, named_by};
 pub use send::{ChannelTarget, EVENT, send, targets};
 pub use test::{TEST_EVENT, send_test};
 pub use update::update;

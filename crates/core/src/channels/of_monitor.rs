@@ -19,7 +19,25 @@ pub async fn name_channels(
     lock: &mut MonitorLock<'_>,
     channels: &[ChannelId],
 ) -> Result<(), CommandError> {
-    let known = store::lock_named(lock, channels).await?;
+    let tenant = lock.tenant();
+    check_named(lock.conn(), Some(tenant), channels).await?;
+    Ok(store::replace_named(lock, channels).await?)
+}
+
+/// Checks the channels of a monitor (channels.md, rule 7). Those that exist are locked against their deletion
+/// until the end of the transaction.
+///
+/// # Errors
+/// `ValidationErrors` naming each that does not exist or is another caller's; without a tenant all of them.
+pub async fn check_named(
+    conn: &mut PgConnection,
+    tenant: Option<TenantId>,
+    channels: &[ChannelId],
+) -> Result<(), CommandError> {
+    let known = match tenant {
+        Some(tenant) if !channels.is_empty() => store::lock_named(conn, tenant, channels).await?,
+        _ => Vec::new(),
+    };
     let mut errors = ValidationErrors::default();
     for (index, id) in channels.iter().enumerate() {
         if !known.contains(id) {
@@ -30,8 +48,7 @@ pub async fn name_channels(
             ));
         }
     }
-    errors.ok_if_empty(|| Some(()))?;
-    Ok(store::replace_named(lock, channels).await?)
+    Ok(errors.ok_if_empty(|| Some(()))?)
 }
 
 /// The channels of those monitors that name some, by monitor.

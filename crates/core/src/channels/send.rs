@@ -16,8 +16,7 @@ use crate::notices::{self, ChannelView, MonitorView};
 use crate::notify::NotifyPlan;
 use crate::webhooks::hold::{self, ChannelQueue};
 use crate::webhooks::{
-    EndpointLock, EndpointOwner, LockFor, MAX_PER_CHANNEL_HOUR, MonitorLock, Outgoing,
-    enqueue_event,
+    self, EndpointLock, EndpointOwner, LockFor, MAX_PER_CHANNEL_HOUR, MonitorLock, Outgoing,
 };
 
 /// The type of a message about alerts.
@@ -85,7 +84,7 @@ async fn enqueue(
         held_until,
         ..Outgoing::new(EVENT)
     };
-    enqueue_event(lock, &how, &notices::single(target.id, fired, notice), now).await?;
+    webhooks::enqueue(lock, &how, &notices::single(target.id, fired, notice), now).await?;
     Ok(())
 }
 

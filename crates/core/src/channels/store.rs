@@ -174,16 +174,17 @@ pub(super) async fn monitors_of(
 
 /// Locks those of these channels that exist against their deletion, in the order of their ids.
 pub(super) async fn lock_named(
-    lock: &mut MonitorLock<'_>,
+    conn: &mut PgConnection,
+    tenant: TenantId,
     channels: &[ChannelId],
 ) -> sqlx::Result<Vec<ChannelId>> {
     let ids: Vec<_> = channels.iter().map(|id| id.uuid()).collect();
     let known = sqlx::query_scalar!(
         "select channel_id from channels where tenant_id = $1 and channel_id = any ($2) order by channel_id for key share",
-        lock.tenant().uuid(),
+        tenant.uuid(),
         &ids,
     );
-    let known = known.fetch_all(lock.conn()).await?;
+    let known = known.fetch_all(conn).await?;
     Ok(known.into_iter().map(ChannelId::from).collect())
 }
 

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 
 use crate::contract::{Api, Endpoint, SearchStatus};
 use crate::queue::lanes;
-use crate::search::disposition::{self, ItemDisposition, LanePause};
+use crate::search::outcome_status::{self, ItemDisposition, LanePause};
 use crate::search::{Outcome, PlanQuota, Search};
 use crate::tenants::Fingerprint;
 use crate::tenants::acceptance::means_accepted;
@@ -81,7 +81,7 @@ pub struct CallUsage {
 impl CallUsage {
     /// The usage of a search.
     pub fn from_search(search: &Search, outcome: &Outcome, began_at: Option<Timestamp>) -> Self {
-        let disposition = disposition::of(search, outcome);
+        let disposition = outcome_status::of(search, outcome);
         let status = match disposition.item {
             ItemDisposition::Done { status, .. } => Some(status),
             _ => None,

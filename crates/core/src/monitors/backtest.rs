@@ -19,11 +19,12 @@ use sqlx::PgPool;
 use super::alerts::RuleReplay;
 use super::forecast::most_confirmations;
 use super::monthly_limit;
-use super::relative_dates::resolve_dates;
 use super::schedule::Schedule;
 use super::thread_time::thread_time;
 use super::validate::{ValidatedMonitor, run_request, validate};
+use crate::channels;
 use crate::commands::{CommandError, RequestContext};
+use crate::contract::monitors::relative_dates::resolve_dates;
 use crate::contract::monitors::{Backtest, BacktestCeiling, BacktestDays, Rule};
 use crate::contract::scans::RequestRange;
 use crate::contract::{Endpoint, FieldValue as _, ValidationError, ValidationErrors};
@@ -140,6 +141,9 @@ pub async fn backtest(
     let ValidatedMonitor {
         request, schedule, ..
     } = validate(body.clone(), guard, now).await?;
+    let mut conn = context.pool.acquire().await?;
+    channels::check_named(&mut conn, Some(tenant), request.channels()).await?;
+    drop(conn);
     let scan = body.get("scan").and_then(Value::as_object);
     let monitor = Arc::new(ReplayedMonitor {
         schedule,

@@ -15,10 +15,9 @@
 //! writes its row in `monitor_slots` and its scan. Lock order: the tenant's key, the monitor, then
 //! the locks of a scan submission (`scans`).
 //!
-//! Pure: slot times ([`schedule`]), relative dates ([`relative_dates`]) and past ones
-//! (`past_dates`), the requests of a month (`monthly_limit`, [`forecast`]), when alerts are sent
-//! (`notify`). Not here: executing a
-//! scan (`queue`), HTTP (`api`).
+//! Pure: slot times ([`schedule`]), dates that have passed (`past_dates`), the requests of a month
+//! (`monthly_limit`, [`forecast`]), when alerts are sent (`notify`). Not here: what a relative date is
+//! (`contract::monitors::relative_dates`), executing a scan (`queue`), HTTP (`api`).
 
 pub mod alerts;
 pub mod backtest;
@@ -32,7 +31,6 @@ pub mod parity;
 mod past_dates;
 pub mod preview;
 pub mod read;
-pub mod relative_dates;
 pub mod repeated;
 pub mod run_prices;
 pub mod schedule;

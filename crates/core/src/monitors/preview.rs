@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::schedule::warnings;
 use super::validate::{ValidatedMonitor, validate};
+use crate::channels;
 use crate::commands::{CommandError, RequestContext};
 use crate::contract::monitors::MonitorPreview;
 use crate::db;
@@ -25,6 +26,7 @@ pub async fn preview(
     // Never committed: finding a tenant may renew its fingerprint, and a preview stores nothing.
     let mut tx = db::begin(context.pool).await?;
     let tenant = context.find_tenant(&mut tx).await?;
+    channels::check_named(&mut tx, tenant, checked.request.channels()).await?;
     let forecast = checked.forecast(&mut tx, tenant, context.now).await?;
     tx.rollback().await?;
     let ValidatedMonitor {

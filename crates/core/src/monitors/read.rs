@@ -24,8 +24,7 @@ use crate::contract::monitors::{
 use crate::ids::{MonitorId, TenantId};
 use crate::notify::NotifyPlan;
 use crate::paging::{self, PageError, limit_plus_one};
-use crate::scans::plan::earliest_today;
-use crate::scans::plan::plan_blocking;
+use crate::scans::plan::{earliest_today, plan, plan_blocking};
 use crate::tenants::Keyring;
 use crate::webhooks::endpoint;
 
@@ -88,7 +87,7 @@ async fn current_forecast(
         return Ok(None);
     };
     let request = without_past_dates(run_request(&scan, &schedule, slot), earliest_today(slot));
-    let plan = match plan_blocking(request, slot).await {
+    let plan = match plan_blocking(plan, request, slot).await {
         Ok(plan) => plan,
         Err(CommandError::Database(error)) => return Err(error),
         Err(_) => return Ok(None),

@@ -14,8 +14,7 @@ use crate::config::PaceConfig;
 use crate::contract::ValidationErrors;
 use crate::contract::scans::Scan;
 use crate::ids::{MonitorId, TenantId};
-use crate::scans::plan::earliest_today;
-use crate::scans::plan::plan_blocking;
+use crate::scans::plan::{earliest_today, plan, plan_blocking};
 use crate::scans::submit::store_plan;
 
 /// The monitor and the slot of a run.
@@ -58,7 +57,7 @@ pub(super) async fn start_run(
         run_request(scan, run.schedule, run.slot),
         earliest_today(context.now),
     );
-    let mut plan = match plan_blocking(request, context.now).await {
+    let mut plan = match plan_blocking(plan, request, context.now).await {
         Ok(plan) => plan,
         Err(CommandError::ValidationErrors(errors)) => {
             return Err(StartRunError::InvalidScan(errors.prefix("scan")));

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff_sqlx::Timestamp as SqlTimestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
 use super::schedule::Schedule;
@@ -223,14 +223,9 @@ fn changes_search(before: &Value, after: &Map<String, Value>) -> bool {
 
 /// The whole body of the monitor with the patch applied.
 fn merged_body(monitor: &LockedMonitor, patch: &Map<String, Value>) -> Map<String, Value> {
-    let mut body = Map::new();
-    body.insert("name".to_owned(), monitor.name.as_str().into());
-    body.insert(
-        "schedule".to_owned(),
-        json!({"cron": monitor.cron, "timezone": monitor.timezone}),
-    );
-    body.insert("scan".to_owned(), monitor.scan.clone());
-    body.insert("alerts".to_owned(), monitor.rules.clone());
+    let times = [monitor.cron.as_str(), monitor.timezone.as_str()];
+    let (scan, rules) = (monitor.scan.clone(), monitor.rules.clone());
+    let mut body = MonitorRequest::draft(&monitor.name, times, scan, rules);
     body.insert("notify".to_owned(), monitor.notify.clone().into());
     body.insert(
         "max_requests_per_month".to_owned(),

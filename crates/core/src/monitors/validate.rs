@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::alerts::rule_conflicts;
 use super::monthly_limit;
-use super::relative_dates::{as_written, resolve_dates};
 use super::schedule::Schedule;
+use crate::contract::monitors::relative_dates::{as_written, resolve_dates};
 use crate::contract::monitors::{MonitorRequest, NotifySettings, ScheduleRequest, WebhookUrl};
 use crate::contract::scans::Priority;
 use crate::contract::{FieldValue as _, MAX_REPORTED_ERRORS, ValidationError, ValidationErrors};

@@ -9,7 +9,7 @@ use super::store::{CallEnding, CallRecord, ClaimRow};
 use crate::contract::{Api, Offer, Request, SearchStatus};
 use crate::history::{Observation, ObservedPrice, Subject};
 use crate::ids::AttemptId;
-use crate::search::disposition::{self, Disposition, ItemDisposition};
+use crate::search::outcome_status::{self, Disposition, ItemDisposition};
 use crate::search::{
     Finding, ItemSummary, Outcome, PlanQuota, Search, StoredHeaders, compress, compress_answer,
 };
@@ -43,7 +43,7 @@ pub(super) struct CompletedCall {
 impl CompletedCall {
     /// The call of `row`, whose outcome arrived at `now`.
     pub(super) fn new(row: &ClaimRow, search: &Search, outcome: &Outcome, now: Timestamp) -> Self {
-        let mut disposition = disposition::of(search, outcome);
+        let mut disposition = outcome_status::of(search, outcome);
         if row.verbatim {
             disposition.item = disposition.item.without_requeue();
         }
@@ -216,10 +216,10 @@ fn call_record(
         results: summary.map(|summary| summary.results.try_into().unwrap_or(i32::MAX)),
         best_price: best.map(|(offer, _)| offer.price.to_string()),
         currency: best.map(|(_, currency)| currency.clone()),
-        pause_reason: disposition.lane.map(disposition::LanePause::reason),
+        pause_reason: disposition.lane.map(outcome_status::LanePause::reason),
         pause_seconds: disposition
             .lane
-            .and_then(disposition::LanePause::duration)
+            .and_then(outcome_status::LanePause::duration)
             .map(|time| time.as_secs_f64()),
         ..blank(row, ending_fields(&disposition.item, summary), now)
     }

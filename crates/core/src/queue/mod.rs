@@ -18,7 +18,7 @@
 //! ```
 //!
 //! The state changes are database functions ([`store`] calls them). Not here: what an outcome means
-//! for an item (`search::disposition`), how scans are made, read and cancelled (`scans`), the claims
+//! for an item (`search::outcome_status`), how scans are made, read and cancelled (`scans`), the claims
 //! of dead workers (`upkeep`).
 
 pub mod abandon;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use sqlx::PgConnection;
 
 use super::default_age::with_default_age;
-use super::plan::{ScanPlan, plan_new_blocking};
+use super::plan::{ScanPlan, plan_blocking, plan_new};
 use super::{after_acceptance, question, read, reuse, store};
 use crate::commands::{
     CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
@@ -67,7 +67,7 @@ pub async fn submit(
     }
     let body = with_default_age(&mut conn, found, body).await?.into_owned();
     drop(conn);
-    let plan = plan_new_blocking(body, context.now).await?;
+    let plan = plan_blocking(plan_new, body, context.now).await?;
     let mut tx = db::begin(context.pool).await?;
     // The ages of the answers that it takes count from here: planning and a connection may have been waited for.
     let now = context.now.saturating_add(asked_at.elapsed());

@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use rand::Rng as _;
 use zeroize::Zeroizing;
 
-use super::keyring::Keyring;
+use super::master_keys::Keyring;
 use crate::search::CallerKey;
 
 /// The format of the text.

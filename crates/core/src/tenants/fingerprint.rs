@@ -6,7 +6,7 @@
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-use super::keyring::{Keyring, RingKey};
+use super::master_keys::{Keyring, RingKey};
 use crate::search::CallerKey;
 
 /// A caller's fingerprint under one key of the ring.

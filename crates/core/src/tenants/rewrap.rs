@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use sqlx::PgPool;
 
-use super::grant::{GrantTerms, SealedKey};
-use super::keyring::Keyring;
+use super::master_keys::Keyring;
+use super::sealed_key::{GrantTerms, SealedKey};
 use super::store::{self, StoredGrant};
 
 /// Grants per round trip: few, so that their keys are in memory for milliseconds.

@@ -6,7 +6,7 @@
 //! - `classify`: classifies responses (gateway.md, rule 45); `quota`: parses quota headers; both pure
 //!
 //! Gateway and scanner both use [`Client::search`]. The HTTP response is built in `api`; the
-//! consequences for a scan are in `search::disposition`. Does not use the database.
+//! consequences for a scan are in `search::outcome_status`. Does not use the database.
 
 mod classify;
 mod client;

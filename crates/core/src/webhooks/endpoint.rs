@@ -139,6 +139,17 @@ pub async fn close(lock: &mut MonitorLock<'_>, now: Timestamp) -> Result<(), Com
     Ok(store::fail_pending(&mut lock, DeliveryReason::EndpointClosed, now).await?)
 }
 
+/// [`close`] before the deletion of the monitor, which deletes its deliveries. Those to channels are locked by
+/// their endpoints: a lease, which locks several endpoints and then a delivery of each, would deadlock with
+/// the deletion otherwise.
+pub async fn close_for_deletion(
+    lock: &mut MonitorLock<'_>,
+    now: Timestamp,
+) -> Result<(), CommandError> {
+    close(lock, now).await?;
+    Ok(store::lock_channels_of(lock).await?)
+}
+
 /// Rotates the secret. Returns the new one, which is never shown again, and the time until which
 /// the old one also signs.
 ///

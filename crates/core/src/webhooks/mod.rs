@@ -44,21 +44,6 @@ use crate::ids::{DeliveryId, MonitorId};
 /// The largest body, in bytes. Standard Webhooks recommends less than 20 KB.
 pub const MAX_BODY: usize = 1024 * 1024;
 
-/// Enqueues an event for a monitor's webhook, if it has one. It is sent after the commit; until
-/// then the endpoint stays locked. For a webhook that is switched off, the delivery is stored as
-/// failed.
-///
-/// # Errors
-/// `Internal` for an event larger than [`MAX_BODY`].
-pub async fn enqueue<T: Serialize>(
-    lock: &mut MonitorLock<'_>,
-    event_type: &str,
-    data: &T,
-    now: Timestamp,
-) -> Result<Option<DeliveryId>, CommandError> {
-    enqueue_event(&mut lock.endpoint(), &Outgoing::new(event_type), data, now).await
-}
-
 /// How an event is sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Outgoing<'a> {
@@ -84,11 +69,13 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-/// Enqueues an event for an endpoint. `None`: there is no such endpoint.
+/// Enqueues an event for an endpoint; `None`: there is no such endpoint. It is sent after the commit; until
+/// then the endpoint stays locked. For an endpoint that is switched off, the delivery is stored as
+/// failed.
 ///
 /// # Errors
-/// As [`enqueue`].
-pub async fn enqueue_event<T: Serialize>(
+/// `Internal` for an event larger than [`MAX_BODY`].
+pub async fn enqueue<T: Serialize>(
     lock: &mut EndpointLock<'_>,
     how: &Outgoing<'_>,
     data: &T,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use sqlx::PgConnection;
 
 use super::store::EndpointSwitch;
-use super::{EndpointLock, EndpointOwner, MonitorLock, Outgoing, enqueue_event, read, store};
+use super::{EndpointLock, EndpointOwner, MonitorLock, Outgoing, enqueue, read, store};
 use crate::commands::CommandError;
 use crate::contract::webhooks::{Delivery, MonitorTest};
 use crate::ids::{DeliveryId, TenantId};
@@ -105,7 +105,7 @@ pub async fn enqueue_test<T: Serialize>(
         most_tries: 1,
         ..Outgoing::new(event_type)
     };
-    let Some(id) = enqueue_event(lock, &test, data, now).await? else {
+    let Some(id) = enqueue(lock, &test, data, now).await? else {
         return Ok(None);
     };
     let tenant = lock.tenant();

@@ -4,7 +4,7 @@
 use axum::Router;
 use axum::extract::Path;
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use farescan_sheets::{backtest, trip};
 use jiff::Timestamp;
@@ -18,7 +18,7 @@ use super::one::own;
 use crate::charts::{Bar, BarChart};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
-use crate::layout::{NavItem, page_with_status};
+use crate::layout::{NavItem, page};
 use crate::links;
 use crate::session::Session;
 use crate::sheet;
@@ -172,13 +172,7 @@ async fn show(
         (section(Some(&replay), form))
     };
     let status = replay.status();
-    Ok(page_with_status(
-        status,
-        &session,
-        &title,
-        NavItem::Monitors,
-        body,
-    ))
+    Ok((status, page(&session, &title, NavItem::Monitors, body)).into_response())
 }
 
 fn day(at: Timestamp) -> Date {

@@ -16,16 +16,18 @@ use super::backtest::{self, Replay};
 use super::edit_fields::{body_of, changes, fields_of};
 use super::new_form::{self, MonitorForm, error_notice};
 use super::one::own;
-use super::{forecast, webhook};
+use super::{channel_choice, forecast, webhook};
+use crate::channels;
 use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm, token_field};
-use crate::layout::{NavItem, page_with_status};
+use crate::layout::{NavItem, page};
 use crate::links;
 use crate::once::{self, once_field, once_key};
 use crate::session::Session;
 use crate::suggestions::Suggestions;
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
+use farescan_core::contract::channels::Channel;
 use farescan_core::contract::monitors::{Monitor, MonitorForecast, MonitorPreview};
 use farescan_core::contract::{FieldError, ValidationError};
 use farescan_core::monitors::preview;
@@ -43,7 +45,7 @@ pub(super) fn routes() -> Router<AppState> {
 async fn show(session: Session, Path(id): Path<String>) -> Result<Response, PageFailure> {
     let monitor = own(&session, &id).await?;
     let fields = fields_of(&body_of(&monitor));
-    Ok(form_page(&session, StatusCode::OK, &monitor, &fields, &[]).await)
+    form_page(&session, StatusCode::OK, &monitor, &fields, &[]).await
 }
 
 async fn form_page(
@@ -52,7 +54,7 @@ async fn form_page(
     monitor: &Monitor,
     fields: &FormFields,
     errors: &[FieldError],
-) -> Response {
+) -> Result<Response, PageFailure> {
     let path = links::monitor(monitor.id);
     let seen = fields
         .text(SEEN)
@@ -67,6 +69,7 @@ async fn form_page(
         },
         button: "Show what changes",
         suggestions: &Suggestions::read(session).await,
+        channels: &channels::all(session).await?,
     });
     let body = html! {
         div class="head" {
@@ -79,13 +82,8 @@ async fn form_page(
         (error_notice(errors))
         (form)
     };
-    page_with_status(
-        status,
-        session,
-        "Change the monitor",
-        NavItem::Monitors,
-        body,
-    )
+    let page = page(session, "Change the monitor", NavItem::Monitors, body);
+    Ok((status, page).into_response())
 }
 
 /// Shows what would change and its cost, or the form again with what is wrong.
@@ -93,7 +91,7 @@ async fn check(Path(id): Path<String>, form: SessionForm) -> Result<Response, Pa
     let SessionForm { session, fields } = form;
     let monitor = own(&session, &id).await?;
     if fields.text("step") == Some("edit") {
-        return Ok(form_page(&session, StatusCode::OK, &monitor, &fields, &[]).await);
+        return form_page(&session, StatusCode::OK, &monitor, &fields, &[]).await;
     }
     let previewed = match new_form::body(&fields) {
         Ok(body) => previewed(&session, &monitor, &body)
@@ -104,14 +102,15 @@ async fn check(Path(id): Path<String>, form: SessionForm) -> Result<Response, Pa
     match previewed {
         Ok((body, previewed)) => {
             let replay = Replay::of_step(&session, &body, &fields).await?;
+            let channels = channels::all(&session).await?;
             let (previewed, replay) = (previewed.as_ref(), replay.as_ref());
             Ok(confirm_page(
-                &session, &monitor, &fields, &body, previewed, replay,
+                &session, &monitor, &fields, &body, &channels, previewed, replay,
             ))
         }
         Err(error) if !error.details().is_empty() => {
             let status = StatusCode::UNPROCESSABLE_ENTITY;
-            Ok(form_page(&session, status, &monitor, &fields, error.details()).await)
+            form_page(&session, status, &monitor, &fields, error.details()).await
         }
         Err(error) => Err(error.into()),
     }
@@ -147,6 +146,7 @@ fn confirm_page(
     monitor: &Monitor,
     fields: &FormFields,
     wanted: &Map<String, Value>,
+    channels: &[Channel],
     previewed: Option<&MonitorPreview>,
     replay: Option<&Replay>,
 ) -> Response {
@@ -163,7 +163,7 @@ fn confirm_page(
         @if let Some(previewed) = previewed {
             @for warning in &previewed.schedule_warnings { p class="notice warn" { (warning) } }
         }
-        (change_table(&stored, &patch))
+        (change_table(&stored, &patch, channels))
         @match previewed {
             Some(previewed) => { (forecast::cards(previewed, wanted, "Next slots", &html! {})) }
             None => {
@@ -200,7 +200,8 @@ fn confirm_page(
         }
     };
     let status = replay.map_or(StatusCode::OK, Replay::status);
-    page_with_status(status, session, "What changes", NavItem::Monitors, body)
+    let page = page(session, "What changes", NavItem::Monitors, body);
+    (status, page).into_response()
 }
 
 /// What a month costs, now and then.
@@ -218,7 +219,15 @@ fn cost_words(monitor: &Monitor, previewed: Option<&MonitorPreview>) -> String {
     }
 }
 
-fn change_table(stored: &Map<String, Value>, patch: &Map<String, Value>) -> Markup {
+fn change_table(
+    stored: &Map<String, Value>,
+    patch: &Map<String, Value>,
+    channels: &[Channel],
+) -> Markup {
+    let cell = |name: &str, value: &Value| match name {
+        "channels" => shown(&channel_choice::names(channels, value).into()),
+        _ => shown(value),
+    };
     html! {
         @if !patch.is_empty() {
             section class="card" {
@@ -229,8 +238,8 @@ fn change_table(stored: &Map<String, Value>, patch: &Map<String, Value>) -> Mark
                             @for (name, value) in patch {
                                 tr {
                                     td { (field_name(name)) }
-                                    td { (shown(stored.get(name).unwrap_or(&Value::Null))) }
-                                    td { (shown(value)) }
+                                    td { (cell(name, stored.get(name).unwrap_or(&Value::Null))) }
+                                    td { (cell(name, value)) }
                                 }
                             }
                         }
@@ -265,6 +274,7 @@ fn field_name(field: &str) -> &'static str {
         "schedule" => "Schedule",
         "scan" => "Search",
         "alerts" => "Rules",
+        "channels" => "Channels",
         "webhook_url" => "Webhook",
         _ => "Most requests a month",
     }
@@ -292,7 +302,8 @@ async fn store(Path(id): Path<String>, form: SessionForm) -> Result<Response, Pa
         if is_done(&monitor, &patch) {
             return Ok(Redirect::to(&path).into_response());
         }
-        return Ok(changed_meanwhile(&session, &monitor, &patch));
+        let channels = channels::all(&session).await?;
+        return Ok(changed_meanwhile(&session, &monitor, &patch, &channels));
     };
     let title = format!("{} is changed", changed.name);
     Ok(
@@ -311,7 +322,12 @@ fn is_done(monitor: &Monitor, patch: &Map<String, Value>) -> bool {
 
 /// What the change would make of the monitor as it is now. It is checked and shown with its cost
 /// again before it can be saved.
-fn changed_meanwhile(session: &Session, monitor: &Monitor, patch: &Map<String, Value>) -> Response {
+fn changed_meanwhile(
+    session: &Session,
+    monitor: &Monitor,
+    patch: &Map<String, Value>,
+    channels: &[Channel],
+) -> Response {
     let path = links::monitor(monitor.id);
     let stored = body_of(monitor);
     let mut wanted = stored.clone();
@@ -327,7 +343,7 @@ fn changed_meanwhile(session: &Session, monitor: &Monitor, patch: &Map<String, V
         div class="notice warn" role="alert" {
             p { "The monitor was changed since you opened its form, by another page or a program. Below is what your change would make of it now." }
         }
-        (change_table(&stored, patch))
+        (change_table(&stored, patch, channels))
         form method="post" action={ (path) "/edit" } class="actions" {
             (token_field(session))
             (new_form::entered(&fields))
@@ -337,11 +353,6 @@ fn changed_meanwhile(session: &Session, monitor: &Monitor, patch: &Map<String, V
             a class="button" href=(path) { "Leave it as it is" }
         }
     };
-    page_with_status(
-        StatusCode::CONFLICT,
-        session,
-        "Nothing was saved",
-        NavItem::Monitors,
-        body,
-    )
+    let page = page(session, "Nothing was saved", NavItem::Monitors, body);
+    (StatusCode::CONFLICT, page).into_response()
 }

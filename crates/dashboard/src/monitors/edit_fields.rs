@@ -4,15 +4,17 @@ use farescan_sheets::draft::{ScanDraft, date_fields, entered};
 use farescan_sheets::rule::main_field;
 use serde_json::{Map, Value, json};
 
+use super::channel_choice;
 use super::new_form::{self, REPEATS, RULES, SEARCH_FIELDS};
 use crate::form::FormFields;
-use farescan_core::contract::monitors::{LookbackDays, Monitor};
+use farescan_core::contract::monitors::{LookbackDays, Monitor, MonitorRequest};
 
 type Pairs = Vec<(String, String)>;
 
 /// The body that would create this monitor, as far as the form has it.
 pub(super) fn body_of(monitor: &Monitor) -> Map<String, Value> {
     let mut body = monitor.backtest_body().unwrap_or_default();
+    body.insert("channels".to_owned(), json!(monitor.channels));
     body.insert("webhook_url".to_owned(), json!(monitor.webhook_url));
     body
 }
@@ -30,6 +32,8 @@ pub(super) fn fields_of(body: &Map<String, Value>) -> FormFields {
         pair("max_requests_per_month", of("max_requests_per_month")),
         pair("endpoint", &scan["endpoint"]),
     ]);
+    let channels = of("channels").as_array().into_iter().flatten();
+    pairs.extend(channels.map(|id| pair(channel_choice::FIELD, id)));
     let draft = scan.as_object().and_then(ScanDraft::of);
     let scan_pairs = draft.map(scan_pairs).unwrap_or_default();
     let rule_pairs = rule_pairs(rules);
@@ -60,18 +64,8 @@ pub(super) fn body_like(name: &str, mut scan: ScanDraft) -> Map<String, Value> {
     scan.options.clear();
     scan.sweep_dates();
     let days = LookbackDays::THIRTY.get();
-    Map::from_iter([
-        ("name".to_owned(), name.into()),
-        (
-            "schedule".to_owned(),
-            json!({"cron": "0 6 * * *", "timezone": "UTC"}),
-        ),
-        ("scan".to_owned(), scan.into_body().into()),
-        (
-            "alerts".to_owned(),
-            json!([{"type": "new_low", "days": days}]),
-        ),
-    ])
+    let alerts = json!([{"type": "new_low", "days": days}]);
+    MonitorRequest::draft(name, ["0 6 * * *", "UTC"], scan.into_body(), alerts)
 }
 
 /// The choice and time that make this cron text, or the text itself.
@@ -148,7 +142,7 @@ mod tests {
         let monitor = json!({
             "id": "mon_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b", "name": "January fares",
             "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London"}, "scan": scan, "alerts": alerts,
-            "webhook_url": "https://example.com/", "webhook": null, "webhook_secret": null, "status": "active",
+            "channels": ["chn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b"], "webhook_url": "https://example.com/", "webhook": null, "webhook_secret": null, "status": "active",
             "status_reason": null, "next_slot": null, "last_slot": null,
             "requests": {"this_month": 30, "max_per_month": 2000}, "key_custody": null, "forecast": null,
             "created_at": "2026-11-30T08:00:00Z", "updated_at": "2026-11-30T08:00:00Z"
@@ -220,9 +214,10 @@ mod tests {
         let mut wanted = new_form::body(&fields_of(&stored)).unwrap();
         wanted.insert("name".to_owned(), "March".into());
         wanted.shift_remove("webhook_url");
+        wanted.insert("channels".to_owned(), json!([]));
         assert_eq!(
             Value::Object(changes(&stored, &wanted)),
-            json!({"name": "March", "webhook_url": null})
+            json!({"name": "March", "channels": [], "webhook_url": null})
         );
     }
 }

@@ -14,10 +14,11 @@ use serde_json::{Map, Value};
 
 use super::backtest::{self, Replay};
 use super::new_form::MonitorForm;
-use super::{NEW_PATH, PATH, edit_fields, forecast, new_form, webhook};
+use super::{NEW_PATH, PATH, channel_choice, edit_fields, forecast, new_form, webhook};
+use crate::channels;
 use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm, token_field};
-use crate::layout::{NavItem, page_with_status};
+use crate::layout::{NavItem, page};
 use crate::links;
 use crate::once::{once_field, once_field_for, once_key, once_of};
 use crate::scans as scan_pages;
@@ -26,6 +27,7 @@ use crate::suggestions::Suggestions;
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
 use farescan_core::contract::RawJson;
+use farescan_core::contract::channels::Channel;
 use farescan_core::contract::monitors::{Monitor, MonitorPreview, MonitorsQuery, Rule};
 use farescan_core::monitors::{create, preview, read, repeated};
 
@@ -39,12 +41,16 @@ pub(super) fn routes() -> Router<AppState> {
 /// missing.
 async fn show(session: Session, query: FormFields) -> Result<Response, PageFailure> {
     let Some(id) = query.text("like") else {
-        return Ok(form_page(&session, StatusCode::OK, &query, None).await);
+        let channels = channels::all(&session).await?;
+        let fields = channel_choice::with_active(query, &channels);
+        return form_page(&session, StatusCode::OK, &fields, None).await;
     };
     let scan = scan_pages::read_own(&session, id).await?;
     let name = trip::title(scan.endpoint, &scan.request, &scan.sweep);
     let like = edit_fields::body_like(&name, ScanDraft::from(&scan));
     let fields = edit_fields::fields_of(&like).with(once_of(&query));
+    let channels = channels::all(&session).await?;
+    let fields = channel_choice::with_active(fields, &channels);
     let body = new_form::body(&fields).unwrap_or_default();
     match previewed(&session, &body).await {
         Ok(previewed) => {
@@ -53,13 +59,14 @@ async fn show(session: Session, query: FormFields) -> Result<Response, PageFailu
                 &session,
                 &fields,
                 &body,
+                &channels,
                 &previewed,
                 same.as_ref(),
                 None,
             ))
         }
         Err(error) if !error.details().is_empty() => {
-            Ok(form_page(&session, StatusCode::OK, &fields, Some(&error)).await)
+            form_page(&session, StatusCode::OK, &fields, Some(&error)).await
         }
         Err(error) => Err(error.into()),
     }
@@ -69,7 +76,7 @@ async fn show(session: Session, query: FormFields) -> Result<Response, PageFailu
 async fn check(form: SessionForm) -> Result<Response, PageFailure> {
     let SessionForm { session, fields } = form;
     if fields.text("step") == Some("edit") {
-        return Ok(form_page(&session, StatusCode::OK, &fields, None).await);
+        return form_page(&session, StatusCode::OK, &fields, None).await;
     }
     let previewed = match new_form::body(&fields) {
         Ok(body) => previewed(&session, &body)
@@ -80,23 +87,22 @@ async fn check(form: SessionForm) -> Result<Response, PageFailure> {
     match previewed {
         Ok((body, previewed)) => {
             let replay = Replay::of_step(&session, &body, &fields).await?;
+            let channels = channels::all(&session).await?;
             let (same, replay) = (same(&session, &body).await?, replay.as_ref());
             Ok(cost_page(
                 &session,
                 &fields,
                 &body,
+                &channels,
                 &previewed,
                 same.as_ref(),
                 replay,
             ))
         }
-        Err(error) if !error.details().is_empty() => Ok(form_page(
-            &session,
-            StatusCode::UNPROCESSABLE_ENTITY,
-            &fields,
-            Some(&error),
-        )
-        .await),
+        Err(error) if !error.details().is_empty() => {
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            form_page(&session, status, &fields, Some(&error)).await
+        }
         Err(error) => Err(error.into()),
     }
 }
@@ -126,7 +132,7 @@ async fn form_page(
     status: StatusCode,
     fields: &FormFields,
     error: Option<&ApiError>,
-) -> Response {
+) -> Result<Response, PageFailure> {
     let errors = error.map_or(&[][..], ApiError::details);
     let form = new_form::markup(&MonitorForm {
         action: NEW_PATH,
@@ -135,6 +141,7 @@ async fn form_page(
         hidden: html! { (token_field(session)) (once_field()) },
         button: "Show the cost of a month",
         suggestions: &Suggestions::read(session).await,
+        channels: &channels::all(session).await?,
     });
     let body = html! {
         div class="head" {
@@ -147,13 +154,15 @@ async fn form_page(
         (new_form::error_notice(errors))
         (form)
     };
-    page_with_status(status, session, "New monitor", NavItem::Monitors, body)
+    let page = page(session, "New monitor", NavItem::Monitors, body);
+    Ok((status, page).into_response())
 }
 
 fn cost_page(
     session: &Session,
     fields: &FormFields,
     body: &Map<String, Value>,
+    channels: &[Channel],
     previewed: &MonitorPreview,
     same: Option<&String>,
     replay: Option<&Replay>,
@@ -194,6 +203,7 @@ fn cost_page(
             h2 { "Create this monitor?" }
             p class="sub" { "Its runs bill " b { (month) } " in a month. Your key is stored, sealed, until you pause or delete the monitor." }
             p class="sub" { (alert_words(&alerts)) }
+            p class="sub" { (channel_words(body, channels)) }
             div class="actions" {
                 form method="post" action=(PATH) {
                     (token_field(session))
@@ -210,7 +220,8 @@ fn cost_page(
         }
     };
     let status = replay.map_or(StatusCode::OK, Replay::status);
-    page_with_status(status, session, "New monitor", NavItem::Monitors, body)
+    let page = page(session, "New monitor", NavItem::Monitors, body);
+    (status, page).into_response()
 }
 
 /// The rules of a checked body.
@@ -225,6 +236,15 @@ fn alert_words(alerts: &[Rule]) -> String {
         "It has no alert: it only collects prices.".to_owned()
     } else {
         format!("Alerts: {}.", rules.join("; "))
+    }
+}
+
+/// Who hears of the alerts.
+fn channel_words(body: &Map<String, Value>, channels: &[Channel]) -> String {
+    let ids = body.get("channels").unwrap_or(&Value::Null);
+    match channel_choice::names(channels, ids) {
+        none if none.is_empty() => "No channel hears of its alerts.".to_owned(),
+        names => format!("Alerts go to {names}."),
     }
 }
 

@@ -3,12 +3,14 @@
 use farescan_sheets::draft::{ScanDraft, date_fields, date_range, number, numbers, share_amount};
 use farescan_sheets::rule;
 use maud::{Markup, html};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use super::channel_choice;
 use crate::form::FormFields;
 use crate::once;
 use crate::suggestions::{self, Suggestions};
-use farescan_core::contract::monitors::RuleType;
+use farescan_core::contract::channels::Channel;
+use farescan_core::contract::monitors::{MonitorRequest, RuleType};
 use farescan_core::contract::scans::ScanEndpoint;
 use farescan_core::contract::{
     Endpoint, FieldError, FieldValue as _, MAX_DEPTH, ValidationError, ValidationErrors,
@@ -75,6 +77,8 @@ pub(super) struct MonitorForm<'a> {
     pub(super) button: &'a str,
     /// Airports, hotels and places of the caller's own searches.
     pub(super) suggestions: &'a Suggestions,
+    /// The caller's channels.
+    pub(super) channels: &'a [Channel],
 }
 
 /// The request of `POST /v1/monitors` that the fields make. The API's own code validates it.
@@ -96,17 +100,10 @@ pub(super) fn body(fields: &FormFields) -> Result<Map<String, Value>, Validation
         })?,
         None => Value::Array(alerts(fields, &mut scan)),
     };
-    let schedule =
-        json!({"cron": cron(fields), "timezone": fields.text("timezone").unwrap_or("UTC")});
-    let mut body = Map::from_iter([
-        (
-            "name".to_owned(),
-            fields.text("name").unwrap_or_default().into(),
-        ),
-        ("schedule".to_owned(), schedule),
-        ("scan".to_owned(), Value::Object(scan)),
-        ("alerts".to_owned(), rules),
-    ]);
+    let name = fields.text("name").unwrap_or_default();
+    let timezone = fields.text("timezone").unwrap_or("UTC");
+    let mut body = MonitorRequest::draft(name, [&cron(fields), timezone], scan, rules);
+    body.insert("channels".to_owned(), channel_choice::ids(fields));
     if let Some(url) = fields.text("webhook_url") {
         body.insert("webhook_url".to_owned(), url.into());
     }
@@ -297,8 +294,9 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
             }
             section class="card" {
                 h2 { "Where to, and how much at most" }
+                (channel_choice::markup(form.channels, fields))
                 div class="fields" {
-                    (text("webhook_url", "Webhook", "An https URL; without one alerts are only shown here", "webhook_url"))
+                    (text("webhook_url", "Webhook", "An https URL that gets the alerts as events", "webhook_url"))
                     (text("max_requests_per_month", "Most requests a month", "A slot whose run does not fit is skipped", "max_requests_per_month"))
                 }
             }
@@ -430,6 +428,8 @@ pub(super) fn read_checked(fields: &FormFields) -> Result<Map<String, Value>, Va
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn made(query: &str) -> Value {
@@ -441,7 +441,7 @@ mod tests {
     fn fields_make_the_request_of_the_api() {
         let query = "name=January&endpoint=flights%2Foneway&from_airport=TLV&to_airport=LHR&first=%2B7d&last=%2B36d&nights=3\
                      &fields=%7B%22max_stops%22%3A0%7D&repeat=weekdays&time=07%3A05&timezone=Europe%2FLondon&price_below=199.5&new_low_days=30\
-                     &max_requests_per_month=2000&webhook_url=https%3A%2F%2Fexample.com%2F";
+                     &max_requests_per_month=2000&webhook_url=https%3A%2F%2Fexample.com%2F&channel=chn_2&channel=chn_1";
         assert_eq!(
             made(query),
             json!({
@@ -453,6 +453,7 @@ mod tests {
                     "sweep": {"departure_date": {"from": "+7d", "to": "+36d"}}
                 },
                 "alerts": [{"type": "price_below", "amount": 199.5}, {"type": "new_low", "days": 30}],
+                "channels": ["chn_2", "chn_1"],
                 "webhook_url": "https://example.com/",
                 "max_requests_per_month": 2000
             })

@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::extract::Path;
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use farescan_sheets::sheet::{Figure, Link, Section, Value};
 use farescan_sheets::{alert, monitor, numbers};
@@ -15,7 +15,7 @@ use super::{RUNS, price_line, price_of_run, webhook};
 use crate::charts::{ChartAxis, LineChart, LineNames, Point, Unit};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
-use crate::layout::{NavItem, page_with_status};
+use crate::layout::{NavItem, page};
 use crate::links;
 use crate::once::once_field;
 use crate::parts::{self, ConfirmationPage};
@@ -130,13 +130,7 @@ pub(super) async fn render(
         (definition(monitor))
     };
     let status = refused.map_or(StatusCode::OK, |(status, _)| status);
-    Ok(page_with_status(
-        status,
-        session,
-        &title,
-        NavItem::Monitors,
-        body,
-    ))
+    Ok((status, page(session, &title, NavItem::Monitors, body)).into_response())
 }
 
 async fn load(

@@ -2,13 +2,13 @@
 
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, HeaderValue};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
 use farescan_sheets::delivery;
 use farescan_sheets::sheet::Section;
 use maud::{Markup, html};
 
 use crate::form::current_key_field;
-use crate::layout::{NavItem, page_with_status};
+use crate::layout::{NavItem, page};
 use crate::links;
 use crate::once::once_field;
 use crate::parts::{self, ConfirmationPage};
@@ -86,7 +86,7 @@ pub(super) fn secret_page(
         p { "Next: " a href=(links::monitor(monitor.id)) { "open the monitor" } " and send a test to the webhook." }
         @if let Some(slot) = monitor.next_slot { p { "Next run: " (parts::time(slot)) "." } }
     };
-    let mut response = page_with_status(status, session, title, NavItem::Monitors, body);
+    let mut response = (status, page(session, title, NavItem::Monitors, body)).into_response();
     response
         .headers_mut()
         .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -12,7 +12,7 @@ use super::new_form::{PATH, endpoint_of, label, path_without_key};
 use super::{ALREADY_STARTED, live_cost, new_form, preview, read_own};
 use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm};
-use crate::layout::{NavItem, page_with_status};
+use crate::layout::{NavItem, page};
 use crate::once::{self, has_page_key, new_page_key};
 use crate::parts;
 use crate::session::Session;
@@ -97,13 +97,7 @@ async fn show(session: Session, query: FormFields) -> Result<Response, PageFailu
             }
         }
     };
-    Ok(page_with_status(
-        status,
-        &session,
-        "New scan",
-        NavItem::Scans,
-        body,
-    ))
+    Ok((status, page(&session, "New scan", NavItem::Scans, body)).into_response())
 }
 
 /// Submits the previewed body. The form carries an `Idempotency-Key`, so a double click is one
@@ -131,13 +125,11 @@ async fn submit(form: SessionForm) -> Result<Response, PageFailure> {
         (earlier.notice(PATH))
     };
     let title = "Nothing was started";
-    Ok(page_with_status(
+    Ok((
         StatusCode::CONFLICT,
-        session,
-        title,
-        NavItem::Scans,
-        body,
-    ))
+        page(session, title, NavItem::Scans, body),
+    )
+        .into_response())
 }
 
 fn endpoint_links(active: Endpoint) -> Markup {

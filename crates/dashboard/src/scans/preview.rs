@@ -1,6 +1,7 @@
 //! The second step of a new scan: what it would search, how long it takes and what it costs, and
 //! the button that submits exactly that.
 
+use farescan_sheets::draft::ScanDraft;
 use farescan_sheets::sheet::Sheet;
 use farescan_sheets::trip::title;
 use maud::{Markup, html};
@@ -124,7 +125,7 @@ fn render(
         section class="card" {
             details class="fold" {
                 summary { "The same as JSON, curl and command" }
-                div class="stack" { (same_as::submission(body)) }
+                div class="stack" { (same_as::submission(body, ScanDraft::of(body))) }
             }
         }
     }

@@ -9,6 +9,7 @@ use farescan_core::contract::scans::Scan;
 
 /// The commands that make and read this scan.
 pub(super) fn section(scan: &Scan) -> Markup {
+    let draft = ScanDraft::from(scan);
     let path = format!("/v1/scans/{}", scan.id);
     html! {
         section class="card no-print" {
@@ -17,7 +18,7 @@ pub(super) fn section(scan: &Scan) -> Markup {
                 div class="stack" {
                     p class="hint" { "The key comes from the environment variable " code { "FARESCAN_API_KEY" } "." }
                     h3 { "Submit this scan again" }
-                    (submission(&ScanDraft::from(scan).into_body()))
+                    (submission(&draft.clone().into_body(), Some(draft)))
                     h3 { "Read it" }
                     pre tabindex="0" { code { (read_commands(&path, &scan.id.to_string())) } }
                 }
@@ -26,12 +27,12 @@ pub(super) fn section(scan: &Scan) -> Markup {
     }
 }
 
-/// The commands that submit a body.
-pub(super) fn submission(body: &Map<String, Value>) -> Markup {
+/// The commands that submit a body; `draft` has its parts.
+pub(super) fn submission(body: &Map<String, Value>, draft: Option<ScanDraft>) -> Markup {
     let text = serde_json::to_string_pretty(body).unwrap_or_default();
     html! {
         pre tabindex="0" { code { (curl_post("/v1/scans", &text)) } }
-        @if let Some(command) = ScanDraft::of(body).and_then(ScanDraft::command) {
+        @if let Some(command) = draft.and_then(ScanDraft::command) {
             pre tabindex="0" { code { (command) } }
         } @else {
             p class="hint" { "With the body in a file: " code { "farescan scan file.json" } }

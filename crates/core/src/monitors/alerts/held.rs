@@ -12,7 +12,7 @@ use crate::commands::CommandError;
 use crate::contract::monitors::{MonitorAlerts, MonitorDigest};
 use crate::ids::DeliveryId;
 use crate::monitors::store::held::{self, NotifyState};
-use crate::webhooks::{self, MonitorLock};
+use crate::webhooks::{self, MonitorLock, Outgoing};
 
 /// The type of the event of one run.
 const RUN_EVENT: &str = "monitor.alerts";
@@ -140,7 +140,7 @@ async fn enqueue<T: Serialize>(
     event: &T,
     now: Timestamp,
 ) -> sqlx::Result<Option<DeliveryId>> {
-    webhooks::enqueue(lock, event_type, event, now)
+    webhooks::enqueue(&mut lock.endpoint(), &Outgoing::new(event_type), event, now)
         .await
         .map_err(|error| match error {
             CommandError::Database(error) => error,

@@ -14,7 +14,7 @@ pub async fn delete(context: RequestContext<'_>, id: MonitorId) -> Result<(), Co
     let (mut tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
     let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Deletion).await?;
     // Destroys the secrets. The deliveries are deleted with the monitor.
-    endpoint::close(&mut lock, context.now).await?;
+    endpoint::close_for_deletion(&mut lock, context.now).await?;
     store::delete(lock.conn(), tenant, id, GrantId::from(monitor.grant_id)).await?;
     tx.commit().await?;
     Ok(())

@@ -16,7 +16,7 @@ use sqlx::PgPool;
 
 use self::store::UnexpandedScan;
 pub(super) use self::store::insert;
-use super::plan::{MIN_WATCH_REQUESTS, ScanPlan, plan_blocking};
+use super::plan::{MIN_WATCH_REQUESTS, ScanPlan, plan, plan_blocking};
 use super::question;
 use super::store::{self as scans_store, lock::LockedScan};
 use crate::commands::CommandError;
@@ -38,7 +38,7 @@ pub async fn expand_due_scans(
 ) -> sqlx::Result<usize> {
     let due = store::find_due(pool, of, BATCH_SIZE).await?;
     for scan in &due {
-        let plan = match plan_blocking(scan_body(scan), scan.created_at).await {
+        let plan = match plan_blocking(plan, scan_body(scan), scan.created_at).await {
             Ok(plan) => Some(plan).filter(|plan| plan.items.len() == scan.total),
             Err(CommandError::ValidationErrors(_)) => None,
             Err(CommandError::Database(error)) => return Err(error),

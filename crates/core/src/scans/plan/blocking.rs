@@ -6,31 +6,26 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use super::{ScanPlan, earliest_today, plan, plan_new};
+use super::{ScanPlan, earliest_today};
 use crate::commands::CommandError;
+use crate::contract::ValidationErrors;
 
 /// How long a request waits for a planning permit.
 const PLAN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Plans on a blocking thread, because thousands of items take long; at most one plan per processor
-/// at a time.
+/// Plans with [`plan`](super::plan) or, what a caller asks for, with [`plan_new`](super::plan_new), on a
+/// blocking thread, because thousands of items take long; at most one plan per processor at a time.
 pub async fn plan_blocking(
+    plan: fn(&Map<String, Value>, Date) -> Result<ScanPlan, ValidationErrors>,
     body: Map<String, Value>,
     now: Timestamp,
 ) -> Result<ScanPlan, CommandError> {
     Ok(with_permit(move || plan(&body, earliest_today(now))).await??)
-}
-
-/// The same for a scan that a caller asks for.
-pub(in crate::scans) async fn plan_new_blocking(
-    body: Map<String, Value>,
-    now: Timestamp,
-) -> Result<ScanPlan, CommandError> {
-    Ok(with_permit(move || plan_new(&body, earliest_today(now))).await??)
 }
 
 /// Runs work of many items on a blocking thread under a planning permit.

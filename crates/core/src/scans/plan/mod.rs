@@ -15,7 +15,6 @@ mod question;
 #[cfg(test)]
 mod tests;
 
-pub(in crate::scans) use blocking::plan_new_blocking;
 pub use blocking::{plan_blocking, with_permit};
 pub use question::{DateLines, QuestionEnd, QuestionPlan};
 

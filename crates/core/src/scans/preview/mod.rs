@@ -16,7 +16,7 @@ use sqlx::PgConnection;
 
 use self::forecast::{QuestionForecast, StoredPrices, forecast, stored_prices};
 use super::default_age::with_default_age;
-use super::plan::{ScanPlan, earliest_today, plan_new_blocking, with_permit};
+use super::plan::{ScanPlan, earliest_today, plan_blocking, plan_new, with_permit};
 use super::reuse;
 use super::store as scans_store;
 use super::submit::{exceeded_limit, request_bytes};
@@ -69,7 +69,7 @@ pub async fn preview(
         .await?
         .into_owned();
     drop(conn);
-    let plan = plan_new_blocking(body, context.now).await?;
+    let plan = plan_blocking(plan_new, body, context.now).await?;
     let api = plan.scan_request.endpoint.get().api();
     // Rolled back: finding a caller may update its fingerprint, and a preview stores nothing.
     let mut tx = db::begin(context.pool).await?;

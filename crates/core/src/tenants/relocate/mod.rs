@@ -13,7 +13,7 @@ use std::time::Duration;
 use sqlx::{PgPool, Postgres, Transaction};
 use tokio::time::{Instant, sleep};
 
-use super::keyring::Keyring;
+use super::master_keys::Keyring;
 use crate::db;
 use crate::ids::TenantId;
 

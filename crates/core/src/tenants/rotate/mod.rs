@@ -28,7 +28,7 @@ use jiff::{SignedDuration, Timestamp};
 use sqlx::PgPool;
 
 use super::fingerprint::Fingerprint;
-use super::keyring::Keyring;
+use super::master_keys::Keyring;
 use super::relocate;
 use super::store as directory;
 use crate::db;

@@ -11,7 +11,7 @@ use super::{RotateError, Rotation, directory, replay_window_start, store, transf
 use crate::db;
 use crate::search::CallerKey;
 use crate::tenants::fingerprint::Fingerprint;
-use crate::tenants::keyring::Keyring;
+use crate::tenants::master_keys::Keyring;
 
 /// Why nothing was restored.
 #[derive(Debug, thiserror::Error)]

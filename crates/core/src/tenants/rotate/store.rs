@@ -9,7 +9,7 @@ use sqlx::{PgConnection, PgPool};
 use super::Rotation;
 use crate::ids::{GrantId, TenantId};
 use crate::tenants::fingerprint::Fingerprint;
-use crate::tenants::grant::{GrantTerms, Purpose, SealedKey, UnsealError};
+use crate::tenants::sealed_key::{GrantTerms, Purpose, SealedKey, UnsealError};
 
 /// A fingerprint in the table `tenant_keys`.
 pub(super) struct StoredFingerprint {

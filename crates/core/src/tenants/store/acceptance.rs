@@ -10,7 +10,7 @@ use crate::ids::TenantId;
 use crate::search::CallerKey;
 use crate::tenants::acceptance::UNACCEPTED_RETENTION;
 use crate::tenants::fingerprint::Fingerprint;
-use crate::tenants::keyring::Keyring;
+use crate::tenants::master_keys::Keyring;
 use crate::tenants::relocate;
 
 /// Whether a marketplace has accepted the caller's key.

@@ -8,8 +8,8 @@ use zeroize::Zeroizing;
 
 use crate::ids::{GrantId, TenantId};
 use crate::search::CallerKey;
-use crate::tenants::grant::{GrantTerms, Purpose, SealedKey, UnsealError};
-use crate::tenants::keyring::Keyring;
+use crate::tenants::master_keys::Keyring;
+use crate::tenants::sealed_key::{GrantTerms, Purpose, SealedKey, UnsealError};
 
 /// Why a grant yields no key.
 #[derive(Debug, thiserror::Error)]

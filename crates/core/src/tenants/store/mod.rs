@@ -17,7 +17,7 @@ pub use self::grants::{
     wipe, wipe_expired,
 };
 use super::fingerprint::Fingerprint;
-use super::keyring::Keyring;
+use super::master_keys::Keyring;
 use crate::db;
 use crate::ids::TenantId;
 use crate::search::CallerKey;

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
 use sqlx::PgConnection;
 
-use super::lock::{EndpointLock, EndpointOwner};
+use super::lock::{EndpointLock, EndpointOwner, MonitorLock};
 use crate::contract::channels::ChannelKind;
 use crate::contract::monitors::Webhook;
 use crate::contract::webhooks::DeliveryReason;
@@ -79,6 +79,22 @@ pub(in crate::webhooks) async fn remove(lock: &mut EndpointLock<'_>) -> sqlx::Re
         "delete from webhook_endpoints where tenant_id = $1 and endpoint_id = $2",
         lock.tenant().uuid(),
         lock.owner().uuid()
+    )
+    .execute(lock.conn())
+    .await?;
+    Ok(())
+}
+
+/// Locks the endpoints of the channels that have messages of a locked monitor, in the order of their ids: an
+/// endpoint is locked before its deliveries everywhere.
+pub(in crate::webhooks) async fn lock_channels_of(lock: &mut MonitorLock<'_>) -> sqlx::Result<()> {
+    sqlx::query!(
+        "select from webhook_endpoints w
+         where w.tenant_id = $1 and w.channel_id in (
+             select d.channel_id from deliveries d where d.tenant_id = $1 and d.monitor_id = $2 and d.channel_id is not null)
+         order by w.endpoint_id for no key update",
+        lock.tenant().uuid(),
+        lock.monitor().uuid(),
     )
     .execute(lock.conn())
     .await?;

@@ -9,7 +9,7 @@ use crate::ids::{ChannelId, MonitorId, TenantId};
 
 /// A monitor locked by the transaction of `conn`. This type is the only way to lock a monitor's
 /// row, and every function that locks or changes its webhook requires it. So the lock order is
-/// fixed: monitor, webhook, deliveries.
+/// fixed: monitor, webhook, the endpoints of its channels in the order of their ids, deliveries.
 ///
 /// A delivery references its monitor. A transaction that locked the webhook first would deadlock:
 /// inserting a delivery waits for the monitor, whose holder waits for the webhook. The deliverer's

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use rand::Rng as _;
 use zeroize::Zeroizing;
 
-use super::keyring::Keyring;
+use super::master_keys::Keyring;
 use crate::ids::{GrantId, TenantId};
 use crate::search::CallerKey;
 

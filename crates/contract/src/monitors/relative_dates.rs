@@ -7,8 +7,8 @@
 use jiff::civil::Date;
 use serde_json::{Map, Value};
 
-use crate::contract::scans::ScanEndpoint;
-use crate::contract::{Endpoint, FieldKind, FieldValue as _, shorten};
+use crate::scans::ScanEndpoint;
+use crate::{Endpoint, FieldKind, FieldValue as _, shorten};
 
 /// The largest number of days; nothing is sold beyond it.
 const MAX_DAYS: i64 = 999;
