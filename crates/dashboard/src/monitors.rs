@@ -29,7 +29,7 @@ use super::parts;
 use super::session::Session;
 use super::sheet::table;
 use farescan_core::app::AppState;
-use farescan_core::contract::monitors::{MonitorPage, MonitorStatus, MonitorsQuery};
+use farescan_core::contract::monitors::{Monitor, MonitorPage, MonitorStatus, MonitorsQuery};
 use farescan_core::monitors::read;
 use farescan_core::monitors::run_prices::{self, RunPrice};
 
