@@ -4,6 +4,8 @@
 mod addresses;
 mod command;
 mod kill;
+mod mail;
+mod mail_server;
 mod messages;
 mod receivers;
 mod routes;
