@@ -81,7 +81,7 @@ pub(crate) fn is_receiver(text: &str) -> bool {
         })
 }
 
-/// The longest mail address and its longest local part, in characters (RFC 5321, section 4.5.3.1).
+/// The longest mail address and its longest local part, in characters (RFC 5321).
 const MAX_ADDRESS_CHARS: usize = 254;
 const MAX_LOCAL_CHARS: usize = 64;
 

@@ -28,8 +28,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest reply that is stored, in characters.
 const MAX_REPLY: usize = 500;
 
-/// Replies that are about this service's account at the server and not about the message (RFC 4954,
-/// section 6).
+/// Replies that are about this service's account at the server and not about the message (RFC 4954).
 const ACCOUNT_REPLIES: [u16; 4] = [530, 534, 535, 538];
 /// Codes of RFC 3463 and RFC 7505 by which a server says that the mailbox does not exist or has moved.
 /// A bare 550 does not say so: servers also refuse by policy with it, and a relay that is refused for its
@@ -157,7 +156,7 @@ impl Mailer {
             .raw_header(header("Auto-Submitted", "auto-generated"));
         if let Some(url) = &mail.unsubscribe {
             message = message.raw_header(header("List-Unsubscribe", &format!("<{url}>")));
-            // RFC 8058, section 3.1, asks for https.
+            // RFC 8058 asks for https.
             if url.starts_with("https://") {
                 let one_click = "List-Unsubscribe=One-Click";
                 message = message.raw_header(header("List-Unsubscribe-Post", one_click));
