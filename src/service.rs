@@ -41,7 +41,7 @@ use crate::search_recorder::SearchRecorder;
 use crate::tenants::store::{RingCheckError, check_ring};
 use crate::tenants::{Keyring, KeyringError};
 use crate::upstream::{Client, Marketplace, UpstreamConfigError};
-use crate::webhooks::{self, Guard, Sender};
+use crate::webhooks::{self, Guard, Mailer, MailerError, Sender};
 use crate::worker::{self, WorkerDeps, WorkerError};
 
 /// How long the end waits for searches that no request waits for, after the requests have ended.
@@ -109,6 +109,8 @@ pub enum ServiceError {
     Worker(#[from] WorkerError),
     #[error("cannot create the HTTP client of webhooks: {0}")]
     Webhooks(#[source] reqwest::Error),
+    #[error(transparent)]
+    Mail(#[from] MailerError),
     #[error("a listener failed: {0}")]
     Serve(#[from] std::io::Error),
     #[error("a part of the service ended unexpectedly: {0}")]
@@ -313,8 +315,15 @@ impl Service {
 
 /// What sends deliveries to webhooks and channels.
 fn sender(settings: &Settings) -> Result<Sender, ServiceError> {
-    let sender = Sender::new(Guard::new(&settings.webhooks));
-    sender.map_err(|error| ServiceError::Webhooks(error.without_url()))
+    let mailer = Mailer::of_config(&settings.channels)?;
+    let sender = Sender::new(guard(settings));
+    let sender = sender.map_err(|error| ServiceError::Webhooks(error.without_url()))?;
+    Ok(sender.with_mailer(mailer))
+}
+
+/// Which receivers and kinds of channels are allowed.
+fn guard(settings: &Settings) -> Guard {
+    Guard::new(&settings.webhooks).with_mail(settings.channels.smtp_url.is_some())
 }
 
 /// Logs all addresses in one line.
@@ -353,7 +362,7 @@ fn app_state(
         .with_worker_pool(database.pool().clone())
         .with_rate_limits(&settings.limits)
         .with_trusted_proxies(proxies.unwrap_or_default())
-        .with_webhook_guard(Guard::new(&settings.webhooks))
+        .with_webhook_guard(guard(settings))
         .with_clock(settings.clock.clone())
         .with_stop(stop.clone());
     if let Some(replica) = database.replica() {

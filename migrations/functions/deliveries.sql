@@ -1,16 +1,17 @@
 -- Deliveries: leases and results of tries (docs/decisions/0015, 0028, 0058). An endpoint is a monitor's webhook or a channel; p_monitor is
 -- the id of either, which the name of an argument cannot follow while processes of an earlier version call these functions.
 
--- A delivery is due now, or soon: its endpoint becomes due, unless it is leased or switched off. Its row is locked, also where nothing
--- changes: the transaction that ends the lease then sees the delivery.
+-- A delivery is due now, or soon: its endpoint becomes due, unless it is leased or switched off. An address that is not confirmed is
+-- switched off for all but the mail with its code. Its row is locked, also where nothing changes: the transaction that ends the lease then
+-- sees the delivery.
 create or replace function wake_endpoint(p_tenant uuid, p_monitor uuid) returns void
 language plpgsql as $$
 begin
     update webhook_endpoints w
-    set next_at = case when w.off_at is null and w.taken_until is null then least(w.next_at, clock_timestamp())
+    set next_at = case when w.off_at is not null and w.off_reason <> 'unconfirmed' then w.next_at
+                       when w.taken_until is null then least(w.next_at, clock_timestamp())
                        -- It was switched off during a try and is on again: the lease may have been lost with its process.
-                       when w.off_at is null then coalesce(w.next_at, w.taken_until)
-                       else w.next_at end
+                       else coalesce(w.next_at, w.taken_until) end
     where w.tenant_id = p_tenant and w.endpoint_id = p_monitor;
     perform pg_notify('farescan_delivery', '');
 end $$;
@@ -141,6 +142,7 @@ declare
     e       webhook_endpoints;
     d       deliveries;
     is_past boolean;
+    is_code boolean;
     is_test boolean;
 begin
     select * into e from webhook_endpoints w where w.tenant_id = p_tenant and w.endpoint_id = p_monitor for no key update;
@@ -162,24 +164,26 @@ begin
     if p_fate = 'spent' and d.failures < p_failures then
         p_fate := 'again';
     end if;
-    -- Its caller has paused the channel meanwhile, which has failed it. It stays failed, also where the channel is active again.
-    if d.status <> 'pending' and p_fate = 'again' then
+    -- Its caller has paused the channel meanwhile, which has failed it. It stays failed, also where the channel is active again. The mail with
+    -- a code is tried again while its address waits for it, unless a later one has taken its place.
+    is_code := d.event_type = 'channel.confirm';
+    if p_fate = 'again' and (d.status <> 'pending' or is_code and e.off_reason is distinct from 'unconfirmed') then
         p_fate := 'off';
     end if;
     update deliveries n
     set status = case p_fate when 'delivered' then 'delivered' when 'again' then 'pending' else 'failed' end,
         reason = case p_fate when 'spent' then case when d.event_type in ('monitor.test', 'channel.test') then 'test_failed' else 'tries_spent' end
-                             when 'gone' then 'gone' when 'off' then 'endpoint_off' end,
+                             when 'gone' then 'gone' when 'off' then 'endpoint_off' when 'refused' then 'refused' end,
         failures = failures + (p_fate <> 'delivered' and not is_past)::integer,
         due_at = case p_fate when 'again' then clock_timestamp() + coalesce(p_delay, interval '5 s') end,
         ended_at = case when p_fate <> 'again' then p_now end
     where n.tenant_id = p_tenant and n.delivery_id = p_delivery;
-    -- A test says whether a receiver works; its failure never counts against the webhook.
-    is_test := d.event_type in ('monitor.test', 'channel.test');
+    -- A test says whether a receiver works; its failure never counts against the webhook, nor does that of the mail with a code.
+    is_test := is_code or d.event_type in ('monitor.test', 'channel.test');
     if not is_past and (p_fate = 'delivered' or not is_test) then
         e.failing_since := case when p_fate <> 'delivered' then coalesce(e.failing_since, p_now) end;
     end if;
-    if not is_test and (p_fate = 'gone' or p_fate = 'spent' and e.failing_since <= p_now - p_patience) then
+    if not is_test and (p_fate = 'gone' or p_fate in ('spent', 'refused') and e.failing_since <= p_now - p_patience) then
         e.off_reason := case p_fate when 'gone' then 'gone' else 'failing' end;
         update deliveries n set status = 'failed', reason = 'endpoint_off', due_at = null, ended_at = p_now
         where n.tenant_id = p_tenant and coalesce(n.channel_id, n.monitor_id) = p_monitor and n.due_at is not null;

@@ -5,6 +5,8 @@ mod addresses;
 mod command;
 mod kill;
 mod locks;
+mod mail;
+mod mail_server;
 mod messages;
 mod receivers;
 mod routes;

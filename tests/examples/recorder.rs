@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use farescan::config::WorkerConfig;
+use farescan::config::{WebhookConfig, WorkerConfig};
 use farescan::upstream::{Client, UpstreamConfig};
+use farescan::webhooks::Guard;
 use farescan::worker::WorkerDeps;
 use jiff::civil::Date;
 use serde_json::{Map, Value, json};
@@ -113,7 +114,11 @@ impl Recorder {
     pub async fn start() -> Self {
         let sandbox = start_sandbox(Some(shifted(jiff::civil::date(2026, 11, 22)))).await;
         let upstream = sandbox.clone();
-        let builder = TestApp::builder().config(move |config| *config = upstream);
+        let builder = TestApp::builder()
+            .config(move |config| *config = upstream)
+            .state(|app| {
+                app.with_webhook_guard(Guard::new(&WebhookConfig::default()).with_mail(true))
+            });
         let service = TestService::start_with(builder).await;
         let description = service.get("/openapi.json").await;
         let mut operations = BTreeMap::new();

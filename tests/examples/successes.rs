@@ -336,6 +336,18 @@ async fn channels(run: &mut Recorder) -> String {
     let night = json!({"notify": {"quiet_hours": {"from": "22:00", "until": "07:00"}}, "timezone": "Europe/London"});
     run.success("update_channel", 200, Ask::body(&night).at("id", &id))
         .await;
+    let mail = json!({"name": "my mail", "kind": "email", "url": "me@example.com"});
+    let mail = id_of(&run.prepare("create_channel", Ask::body(&mail)).await);
+    let code = || Ask::body(&json!({"code": "K7QX-2MPT"})).at("id", &mail);
+    run.answer("confirm_channel", 409, code()).await;
+    let active = Ask::body(&json!({"status": "active"})).at("id", &mail);
+    run.answer("update_channel", 409, active).await;
+    // What a code of the mail does; here nothing is mailed.
+    execute!(
+        run.service.pool(),
+        "update webhook_endpoints set confirmed_at = now(), off_at = null, off_reason = null, next_at = null where kind = 'email'"
+    );
+    run.success("confirm_channel", 200, code()).await;
     let other = run.prepare("create_channel", Ask::body(&phone)).await;
     let other = Ask::default().at("id", &id_of(&other));
     run.success("delete_channel", 204, other).await;

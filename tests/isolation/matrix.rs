@@ -149,6 +149,12 @@ fn cases() -> Vec<Case> {
             own: 202,
             ..read("POST /v1/channels/{id}/test", Names::Channel)
         },
+        Case {
+            // One's own has no address.
+            own: 409,
+            body: Some(|| json!({"code": "K7QX-2MPT"})),
+            ..read("POST /v1/channels/{id}/confirm", Names::Channel)
+        },
     ]
 }
 

@@ -1,4 +1,4 @@
-//! `/v1/channels`: create, list, read, update, delete and test a channel (channels.md).
+//! `/v1/channels`: create, list, read, update, confirm, delete and test a channel (channels.md).
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -7,24 +7,25 @@ use axum::response::IntoResponse as _;
 
 use super::deliveries::accepted_response;
 use super::openapi::{
-    ChannelCommandErrors, ChannelErrors, ChannelTestErrors, DeleteChannelErrors, IdempotencyHeader,
-    ListErrors, ReadErrors,
+    ChannelCommandErrors, ChannelConfirmErrors, ChannelErrors, ChannelTestErrors,
+    DeleteChannelErrors, IdempotencyHeader, ListErrors, ReadErrors,
 };
 use farescan_core::app::api_request::{ApiRequest, find_tenant, no_such, replayable_response};
 use farescan_core::app::error::ApiResult;
 use farescan_core::app::extract::{JsonObject, NoBody, SEARCH_BODY};
 use farescan_core::channels::{self, read as query_channels};
 use farescan_core::contract::channels::{
-    Channel, ChannelPage, ChannelPatch, ChannelRequest, ChannelsQuery,
+    Channel, ChannelConfirmation, ChannelPage, ChannelPatch, ChannelRequest, ChannelsQuery,
 };
 use farescan_core::contract::webhooks::Delivery;
 use farescan_core::ids::ChannelId;
 
 /// Create a channel
 ///
-/// Where a person hears of alerts: a phone by `ntfy`, or a chat by an incoming webhook (`slack`). It
-/// sends nothing until a monitor names it in `channels`. Target and token are stored sealed and
-/// never shown again.
+/// Where a person hears of alerts: a phone by `ntfy`, a chat by an incoming webhook (`slack`), or a mail
+/// address (`email`). It sends nothing until a monitor names it in `channels`, and an address gets nothing
+/// but a code until `POST /v1/channels/{id}/confirm`. Target and token are stored sealed and never shown
+/// again.
 #[utoipa::path(
     post, path = "/v1/channels", operation_id = "create_channel", tag = "Channels", request_body = ChannelRequest,
     params(IdempotencyHeader),
@@ -82,7 +83,8 @@ pub(super) async fn read(request: ApiRequest) -> ApiResult<Json<Channel>> {
 /// Update a channel
 ///
 /// Absent fields stay; `null` removes `token` and `notify`. A paused channel becomes active by
-/// `status` or a new `url`; what failed meanwhile is sent again only on request.
+/// `status` or a new `url`; what failed meanwhile is sent again only on request. A new address gets a code
+/// and has to be confirmed.
 #[utoipa::path(
     patch, path = "/v1/channels/{id}", operation_id = "update_channel", tag = "Channels", request_body = ChannelPatch,
     params(("id" = ChannelId, Path, description = "The channel")),
@@ -95,6 +97,25 @@ pub(super) async fn update(
     let (context, guard) = (request.context()?, request.app.webhook_guard());
     Ok(Json(
         channels::update(context, guard, request.id()?, &body).await?,
+    ))
+}
+
+/// Confirm the address of a channel
+///
+/// With the code that was mailed to it. Without `code` another one is mailed, at most once a minute, and the
+/// earlier one ends. A code is valid for 24 hours; five wrong ones end it.
+#[utoipa::path(
+    post, path = "/v1/channels/{id}/confirm", operation_id = "confirm_channel", tag = "Channels", request_body = ChannelConfirmation,
+    params(("id" = ChannelId, Path, description = "The channel")),
+    responses((status = 200, description = "The channel", body = Channel), ChannelConfirmErrors)
+)]
+pub(super) async fn confirm(
+    request: ApiRequest,
+    JsonObject(body): JsonObject<SEARCH_BODY>,
+) -> ApiResult<Json<Channel>> {
+    let (context, guard) = (request.context()?, request.app.webhook_guard());
+    Ok(Json(
+        channels::confirm(context, guard, request.id()?, &body).await?,
     ))
 }
 

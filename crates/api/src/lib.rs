@@ -115,6 +115,7 @@ fn routes() -> OpenApiRouter<AppState> {
         // Channels.
         .routes(routes!(channels::create, channels::list))
         .routes(routes!(channels::read, channels::update, channels::delete))
+        .routes(routes!(channels::confirm))
         .routes(routes!(channels::test))
         // The account.
         .routes(routes!(account::usage))

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use farescan_contract::FieldValue as _;
-use farescan_contract::channels::{Channel, ChannelKind, NoticePriority};
+use farescan_contract::channels::{Channel, ChannelKind, ChannelPause, NoticePriority};
 use farescan_contract::ids::ChannelId;
 use farescan_sheets::channel;
 use reqwest::Method;
@@ -34,11 +34,16 @@ pub struct ChannelsArgs {
 /// The subcommands.
 #[derive(Debug, clap::Subcommand)]
 enum ChannelsCommand {
-    /// Add a channel: a topic of ntfy, or an incoming webhook of Slack
+    /// Add a channel: a topic of ntfy, an incoming webhook of Slack, or a mail address
     #[command(
-        after_help = "Examples:\n  farescan channels add ntfy https://ntfy.sh/fares-3f9a2c71d0 --name \"my phone\"\n  farescan channels add slack - --quiet-hours 22:00-07:00 --timezone Europe/Madrid < url.txt"
+        after_help = "Examples:\n  farescan channels add ntfy https://ntfy.sh/fares-3f9a2c71d0 --name \"my phone\"\n  farescan channels add slack - --quiet-hours 22:00-07:00 --timezone Europe/Madrid < url.txt\n  farescan channels add email me@example.com"
     )]
     Add(AddArgs),
+    /// Confirm a mail address with the code that was mailed to it
+    #[command(
+        after_help = "Examples:\n  farescan channels confirm @last K7QX-2MPT\n  farescan channels confirm chn_01a203c0e342    # mails another code"
+    )]
+    Confirm(ConfirmArgs),
     /// Send a test message and show what the receiver answered
     #[command(
         after_help = "Examples:\n  farescan channels test @last\n  farescan channels test chn_01a203c0e342 --json"
@@ -72,6 +77,19 @@ struct OneChannel {
     /// Channel: its id, the beginning of it, or `@last`
     #[arg(value_name = "CHANNEL")]
     channel: String,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+/// A channel, and its code.
+#[derive(Debug, clap::Args)]
+struct ConfirmArgs {
+    /// Channel: its id, the beginning of it, or `@last`
+    #[arg(value_name = "CHANNEL")]
+    channel: String,
+    /// The code of the newest mail; without it another one is mailed
+    #[arg(value_name = "CODE")]
+    code: Option<String>,
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -167,6 +185,7 @@ pub async fn run(args: ChannelsArgs) -> Result<(), Failure> {
     match args.command {
         None => list(args.client).await,
         Some(ChannelsCommand::Add(args)) => add(args).await,
+        Some(ChannelsCommand::Confirm(args)) => confirm(args).await,
         Some(ChannelsCommand::Test(args)) => test(args).await,
         Some(ChannelsCommand::Edit(args)) => edit(args).await,
         Some(ChannelsCommand::Pause(args)) => set_status(args, "paused").await,
@@ -224,6 +243,10 @@ async fn add(args: AddArgs) -> Result<(), Failure> {
         return Ok(());
     };
     writeln!(anstream::stdout(), "{}  {}", channel.id, channel.name)?;
+    if channel.status_reason == Some(ChannelPause::Unconfirmed) {
+        note!("A mail with a code is on its way: `farescan channels confirm @last CODE`.");
+        return Ok(());
+    }
     note!(
         "`farescan channels test @last` sends a message. A new watch of `farescan ask --watch` names the channel."
     );
@@ -246,6 +269,25 @@ fn quiet_hours(text: &str) -> Result<Value, String> {
         .split_once('-')
         .ok_or("expected two times, such as 22:00-07:00")?;
     Ok(json!({"from": from.trim(), "until": until.trim()}))
+}
+
+async fn confirm(args: ConfirmArgs) -> Result<(), Failure> {
+    let session = args.client.open()?;
+    let id = ids::channel(&session.client, &args.channel).await?;
+    let asks = args.code.is_none();
+    let code = args.code.map(|code| ("code".to_owned(), json!(code)));
+    let fields: Map<String, Value> = code.into_iter().collect();
+    let path = format!("/v1/channels/{id}/confirm");
+    let sent = session
+        .client
+        .send(Method::POST, &path, Some(&fields), None);
+    if let Some(channel) = session.read_or_print::<Channel>(&sent.await?)? {
+        print(&session, &[channel])?;
+        if asks {
+            note!("A mail with another code is on its way.");
+        }
+    }
+    Ok(())
 }
 
 async fn test(args: OneChannel) -> Result<(), Failure> {

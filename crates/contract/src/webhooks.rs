@@ -38,7 +38,7 @@ string_enum! {
         TriesSpent = "tries_spent",
         /// The only attempt of a test failed.
         TestFailed = "test_failed",
-        /// The receiver responded 410 and wants no more deliveries.
+        /// The receiver responded 410 and wants no more deliveries, or there is no such mailbox.
         Gone = "gone",
         /// The webhook was disabled or the channel paused, before or after the delivery was created.
         EndpointOff = "endpoint_off",
@@ -46,6 +46,8 @@ string_enum! {
         EndpointClosed = "endpoint_closed",
         /// The processes of its attempts died repeatedly.
         WorkerLost = "worker_lost",
+        /// The mail server refused the message for good (5xx).
+        Refused = "refused",
     }
 }
 
@@ -54,7 +56,7 @@ string_enum! {
     pub enum TryError {
         /// The receiver did not respond with 2xx. Redirects are not followed.
         HttpStatus = "http_status",
-        /// No response within 10 seconds.
+        /// No response within 10 seconds, of a mail server within 20.
         Timeout = "timeout",
         /// The host name has no address or a non-public one; nothing was sent. The service does not
         /// distinguish the two.
@@ -69,6 +71,12 @@ string_enum! {
         SecretUnreadable = "secret_unreadable",
         /// The process died: it is unknown whether the delivery arrived.
         WorkerLost = "worker_lost",
+        /// The mail server did not take the message now (4xx), or does not let this service in.
+        MailDeferred = "mail_deferred",
+        /// The mail server refused the message for good (5xx).
+        MailRefused = "mail_refused",
+        /// The operator of this service has not set up this kind of channel any more; nothing was sent.
+        NotSetUp = "not_set_up",
     }
 }
 
@@ -106,7 +114,8 @@ query_string!(DeliveriesQuery);
 pub struct Delivery {
     /// Its id, and that of each attempt.
     pub id: DeliveryId,
-    /// The monitor of the event; null for a message of several monitors, and for a channel's test.
+    /// The monitor of the event; null for a message of several monitors, and for a channel's test or
+    /// confirmation.
     pub monitor_id: Option<MonitorId>,
     /// The channel; null for a webhook's event.
     #[serde(default)]
@@ -171,7 +180,8 @@ pub struct DeliveryTry {
     pub http_status: Option<u16>,
     /// Why it failed; null if it succeeded or runs.
     pub error: Option<TryError>,
-    /// The first 1,024 bytes of the response body, as text without control characters.
+    /// The first 1,024 bytes of the response body, as text without control characters; null of a
+    /// channel, but for a mail server's reply that does not repeat the address.
     pub response: Option<String>,
 }
 
@@ -221,8 +231,9 @@ pub const EVENTS: [(&str, &str, &str); 3] = [
 ];
 
 /// As [`EVENTS`], of channels.
-const CHANNEL_EVENTS: [(&str, &str, &str); 2] = [
+const CHANNEL_EVENTS: [(&str, &str, &str); 3] = [
     ("channel.alerts", "ChannelAlertsEvent", "ChannelAlerts"),
+    ("channel.confirm", "ChannelConfirmEvent", "ChannelAlerts"),
     ("channel.test", "ChannelTestEvent", "ChannelAlerts"),
 ];
 

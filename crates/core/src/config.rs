@@ -396,6 +396,19 @@ pub struct ChannelConfig {
     /// The URL under which people reach the dashboard: messages to channels link to the alert's page
     #[arg(long, env = "FARESCAN_PUBLIC_URL", value_name = "URL", value_parser = public_url)]
     pub public_url: Option<String>,
+
+    /// The mail server of channels of kind `email`: smtp://USER:PASSWORD@HOST:587 or smtps://…; without one there are none
+    #[arg(
+        long,
+        env = "FARESCAN_SMTP_URL",
+        hide_env_values = true,
+        value_name = "URL"
+    )]
+    pub smtp_url: Option<SecretString>,
+
+    /// The sender of their mails, such as "Fares <fares@example.com>"
+    #[arg(long, env = "FARESCAN_SMTP_FROM", value_name = "ADDRESS")]
+    pub smtp_from: Option<String>,
 }
 
 /// An http or https URL without a query.

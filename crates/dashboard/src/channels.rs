@@ -1,4 +1,4 @@
-//! `/channels`: where a person hears of alerts; add one, test it, pause it, remove it.
+//! `/channels`: where a person hears of alerts; add one, confirm its address, test it, pause it, remove it.
 
 use axum::Router;
 use axum::extract::Path;
@@ -19,9 +19,9 @@ use super::session::Session;
 use super::sheet;
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
-use farescan_core::channels::{create, delete, read, send_test, update};
+use farescan_core::channels::{confirm, create, delete, read, send_test, update};
 use farescan_core::contract::channels::{
-    Channel, ChannelKind, ChannelStatus, ChannelsQuery, NoticePriority,
+    Channel, ChannelKind, ChannelPause, ChannelStatus, ChannelsQuery, NoticePriority,
 };
 use farescan_core::ids::ChannelId;
 
@@ -32,6 +32,7 @@ const MOST: &str = "500";
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route(PATH, get(show).post(add))
+        .route("/channels/{id}/confirm", post(confirm_address))
         .route("/channels/{id}/test", post(test))
         .route("/channels/{id}/status", post(set_status))
         .route("/channels/{id}/remove", post(remove))
@@ -80,7 +81,7 @@ async fn render(
             @if error.details().is_empty() {
                 p class="notice bad" role="alert" { "Nothing was done: " (error.message()) }
             } @else {
-                (faults(error, "No channel was added. Please correct:"))
+                (faults(error, "Nothing was done. Please correct:"))
             }
         }
         section class="card" {
@@ -101,12 +102,25 @@ fn buttons(session: &Session, channel: &Channel) -> Markup {
         ChannelStatus::Active => ("Pause", ChannelStatus::Paused),
         ChannelStatus::Paused => ("Resume", ChannelStatus::Active),
     };
+    let wants_code = matches!(
+        channel.status_reason,
+        Some(ChannelPause::Unconfirmed | ChannelPause::Unsubscribed)
+    );
     html! {
-        form method="post" action={ (path) "/test" } { (token_field(session)) (once_field()) button type="submit" { "Test" } }
-        form method="post" action={ (path) "/status" } {
-            (token_field(session))
-            input type="hidden" name="status" value=(status.as_str());
-            button type="submit" { (label) }
+        @if wants_code {
+            form method="post" action={ (path) "/confirm" } {
+                (token_field(session))
+                input name="code" aria-label={ "Code for " (channel.name) } placeholder="Code of the mail" required maxlength="16" size="12" autocomplete="one-time-code" spellcheck="false" autocapitalize="characters";
+                button class="primary" type="submit" { "Confirm" }
+            }
+            form method="post" action={ (path) "/confirm" } { (token_field(session)) button type="submit" { "Mail another code" } }
+        } @else {
+            form method="post" action={ (path) "/test" } { (token_field(session)) (once_field()) button type="submit" { "Test" } }
+            form method="post" action={ (path) "/status" } {
+                (token_field(session))
+                input type="hidden" name="status" value=(status.as_str());
+                button type="submit" { (label) }
+            }
         }
         (ConfirmationPage::new(&format!("{path}/remove"), "Remove", "Remove the channel", html! {
             p { "Nothing is sent to it any more. This costs nothing." }
@@ -116,6 +130,12 @@ fn buttons(session: &Session, channel: &Channel) -> Markup {
 
 fn new_channel(session: &Session, entered: &FormFields) -> Markup {
     let text = |name: &str| entered.text(name).unwrap_or_default().to_owned();
+    let guard = session.app().webhook_guard();
+    let target = if guard.check_kind(ChannelKind::Email).is_ok() {
+        "The URL of the topic or of the incoming webhook, or a mail address, which gets a code first. It is stored sealed."
+    } else {
+        "The URL of the topic, or of the incoming webhook. It is stored sealed."
+    };
     html! {
         section class="card" {
             h2 { "Add a channel" }
@@ -125,12 +145,12 @@ fn new_channel(session: &Session, entered: &FormFields) -> Markup {
                 (field("name", "Name", html! { input id="name" name="name" value=(text("name")) required maxlength="100" placeholder="my phone"; }, ""))
                 (field("kind", "Kind", html! {
                     select id="kind" name="kind" {
-                        @for kind in ChannelKind::ALL {
+                        @for kind in ChannelKind::ALL.iter().filter(|kind| guard.check_kind(**kind).is_ok()) {
                             option value=(kind.as_str()) selected[text("kind") == kind.as_str()] { (kind_words(*kind)) }
                         }
                     }
                 }, "ntfy reaches a phone by its app. Slack's form also fits Mattermost, Rocket.Chat and Discord."))
-                (field("url", "Target", html! { input id="url" name="url" required maxlength="2000" autocomplete="off" spellcheck="false" placeholder="https://ntfy.sh/fares-3f9a2c71d0"; }, "The address of the topic, or of the incoming webhook. It is stored sealed."))
+                (field("url", "Target", html! { input id="url" name="url" required maxlength="2000" autocomplete="off" spellcheck="false" placeholder="https://ntfy.sh/fares-3f9a2c71d0"; }, target))
                 details class="fold" {
                     summary { "Token, quiet hours, daily message" }
                     (field("token", "Access token of a protected topic", html! { input id="token" name="token" type="password" autocomplete="off" maxlength="500"; }, ""))
@@ -211,6 +231,28 @@ async fn test(Path(id): Path<String>, form: SessionForm) -> Result<Response, Pag
     let sent = send_test(form.session.context()?, own(&id)?, key.as_ref()).await;
     match sent.map_err(ApiError::from) {
         Ok(sent) => Ok(Redirect::to(&links::delivery(sent.response.id)).into_response()),
+        Err(error) if error.status().is_client_error() => {
+            let nothing = FormFields::from_pairs(Vec::new());
+            render(&form.session, &nothing, Some(error)).await
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Confirms with the entered code; without one another is mailed.
+async fn confirm_address(
+    Path(id): Path<String>,
+    form: SessionForm,
+) -> Result<Response, PageFailure> {
+    let code = form.fields.text("code").map(|code| json!(code));
+    let body: Map<String, Value> = code
+        .map(|code| ("code".to_owned(), code))
+        .into_iter()
+        .collect();
+    let guard = form.session.app().webhook_guard();
+    let confirmed = confirm(form.session.context()?, guard, own(&id)?, &body).await;
+    match confirmed.map_err(ApiError::from) {
+        Ok(_) => Ok(Redirect::to(PATH).into_response()),
         Err(error) if error.status().is_client_error() => {
             let nothing = FormFields::from_pairs(Vec::new());
             render(&form.session, &nothing, Some(error)).await

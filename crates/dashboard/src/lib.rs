@@ -37,6 +37,7 @@ mod scans;
 mod session;
 mod sheet;
 mod suggestions;
+mod unsubscribe;
 mod usage;
 
 pub use self::error_pages::with_error_pages;

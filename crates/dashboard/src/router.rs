@@ -5,7 +5,7 @@ use axum::{Extension, Router};
 use super::api_answer::ApiRoutes;
 use super::{
     alerts, ask, assets, channels, deliveries, find, front_page, item, login, monitors, overview,
-    prices, scans, usage,
+    prices, scans, unsubscribe, usage,
 };
 use farescan_core::app::AppState;
 
@@ -23,6 +23,7 @@ pub fn pages(api: Router, demo_key: &'static str) -> Router<AppState> {
         .merge(monitors::routes())
         .merge(alerts::routes())
         .merge(channels::routes())
+        .merge(unsubscribe::routes())
         .merge(deliveries::routes())
         .merge(usage::routes())
         .merge(scans::routes())

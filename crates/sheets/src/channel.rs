@@ -40,6 +40,7 @@ pub const fn kind_words(kind: ChannelKind) -> &'static str {
     match kind {
         ChannelKind::Ntfy => "ntfy",
         ChannelKind::Slack => "Slack",
+        ChannelKind::Email => "email",
     }
 }
 
@@ -68,6 +69,8 @@ const fn pause_words(reason: ChannelPause) -> &'static str {
         ChannelPause::ByCaller => "by you",
         ChannelPause::Failing => "nothing was accepted for three days",
         ChannelPause::Gone => "its receiver is gone",
+        ChannelPause::Unconfirmed => "waits for its code",
+        ChannelPause::Unsubscribed => "its reader has unsubscribed",
     }
 }
 

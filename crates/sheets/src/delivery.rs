@@ -129,22 +129,26 @@ pub const fn reason(reason: DeliveryReason) -> &'static str {
     match reason {
         DeliveryReason::TriesSpent => "all tries failed",
         DeliveryReason::TestFailed => "the test's only try failed",
-        DeliveryReason::Gone => "the receiver answered 410",
+        DeliveryReason::Gone => "the receiver is gone",
         DeliveryReason::EndpointOff => "the receiver was switched off",
         DeliveryReason::EndpointClosed => "the webhook was removed",
         DeliveryReason::WorkerLost => "the processes of its tries died",
+        DeliveryReason::Refused => "the mail server refused it for good",
     }
 }
 
 const fn error(error: TryError) -> &'static str {
     match error {
         TryError::HttpStatus => "not answered with 2xx",
-        TryError::Timeout => "no answer within 10 seconds",
+        TryError::Timeout => "no answer in time",
         TryError::Unresolved => "the host has no public address; nothing was sent",
         TryError::AddressRefused => "the URL is not allowed any more; nothing was sent",
         TryError::Unconnected => "the connection or TLS failed",
         TryError::Broken => "the connection closed before the answer",
         TryError::SecretUnreadable => "the signing secret cannot be read; nothing was sent",
         TryError::WorkerLost => "the process died; it may have arrived",
+        TryError::MailDeferred => "the mail server did not take it now",
+        TryError::MailRefused => "the mail server refused it for good",
+        TryError::NotSetUp => "this kind of channel is not set up any more; nothing was sent",
     }
 }

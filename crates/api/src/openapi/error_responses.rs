@@ -132,10 +132,19 @@ error_responses! {
     ChannelErrors: [
         INVALID_REQUEST, BAD_KEY,
         InvalidState => "The marketplace has not accepted this key yet (`key_not_accepted`), or the caller is at its limit of channels (`invalid_state`)",
-        TOO_LARGE, KEY_REUSED, INTERNAL, UNAVAILABLE
+        TOO_LARGE, KEY_REUSED, TooManyRequests => "The account has had its codes of the day mailed", INTERNAL, UNAVAILABLE
     ];
     /// Error responses of changing a channel.
-    ChannelCommandErrors: [INVALID_REQUEST, BAD_KEY, NOT_FOUND, TOO_LARGE, INTERNAL, UNAVAILABLE];
+    ChannelCommandErrors: [
+        INVALID_REQUEST, BAD_KEY, NOT_FOUND, InvalidState => "The address of the channel is not confirmed, so it cannot be active", TOO_LARGE,
+        TooManyRequests => "A code was mailed less than a minute ago, or the account has had its codes of the day", INTERNAL, UNAVAILABLE
+    ];
+    /// Error responses of confirming an address.
+    ChannelConfirmErrors: [
+        InvalidRequest => "The body is not valid, or the code is another one", BAD_KEY, NOT_FOUND,
+        InvalidState => "No code is valid, the address is confirmed already, or the channel has none", TOO_LARGE,
+        TooManyRequests => "A code was mailed less than a minute ago, or the account has had its codes of the day", INTERNAL, UNAVAILABLE
+    ];
     /// Error responses of deleting a channel.
     DeleteChannelErrors: [INVALID_REQUEST, BAD_KEY, NOT_FOUND, InvalidState => "Monitors name the channel", INTERNAL, UNAVAILABLE];
     /// Error responses of testing a channel.

@@ -11,6 +11,7 @@ mod resource;
 
 pub use notice::{ChannelAlerts, ChannelNotice, NoticeLink, NoticePriority};
 pub use request::{
-    ChannelName, ChannelPatch, ChannelRequest, ChannelToken, ChannelUrl, ChannelsQuery,
+    CODE_ALPHABET, CODE_CHARS, ChannelConfirmation, ChannelName, ChannelPatch, ChannelRequest,
+    ChannelToken, ChannelUrl, ChannelsQuery, ConfirmationCode,
 };
 pub use resource::{Channel, ChannelKind, ChannelPage, ChannelPause, ChannelStatus};

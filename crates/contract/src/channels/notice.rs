@@ -21,12 +21,13 @@ string_enum! {
     }
 }
 
-/// The data of the events `channel.alerts` and `channel.test`: one message to a channel.
+/// The data of the events `channel.alerts`, `channel.test` and `channel.confirm`: one message to a
+/// channel. The code of a confirmation is in the mail alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChannelAlerts {
     /// The channel.
     pub channel_id: ChannelId,
-    /// How many times rules fired; 0 in a test.
+    /// How many times rules fired; 0 in a test or a confirmation.
     pub fired: u64,
     /// `notices` does not contain all of them: the others are at `GET /v1/alerts`.
     pub truncated: bool,

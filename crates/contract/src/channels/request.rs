@@ -4,7 +4,8 @@ use super::notice::NoticePriority;
 use super::resource::{ChannelKind, ChannelStatus};
 use crate::monitors::NotifySettings;
 use crate::primitives::{
-    Cursor, MAX_URL_CHARS, PageLimit, TimeZoneName, is_name, is_receiver, text_type,
+    Cursor, MAX_URL_CHARS, PageLimit, TimeZoneName, is_mail_address, is_name, is_receiver,
+    text_type,
 };
 use crate::query_string::query_string;
 use crate::request_body::request_body;
@@ -18,7 +19,8 @@ request_body! {
             /// What receives the messages. It cannot be changed.
             kind: ChannelKind;
             /// The target. `ntfy`: the URL of the topic, `https://ntfy.sh/my-topic`. `slack`: the URL
-            /// of an incoming webhook. It is stored sealed and shown masked.
+            /// of an incoming webhook. `email`: one address, `me@example.com`. It is stored sealed and
+            /// shown masked.
             url: ChannelUrl;
         }
         optional {
@@ -39,7 +41,7 @@ request_body! {
 request_body! {
     /// Body of `PATCH /v1/channels/{id}`. An absent field stays unchanged. `null` removes `token` and
     /// `notify`; for the others it is the same as absent. A new `url` makes the channel active, unless
-    /// `status` says otherwise.
+    /// `status` says otherwise; an address has to be confirmed first.
     pub struct ChannelPatch for "channels" {
         required {}
         optional {
@@ -97,14 +99,59 @@ text_type! {
 
 text_type! {
     /// The target of a channel. Only its format is checked here; `webhooks::Guard` checks scheme and
-    /// address (security.md, rule 25).
+    /// address of a URL (security.md, rule 25).
     pub struct ChannelUrl {
-        expected: "an https URL of at most 2000 characters, without a user name, a password or a fragment",
-        accepts: is_receiver,
+        expected: "an https URL of at most 2000 characters, without a user name, a password or a fragment; of kind `email` an address, such as me@example.com",
+        accepts: |text| is_receiver(text) || is_mail_address(text),
         normalize: str::to_owned,
-        examples: ["https://ntfy.sh/fares-3f9a2c71d0"],
-        schema: { min_length: 9, max_length: MAX_URL_CHARS, pattern: "^https?://" },
+        examples: ["https://ntfy.sh/fares-3f9a2c71d0", "me@example.com"],
+        schema: { min_length: 5, max_length: MAX_URL_CHARS, pattern: r"^(https?://|[^@/\s]+@[^@/\s]+$)" },
     }
+}
+
+impl ChannelUrl {
+    /// Whether it is a mail address.
+    pub fn is_mail_address(&self) -> bool {
+        is_mail_address(self.as_str())
+    }
+}
+
+request_body! {
+    /// Body of `POST /v1/channels/{id}/confirm`: the code that was mailed to the address of a channel.
+    /// Without it another code is mailed, and the earlier one ends.
+    pub struct ChannelConfirmation for "a confirmation" {
+        required {}
+        optional {
+            /// The code of the newest mail.
+            code: ConfirmationCode;
+        }
+        example { "code": "K7QX-2MPT" }
+    }
+}
+
+/// The characters of a code: none that looks like another.
+pub const CODE_ALPHABET: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
+/// The length of a code, without the hyphen in its middle.
+pub const CODE_CHARS: usize = 8;
+
+text_type! {
+    /// A code of a confirmation mail, in upper case without its hyphen.
+    pub struct ConfirmationCode {
+        expected: "the code of the confirmation mail, 8 letters and digits such as K7QX-2MPT",
+        accepts: |text| {
+            text.len() <= 2 * CODE_CHARS
+                && bare_code(text).bytes().all(|byte| byte.is_ascii_alphanumeric())
+                && bare_code(text).len() == CODE_CHARS
+        },
+        normalize: bare_code,
+        examples: ["K7QX-2MPT"],
+        schema: { min_length: CODE_CHARS, max_length: 2 * CODE_CHARS, pattern: "^[A-Za-z0-9 -]+$" },
+    }
+}
+
+/// A code without what people write between its halves.
+fn bare_code(text: &str) -> String {
+    text.replace(['-', ' '], "").to_ascii_uppercase()
 }
 
 text_type! {

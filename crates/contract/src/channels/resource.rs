@@ -16,6 +16,9 @@ string_enum! {
         /// An incoming webhook of Slack, or of Mattermost, Rocket.Chat or Discord (its URL with
         /// `/slack`).
         Slack = "slack",
+        /// An address, through the mail server of this service's operator. Until it is confirmed it gets
+        /// nothing but a code.
+        Email = "email",
     }
 }
 
@@ -36,8 +39,12 @@ string_enum! {
         ByCaller = "by_caller",
         /// Nothing was delivered for three days.
         Failing = "failing",
-        /// The receiver responded 410.
+        /// The receiver responded 410, or the mail server says that there is no such mailbox.
         Gone = "gone",
+        /// The address of this channel is not confirmed yet.
+        Unconfirmed = "unconfirmed",
+        /// Whoever reads its mails wants no more of them; the address has to be confirmed again.
+        Unsubscribed = "unsubscribed",
     }
 }
 
@@ -58,7 +65,8 @@ pub struct Channel {
     pub name: String,
     /// What receives its messages.
     pub kind: ChannelKind,
-    /// Its target, masked: scheme, host and at most the last four characters.
+    /// Its target, masked: scheme, host and at most the last four characters; of an address the first
+    /// character and the domain.
     pub url: String,
     /// Whether an access token is stored for it.
     pub has_token: bool,

@@ -24,7 +24,7 @@ pub use list::{BoundedList, NonEmpty};
 pub use page::{Cursor, ListFormat, PageLimit};
 pub use passengers::{PassengerKind, Passengers, SeatType};
 pub use text::{AirlineCode, Airport, CountryCode, Currency, FreeText, HotelBookingId};
-pub(crate) use text::{MAX_URL_CHARS, is_name, is_receiver, text_type};
+pub(crate) use text::{MAX_URL_CHARS, is_mail_address, is_name, is_receiver, text_type};
 pub use time_zone::TimeZoneName;
 
 use super::field::{FieldValue, invalid_value};

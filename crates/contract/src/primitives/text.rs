@@ -81,6 +81,40 @@ pub(crate) fn is_receiver(text: &str) -> bool {
         })
 }
 
+/// The longest mail address and its longest local part, in characters (RFC 5321).
+const MAX_ADDRESS_CHARS: usize = 254;
+const MAX_LOCAL_CHARS: usize = 64;
+
+/// Whether a text is one mail address at a domain: without quotes, comments, routes (`%`, `!`) or a
+/// literal address of a host.
+pub(crate) fn is_mail_address(text: &str) -> bool {
+    let Some((local, domain)) = text.split_once('@') else {
+        return false;
+    };
+    let is_atom = |part: &str| {
+        let is_allowed =
+            |byte: u8| byte.is_ascii_alphanumeric() || b"&'*+/=?^_`{|}~#$-".contains(&byte);
+        !part.is_empty() && part.bytes().all(is_allowed)
+    };
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    // A last label of digits would be the address of a host.
+    let is_name = |last: &str| last.bytes().any(|byte| byte.is_ascii_alphabetic());
+    text.len() <= MAX_ADDRESS_CHARS
+        && local.len() <= MAX_LOCAL_CHARS
+        && local.split('.').all(is_atom)
+        && domain.split('.').all(is_label)
+        && domain
+            .rsplit_once('.')
+            .is_some_and(|(_, last)| is_name(last))
+}
+
 /// The longest free text and booking id, in characters (gateway.md, rule 9).
 pub(crate) const MAX_TEXT_CHARS: usize = 300;
 /// The shortest booking id: a letter, a slash, a letter (gateway.md, rule 9).

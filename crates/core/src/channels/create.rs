@@ -15,16 +15,18 @@ use crate::db;
 use crate::ids::{ChannelId, TenantId};
 use crate::tenants::acceptance::NotAccepted;
 use crate::tenants::store::acceptance::find_accepted;
+use crate::webhooks::consent;
 use crate::webhooks::{EndpointLock, EndpointOwner, Guard, LockFor, endpoint};
 
 /// The most channels of a tenant (security.md, rule 20).
 pub const MAX_CHANNELS: i64 = 100;
 
-/// Validates and stores a channel, with its target and token sealed. The guard checks its target.
+/// Validates and stores a channel, with its target and token sealed. The guard checks its target. An
+/// address gets a code, and the channel is paused until it is confirmed.
 ///
 /// # Errors
 /// `ValidationErrors`; `NotAccepted` for a tenant whose key the marketplace has not accepted yet;
-/// `InvalidState` at [`MAX_CHANNELS`]; `IdempotencyMismatch`.
+/// `InvalidState` at [`MAX_CHANNELS`]; `LimitExceeded` for codes; `IdempotencyMismatch`.
 pub async fn create(
     context: RequestContext<'_>,
     guard: Guard,
@@ -98,5 +100,8 @@ async fn insert(
         context.now,
     )
     .await?;
+    if request.kind == ChannelKind::Email {
+        consent::ask(&mut lock, context.now).await?;
+    }
     Ok(read::read_back(lock.conn(), tenant, id).await?)
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  create, update, delete, test  ─► a channel and its endpoint
+//!  confirm, unsubscribe          ─► whether the reader of an address wants its mails
 //!  of_monitor                    ─► which channels a monitor names
 //!  send                          ─► one message for each of them, in the transaction of the alerts
 //! ```
@@ -10,6 +11,7 @@
 //! be sent yet (quiet hours, a daily message, too many in an hour) is held: later alerts join it
 //! (`send`). Not here: what a message says (`notices`), HTTP.
 
+mod confirm;
 mod create;
 mod delete;
 mod of_monitor;
@@ -20,6 +22,7 @@ mod test;
 mod update;
 mod validate;
 
+pub use confirm::{confirm, unsubscribe};
 pub use create::{MAX_CHANNELS, create};
 pub use delete::delete;
 pub use of_monitor::{check_named, name_channels, named_by};

@@ -6,16 +6,18 @@ use super::store::{self, ChannelColumns};
 use super::validate::{errors_across, masked};
 use super::{read, send};
 use crate::commands::{CommandError, RequestContext};
-use crate::contract::channels::{Channel, ChannelPatch, ChannelStatus};
+use crate::contract::channels::{Channel, ChannelKind, ChannelPatch, ChannelStatus};
 use crate::contract::{FieldValue as _, ValidationErrors};
 use crate::ids::ChannelId;
-use crate::webhooks::{EndpointLock, EndpointOwner, Guard, LockFor, endpoint};
+use crate::webhooks::resend::unconfirmed;
+use crate::webhooks::{EndpointLock, EndpointOwner, Guard, LockFor, consent, endpoint};
 
-/// Updates a channel. Pending messages go to a new target when they are due. Held messages get the
-/// time of new settings.
+/// Updates a channel. Pending messages go to a new target when they are due; those to an address fail,
+/// because a new one has to be confirmed. Held messages get the time of new settings.
 ///
 /// # Errors
-/// `ValidationErrors`; `NoChannel`.
+/// `ValidationErrors`; `NoChannel`; `InvalidState` if a channel whose address is not confirmed is to be
+/// active; `LimitExceeded` for codes.
 pub async fn update(
     context: RequestContext<'_>,
     guard: Guard,
@@ -60,8 +62,18 @@ pub async fn update(
         let token = patch.token.as_ref().map(|token| token.as_str());
         endpoint::change_token(&mut lock, context.ring, token, context.now).await?;
     }
+    let is_address = stored.kind == ChannelKind::Email;
+    if is_address && patch.url.is_some() {
+        consent::ask(&mut lock, context.now).await?;
+    }
+    let is_open = !is_address || consent::is_confirmed(&mut lock).await?;
     match patch.status {
+        Some(ChannelStatus::Active) if !is_open => {
+            return Err(CommandError::InvalidState(unconfirmed(id, "unconfirmed")));
+        }
         Some(ChannelStatus::Active) => endpoint::enable(&mut lock).await?,
+        // It is paused already, and its code is on its way.
+        Some(ChannelStatus::Paused) if !is_open => {}
         Some(ChannelStatus::Paused) => endpoint::switch_off(&mut lock, context.now).await?,
         None => {}
     }

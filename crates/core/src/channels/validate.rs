@@ -22,13 +22,16 @@ pub(super) fn errors_across(
 ) -> ValidationErrors {
     let mut errors = ValidationErrors::default();
     let url = body.get("url").and_then(|url| ChannelUrl::read(url).ok());
-    if let Some(url) = &url {
-        let refused = guard.check_field("url", url.as_str()).err();
+    if let (Some(kind), Some(url)) = (kind, &url) {
+        let is_set_up = guard.check_kind(kind);
+        let is_by_http = kind != ChannelKind::Email;
+        let refused = is_by_http.then(|| guard.check_field("url", url.as_str()).err());
         let unfit = || {
-            let expected = notices::check_target(kind?, url.as_str()).err()?;
+            let expected = notices::check_target(kind, url.as_str()).err()?;
             Some(ValidationError::secret("url", expected))
         };
-        if let Some(error) = refused.or_else(unfit) {
+        let unfit = refused.flatten().or_else(unfit);
+        for error in is_set_up.err().into_iter().chain(unfit) {
             errors.push(error);
         }
     }
@@ -44,8 +47,12 @@ pub(super) fn errors_across(
     errors
 }
 
-/// A target without what may be a secret: `https://ntfy.sh/…71d0`.
+/// A target without what may be a secret: `https://ntfy.sh/…71d0`, `m…@example.com`.
 pub(super) fn masked(url: &str) -> String {
+    if let Some((local, domain)) = url.split_once('@').filter(|_| !url.contains("://")) {
+        let first = local.chars().next().map(String::from);
+        return format!("{}…@{domain}", first.unwrap_or_default());
+    }
     let Ok(parsed) = Url::parse(url) else {
         return "…".to_owned();
     };
@@ -73,6 +80,7 @@ mod tests {
                 "https://hooks.slack.com/services/T000/B000/abcdefghijkl",
                 "https://hooks.slack.com/…ijkl",
             ),
+            ("reader@example.com", "r…@example.com"),
             (
                 "https://chat.example.com/hooks?token=hunter2hunter2",
                 "https://chat.example.com/…ter2",

@@ -4,6 +4,7 @@
 //! Each try renders it anew for its kind: a renderer is one small file. Not here: when a message is
 //! sent (`channels`), its sending (`webhooks`).
 
+mod email;
 mod ntfy;
 mod of_alerts;
 mod slack;
@@ -12,10 +13,12 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
+pub use email::RenderedMail;
 pub use of_alerts::{ChannelView, MonitorView, most_urgent_first, of_alerts};
-pub use summary::{MAX_NOTICES, joined, single, test_message};
+pub use summary::{MAX_NOTICES, confirmation, joined, single, test_message, with_code};
 
-use crate::contract::channels::{ChannelAlerts, ChannelKind, ChannelNotice};
+use crate::contract::FieldValue as _;
+use crate::contract::channels::{ChannelAlerts, ChannelKind, ChannelNotice, ChannelUrl};
 use crate::visible_text::VisibleText;
 
 /// A message for the receiver of a channel: one HTTP request.
@@ -29,7 +32,8 @@ pub struct RenderedMessage {
     pub authorization: Option<String>,
 }
 
-/// A message for a receiver of this kind; `None` if the target is none of this kind.
+/// A message for a receiver of this kind; `None` if the target is none of this kind, or the kind is not
+/// reached by HTTP.
 pub fn render(
     kind: ChannelKind,
     url: &str,
@@ -40,23 +44,30 @@ pub fn render(
     match kind {
         ChannelKind::Ntfy => ntfy::render(url, token, &notice),
         ChannelKind::Slack => Some(slack::render(url, &notice)),
+        ChannelKind::Email => None,
     }
 }
 
-/// Whether a URL is a target of this kind, beyond what the guard of addresses checks. The error says
+/// The mail of a message. With `unsubscribe` it ends with that link.
+pub fn render_mail(alerts: &ChannelAlerts, unsubscribe: Option<&str>) -> RenderedMail {
+    email::render(&summary::of_message(alerts), unsubscribe)
+}
+
+/// Whether a text is a target of this kind, beyond what the guard of addresses checks. The error says
 /// what is expected.
-pub fn check_target(kind: ChannelKind, url: &str) -> Result<(), &'static str> {
-    let fits = match kind {
-        ChannelKind::Ntfy => ntfy::topic_of(url).is_some(),
-        ChannelKind::Slack => true,
-    };
-    if fits {
-        Ok(())
-    } else {
-        Err(
+pub fn check_target(kind: ChannelKind, target: &str) -> Result<(), &'static str> {
+    let (fits, expected) = match kind {
+        ChannelKind::Ntfy => (
+            ntfy::topic_of(target).is_some(),
             "the URL of an ntfy topic, such as https://ntfy.sh/my-topic: one part of 1 to 64 letters, digits, _ and -, and no query",
-        )
-    }
+        ),
+        ChannelKind::Slack => (true, ""),
+        ChannelKind::Email => (
+            ChannelUrl::read(&target.into()).is_ok_and(|target| target.is_mail_address()),
+            "one mail address, such as me@example.com",
+        ),
+    };
+    fits.then_some(()).ok_or(expected)
 }
 
 /// A text for a title or a line: one line, no hidden character, at most so many characters.

@@ -33,14 +33,42 @@ pub fn joined(mut held: ChannelAlerts, fired: u64, notice: ChannelNotice) -> Cha
 
 /// A message that says that it is a test.
 pub fn test_message(channel: ChannelId, name: &str, now: Timestamp) -> ChannelAlerts {
-    let notice = ChannelNotice {
+    let lines = vec![
+        plain(&format!("The channel \"{name}\" works."), MAX_LINE),
+        "Nothing has happened.".to_owned(),
+    ];
+    single(channel, 0, of_no_alert("This is a test", lines, now))
+}
+
+/// The mail that asks whether alerts may be sent to an address. It has no word of its caller: whoever
+/// reads it has not asked for any.
+pub fn confirmation(channel: ChannelId, now: Timestamp) -> ChannelAlerts {
+    let lines = vec![
+        "Somebody wants price alerts of farescan to be sent to this address.".to_owned(),
+        "If that is you, enter the code where you have entered the address.".to_owned(),
+        "If it is not, do nothing: without the code nothing else is sent.".to_owned(),
+    ];
+    single(channel, 0, of_no_alert("Confirm this address", lines, now))
+}
+
+/// The same with its code, which is not stored.
+pub fn with_code(mut confirmation: ChannelAlerts, code: &str) -> ChannelAlerts {
+    let half = code.len() / 2;
+    let shown = code.split_at_checked(half);
+    let shown = shown.map_or_else(|| code.to_owned(), |(a, b)| format!("{a}-{b}"));
+    if let Some(notice) = confirmation.notices.first_mut() {
+        let line = format!("Code: {shown} (valid for 24 hours, if no later mail has another)");
+        notice.lines.insert(0, line);
+    }
+    confirmation
+}
+
+fn of_no_alert(title: &str, lines: Vec<String>, now: Timestamp) -> ChannelNotice {
+    ChannelNotice {
         monitor_id: None,
         alert_id: None,
-        title: "This is a test".to_owned(),
-        lines: vec![
-            plain(&format!("The channel \"{name}\" works."), MAX_LINE),
-            "Nothing has happened.".to_owned(),
-        ],
+        title: title.to_owned(),
+        lines,
         price: None,
         currency: None,
         observed_at: None,
@@ -48,8 +76,7 @@ pub fn test_message(channel: ChannelId, name: &str, now: Timestamp) -> ChannelAl
         priority: NoticePriority::Normal,
         links: Vec::new(),
         fired_at: now,
-    };
-    single(channel, 0, notice)
+    }
 }
 
 /// One notice for a message: its only one, or the titles of all.

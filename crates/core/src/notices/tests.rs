@@ -3,7 +3,8 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ChannelView, MonitorView, joined, most_urgent_first, of_alerts, render, single, test_message,
+    ChannelView, MonitorView, confirmation, joined, most_urgent_first, of_alerts, render,
+    render_mail, single, test_message, with_code,
 };
 use crate::contract::channels::{ChannelAlerts, ChannelKind, ChannelNotice, NoticePriority};
 use crate::contract::monitors::{Alert, MonitorAlerts};
@@ -85,7 +86,13 @@ fn rendered(message: &ChannelAlerts) -> String {
         let body: Value = serde_json::from_str(&sent.body).unwrap();
         format!("POST {}\n{body:#}\n", sent.url)
     };
-    body(ChannelKind::Ntfy, NTFY) + &body(ChannelKind::Slack, SLACK)
+    body(ChannelKind::Ntfy, NTFY) + &body(ChannelKind::Slack, SLACK) + &mail(message)
+}
+
+/// The parts of a mail, as they are before they are encoded.
+fn mail(message: &ChannelAlerts) -> String {
+    let sent = render_mail(message, Some("https://fares.example.com/unsubscribe/token"));
+    format!("Subject: {}\n\n{}\n{}", sent.subject, sent.text, sent.html)
 }
 
 #[test]
@@ -134,6 +141,18 @@ fn several_messages_become_one_and_a_test_says_so() {
     );
     let tested = test_message(channel(), "my phone", Timestamp::UNIX_EPOCH);
     insta::assert_snapshot!("several", rendered(&held) + &rendered(&tested));
+}
+
+#[test]
+fn a_confirmation_has_its_code_in_the_mail_alone() {
+    let stored = confirmation(channel(), Timestamp::UNIX_EPOCH);
+    let sent = render_mail(&with_code(stored.clone(), "K7QX2MPT"), None);
+    assert!(sent.text.contains("Code: K7QX-2MPT (") && sent.html.contains("K7QX-2MPT"));
+    assert!(!serde_json::to_string(&stored).unwrap().contains("K7QX"));
+    assert_eq!(
+        render(ChannelKind::Email, "me@example.com", None, &stored),
+        None
+    );
 }
 
 #[test]
@@ -200,6 +219,14 @@ proptest! {
             for rest in text.split('<').skip(1) {
                 prop_assert!(rest.starts_with("https://"), "{text}");
             }
+        }
+        let mail = render_mail(&sent, None);
+        prop_assert!(!mail.subject.chars().any(char::is_control) && mail.subject.chars().count() <= 150);
+        prop_assert!(!mail.text.chars().any(|c| c.is_control() && c != '\n'));
+        for rest in mail.html.split('<').skip(1) {
+            let own = ["!DOCTYPE html>", "html lang", "/html>", "head>", "/head>", "meta charset", "title>", "/title>", "body>", "/body>",
+                       "h1>", "/h1>", "p>", "/p>", "a href=\"https://", "/a>"];
+            prop_assert!(own.iter().any(|tag| rest.starts_with(tag)), "{rest}");
         }
     }
 }

@@ -41,6 +41,7 @@ pub(super) struct RingKey {
     pub(super) sealing: Zeroizing<[u8; 32]>,
     pub(super) fingerprints: Zeroizing<[u8; 32]>,
     pub(super) sessions: Zeroizing<[u8; 32]>,
+    pub(super) proofs: Zeroizing<[u8; 32]>,
 }
 
 /// Why a ring cannot be used. The message never shows a key.
@@ -249,6 +250,7 @@ impl RingKey {
             sealing: derived("farescan/1/sealing"),
             fingerprints: derived("farescan/1/fingerprints"),
             sessions: derived("farescan/1/sessions"),
+            proofs: derived("farescan/1/proofs"),
         }
     }
 }
@@ -364,6 +366,7 @@ mod tests {
         assert_ne!(key.sealing, key.fingerprints);
         assert_ne!(key.sealing, key.sessions);
         assert_ne!(key.fingerprints, key.sessions);
+        assert!(![&key.sealing, &key.fingerprints, &key.sessions].contains(&&key.proofs));
         assert_ne!(Some(key.sealing.clone()), decode_hex(A));
         assert_eq!(format!("{ring:?}"), r#"["a"]"#);
     }

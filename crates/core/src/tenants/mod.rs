@@ -6,13 +6,14 @@
 //! key that no marketplace has accepted yet may do little ([`acceptance`]). [`store`] reads and
 //! writes tenants and grants. [`rewrap`] seals grants under a new primary, [`rotate`] under another
 //! key of the caller; [`relocate`] moves a caller to another installation. [`BrowserSession`] is the
-//! key sealed for a cookie of the dashboard, which no table stores. `api` finds the key in a
-//! request; `upstream` sends it.
+//! key sealed for a cookie of the dashboard, which no table stores. [`proof`] makes digests that only
+//! this service can make. `api` finds the key in a request; `upstream` sends it.
 
 pub mod acceptance;
 mod browser_session;
 mod fingerprint;
 pub mod master_keys;
+pub mod proof;
 pub mod relocate;
 pub mod rewrap;
 pub mod rotate;

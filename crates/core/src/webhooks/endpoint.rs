@@ -28,6 +28,8 @@ pub const SECRET_OVERLAP: SignedDuration = SignedDuration::from_hours(24);
 const MAX_SECRETS: usize = 4;
 /// The expiry of a secret that is not rotated: in effect, never.
 const NEVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
+/// The host under which tries at the operator's mail server are counted; no URL has it.
+const MAIL_HOST: &str = "smtp:";
 
 /// Opens a monitor's webhook. Returns its secret, which is never shown again.
 ///
@@ -71,7 +73,25 @@ async fn insert(
     now: Timestamp,
 ) -> sqlx::Result<()> {
     let sealed_url = seal(lock, ring, Purpose::WebhookUrl, url.as_bytes(), now).await?;
-    store::insert(lock, kind, sealed_url, host(url).as_deref(), secrets, now).await
+    store::insert(
+        lock,
+        kind,
+        sealed_url,
+        counted_host(url).as_deref(),
+        secrets,
+        now,
+    )
+    .await
+}
+
+/// The host of a target, by which tries in flight are counted.
+fn counted_host(target: &str) -> Option<String> {
+    let is_address = !target.contains("://") && target.contains('@');
+    if is_address {
+        Some(MAIL_HOST.to_owned())
+    } else {
+        host(target)
+    }
 }
 
 /// Replaces a channel's token, or removes it.
@@ -108,7 +128,7 @@ pub async fn change_url(
     ring: &Keyring,
     url: &str,
 ) -> Result<(), CommandError> {
-    let grant = store::change_url(lock, host(url).as_deref())
+    let grant = store::change_url(lock, counted_host(url).as_deref())
         .await?
         .ok_or(CommandError::NoWebhook)?;
     let terms = GrantTerms {

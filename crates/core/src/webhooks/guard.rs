@@ -15,7 +15,8 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::addresses::is_public;
 use crate::config::WebhookConfig;
-use crate::contract::ValidationError;
+use crate::contract::channels::ChannelKind;
+use crate::contract::{FieldValue as _, ValidationError};
 
 /// The most addresses of one name that are checked and used.
 const MAX_ADDRESSES: usize = 32;
@@ -26,6 +27,7 @@ const MAX_URL: usize = 2_000;
 #[derive(Debug, Clone, Copy)]
 pub struct Guard {
     allow_insecure: bool,
+    has_mail: bool,
 }
 
 /// Why a receiver is refused. Does not contain the URL, which may hold a secret.
@@ -47,7 +49,26 @@ impl Guard {
     pub fn new(config: &WebhookConfig) -> Self {
         Self {
             allow_insecure: config.webhooks_allow_insecure,
+            has_mail: false,
         }
+    }
+
+    /// The same guard where the operator has set up a mail server, or has not.
+    #[must_use]
+    pub fn with_mail(self, has_mail: bool) -> Self {
+        Self { has_mail, ..self }
+    }
+
+    /// Checks that the operator has set up what a kind of channels needs.
+    ///
+    /// # Errors
+    /// An error of the field `kind`.
+    pub fn check_kind(self, kind: ChannelKind) -> Result<(), ValidationError> {
+        if kind != ChannelKind::Email || self.has_mail {
+            return Ok(());
+        }
+        let expected = "another kind: the operator of this service has set up no mail server (FARESCAN_SMTP_URL and FARESCAN_SMTP_FROM)";
+        Err(ValidationError::new("kind", &kind.to_value(), expected))
     }
 
     /// Checks the URL of a webhook, without resolving its name.
@@ -86,6 +107,7 @@ impl Guard {
     pub fn check_field(self, field: &str, url: &str) -> Result<(), ValidationError> {
         let insecure = Self {
             allow_insecure: true,
+            ..self
         };
         let expected = if self.allow_insecure {
             "an http or https URL of at most 2,000 characters, whose host is public or loopback; no user name, no fragment"
@@ -174,9 +196,11 @@ mod tests {
 
     const STRICT: Guard = Guard {
         allow_insecure: false,
+        has_mail: false,
     };
     const OPEN: Guard = Guard {
         allow_insecure: true,
+        has_mail: false,
     };
 
     #[test]

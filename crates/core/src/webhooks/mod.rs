@@ -10,6 +10,9 @@
 //!  resend   ─► the same delivery again, or a test event
 //! ```
 //!
+//! `prepare` is what a try sends. Mails go to the operator's mail server ([`mail`]), and only to addresses
+//! that are confirmed ([`consent`]).
+//!
 //! `addresses` and [`guard`] decide which receivers are allowed, [`sign`] signs, [`retry_schedule`]
 //! schedules retries. The row of an endpoint serialises its deliveries: one try at a time, so a
 //! hanging receiver takes one permit. If a process dies in a try, its lease expires and another
@@ -17,9 +20,12 @@
 //! (`notices`), the settings of a channel (`channels`), HTTP.
 
 mod addresses;
+pub mod consent;
 pub mod endpoint;
 pub mod guard;
 pub mod hold;
+pub mod mail;
+mod prepare;
 pub mod read;
 pub mod resend;
 pub mod retry_schedule;
@@ -32,6 +38,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub use guard::Guard;
+pub use mail::{Mailer, MailerError};
 pub use run::{DelivererDeps, MAX_PER_CHANNEL_HOUR, run};
 pub use send::Sender;
 pub use sign::Secret;

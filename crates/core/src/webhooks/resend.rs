@@ -4,11 +4,11 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use sqlx::PgConnection;
 
-use super::store::EndpointSwitch;
+use super::store::{CONFIRM_EVENT, EndpointSwitch, TEST_EVENTS};
 use super::{EndpointLock, EndpointOwner, MonitorLock, Outgoing, enqueue, read, store};
 use crate::commands::CommandError;
 use crate::contract::webhooks::{Delivery, MonitorTest};
-use crate::ids::{DeliveryId, TenantId};
+use crate::ids::{ChannelId, DeliveryId, TenantId};
 
 /// The type of a test event.
 pub const TEST_EVENT: &str = "monitor.test";
@@ -34,8 +34,8 @@ pub async fn owner_of(
 /// keeps its id, so a receiver can detect a duplicate.
 ///
 /// # Errors
-/// `NoDelivery`; `InvalidState` if its webhook is switched off or closed or its channel is paused;
-/// `LimitExceeded` for a test.
+/// `NoDelivery`; `InvalidState` if its webhook is switched off or closed or its channel is paused, or for
+/// the mail with a code; `LimitExceeded` for a test.
 pub async fn resend(
     lock: &mut EndpointLock<'_>,
     id: DeliveryId,
@@ -47,8 +47,16 @@ pub async fn resend(
             "the monitor of this delivery no longer has a webhook".to_owned(),
         ));
     }
-    if store::is_test(lock, id).await? {
-        check_test_interval(lock, now).await?;
+    match store::event_type(lock, id).await?.as_deref() {
+        Some(CONFIRM_EVENT) => {
+            return Err(CommandError::InvalidState(
+                "the address is confirmed: its codes are not sent again".to_owned(),
+            ));
+        }
+        Some(event_type) if TEST_EVENTS.contains(&event_type) => {
+            check_test_interval(lock, now).await?;
+        }
+        _ => {}
     }
     store::reset(lock, id).await?;
     store::wake(lock).await?;
@@ -140,7 +148,18 @@ async fn check_test_interval(
     }
 }
 
+/// Why nothing is sent to an address, and what helps.
+pub fn unconfirmed(channel: ChannelId, reason: &str) -> String {
+    format!(
+        "the channel is paused (`{reason}`): its address is not confirmed; POST /v1/channels/{channel}/confirm with {{\"code\": …}} confirms \
+         it, and with {{}} mails another code"
+    )
+}
+
 fn switched_off_error(owner: EndpointOwner, reason: &str) -> CommandError {
+    if let (EndpointOwner::Channel(channel), "unconfirmed" | "unsubscribed") = (owner, reason) {
+        return CommandError::InvalidState(unconfirmed(channel, reason));
+    }
     let why = match reason {
         "gone" => "its receiver answered 410 Gone",
         "by_caller" => "its caller paused it",

@@ -3,7 +3,8 @@
 //! | Result of a try | Delivery | Endpoint |
 //! |---|---|---|
 //! | 2xx within 10 s | delivered | its failures are reset |
-//! | 410 | failed, `gone` | switched off |
+//! | 410, no such mailbox | failed, `gone` | switched off |
+//! | 5xx of a mail server | failed, `refused` | as after the last try |
 //! | any other, not the last try | retried after the next delay, or a longer `Retry-After` | |
 //! | any other, the last try | failed, `tries_spent` | switched off if none succeeded for 5 days; a channel 3 days |
 //!
@@ -41,6 +42,30 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(10 * HOURS);
 /// together.
 const JITTER: f64 = 0.1;
 
+/// What a receiver said of a delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReceiverAnswer {
+    /// It has it.
+    Accepted,
+    /// It wants no more of any, or does not exist.
+    Gone,
+    /// It never takes this one.
+    Refused,
+    /// It does not have it now, or it is unknown whether it has.
+    Unclear,
+}
+
+impl ReceiverAnswer {
+    /// Of a receiver by HTTP: the status of its response, if any.
+    pub fn of_http(status: Option<u16>) -> Self {
+        match status {
+            Some(200..=299) => Self::Accepted,
+            Some(410) => Self::Gone,
+            _ => Self::Unclear,
+        }
+    }
+}
+
 /// The outcome of a try for its delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TryOutcome {
@@ -53,8 +78,10 @@ pub enum TryOutcome {
     },
     /// It was the last try.
     Spent,
-    /// The receiver answered 410.
+    /// The receiver wants no more.
     Gone,
+    /// The receiver never takes this one.
+    Refused,
 }
 
 impl TryOutcome {
@@ -65,6 +92,7 @@ impl TryOutcome {
             Self::Retry { .. } => "again",
             Self::Spent => "spent",
             Self::Gone => "gone",
+            Self::Refused => "refused",
         }
     }
 
@@ -72,24 +100,25 @@ impl TryOutcome {
     pub(super) fn after(self) -> Option<Duration> {
         match self {
             Self::Retry { after } => Some(after),
-            Self::Delivered | Self::Spent | Self::Gone => None,
+            Self::Delivered | Self::Spent | Self::Gone | Self::Refused => None,
         }
     }
 }
 
-/// The outcome of a try after `failures` failures of at most `most`. `status` is that of the
-/// response, if any; `chance` is a random number from 0 to 1.
+/// The outcome of a try after `failures` failures of at most `most`. `chance` is a random number from 0
+/// to 1.
 pub fn try_outcome(
-    status: Option<u16>,
+    answer: ReceiverAnswer,
     retry_after: Option<Duration>,
     failures: u16,
     max_tries: u16,
     chance: f64,
 ) -> TryOutcome {
-    match status {
-        Some(200..=299) => return TryOutcome::Delivered,
-        Some(410) => return TryOutcome::Gone,
-        _ => {}
+    match answer {
+        ReceiverAnswer::Accepted => return TryOutcome::Delivered,
+        ReceiverAnswer::Gone => return TryOutcome::Gone,
+        ReceiverAnswer::Refused => return TryOutcome::Refused,
+        ReceiverAnswer::Unclear => {}
     }
     let Some(delay) = DELAYS
         .get(usize::from(failures))
@@ -120,7 +149,13 @@ mod tests {
     use super::*;
 
     fn seconds(status: Option<u16>, failures: u16) -> String {
-        match try_outcome(status, None, failures, MAX_TRIES, 0.0) {
+        match try_outcome(
+            ReceiverAnswer::of_http(status),
+            None,
+            failures,
+            MAX_TRIES,
+            0.0,
+        ) {
             TryOutcome::Retry { after } => format!("{} s", after.as_secs()),
             outcome => outcome.as_str().to_owned(),
         }
@@ -138,10 +173,12 @@ mod tests {
             ]
         );
         assert_eq!(
-            try_outcome(None, None, 0, 1, 0.5),
+            try_outcome(ReceiverAnswer::Unclear, None, 0, 1, 0.5),
             TryOutcome::Spent,
             "a test event has one try"
         );
+        let refused = try_outcome(ReceiverAnswer::Refused, None, 0, MAX_TRIES, 0.5);
+        assert_eq!(refused, TryOutcome::Refused, "not tried again");
     }
 
     #[test]
@@ -161,7 +198,7 @@ mod tests {
     fn retry_after_delays_within_bounds_and_never_shortens() {
         let after = |seconds| {
             try_outcome(
-                Some(429),
+                ReceiverAnswer::Unclear,
                 Some(Duration::from_secs(seconds)),
                 1,
                 MAX_TRIES,
@@ -203,7 +240,7 @@ mod tests {
     proptest! {
         #[test]
         fn jitter_adds_at_most_a_tenth(failures in 0_u16..7, chance in 0.0..=1.0_f64) {
-            let (after, delay) = (try_outcome(None, None, failures, MAX_TRIES, chance).after().unwrap(), DELAYS[usize::from(failures)]);
+            let (after, delay) = (try_outcome(ReceiverAnswer::Unclear, None, failures, MAX_TRIES, chance).after().unwrap(), DELAYS[usize::from(failures)]);
             prop_assert!(after >= delay && after <= delay.mul_f64(1.101));
         }
 

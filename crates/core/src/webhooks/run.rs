@@ -16,18 +16,16 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::endpoint::url_of;
+use super::prepare::{Means, STATEMENT_TIMEOUT, prepare};
 use super::retry_schedule::{CHANNEL_PAUSED_AFTER, SWITCH_OFF_AFTER, TryOutcome, try_outcome};
-use super::send::{PostRequest, Sender, TryResult};
-use super::sign::Secret;
+use super::send::{Sender, TryResult};
 use super::store::{self, EndpointKind, LeasedDelivery, MostTries};
-use crate::contract::channels::ChannelAlerts;
-use crate::contract::webhooks::{Event, TryError};
+use crate::contract::channels::ChannelKind;
+use crate::contract::webhooks::TryError;
 use crate::db;
 use crate::metrics;
-use crate::notices;
 use crate::passes;
-use crate::tenants::{GrantError, Keyring, open_secrets};
+use crate::tenants::Keyring;
 
 /// The most concurrent tries of one process.
 const MAX_TRIES_IN_FLIGHT: u32 = 64;
@@ -50,8 +48,6 @@ const POLL_INTERVAL: Duration = Duration::from_secs(5);
 const MIN_WAIT: Duration = Duration::from_millis(10);
 /// The pause after a failure of the database.
 const DATABASE_RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// The time limit of one statement.
-const STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The dependencies of a deliverer.
 #[derive(Debug, Clone)]
@@ -73,7 +69,7 @@ impl DelivererDeps {
 }
 
 /// Delivers until `stop`, then waits until the results of its tries are recorded: some ten seconds
-/// at most. A database outage does not end it.
+/// at most, with a mail server some twenty. A database outage does not end it.
 pub async fn run(deps: DelivererDeps, stop: CancellationToken) {
     let deps = Arc::new(deps);
     let (permits, tries, wake) = (
@@ -158,21 +154,25 @@ async fn deliver(deps: &DelivererDeps, leased: LeasedDelivery, _permit: OwnedSem
         }
         return;
     }
-    let result = match open_secrets_of(deps, &leased, now).await {
-        Ok((url, secrets)) => {
-            let sent = request(&leased, url, &secrets, now);
-            let mut result = deps.sender.send(sent, now).await;
-            // Receivers of channels answer with the topic or the path, which are secrets (channels.md,
-            // rule 4).
-            if leased.kind != EndpointKind::Webhook {
-                result.response = None;
-            }
-            result
-        }
-        Err(()) => return,
+    let means = Means {
+        pool: &deps.pool,
+        ring: &deps.ring,
+        mailer: deps.sender.mailer(),
     };
+    let Some(prepared) = prepare(means, &leased, now).await else {
+        return;
+    };
+    let mut result = deps.sender.send(prepared, now).await;
+    // Receivers of channels answer with the topic or the path, which are secrets (channels.md, rule 4).
+    // A mail server's reply has been read for that.
+    if !matches!(
+        leased.kind,
+        EndpointKind::Webhook | EndpointKind::Channel(ChannelKind::Email)
+    ) {
+        result.response = None;
+    }
     let outcome = try_outcome(
-        result.http_status,
+        result.answer,
         result.retry_after,
         leased.failures,
         leased.most_tries,
@@ -187,67 +187,11 @@ async fn deliver(deps: &DelivererDeps, leased: LeasedDelivery, _permit: OwnedSem
 }
 
 /// The end of the quiet hours that a message may not be sent in: it was due before and late, or is
-/// tried again. A test is sent.
+/// tried again. A test is sent, and so is the mail with a code.
 fn quiet_until(leased: &LeasedDelivery, now: Timestamp) -> Option<Timestamp> {
-    let plan = leased.quiet.as_ref().filter(|_| !leased.is_test)?;
+    let is_asked_for = leased.is_test || leased.is_confirmation;
+    let plan = leased.quiet.as_ref().filter(|_| !is_asked_for)?;
     plan.quiet_until(now)
-}
-
-/// What a try sends; `None` if what was sealed for it cannot be read.
-fn request(
-    leased: &LeasedDelivery,
-    url: String,
-    secrets: &[Secret],
-    now: Timestamp,
-) -> Option<PostRequest> {
-    let kind = match leased.kind {
-        EndpointKind::Webhook => {
-            return PostRequest::signed(leased.delivery, url, leased.body.clone(), secrets, now);
-        }
-        EndpointKind::Channel(kind) => kind,
-    };
-    if leased.secrets.len() != secrets.len() {
-        return None;
-    }
-    let token = secrets.first().map(|secret| secret.bytes());
-    let token = token.map(std::str::from_utf8).transpose().ok()?;
-    let event: Event<ChannelAlerts> = serde_json::from_str(&leased.body).ok()?;
-    let message = notices::render(kind, &url, token, &event.data)?;
-    PostRequest::message(leased.delivery, message)
-}
-
-/// The URL and the secrets of a delivery; none if they cannot be decrypted. `Err`: the database
-/// failed, the try has not begun and the lease expires.
-async fn open_secrets_of(
-    deps: &DelivererDeps,
-    leased: &LeasedDelivery,
-    now: Timestamp,
-) -> Result<(String, Vec<Secret>), ()> {
-    let grants = [&[leased.url], leased.secrets.as_slice()].concat();
-    let opening = async {
-        let mut conn = deps.pool.acquire().await?;
-        open_secrets(&mut conn, &deps.ring, leased.tenant, &grants, now).await
-    };
-    match timeout(STATEMENT_TIMEOUT, opening).await {
-        Ok(Ok(opened)) => {
-            let (url, secrets): (Vec<_>, Vec<_>) = opened
-                .into_iter()
-                .partition(|opened| opened.grant == leased.url);
-            let secrets = secrets
-                .into_iter()
-                .map(|opened| Secret::from_bytes(opened.secret));
-            Ok((url.iter().map(url_of).collect(), secrets.collect()))
-        }
-        Ok(Err(GrantError::Database(error))) => {
-            tracing::warn!(delivery = %leased.delivery, %error, "loading webhook secrets failed; delivery delayed");
-            Err(())
-        }
-        Ok(Err(error)) => {
-            tracing::error!(delivery = %leased.delivery, %error, "decrypting webhook secrets failed");
-            Ok((String::new(), Vec::new()))
-        }
-        Err(_) => Err(()),
-    }
 }
 
 /// Records the result of a try. Retries until the lease has expired; then another process repeats

@@ -1,5 +1,5 @@
-//! One try: sends a signed event or a message to the receiver within ten seconds. Not here: the outcome
-//! (`retry_schedule`), its record (`store`).
+//! One try: sends a signed event or a message to the receiver within ten seconds, or a mail (`mail`). Not
+//! here: what is sent (`prepare`), the outcome (`retry_schedule`), its record (`store`).
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -13,7 +13,8 @@ use reqwest::header::{
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::guard::{Guard, GuardError, GuardedResolver, SystemResolver};
-use super::retry_schedule;
+use super::mail::{MAIL_TIMEOUT, Mail, Mailer};
+use super::retry_schedule::{self, ReceiverAnswer};
 use super::sign::{self, Secret};
 use crate::contract::webhooks::TryError;
 use crate::ids::DeliveryId;
@@ -39,9 +40,19 @@ pub struct Sender {
     http: reqwest::Client,
     guard: Guard,
     time: Duration,
+    mailer: Option<Mailer>,
 }
 
 /// What one try sends.
+#[derive(Debug)]
+pub enum Prepared {
+    /// A request.
+    Post(PostRequest),
+    /// A mail.
+    Mail(Box<Mail>),
+}
+
+/// A request to a receiver.
 #[derive(Debug)]
 pub struct PostRequest {
     url: String,
@@ -98,7 +109,9 @@ impl PostRequest {
 /// The result of a try.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TryResult {
-    /// The status of the response.
+    /// What the receiver said of it.
+    pub answer: ReceiverAnswer,
+    /// The status of the response by HTTP.
     pub http_status: Option<u16>,
     /// The error, if the try failed.
     pub error: Option<TryError>,
@@ -108,6 +121,20 @@ pub struct TryResult {
     pub retry_after: Option<Duration>,
     /// The duration of the try.
     pub latency: Duration,
+}
+
+impl TryResult {
+    /// A result by HTTP, without what its response says.
+    fn of_http(http_status: Option<u16>, error: Option<TryError>) -> Self {
+        Self {
+            answer: ReceiverAnswer::of_http(http_status),
+            http_status,
+            error,
+            response: None,
+            retry_after: None,
+            latency: Duration::ZERO,
+        }
+    }
 }
 
 impl Sender {
@@ -144,7 +171,19 @@ impl Sender {
             http,
             guard,
             time: TRY_TIMEOUT,
+            mailer: None,
         })
+    }
+
+    /// The same sender with the operator's mail server.
+    #[must_use]
+    pub fn with_mailer(self, mailer: Option<Mailer>) -> Self {
+        Self { mailer, ..self }
+    }
+
+    /// The operator's mail server.
+    pub(super) fn mailer(&self) -> Option<&Mailer> {
+        self.mailer.as_ref()
     }
 
     /// The same sender with another timeout.
@@ -155,22 +194,40 @@ impl Sender {
 
     /// The longest possible duration of a try.
     pub fn max_duration(&self) -> Duration {
-        self.time + EXCERPT_TIMEOUT
+        let post = self.time + EXCERPT_TIMEOUT;
+        self.mailer
+            .as_ref()
+            .map_or(post, |_| post.max(MAIL_TIMEOUT))
     }
 
-    /// Tries once; a request is missing if what was sealed for it cannot be read. A failure is part of
-    /// the result.
-    pub async fn send(&self, request: Option<PostRequest>, now: Timestamp) -> TryResult {
+    /// Tries once, unless there is nothing to send. A failure is part of the result.
+    pub async fn send(&self, prepared: Result<Prepared, TryError>, now: Timestamp) -> TryResult {
+        let begun = Instant::now();
+        let failed = |error| TryResult {
+            latency: begun.elapsed(),
+            ..TryResult::of_http(None, Some(error))
+        };
+        match (prepared, &self.mailer) {
+            (Err(error), _) => failed(error),
+            (Ok(Prepared::Post(request)), _) => self.post(request, now).await,
+            (Ok(Prepared::Mail(_)), None) => failed(TryError::NotSetUp),
+            (Ok(Prepared::Mail(mail)), Some(mailer)) => {
+                let answered = mailer.send(&mail).await;
+                TryResult {
+                    answer: answered.answer,
+                    response: answered.reply,
+                    latency: begun.elapsed(),
+                    ..TryResult::of_http(None, answered.error)
+                }
+            }
+        }
+    }
+
+    async fn post(&self, sent: PostRequest, now: Timestamp) -> TryResult {
         let begun = Instant::now();
         let result = |http_status, error| TryResult {
-            http_status,
-            error,
-            response: None,
-            retry_after: None,
             latency: begun.elapsed(),
-        };
-        let Some(sent) = request else {
-            return result(None, Some(TryError::SecretUnreadable));
+            ..TryResult::of_http(http_status, error)
         };
         // The setting that allowed the URL may have been withdrawn.
         let Ok(url) = self.guard.check(&sent.url) else {

@@ -244,7 +244,7 @@ pub(super) async fn release(conn: &mut PgConnection, tenant: TenantId) -> sqlx::
         .await?;
     sqlx::query!(
         "update webhook_endpoints w set next_at = clock_timestamp()
-         where w.tenant_id = $1 and w.next_at is null and w.off_at is null
+         where w.tenant_id = $1 and w.next_at is null and (w.off_at is null or w.off_reason = 'unconfirmed')
            and exists (select from deliveries d where d.tenant_id = $1 and coalesce(d.channel_id, d.monitor_id) = w.endpoint_id and d.due_at is not null)",
         id
     )

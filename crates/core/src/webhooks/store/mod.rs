@@ -1,8 +1,9 @@
 //! Deliveries in the database. The SQL functions of `functions/deliveries.sql` lease tries and
 //! record their results; the head of that file shows the states.
 //!
-//! Also here: endpoints ([`endpoints`]), lists ([`lists`]) and the lock order ([`lock`]).
+//! Also here: endpoints ([`endpoints`]), confirmations of addresses ([`consent`]), lists ([`lists`]) and the lock order ([`lock`]).
 
+pub(super) mod consent;
 pub(super) mod endpoints;
 pub(super) mod lists;
 pub(super) mod lock;
@@ -24,8 +25,10 @@ use crate::contract::webhooks::TryError;
 use crate::ids::{ChannelId, DeliveryId, GrantId, MonitorId, TenantId};
 use crate::notify::NotifyPlan;
 
+/// The type of the mail with a code.
+pub(super) const CONFIRM_EVENT: &str = "channel.confirm";
 /// The types of tests.
-const TEST_EVENTS: [&str; 2] = ["monitor.test", "channel.test"];
+pub(super) const TEST_EVENTS: [&str; 2] = ["monitor.test", "channel.test"];
 
 /// A delivery to insert.
 pub(super) struct NewDelivery<'a> {
@@ -66,11 +69,14 @@ pub(super) struct LeasedDelivery {
     /// Of a webhook, the newest first; of a channel, its token.
     pub(super) secrets: Vec<GrantId>,
     pub(super) is_test: bool,
+    /// The mail with a code.
+    pub(super) is_confirmation: bool,
     /// When the channel wants no message.
     pub(super) quiet: Option<NotifyPlan>,
 }
 
-/// Inserts a delivery, to be sent after the commit. `false`: the monitor has no webhook.
+/// Inserts a delivery, to be sent after the commit. `false`: the monitor has no webhook. The mail with a
+/// code is sent though the channel is off until it is confirmed.
 pub(super) async fn enqueue(
     lock: &mut EndpointLock<'_>,
     new: &NewDelivery<'_>,
@@ -85,12 +91,13 @@ pub(super) async fn enqueue(
         "insert into deliveries (tenant_id, delivery_id, monitor_id, channel_id, event_type, body, most_tries, created_at,
                                  status, reason, due_at, ended_at, is_held)
          select $1, $2, $3, $4, $5, $6, $7, $8,
-                case when w.off_at is null then 'pending' else 'failed' end,
-                case when w.off_at is not null then 'endpoint_off' end,
-                case when w.off_at is null then coalesce($9, clock_timestamp()) end,
-                case when w.off_at is not null then $8::timestamptz end,
-                w.off_at is null and $9::timestamptz is not null
-         from webhook_endpoints w where w.tenant_id = $1 and w.endpoint_id = $10",
+                case when s.is_on then 'pending' else 'failed' end,
+                case when not s.is_on then 'endpoint_off' end,
+                case when s.is_on then coalesce($9, clock_timestamp()) end,
+                case when not s.is_on then $8::timestamptz end,
+                s.is_on and $9::timestamptz is not null
+         from webhook_endpoints w, lateral (select w.off_at is null or $5 = 'channel.confirm' as is_on) s
+         where w.tenant_id = $1 and w.endpoint_id = $10",
         lock.tenant().uuid(),
         new.id.uuid(),
         monitor.map(MonitorId::uuid),
@@ -151,6 +158,7 @@ pub(super) async fn lease_due(
         url: row.url_id.into(),
         secrets: row.secret_ids.into_iter().map(GrantId::from).collect(),
         is_test: TEST_EVENTS.contains(&row.event_type.as_str()),
+        is_confirmation: row.event_type == CONFIRM_EVENT,
         quiet: row.timezone.and_then(|zone| {
             let settings = NotifySettings::read(&row.notify?).ok();
             NotifyPlan::new(settings.as_ref(), &zone)
@@ -298,15 +306,17 @@ pub(super) async fn last_test(lock: &mut EndpointLock<'_>) -> sqlx::Result<Optio
     Ok(last.map(SqlTimestamp::to_jiff))
 }
 
-/// Whether a delivery is a test.
-pub(super) async fn is_test(lock: &mut EndpointLock<'_>, id: DeliveryId) -> sqlx::Result<bool> {
-    let is_test = sqlx::query_scalar!(
-        r#"select exists (select from deliveries where tenant_id = $1 and delivery_id = $2
-                          and event_type in ('monitor.test', 'channel.test')) as "is_test!""#,
+/// The type of a delivery; `None` if it does not exist.
+pub(super) async fn event_type(
+    lock: &mut EndpointLock<'_>,
+    id: DeliveryId,
+) -> sqlx::Result<Option<String>> {
+    let event_type = sqlx::query_scalar!(
+        "select event_type from deliveries where tenant_id = $1 and delivery_id = $2",
         lock.tenant().uuid(),
         id.uuid(),
     );
-    is_test.fetch_one(lock.conn()).await
+    event_type.fetch_optional(lock.conn()).await
 }
 
 /// Resets a delivery: pending, due now, with all tries left.

@@ -1,0 +1,89 @@
+//! Confirms the address of a channel, and ends that (channels.md, rules 20 to 24).
+
+use serde_json::{Map, Value};
+use sqlx::PgPool;
+
+use super::{read, store};
+use crate::commands::{CommandError, RequestContext};
+use crate::contract::channels::{Channel, ChannelConfirmation, ChannelKind};
+use crate::contract::{ValidationError, ValidationErrors};
+use crate::db;
+use crate::ids::ChannelId;
+use crate::tenants::Keyring;
+use crate::webhooks::consent::{self, CodeVerdict, MAX_WRONG_CODES, UnsubscribeLink};
+use crate::webhooks::{EndpointLock, EndpointOwner, Guard, LockFor};
+use jiff::Timestamp;
+
+/// Compares the code of a body with the one that was mailed; without one mails another. A channel that is
+/// confirmed stays so.
+///
+/// # Errors
+/// `ValidationErrors`, also for a wrong code, which is counted; `NoChannel`; `InvalidState` if the channel
+/// has no address, if no code is valid, or if another is asked for an address that is confirmed;
+/// `LimitExceeded`.
+pub async fn confirm(
+    context: RequestContext<'_>,
+    guard: Guard,
+    id: ChannelId,
+    body: &Map<String, Value>,
+) -> Result<Channel, CommandError> {
+    let given = ChannelConfirmation::from_body(body)?;
+    let (mut tx, tenant) = context.begin_locked(CommandError::NoChannel).await?;
+    let owner = EndpointOwner::Channel(id);
+    let lock = EndpointLock::acquire(&mut tx, tenant, owner, LockFor::Change).await?;
+    let mut lock = lock.ok_or(CommandError::NoChannel)?;
+    let stored = store::locked(&mut lock, id).await?;
+    let stored = stored.ok_or(CommandError::NoChannel)?;
+    if stored.kind != ChannelKind::Email {
+        let message = format!("a channel of kind `{}` needs no confirmation", stored.kind);
+        return Err(CommandError::InvalidState(message));
+    }
+    match given.code {
+        None if consent::is_confirmed(&mut lock).await? => {
+            let message = "the address of this channel is confirmed already";
+            return Err(CommandError::InvalidState(message.to_owned()));
+        }
+        None => {
+            guard
+                .check_kind(stored.kind)
+                .map_err(ValidationErrors::from)?;
+            consent::ask(&mut lock, context.now).await?;
+        }
+        Some(code) => {
+            let verdict = consent::confirm(&mut lock, context.ring, code.as_str(), context.now);
+            if verdict.await? == CodeVerdict::Wrong {
+                tx.commit().await?;
+                let expected =
+                    format!("the code of the newest mail; {MAX_WRONG_CODES} wrong ones end it");
+                return Err(
+                    ValidationErrors::from(ValidationError::secret("code", expected)).into(),
+                );
+            }
+        }
+    }
+    let answer = read::read_back(lock.conn(), tenant, id).await?;
+    tx.commit().await?;
+    Ok(answer)
+}
+
+/// Ends the confirmation that a link of a mail names: the channel is paused until its address is confirmed
+/// again. Whoever has the link may do so. Idempotent, also for a channel that is deleted.
+///
+/// # Errors
+/// `NoChannel` if this service has not made the link.
+pub async fn unsubscribe(
+    pool: &PgPool,
+    ring: &Keyring,
+    link: &str,
+    now: Timestamp,
+) -> Result<(), CommandError> {
+    let link = UnsubscribeLink::open(ring, link).ok_or(CommandError::NoChannel)?;
+    let mut tx = db::begin(pool).await?;
+    let owner = EndpointOwner::Channel(link.channel);
+    let lock = EndpointLock::acquire(&mut tx, link.tenant, owner, LockFor::Webhook).await?;
+    if let Some(mut lock) = lock {
+        consent::withdraw(&mut lock, link.confirmed_at, now).await?;
+    }
+    tx.commit().await?;
+    Ok(())
+}

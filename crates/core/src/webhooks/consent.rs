@@ -1,0 +1,283 @@
+//! Whether the reader of an address wants its mails (channels.md, rules 19 to 25; decision 59).
+//!
+//! ```text
+//!  ask ─► a mail with a code ─► confirm ─► messages ─► withdraw, from any of them ─► ask …
+//! ```
+//!
+//! A code is made by the try that mails it, and only its keyed digest is stored. A link that unsubscribes
+//! is a keyed digest as well, of the address's present confirmation: no table has it, and it ends with
+//! that. Not here: what the mails say (`notices`), their sending ([`mail`](super::mail)).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
+
+use super::store::CONFIRM_EVENT;
+use super::store::consent as store;
+use super::store::endpoints::fail_pending;
+use super::{EndpointLock, EndpointOwner, Outgoing, enqueue};
+use crate::commands::CommandError;
+use crate::contract::channels::{CODE_ALPHABET, CODE_CHARS};
+use crate::contract::webhooks::DeliveryReason;
+use crate::ids::{ChannelId, TenantId};
+use crate::notices;
+use crate::tenants::Keyring;
+use crate::tenants::proof::{self, PROOF_BYTES};
+
+/// How long a code is valid.
+pub const CODE_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
+/// How many wrong codes end a code: of 2^40 codes, a hundred guesses a day find one in 30 million years.
+pub const MAX_WRONG_CODES: i16 = 5;
+/// The shortest time between two codes of a channel.
+const ASK_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
+/// The most codes of a caller in a day: they go to people who may not have asked for them.
+pub const MAX_CODES_A_DAY: i32 = 20;
+
+/// What became of a code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CodeVerdict {
+    /// The address is confirmed, now or before.
+    Confirmed,
+    /// It is another code. Commit: it is counted.
+    Wrong,
+}
+
+/// Ends what was confirmed, and mails a code to the address of a locked channel. Until it is confirmed the
+/// channel is switched off, and its pending messages fail.
+///
+/// # Errors
+/// `LimitExceeded` within a minute of the channel's last code, and after [`MAX_CODES_A_DAY`].
+pub async fn ask(lock: &mut EndpointLock<'_>, now: Timestamp) -> Result<(), CommandError> {
+    let EndpointOwner::Channel(channel) = lock.owner() else {
+        return Err(CommandError::NoChannel);
+    };
+    let last = store::lock_asked_at(lock).await?;
+    let last = last.ok_or(CommandError::NoChannel)?;
+    let left = last.map(|last| {
+        ASK_INTERVAL
+            .saturating_sub(now.duration_since(last))
+            .min(ASK_INTERVAL)
+    });
+    if let Some(wait) = left.and_then(|left| std::time::Duration::try_from(left).ok())
+        && !wait.is_zero()
+    {
+        let seconds = wait.as_secs().max(1);
+        return Err(CommandError::LimitExceeded {
+            message: format!("an address gets at most one code a minute; retry after {seconds} s"),
+            retry_after: wait,
+        });
+    }
+    if let Some(wait) = store::count_code(lock, MAX_CODES_A_DAY).await? {
+        return Err(CommandError::LimitExceeded {
+            message: format!(
+                "this account has had {MAX_CODES_A_DAY} codes mailed within a day; retry after {} s",
+                wait.as_secs().max(1)
+            ),
+            retry_after: wait,
+        });
+    }
+    store::begin(lock, now).await?;
+    fail_pending(lock, DeliveryReason::EndpointOff, now).await?;
+    let message = notices::confirmation(channel, now);
+    enqueue(lock, &Outgoing::new(CONFIRM_EVENT), &message, now).await?;
+    Ok(())
+}
+
+/// Compares a code with the one that was mailed last, and switches the channel on if it is that.
+///
+/// # Errors
+/// `InvalidState` if no code is valid.
+pub async fn confirm(
+    lock: &mut EndpointLock<'_>,
+    ring: &Keyring,
+    code: &str,
+    now: Timestamp,
+) -> Result<CodeVerdict, CommandError> {
+    let EndpointOwner::Channel(channel) = lock.owner() else {
+        return Err(CommandError::NoChannel);
+    };
+    let mailed = store::lock_code(lock).await?;
+    let mailed = mailed.ok_or(CommandError::NoChannel)?;
+    if mailed.is_confirmed {
+        return Ok(CodeVerdict::Confirmed);
+    }
+    let is_valid =
+        mailed.until.is_some_and(|until| now < until) && mailed.failures < MAX_WRONG_CODES;
+    let Some(digest) = mailed.digest.filter(|_| is_valid) else {
+        return Err(CommandError::InvalidState(format!(
+            "no code of this channel is valid: a code ends after 24 hours, {MAX_WRONG_CODES} wrong ones or a new one, and is valid once \
+             its mail is sent; POST /v1/channels/{channel}/confirm with {{}} mails another"
+        )));
+    };
+    if !is_code(ring, lock.tenant(), channel, code, &digest) {
+        store::count_wrong(lock).await?;
+        return Ok(CodeVerdict::Wrong);
+    }
+    store::confirm(lock, now).await?;
+    // A second copy of the mail with the code.
+    fail_pending(lock, DeliveryReason::EndpointOff, now).await?;
+    Ok(CodeVerdict::Confirmed)
+}
+
+/// Whether the address of a locked channel is confirmed.
+pub async fn is_confirmed(lock: &mut EndpointLock<'_>) -> sqlx::Result<bool> {
+    let mailed = store::lock_code(lock).await?;
+    Ok(mailed.is_some_and(|mailed| mailed.is_confirmed))
+}
+
+/// A new code.
+pub(super) fn new_code() -> String {
+    let random: [u8; CODE_CHARS] = rand::random();
+    let one = |byte: u8| char::from(CODE_ALPHABET[usize::from(byte) % CODE_ALPHABET.len()]);
+    random.map(one).into_iter().collect()
+}
+
+/// What is stored of a code.
+pub(super) fn code_digest(
+    ring: &Keyring,
+    tenant: TenantId,
+    channel: ChannelId,
+    code: &str,
+) -> [u8; PROOF_BYTES] {
+    let (tenant, channel) = (tenant.uuid(), channel.uuid());
+    proof::make(
+        ring,
+        "code",
+        &[tenant.as_bytes(), channel.as_bytes(), code.as_bytes()],
+    )
+}
+
+fn is_code(
+    ring: &Keyring,
+    tenant: TenantId,
+    channel: ChannelId,
+    code: &str,
+    digest: &[u8],
+) -> bool {
+    let (tenant, channel) = (tenant.uuid(), channel.uuid());
+    let parts: [&[u8]; 3] = [tenant.as_bytes(), channel.as_bytes(), code.as_bytes()];
+    proof::check(ring, "code", &parts, digest)
+}
+
+/// What a link that unsubscribes names: a confirmation of a channel's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnsubscribeLink {
+    /// Whose channel it is.
+    pub tenant: TenantId,
+    /// The channel.
+    pub channel: ChannelId,
+    /// When its address was confirmed, in whole microseconds.
+    pub confirmed_at: Timestamp,
+}
+
+const ID_BYTES: usize = 16;
+const TIME_BYTES: usize = 8;
+
+impl UnsubscribeLink {
+    /// The end of the link: 75 characters.
+    pub fn seal(&self, ring: &Keyring) -> String {
+        let named = self.bytes();
+        let proof = proof::make(ring, "unsubscribe", &[&named]);
+        URL_SAFE_NO_PAD.encode([named.as_slice(), &proof].concat())
+    }
+
+    /// Reads the end of a link; `None` if this service has not made it. Needs no database.
+    pub fn open(ring: &Keyring, text: &str) -> Option<Self> {
+        if text.len() > 2 * (2 * ID_BYTES + TIME_BYTES + PROOF_BYTES) {
+            return None;
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (named, proof) = bytes.split_at_checked(2 * ID_BYTES + TIME_BYTES)?;
+        if !proof::check(ring, "unsubscribe", &[named], proof) {
+            return None;
+        }
+        let (tenant, rest) = named.split_first_chunk::<ID_BYTES>()?;
+        let (channel, time) = rest.split_first_chunk::<ID_BYTES>()?;
+        let time = i64::from_be_bytes(time.try_into().ok()?);
+        Some(Self {
+            tenant: Uuid::from_bytes(*tenant).into(),
+            channel: Uuid::from_bytes(*channel).into(),
+            confirmed_at: Timestamp::from_microsecond(time).ok()?,
+        })
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let time = self.confirmed_at.as_microsecond().to_be_bytes();
+        [
+            self.tenant.uuid().as_bytes().as_slice(),
+            self.channel.uuid().as_bytes(),
+            &time,
+        ]
+        .concat()
+    }
+}
+
+/// Ends the confirmation that a link names and fails what is pending; nothing if it has ended already.
+pub async fn withdraw(
+    lock: &mut EndpointLock<'_>,
+    confirmed_at: Timestamp,
+    now: Timestamp,
+) -> Result<(), CommandError> {
+    if store::withdraw(lock, confirmed_at, now).await? {
+        fail_pending(lock, DeliveryReason::EndpointOff, now).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ring(ids: &str) -> Keyring {
+        let entry = |id: &str| format!("{id}:{}", format!("{:02x}", id.as_bytes()[0]).repeat(32));
+        Keyring::parse(&ids.split(' ').map(entry).collect::<Vec<_>>().join(",")).unwrap()
+    }
+
+    #[test]
+    fn a_link_opens_under_its_ring_alone_and_not_changed() {
+        let link = UnsubscribeLink {
+            tenant: TenantId::new(),
+            channel: ChannelId::new(),
+            confirmed_at: "2026-12-01T08:00:00.123456Z".parse().unwrap(),
+        };
+        let text = link.seal(&ring("a"));
+        assert_eq!(text.len(), 75);
+        assert_eq!(UnsubscribeLink::open(&ring("b a"), &text), Some(link));
+        assert_eq!(UnsubscribeLink::open(&ring("b"), &text), None);
+        let bytes = URL_SAFE_NO_PAD.decode(&text).unwrap();
+        for index in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[index] ^= 1;
+            let changed = URL_SAFE_NO_PAD.encode(changed);
+            assert_eq!(UnsubscribeLink::open(&ring("a"), &changed), None, "{index}");
+        }
+        for other in [
+            "",
+            "x",
+            &text[..40],
+            &format!("{text}AAAA"),
+            &"A".repeat(5_000),
+        ] {
+            assert_eq!(UnsubscribeLink::open(&ring("a"), other), None);
+        }
+    }
+
+    #[test]
+    fn codes_are_random_and_belong_to_their_channel() {
+        let (tenant, channel) = (TenantId::new(), ChannelId::new());
+        let (one, other) = (new_code(), new_code());
+        assert_eq!(one.len(), CODE_CHARS);
+        assert_ne!(one, other);
+        let digest = code_digest(&ring("a"), tenant, channel, &one);
+        assert!(is_code(&ring("b a"), tenant, channel, &one, &digest));
+        assert!(!is_code(&ring("a"), tenant, channel, &other, &digest));
+        assert!(!is_code(
+            &ring("a"),
+            tenant,
+            ChannelId::new(),
+            &one,
+            &digest
+        ));
+    }
+}

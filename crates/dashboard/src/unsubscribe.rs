@@ -1,0 +1,58 @@
+//! `/unsubscribe/{link}`: ends the mails to an address. Needs no session: whoever has the link reads the
+//! mails (channels.md, rule 24).
+//!
+//! A GET shows a button and changes nothing, because scanners of mail open links. A POST is the button, or
+//! a mail program's own (RFC 8058), which sends no `Origin`.
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::get;
+use maud::html;
+
+use super::failure::PageFailure;
+use super::layout;
+use farescan_core::app::AppState;
+use farescan_core::channels;
+use farescan_core::commands::CommandError;
+use farescan_core::webhooks::consent::UnsubscribeLink;
+
+pub(super) fn routes() -> Router<AppState> {
+    Router::new().route("/unsubscribe/{link}", get(show).post(unsubscribe))
+}
+
+async fn show(
+    State(app): State<AppState>,
+    Path(link): Path<String>,
+) -> Result<Response, PageFailure> {
+    let ring = &app.custody()?.ring;
+    if UnsubscribeLink::open(ring, &link).is_none() {
+        return Err(PageFailure::not_found("link"));
+    }
+    let page = html! {
+        h1 { "Stop these mails?" }
+        p { "No more alerts are sent to this address." }
+        form method="post" class="stack" { button class="primary" type="submit" { "Stop them" } }
+    };
+    Ok(layout::bare_page(StatusCode::OK, "Stop these mails", page))
+}
+
+async fn unsubscribe(
+    State(app): State<AppState>,
+    Path(link): Path<String>,
+) -> Result<Response, PageFailure> {
+    let (pool, ring) = (&app.pools()?.writes, &app.custody()?.ring);
+    match channels::unsubscribe(pool, ring, &link, app.now()?).await {
+        Ok(()) => {}
+        Err(CommandError::NoChannel) => {
+            return Err(PageFailure::not_found("link"));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let page = html! {
+        h1 { "No more mails" }
+        p { "This address gets no more alerts of this channel." }
+    };
+    Ok(layout::bare_page(StatusCode::OK, "No more mails", page))
+}
