@@ -41,7 +41,7 @@ use crate::search_recorder::SearchRecorder;
 use crate::tenants::store::{RingCheckError, check_ring};
 use crate::tenants::{Keyring, KeyringError};
 use crate::upstream::{Client, Marketplace, UpstreamConfigError};
-use crate::webhooks::{self, Guard, Mailer, MailerError, Sender};
+use crate::webhooks::{self, Guard, Mailer, MailerError, Relay, Sender};
 use crate::worker::{self, WorkerDeps, WorkerError};
 
 /// How long the end waits for searches that no request waits for, after the requests have ended.
@@ -318,12 +318,18 @@ fn sender(settings: &Settings) -> Result<Sender, ServiceError> {
     let mailer = Mailer::of_config(&settings.channels)?;
     let sender = Sender::new(guard(settings));
     let sender = sender.map_err(|error| ServiceError::Webhooks(error.without_url()))?;
-    Ok(sender.with_mailer(mailer))
+    let relay = settings.channels.apprise_url.as_deref().map(Relay::new);
+    let relay = relay.transpose();
+    let relay = relay.map_err(|error| ServiceError::Webhooks(error.without_url()))?;
+    Ok(sender.with_mailer(mailer).with_relay(relay))
 }
 
 /// Which receivers and kinds of channels are allowed.
 fn guard(settings: &Settings) -> Guard {
-    Guard::new(&settings.webhooks).with_mail(settings.channels.smtp_url.is_some())
+    let channels = &settings.channels;
+    Guard::new(&settings.webhooks)
+        .with_mail(channels.smtp_url.is_some())
+        .with_relay(channels.apprise_url.is_some())
 }
 
 /// Logs all addresses in one line.

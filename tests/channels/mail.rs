@@ -144,7 +144,7 @@ async fn an_address_gets_a_code_and_nothing_else_until_it_is_confirmed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_alert_is_a_mail_of_two_parts_whose_reader_can_unsubscribe() {
+async fn an_alert_is_a_mail_of_two_parts() {
     let Some(server) = MailServer::start() else {
         return;
     };
@@ -198,7 +198,22 @@ async fn an_alert_is_a_mail_of_two_parts_whose_reader_can_unsubscribe() {
             .unwrap()
             .contains("<p>Price below 100 USD</p>")
     );
+    running.stop().await;
+    test.close().await;
+}
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_unsubscribes_without_a_session() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let test = open().await;
+    let running = server.deliverer(&test);
+    let id = confirmed(&test, &server, READER, 0).await;
+    test.respond_with(|asked| fares(&[90], asked));
+    alert(&test, &id).await;
+    let mail = server.mails(2).await.remove(1);
+    let body = text(&mail["text"]);
     let link = headers(&mail, "list-unsubscribe")[0];
     let link = link.trim_matches(['<', '>']).to_owned();
     assert!(body.contains(&link), "{body}");

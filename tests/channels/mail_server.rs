@@ -69,6 +69,7 @@ impl MailServer {
                 self.port
             ))),
             smtp_from: Some("Fares <fares@example.com>".to_owned()),
+            apprise_url: None,
         }
     }
 

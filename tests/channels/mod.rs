@@ -9,6 +9,7 @@ mod mail;
 mod mail_server;
 mod messages;
 mod receivers;
+mod relay;
 mod routes;
 
 use serde_json::{Value, json};

@@ -409,6 +409,16 @@ pub struct ChannelConfig {
     /// The sender of their mails, such as "Fares <fares@example.com>"
     #[arg(long, env = "FARESCAN_SMTP_FROM", value_name = "ADDRESS")]
     pub smtp_from: Option<String>,
+
+    /// The server of the Apprise API that messages of kind `apprise` go through; without one there are none
+    #[arg(
+        long,
+        env = "FARESCAN_APPRISE_URL",
+        hide_env_values = true,
+        value_name = "URL",
+        value_parser = public_url
+    )]
+    pub apprise_url: Option<String>,
 }
 
 /// An http or https URL without a query.

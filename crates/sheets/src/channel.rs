@@ -41,6 +41,7 @@ pub const fn kind_words(kind: ChannelKind) -> &'static str {
         ChannelKind::Ntfy => "ntfy",
         ChannelKind::Slack => "Slack",
         ChannelKind::Email => "email",
+        ChannelKind::Apprise => "Apprise",
     }
 }
 

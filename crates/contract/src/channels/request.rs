@@ -19,8 +19,9 @@ request_body! {
             /// What receives the messages. It cannot be changed.
             kind: ChannelKind;
             /// The target. `ntfy`: the URL of the topic, `https://ntfy.sh/my-topic`. `slack`: the URL
-            /// of an incoming webhook. `email`: one address, `me@example.com`. It is stored sealed and
-            /// shown masked.
+            /// of an incoming webhook. `email`: one address, `me@example.com`. `apprise`: one URL of
+            /// Apprise without options, `tgram://123456:AAF/987654`; its scheme is `tgram`, `discord`,
+            /// `pover`, `gchat` or `prowl`. It is stored sealed and shown masked.
             url: ChannelUrl;
         }
         optional {
@@ -101,11 +102,11 @@ text_type! {
     /// The target of a channel. Only its format is checked here; `webhooks::Guard` checks scheme and
     /// address of a URL (security.md, rule 25).
     pub struct ChannelUrl {
-        expected: "an https URL of at most 2000 characters, without a user name, a password or a fragment; of kind `email` an address, such as me@example.com",
-        accepts: |text| is_receiver(text) || is_mail_address(text),
+        expected: "an https URL of at most 2000 characters, without a user name, a password or a fragment; of kind `email` an address, such as me@example.com; of kind `apprise` a URL of Apprise, such as tgram://123456:AAF/987654",
+        accepts: |text| is_receiver(text) || is_mail_address(text) || is_relayed(text),
         normalize: str::to_owned,
         examples: ["https://ntfy.sh/fares-3f9a2c71d0", "me@example.com"],
-        schema: { min_length: 5, max_length: MAX_URL_CHARS, pattern: r"^(https?://|[^@/\s]+@[^@/\s]+$)" },
+        schema: { min_length: 5, max_length: MAX_URL_CHARS, pattern: r"^([a-z]+://|[^@/\s]+@[^@/\s]+$)" },
     }
 }
 
@@ -127,6 +128,18 @@ request_body! {
         }
         example { "code": "K7QX-2MPT" }
     }
+}
+
+/// Whether a text has the form of a URL of Apprise: another scheme than a web page's, and visible ASCII.
+/// `notices` knows which ones the relay gets.
+fn is_relayed(text: &str) -> bool {
+    let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| {
+        !scheme.is_empty()
+            && !["http", "https"].contains(&scheme)
+            && scheme.bytes().all(|byte| byte.is_ascii_lowercase())
+    }) && text.len() <= MAX_URL_CHARS
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// The characters of a code: none that looks like another.

@@ -19,6 +19,8 @@ string_enum! {
         /// An address, through the mail server of this service's operator. Until it is confirmed it gets
         /// nothing but a code.
         Email = "email",
+        /// A service of Apprise, such as Telegram, through the relay of this service's operator.
+        Apprise = "apprise",
     }
 }
 

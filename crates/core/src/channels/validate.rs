@@ -24,7 +24,7 @@ pub(super) fn errors_across(
     let url = body.get("url").and_then(|url| ChannelUrl::read(url).ok());
     if let (Some(kind), Some(url)) = (kind, &url) {
         let is_set_up = guard.check_kind(kind);
-        let is_by_http = kind != ChannelKind::Email;
+        let is_by_http = !matches!(kind, ChannelKind::Email | ChannelKind::Apprise);
         let refused = is_by_http.then(|| guard.check_field("url", url.as_str()).err());
         let unfit = || {
             let expected = notices::check_target(kind, url.as_str()).err()?;
@@ -52,6 +52,12 @@ pub(super) fn masked(url: &str) -> String {
     if let Some((local, domain)) = url.split_once('@').filter(|_| !url.contains("://")) {
         let first = local.chars().next().map(String::from);
         return format!("{}…@{domain}", first.unwrap_or_default());
+    }
+    if let Some((scheme, _)) = url
+        .split_once("://")
+        .filter(|(scheme, _)| !scheme.starts_with("http"))
+    {
+        return format!("{scheme}://…");
     }
     let Ok(parsed) = Url::parse(url) else {
         return "…".to_owned();
@@ -81,6 +87,7 @@ mod tests {
                 "https://hooks.slack.com/…ijkl",
             ),
             ("reader@example.com", "r…@example.com"),
+            ("tgram://123456:AAF/987654", "tgram://…"),
             (
                 "https://chat.example.com/hooks?token=hunter2hunter2",
                 "https://chat.example.com/…ter2",

@@ -4,6 +4,7 @@
 //! Each try renders it anew for its kind: a renderer is one small file. Not here: when a message is
 //! sent (`channels`), its sending (`webhooks`).
 
+mod apprise;
 mod email;
 mod ntfy;
 mod of_alerts;
@@ -32,8 +33,8 @@ pub struct RenderedMessage {
     pub authorization: Option<String>,
 }
 
-/// A message for a receiver of this kind; `None` if the target is none of this kind, or the kind is not
-/// reached by HTTP.
+/// A message for a receiver of this kind; `None` if the target is none of this kind, or is reached through
+/// the operator's servers alone.
 pub fn render(
     kind: ChannelKind,
     url: &str,
@@ -44,13 +45,18 @@ pub fn render(
     match kind {
         ChannelKind::Ntfy => ntfy::render(url, token, &notice),
         ChannelKind::Slack => Some(slack::render(url, &notice)),
-        ChannelKind::Email => None,
+        ChannelKind::Email | ChannelKind::Apprise => None,
     }
 }
 
 /// The mail of a message. With `unsubscribe` it ends with that link.
 pub fn render_mail(alerts: &ChannelAlerts, unsubscribe: Option<&str>) -> RenderedMail {
     email::render(&summary::of_message(alerts), unsubscribe)
+}
+
+/// The request of a message for the operator's relay: JSON. `None` if the target is none of it.
+pub fn render_relayed(target: &str, alerts: &ChannelAlerts) -> Option<String> {
+    apprise::is_target(target).then(|| apprise::render(target, &summary::of_message(alerts)))
 }
 
 /// Whether a text is a target of this kind, beyond what the guard of addresses checks. The error says
@@ -65,6 +71,10 @@ pub fn check_target(kind: ChannelKind, target: &str) -> Result<(), &'static str>
         ChannelKind::Email => (
             ChannelUrl::read(&target.into()).is_ok_and(|target| target.is_mail_address()),
             "one mail address, such as me@example.com",
+        ),
+        ChannelKind::Apprise => (
+            apprise::is_target(target),
+            "one URL of Apprise without options, such as tgram://123456:AAF/987654: its scheme is tgram, discord, pover, gchat or prowl",
         ),
     };
     fits.then_some(()).ok_or(expected)

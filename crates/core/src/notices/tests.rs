@@ -4,13 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ChannelView, MonitorView, confirmation, joined, most_urgent_first, of_alerts, render,
-    render_mail, single, test_message, with_code,
+    render_mail, render_relayed, single, test_message, with_code,
 };
 use crate::contract::channels::{ChannelAlerts, ChannelKind, ChannelNotice, NoticePriority};
 use crate::contract::monitors::{Alert, MonitorAlerts};
 use crate::ids::ChannelId;
 
 const NTFY: &str = "https://ntfy.example.com/fares-3f9a2c71d0";
+const TELEGRAM: &str = "tgram://123456:AAF/987654";
 const SLACK: &str = "https://hooks.slack.com/services/T0/B0/x";
 
 /// The documented example of an alert, with other fields.
@@ -86,7 +87,11 @@ fn rendered(message: &ChannelAlerts) -> String {
         let body: Value = serde_json::from_str(&sent.body).unwrap();
         format!("POST {}\n{body:#}\n", sent.url)
     };
-    body(ChannelKind::Ntfy, NTFY) + &body(ChannelKind::Slack, SLACK) + &mail(message)
+    let relayed: Value = serde_json::from_str(&render_relayed(TELEGRAM, message).unwrap()).unwrap();
+    body(ChannelKind::Ntfy, NTFY)
+        + &body(ChannelKind::Slack, SLACK)
+        + &mail(message)
+        + &format!("POST /notify\n{relayed:#}\n")
 }
 
 /// The parts of a mail, as they are before they are encoded.
@@ -141,6 +146,45 @@ fn several_messages_become_one_and_a_test_says_so() {
     );
     let tested = test_message(channel(), "my phone", Timestamp::UNIX_EPOCH);
     insta::assert_snapshot!("several", rendered(&held) + &rendered(&tested));
+}
+
+#[test]
+fn only_services_with_a_fixed_host_are_relayed() {
+    let tested = test_message(channel(), "chat", Timestamp::UNIX_EPOCH);
+    for target in [
+        TELEGRAM,
+        "discord://4174216298/JHMHI8qBe7bk",
+        "pover://user@token",
+        "gchat://space/key/token",
+        "prowl://key",
+    ] {
+        assert!(render_relayed(target, &tested).is_some(), "{target}");
+    }
+    for target in [
+        "json://127.0.0.1/x",
+        "xml://10.0.0.1",
+        "ntfy://inside/x",
+        "mailto://a:b@mail.inside",
+        "syslog://",
+        "file:///etc/passwd",
+        "signal://10.0.0.1:8080/1/2",
+        "tgram://1:A/2?template=/etc/passwd",
+        "tgram://1:A/2,json://127.0.0.1",
+        "tgram://1:A/2 json://x",
+        "tgram://1:A/2;json://x",
+        "tgram://1:A/2%2Cjson",
+        "tgram://1:A/2/3/4",
+        "tgram://",
+        "tgram:///2",
+        "TGRAM://1:A/2",
+        "tgram://1:A/../x",
+        "tgram://1:A/2#x",
+        "tgrams://1:A/2",
+        "https://api.telegram.org/x",
+        "discord://a\n/b",
+    ] {
+        assert_eq!(render_relayed(target, &tested), None, "{target}");
+    }
 }
 
 #[test]

@@ -53,7 +53,6 @@ pub async fn ask(lock: &mut EndpointLock<'_>, now: Timestamp) -> Result<(), Comm
         return Err(CommandError::NoChannel);
     };
     let last = store::lock_asked_at(lock).await?;
-    let last = last.ok_or(CommandError::NoChannel)?;
     let left = last.map(|last| {
         ASK_INTERVAL
             .saturating_sub(now.duration_since(last))

@@ -28,8 +28,9 @@ pub const SECRET_OVERLAP: SignedDuration = SignedDuration::from_hours(24);
 const MAX_SECRETS: usize = 4;
 /// The expiry of a secret that is not rotated: in effect, never.
 const NEVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
-/// The host under which tries at the operator's mail server are counted; no URL has it.
+/// The hosts under which tries at the operator's mail server and relay are counted; no URL has them.
 const MAIL_HOST: &str = "smtp:";
+const RELAY_HOST: &str = "apprise:";
 
 /// Opens a monitor's webhook. Returns its secret, which is never shown again.
 ///
@@ -86,11 +87,12 @@ async fn insert(
 
 /// The host of a target, by which tries in flight are counted.
 fn counted_host(target: &str) -> Option<String> {
-    let is_address = !target.contains("://") && target.contains('@');
-    if is_address {
-        Some(MAIL_HOST.to_owned())
-    } else {
-        host(target)
+    match target.split_once("://") {
+        None if target.contains('@') => Some(MAIL_HOST.to_owned()),
+        Some((scheme, _)) if !["http", "https"].contains(&scheme.to_ascii_lowercase().as_str()) => {
+            Some(RELAY_HOST.to_owned())
+        }
+        _ => host(target),
     }
 }
 

@@ -28,6 +28,7 @@ const MAX_URL: usize = 2_000;
 pub struct Guard {
     allow_insecure: bool,
     has_mail: bool,
+    has_relay: bool,
 }
 
 /// Why a receiver is refused. Does not contain the URL, which may hold a secret.
@@ -50,6 +51,7 @@ impl Guard {
         Self {
             allow_insecure: config.webhooks_allow_insecure,
             has_mail: false,
+            has_relay: false,
         }
     }
 
@@ -59,15 +61,26 @@ impl Guard {
         Self { has_mail, ..self }
     }
 
+    /// The same guard where the operator has set up a relay, or has not.
+    #[must_use]
+    pub fn with_relay(self, has_relay: bool) -> Self {
+        Self { has_relay, ..self }
+    }
+
     /// Checks that the operator has set up what a kind of channels needs.
     ///
     /// # Errors
     /// An error of the field `kind`.
     pub fn check_kind(self, kind: ChannelKind) -> Result<(), ValidationError> {
-        if kind != ChannelKind::Email || self.has_mail {
-            return Ok(());
-        }
-        let expected = "another kind: the operator of this service has set up no mail server (FARESCAN_SMTP_URL and FARESCAN_SMTP_FROM)";
+        let expected = match kind {
+            ChannelKind::Email if !self.has_mail => {
+                "another kind: the operator of this service has set up no mail server (FARESCAN_SMTP_URL and FARESCAN_SMTP_FROM)"
+            }
+            ChannelKind::Apprise if !self.has_relay => {
+                "another kind: the operator of this service has set up no relay (FARESCAN_APPRISE_URL)"
+            }
+            _ => return Ok(()),
+        };
         Err(ValidationError::new("kind", &kind.to_value(), expected))
     }
 
@@ -197,10 +210,12 @@ mod tests {
     const STRICT: Guard = Guard {
         allow_insecure: false,
         has_mail: false,
+        has_relay: false,
     };
     const OPEN: Guard = Guard {
         allow_insecure: true,
         has_mail: false,
+        has_relay: false,
     };
 
     #[test]

@@ -316,6 +316,7 @@ mod tests {
             public_url: Some("https://fares.example.com".to_owned()),
             smtp_url: Some(SecretString::from(url)),
             smtp_from: Some(from.to_owned()),
+            apprise_url: None,
         })
     }
 

@@ -27,6 +27,7 @@ pub mod hold;
 pub mod mail;
 mod prepare;
 pub mod read;
+pub mod relay;
 pub mod resend;
 pub mod retry_schedule;
 mod run;
@@ -39,6 +40,7 @@ use serde::Serialize;
 
 pub use guard::Guard;
 pub use mail::{Mailer, MailerError};
+pub use relay::Relay;
 pub use run::{DelivererDeps, MAX_PER_CHANNEL_HOUR, run};
 pub use send::Sender;
 pub use sign::Secret;

@@ -55,6 +55,14 @@ pub(super) async fn prepare(
                 Err(_) => None,
             }
         }
+        (EndpointKind::Channel(ChannelKind::Apprise), _) => {
+            let event = serde_json::from_str::<Event<ChannelAlerts>>(&leased.body).ok();
+            let body = event.and_then(|event| notices::render_relayed(&url, &event.data));
+            Some(
+                body.map(Prepared::Relayed)
+                    .ok_or(TryError::SecretUnreadable),
+            )
+        }
         _ => {
             let request = request(leased, url, &secrets, now);
             let request = request.ok_or(TryError::SecretUnreadable);

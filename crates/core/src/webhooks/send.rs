@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::guard::{Guard, GuardError, GuardedResolver, SystemResolver};
 use super::mail::{MAIL_TIMEOUT, Mail, Mailer};
+use super::relay::{RELAY_TIMEOUT, Relay};
 use super::retry_schedule::{self, ReceiverAnswer};
 use super::sign::{self, Secret};
 use crate::contract::webhooks::TryError;
@@ -41,6 +42,7 @@ pub struct Sender {
     guard: Guard,
     time: Duration,
     mailer: Option<Mailer>,
+    relay: Option<Relay>,
 }
 
 /// What one try sends.
@@ -50,6 +52,8 @@ pub enum Prepared {
     Post(PostRequest),
     /// A mail.
     Mail(Box<Mail>),
+    /// JSON for the relay.
+    Relayed(String),
 }
 
 /// A request to a receiver.
@@ -172,6 +176,7 @@ impl Sender {
             guard,
             time: TRY_TIMEOUT,
             mailer: None,
+            relay: None,
         })
     }
 
@@ -179,6 +184,12 @@ impl Sender {
     #[must_use]
     pub fn with_mailer(self, mailer: Option<Mailer>) -> Self {
         Self { mailer, ..self }
+    }
+
+    /// The same sender with the operator's relay.
+    #[must_use]
+    pub fn with_relay(self, relay: Option<Relay>) -> Self {
+        Self { relay, ..self }
     }
 
     /// The operator's mail server.
@@ -195,9 +206,9 @@ impl Sender {
     /// The longest possible duration of a try.
     pub fn max_duration(&self) -> Duration {
         let post = self.time + EXCERPT_TIMEOUT;
-        self.mailer
-            .as_ref()
-            .map_or(post, |_| post.max(MAIL_TIMEOUT))
+        let mail = self.mailer.as_ref().map(|_| MAIL_TIMEOUT);
+        let relay = self.relay.as_ref().map(|_| RELAY_TIMEOUT);
+        post.max(mail.max(relay).unwrap_or_default())
     }
 
     /// Tries once, unless there is nothing to send. A failure is part of the result.
@@ -211,6 +222,17 @@ impl Sender {
             (Err(error), _) => failed(error),
             (Ok(Prepared::Post(request)), _) => self.post(request, now).await,
             (Ok(Prepared::Mail(_)), None) => failed(TryError::NotSetUp),
+            (Ok(Prepared::Relayed(body)), _) => match &self.relay {
+                Some(relay) => {
+                    let answered = relay.send(body).await;
+                    TryResult {
+                        answer: answered.answer,
+                        latency: begun.elapsed(),
+                        ..TryResult::of_http(answered.status, answered.error)
+                    }
+                }
+                None => failed(TryError::NotSetUp),
+            },
             (Ok(Prepared::Mail(mail)), Some(mailer)) => {
                 let answered = mailer.send(&mail).await;
                 TryResult {

@@ -36,18 +36,18 @@ pub(in crate::webhooks) async fn lock_code(
     }))
 }
 
-/// Locks an endpoint and reads when a code was asked for; `None` if it does not exist.
+/// Locks the endpoint of a channel and reads when a code was last asked for.
 pub(in crate::webhooks) async fn lock_asked_at(
     lock: &mut EndpointLock<'_>,
-) -> sqlx::Result<Option<Option<Timestamp>>> {
+) -> sqlx::Result<Option<Timestamp>> {
     let asked = sqlx::query_scalar!(
         r#"select code_asked_at as "code_asked_at: SqlTimestamp" from webhook_endpoints
            where tenant_id = $1 and endpoint_id = $2 for no key update"#,
         lock.tenant().uuid(),
         lock.owner().uuid(),
     );
-    let asked = asked.fetch_optional(lock.conn()).await?;
-    Ok(asked.map(|asked| asked.map(SqlTimestamp::to_jiff)))
+    let asked = asked.fetch_one(lock.conn()).await?;
+    Ok(asked.map(SqlTimestamp::to_jiff))
 }
 
 /// Counts a code of the caller; `Some`: it has had `most` within a day, and may have another after this
