@@ -261,8 +261,8 @@ async fn a_trip_shows_its_monitors_and_scans() {
     let (service, fares) = service_with_scan().await;
     let watched = service.create_monitor(&monitor()).await;
     let hotel = with(&json!({"name": "a hotel", "scan": {
-        "endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts"},
-        "sweep": {"checkin_date": ["+7d"], "nights": [3]}
+        "endpoint": "hotels/by-name", "request": {},
+        "sweep": {"hotel_name": ["Hotel Arts", "Hotel \"O'Hara\""], "checkin_date": ["+7d"], "nights": [3]}
     }}));
     let hotel = service.create_monitor(&hotel).await;
     let browser = Browser::sign_in(&service, KEY).await;
@@ -276,6 +276,12 @@ async fn a_trip_shows_its_monitors_and_scans() {
             [false; 3],
         ),
         ("/prices/hotels?hotel_name=hotel+arts", [false, false, true]),
+        (
+            "/prices/hotels?hotel_name=Hotel+%22O'Hara%22",
+            [false, false, true],
+        ),
+        // A part of a name is another hotel.
+        ("/prices/hotels?hotel_name=hotel", [false; 3]),
     ] {
         let page = browser.page(path).await;
         let found = [

@@ -41,7 +41,7 @@ enum ChannelsCommand {
     Add(AddArgs),
     /// Confirm a mail address with the code that was mailed to it
     #[command(
-        after_help = "Examples:\n  farescan channels confirm @last K7QX-2MPT\n  farescan channels confirm chn_01a203c0e342    # mails another code"
+        after_help = "Examples:\n  farescan channels confirm @last K7QX-2MPT\n  farescan channels confirm chn_01a203c0e342"
     )]
     Confirm(ConfirmArgs),
     /// Send a test message and show what the receiver answered

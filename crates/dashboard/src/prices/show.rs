@@ -31,7 +31,7 @@ pub(super) async fn page(
         return Ok(empty_page(session, &title, &html! {}));
     };
     let permits = session.heavy_read_permits().await?;
-    let of_trip = trip::markup(session, subject).await?;
+    let of_trip = trip::markup(session, subject).await;
     let grids = {
         let mut conn = session.history_pool()?.acquire().await?;
         judged_grid::grids(&mut conn, tenant, &grid_query, now).await?

@@ -1,24 +1,28 @@
 //! What watches a route, hotel or place, what was alerted of it, and its scans.
 
 use maud::{Markup, html};
+use tokio::time::timeout;
 
 use super::subject::PriceSubject;
 use crate::failure::PageFailure;
-use crate::parts::path_with;
+use crate::parts::{VERDICT_TIMEOUT, path_with};
 use crate::session::Session;
 use crate::{alerts, links, monitors, scans};
 use farescan_core::contract::scans::ScansQuery;
 use farescan_core::monitors::read::{self as read_monitors, MonitorConditions};
-use farescan_core::scans::read::{self as read_scans, ScanConditions};
+use farescan_core::scans::read::{self as read_scans, ScanConditions, SearchedPlace};
 
 /// Rows of each table: the newest.
 const MOST: u16 = 5;
 
-/// The newest monitors, alerts and scans of a trip; nothing where there are none.
-pub(super) async fn markup(
-    session: &Session,
-    subject: &PriceSubject,
-) -> Result<Markup, PageFailure> {
+/// The newest monitors, alerts and scans of a trip; nothing where there are none, or where they cannot be read in time: the page is about
+/// the prices.
+pub(super) async fn markup(session: &Session, subject: &PriceSubject) -> Markup {
+    let read = timeout(VERDICT_TIMEOUT, read(session, subject)).await;
+    read.ok().and_then(Result::ok).unwrap_or_default()
+}
+
+async fn read(session: &Session, subject: &PriceSubject) -> Result<Markup, PageFailure> {
     let Some(tenant) = session.tenant() else {
         return Ok(html! {});
     };
@@ -52,20 +56,23 @@ pub(super) async fn markup(
 
 /// What monitors and scans of the trip have.
 fn conditions(subject: &PriceSubject) -> (MonitorConditions, ScanConditions) {
-    let (from_airport, to_airport, hotel) = match subject {
+    let (from_airport, to_airport, place) = match subject {
         PriceSubject::Route { from, to } => (Some(from.clone()), Some(to.clone()), None),
-        PriceSubject::Place { text, .. } => (None, None, Some(text.clone())),
+        PriceSubject::Place { field, text } => {
+            let text = text.clone();
+            (None, None, Some(SearchedPlace { field, text }))
+        }
     };
     let of_monitors = MonitorConditions {
         from_airport: from_airport.clone(),
         to_airport: to_airport.clone(),
-        hotel: hotel.clone(),
+        place: place.clone(),
         text: None,
     };
     let of_scans = ScanConditions {
         from_airport,
         to_airport,
-        hotel,
+        place,
         ..ScanConditions::default()
     };
     (of_monitors, of_scans)

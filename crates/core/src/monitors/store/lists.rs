@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::slots::StoredConfirmation;
 use crate::contract::monitors::{MonitorsQuery, SlotKind, SlotOutcome, SlotsQuery};
 use crate::ids::{MonitorId, TenantId};
+use crate::scans::read::SearchedPlace;
 
 /// A monitor in the API.
 pub(in crate::monitors) struct MonitorRow {
@@ -62,8 +63,8 @@ pub struct MonitorConditions {
     pub from_airport: Option<String>,
     /// Its scan goes to this airport, in upper case, among others.
     pub to_airport: Option<String>,
-    /// The name, place or id of its hotel contains this text, in any case.
-    pub hotel: Option<String>,
+    /// Its scan is about exactly this hotel or place, among others.
+    pub place: Option<SearchedPlace>,
     /// Its name, an airport, or the name or place of its hotel contains this text, in any case.
     pub text: Option<String>,
 }
@@ -130,9 +131,9 @@ pub(in crate::monitors) async fn monitor_rows(
              and ($4::text is null or $4 = case when p.pause is null then 'active' else 'paused' end)
              and ($6::text is null or position($6 in upper(concat_ws(' ', m.scan #>> '{request,from_airport}', m.scan #>> '{sweep,from_airport}'))) > 0)
              and ($7::text is null or position($7 in upper(concat_ws(' ', m.scan #>> '{request,to_airport}', m.scan #>> '{sweep,to_airport}'))) > 0)
-             and ($8::text is null or position(lower($8) in lower(concat_ws(' ', m.scan #>> '{request,hotel_name}', m.scan #>> '{request,destination}',
-                  m.scan #>> '{request,hotel_booking_id}', m.scan #>> '{sweep,hotel_name}', m.scan #>> '{sweep,destination}', m.scan #>> '{sweep,hotel_booking_id}'))) > 0)
-             and ($9::text is null or position(lower($9) in lower(concat_ws(' ', m.name,
+             and ($8::text is null or lower(m.scan #>> array['request', $8]) = lower($9)
+                  or position(lower(to_json($9::text)::text) in lower(m.scan #>> array['sweep', $8])) > 0)
+             and ($10::text is null or position(lower($10) in lower(concat_ws(' ', m.name,
                   m.scan #>> '{request,from_airport}', m.scan #>> '{sweep,from_airport}', m.scan #>> '{request,to_airport}', m.scan #>> '{sweep,to_airport}',
                   m.scan #>> '{request,hotel_name}', m.scan #>> '{request,destination}', m.scan #>> '{sweep,hotel_name}', m.scan #>> '{sweep,destination}'))) > 0)
            order by m.monitor_id desc limit $5"#,
@@ -143,7 +144,8 @@ pub(in crate::monitors) async fn monitor_rows(
         limit,
         conditions.from_airport.as_deref(),
         conditions.to_airport.as_deref(),
-        conditions.hotel.as_deref(),
+        conditions.place.as_ref().map(|place| place.field),
+        conditions.place.as_ref().map(|place| place.text.as_str()),
         conditions.text.as_deref(),
     )
     .fetch_all(conn)

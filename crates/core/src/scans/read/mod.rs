@@ -66,6 +66,8 @@ pub struct ScanConditions {
     pub hotel: Option<String>,
     /// Its label contains this text, in any case.
     pub label: Option<String>,
+    /// It is about exactly this hotel or place, among others.
+    pub place: Option<SearchedPlace>,
     /// Its label, a tag, an airport, or the name or place of its hotel contains this text, in any case.
     pub text: Option<String>,
     /// It was created at this time or later.
@@ -74,6 +76,15 @@ pub struct ScanConditions {
     pub created_before: Option<Timestamp>,
     /// Some of its searches failed or did not complete.
     pub has_undone: bool,
+}
+
+/// A hotel or place as searches name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchedPlace {
+    /// The field of the search: `hotel_name`, `destination` or `hotel_booking_id`.
+    pub field: &'static str,
+    /// Its value, compared in any case.
+    pub text: String,
 }
 
 /// A page of a caller's scans, newest first.

@@ -73,6 +73,8 @@ pub(super) async fn scans(
              and ($17::text is null or position(lower($17) in lower(concat_ws(' ', label, array_to_string(tags, ' '),
                   request ->> 'from_airport', sweep ->> 'from_airport', request ->> 'to_airport', sweep ->> 'to_airport',
                   request ->> 'hotel_name', request ->> 'destination', sweep ->> 'hotel_name', sweep ->> 'destination'))) > 0)
+             and ($18::text is null or lower(request ->> $18) = lower($19)
+                  or position(lower(to_json($19::text)::text) in lower(sweep ->> $18)) > 0)
            order by scan_id desc limit $7"#,
         tenant.uuid(),
         before.map(ScanId::uuid),
@@ -91,6 +93,8 @@ pub(super) async fn scans(
         more.created_before.map(|before| before.to_sqlx()) as Option<SqlTimestamp>,
         more.has_undone,
         more.text.as_deref(),
+        more.place.as_ref().map(|place| place.field),
+        more.place.as_ref().map(|place| place.text.as_str()),
     )
     .fetch_all(pool)
     .await
