@@ -179,6 +179,7 @@ async fn the_keyboard_alone_makes_a_monitor() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slash_leads_to_the_box_that_finds() {
     let service = TestService::start().await;
+    let worker = service.start_worker(2);
     service.accept_key().await;
     let browser = Chromium::start(service.url()).await;
     browser.sign_in_by_keyboard().await;
@@ -196,5 +197,6 @@ async fn a_slash_leads_to_the_box_that_finds() {
     browser.open("/scans").await;
     browser.tab_and_type("Hotel or place", "a/b").await;
     assert_eq!(browser.focus().await["name"], "Hotel or place");
+    worker.stop().await;
     browser.end().await;
 }

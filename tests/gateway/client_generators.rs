@@ -153,8 +153,8 @@ async fn no_tag_is_shared_by_paths_and_webhooks() {
 #[tokio::test]
 async fn every_operation_id_is_a_verb_and_its_object() {
     let verbs = [
-        "backtest", "cancel", "check", "compare", "create", "delete", "enable", "find", "get",
-        "list", "pause", "preview", "resend", "resolve", "resume", "retry", "rotate", "run",
+        "backtest", "cancel", "check", "compare", "confirm", "create", "delete", "enable", "find",
+        "get", "list", "pause", "preview", "resend", "resolve", "resume", "retry", "rotate", "run",
         "search", "set", "test", "update", "verify", "watch",
     ];
     for (path, method, operation) in operations(&description().await) {
