@@ -454,7 +454,7 @@ async fn a_server_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
     }
     for (address, reason, reply) in [
         ("unknown@example.com", "gone", "550 5.1.1"),
-        ("policy@example.com", "refused", "554 5.7.1 not wanted here"),
+        ("malformed@example.com", "refused", "554 5.6.0 not readable"),
     ] {
         let id = channel(&test, &to(address)).await;
         let failed = format!("/v1/deliveries?channel_id={id}&status=failed");
@@ -475,6 +475,12 @@ async fn a_server_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
             "another code may be asked for"
         );
     }
+    // The operator's to mend: it is tried again, and its text is not the caller's.
+    let id = channel(&test, &to("policy@example.com")).await;
+    let deferred = "select count(*) from delivery_tries where error = 'mail_deferred' and response = '554 5.7.1'";
+    test.wait_for_count(deferred, 1).await;
+    let waiting = test.page(&format!("/v1/deliveries?channel_id={id}")).await;
+    assert_eq!(waiting[0]["status"], "pending");
     // A mailbox that goes away later pauses its channel at once.
     execute!(
         test.pool(),

@@ -69,7 +69,7 @@ impl DelivererDeps {
 }
 
 /// Delivers until `stop`, then waits until the results of its tries are recorded: some ten seconds
-/// at most, with a mail server some twenty. A database outage does not end it.
+/// at most, with a mail server some two minutes. A database outage does not end it.
 pub async fn run(deps: DelivererDeps, stop: CancellationToken) {
     let deps = Arc::new(deps);
     let (permits, tries, wake) = (

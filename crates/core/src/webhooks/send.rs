@@ -13,10 +13,11 @@ use reqwest::header::{
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::guard::{Guard, GuardError, GuardedResolver, SystemResolver};
-use super::mail::{MAIL_TIMEOUT, Mail, Mailer};
+use super::mail::{Mail, Mailer};
 use super::relay::{RELAY_TIMEOUT, Relay};
 use super::retry_schedule::{self, ReceiverAnswer};
 use super::sign::{self, Secret};
+use super::smtp::MAIL_TIMEOUT;
 use crate::contract::webhooks::TryError;
 use crate::ids::DeliveryId;
 use crate::notices::RenderedMessage;
