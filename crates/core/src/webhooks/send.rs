@@ -18,6 +18,8 @@ use super::relay::{RELAY_TIMEOUT, Relay};
 use super::retry_schedule::{self, ReceiverAnswer};
 use super::sign::{self, Secret};
 use super::smtp::MAIL_TIMEOUT;
+use super::store::EndpointKind;
+use crate::contract::channels::ChannelKind;
 use crate::contract::webhooks::TryError;
 use crate::ids::DeliveryId;
 use crate::notices::RenderedMessage;
@@ -196,6 +198,15 @@ impl Sender {
     /// The operator's mail server.
     pub(super) fn mailer(&self) -> Option<&Mailer> {
         self.mailer.as_ref()
+    }
+
+    /// Whether the server is there that messages of this kind go through.
+    pub(super) fn is_set_up(&self, kind: EndpointKind) -> bool {
+        match kind {
+            EndpointKind::Channel(ChannelKind::Email) => self.mailer.is_some(),
+            EndpointKind::Channel(ChannelKind::Apprise) => self.relay.is_some(),
+            EndpointKind::Webhook | EndpointKind::Channel(_) => true,
+        }
     }
 
     /// The same sender with another timeout.
