@@ -21,6 +21,18 @@ alter table webhook_endpoints
     -- When a code was last asked for.
     add column code_asked_at timestamptz;
 
+-- How many codes an address was mailed lately, over all callers (channels.md, rule 21). No address is here, only its keyed digest.
+create table mailed_addresses (
+    address_digest bytea primary key check (octet_length(address_digest) = 16),
+    -- When codes were asked for within seven days, the oldest first; empty once one was entered.
+    codes_asked timestamptz[] not null default '{}',
+    -- Until when its reader wants no code.
+    refused_until timestamptz,
+    -- From when on nothing of the row counts.
+    ends_at timestamptz not null
+);
+create index on mailed_addresses (ends_at);
+
 -- Not valid: each row fits, because it fitted the check before, and reading all of them would take the lock for long.
 alter table deliveries
     drop constraint deliveries_reason_check,

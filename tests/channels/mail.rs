@@ -88,6 +88,8 @@ async fn an_address_gets_a_code_and_nothing_else_until_it_is_confirmed() {
         [""; 0],
         "there is nothing to unsubscribe from"
     );
+    let no_codes = "No more codes to this address: https://fares.example.com/no-codes/";
+    assert!(text(&mail["text"]).contains(no_codes), "{mail}");
     assert!(
         !mail.to_string().contains("my mail"),
         "no word of the caller: {mail}"
@@ -415,6 +417,73 @@ async fn a_code_ends_by_time_by_wrong_ones_and_by_a_newer_one() {
     );
     channel(&test, &to("third@example.com")).await;
     server.mails(4).await;
+    running.stop().await;
+    test.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn codes_of_an_address_are_counted_over_all_callers() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let test = open().await;
+    // Written otherwise, and of channels that are deleted.
+    for address in [READER, "Quiet.Reader@Example.com", READER] {
+        let id = channel(&test, &to(address)).await;
+        test.ask("DELETE", &format!("/v1/channels/{id}"), None)
+            .await
+            .expect(204);
+    }
+    let refused = test.post("/v1/channels", &to(READER)).await;
+    assert_eq!(refused.kind(), "429 too_many_requests");
+    assert!(refused.message().contains("3 codes within 7 days"));
+    assert!(refused.header("retry-after").parse::<u64>().unwrap() > 6 * 24 * 3_600);
+    // Whoever asks: the count is of no caller.
+    execute!(test.pool(), "update tenants set codes_asked = '{}'");
+    let refused = test.post("/v1/channels", &to(READER)).await;
+    assert_eq!(refused.kind(), "429 too_many_requests");
+    assert!(!test.dump_database().await.contains("quiet.reader"));
+    execute!(
+        test.pool(),
+        "update mailed_addresses set codes_asked = array(select a - interval '7 days' from unnest(codes_asked) a)"
+    );
+    let running = server.deliverer(&test);
+    let id = channel(&test, &to(READER)).await;
+    let confirmed = "select count(*) from mailed_addresses where cardinality(codes_asked) = $1";
+    let counted: i64 = value!(test.pool(), confirmed, 1_i32);
+    assert_eq!(counted, 1);
+    let mail = server.mails(1).await.remove(0);
+    confirm(&test, &id, &json!({"code": code(&mail)}))
+        .await
+        .expect(200);
+    let counted: i64 = value!(test.pool(), confirmed, 0_i32);
+    assert_eq!(counted, 1, "a code that is entered ends the count");
+
+    let body = text(&mail["text"]);
+    let (_, link) = body.split_once("https://fares.example.com").unwrap();
+    let path = link.split_whitespace().next().unwrap();
+    let page = test
+        .send(test.request("GET", path))
+        .await
+        .expect(200)
+        .text();
+    assert!(page.contains("<form method=\"post\""), "{page}");
+    let unknown = format!("{path}A");
+    test.send(test.request("POST", &unknown)).await.expect(404);
+    running.stop().await;
+    channel(&test, &to(READER)).await;
+    test.send(test.request("POST", path)).await.expect(200);
+    let running = server.deliverer(&test);
+    let unsent = "select count(*) from delivery_tries where error = 'address_refused'";
+    test.wait_for_count(unsent, 1).await;
+    server.mails(1).await;
+    let refused = test.post("/v1/channels", &to(READER)).await;
+    assert_eq!(refused.kind(), "429 too_many_requests");
+    assert_eq!(
+        test.get(&format!("/v1/channels/{id}")).await["status"],
+        "active",
+        "a confirmed channel stays"
+    );
     running.stop().await;
     test.close().await;
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use sqlx::PgPool;
+use tokio::sync::Semaphore;
 
 use super::{read, store};
 use crate::commands::{CommandError, RequestContext};
@@ -10,9 +11,22 @@ use crate::contract::{ValidationError, ValidationErrors};
 use crate::db;
 use crate::ids::ChannelId;
 use crate::tenants::Keyring;
-use crate::webhooks::consent::{self, CodeVerdict, MAX_WRONG_CODES, UnsubscribeLink};
+use crate::webhooks::consent::{self, CodeVerdict, MAX_WRONG_CODES, NoCodesLink, UnsubscribeLink};
 use crate::webhooks::{EndpointLock, EndpointOwner, Guard, LockFor};
 use jiff::Timestamp;
+
+/// Requests without a key that use the database at a time: the holder of one link can repeat it at will.
+static UNSUBSCRIBING: Semaphore = Semaphore::const_new(4);
+
+/// Mails no code to the address of a link for a year. Whoever has the link may do so. Idempotent.
+///
+/// # Errors
+/// `NoChannel` if this service has not made the link.
+pub async fn forbid_codes(pool: &PgPool, ring: &Keyring, link: &str) -> Result<(), CommandError> {
+    let link = NoCodesLink::open(ring, link).ok_or(CommandError::NoChannel)?;
+    let _permit = UNSUBSCRIBING.acquire().await.ok();
+    Ok(link.forbid(pool).await?)
+}
 
 /// Compares the code of a body with the one that was mailed; without one mails another. A channel that is
 /// confirmed stays so.
@@ -47,7 +61,7 @@ pub async fn confirm(
             guard
                 .check_kind(stored.kind)
                 .map_err(ValidationErrors::from)?;
-            consent::ask(&mut lock, context.now).await?;
+            consent::ask_again(&mut lock, context.ring, context.now).await?;
         }
         Some(code) => {
             let verdict = consent::confirm(&mut lock, context.ring, code.as_str(), context.now);

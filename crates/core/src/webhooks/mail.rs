@@ -99,11 +99,11 @@ impl Mailer {
         }))
     }
 
-    /// The page where a reader unsubscribes; `None`: people cannot reach the pages of this service.
-    pub(super) fn unsubscribe_url(&self, token: &str) -> Option<String> {
+    /// The page of a link for a reader; `None`: people cannot reach the pages of this service.
+    pub(super) fn page_url(&self, page: &str, link: &str) -> Option<String> {
         let root = self.public_url.as_ref()?;
         let is_plain = root.bytes().all(|byte| byte.is_ascii_graphic());
-        is_plain.then(|| format!("{root}/unsubscribe/{token}"))
+        is_plain.then(|| format!("{root}/{page}/{link}"))
     }
 
     /// Sends a mail once.
@@ -508,7 +508,7 @@ mod tests {
                 text: "one\r\n.\r\ntwo".to_owned(),
                 html: "<p>one</p>".to_owned(),
             },
-            unsubscribe: mailer.unsubscribe_url("token"),
+            unsubscribe: mailer.page_url("unsubscribe", "token"),
         };
         let raw = String::from_utf8(mailer.message(&mail).unwrap().1.formatted()).unwrap();
         let (head, _) = raw.split_once("\r\n\r\n").unwrap();
