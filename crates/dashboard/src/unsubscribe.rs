@@ -46,7 +46,18 @@ async fn unsubscribe(
 ) -> Result<Response, PageFailure> {
     let (pool, ring) = (&app.pools()?.writes, &app.custody()?.ring);
     match channels::unsubscribe(pool, ring, &link, app.now()?).await {
-        Ok(()) => {}
+        Ok(true) => {}
+        Ok(false) => {
+            let page = html! {
+                h1 { "Nothing was changed" }
+                p { "This link has ended. Use the link of the newest mail." }
+            };
+            return Ok(layout::bare_page(
+                StatusCode::NOT_FOUND,
+                "Nothing was changed",
+                page,
+            ));
+        }
         Err(CommandError::NoChannel) => {
             return Err(PageFailure::not_found("link"));
         }

@@ -81,7 +81,7 @@ pub async fn confirm(
 }
 
 /// Ends the confirmation that a link of a mail names: the channel is paused until its address is confirmed
-/// again. Whoever has the link may do so. Idempotent, also for a channel that is deleted.
+/// again. Whoever has the link may do so. `false`: it has ended already.
 ///
 /// # Errors
 /// `NoChannel` if this service has not made the link.
@@ -90,14 +90,21 @@ pub async fn unsubscribe(
     ring: &Keyring,
     link: &str,
     now: Timestamp,
-) -> Result<(), CommandError> {
+) -> Result<bool, CommandError> {
     let link = UnsubscribeLink::open(ring, link).ok_or(CommandError::NoChannel)?;
+    // Never closed.
+    let _permit = UNSUBSCRIBING.acquire().await.ok();
+    // Most repetitions are of links that have ended: they take no lock.
+    if !consent::is_current(pool, &link).await? {
+        return Ok(false);
+    }
     let mut tx = db::begin(pool).await?;
     let owner = EndpointOwner::Channel(link.channel);
     let lock = EndpointLock::acquire(&mut tx, link.tenant, owner, LockFor::Webhook).await?;
-    if let Some(mut lock) = lock {
-        consent::withdraw(&mut lock, link.confirmed_at, now).await?;
-    }
+    let is_ended = match lock {
+        Some(mut lock) => consent::withdraw(&mut lock, link.confirmed_at, now).await?,
+        None => false,
+    };
     tx.commit().await?;
-    Ok(())
+    Ok(is_ended)
 }

@@ -289,16 +289,22 @@ impl UnsubscribeLink {
     }
 }
 
-/// Ends the confirmation that a link names and fails what is pending; nothing if it has ended already.
+/// Whether the confirmation that a link names has not ended.
+pub async fn is_current(pool: &PgPool, link: &UnsubscribeLink) -> sqlx::Result<bool> {
+    store::is_current(pool, link).await
+}
+
+/// Ends the confirmation that a link names and fails what is pending; `false`: it has ended already.
 pub async fn withdraw(
     lock: &mut EndpointLock<'_>,
     confirmed_at: Timestamp,
     now: Timestamp,
-) -> Result<(), CommandError> {
-    if store::withdraw(lock, confirmed_at, now).await? {
+) -> Result<bool, CommandError> {
+    let is_ended = store::withdraw(lock, confirmed_at, now).await?;
+    if is_ended {
         fail_pending(lock, DeliveryReason::EndpointOff, now).await?;
     }
-    Ok(())
+    Ok(is_ended)
 }
 
 #[cfg(test)]
