@@ -21,14 +21,27 @@ alter table webhook_endpoints
     -- When a code was last asked for.
     add column code_asked_at timestamptz;
 
--- When the caller last had codes mailed, the oldest first, at most as many as a day may have. Not in the channels, which can be deleted.
-alter table tenants add column codes_asked timestamptz[] not null default '{}';
+-- How many codes an address was mailed lately, over all callers (channels.md, rule 21). No address is here, only its keyed digest.
+create table mailed_addresses (
+    address_digest bytea primary key check (octet_length(address_digest) = 16),
+    -- When codes were asked for within seven days, the oldest first; empty once one was entered.
+    codes_asked timestamptz[] not null default '{}',
+    -- Until when its reader wants no code.
+    refused_until timestamptz,
+    -- From when on nothing of the row counts.
+    ends_at timestamptz not null
+);
+create index on mailed_addresses (ends_at);
 
+-- Not valid: each row fits, because it fitted the check before, and reading all of them would take the lock for long.
 alter table deliveries
     drop constraint deliveries_reason_check,
-    add check (reason in ('tries_spent', 'test_failed', 'gone', 'endpoint_off', 'endpoint_closed', 'worker_lost', 'refused'));
+    add check (reason in ('tries_spent', 'test_failed', 'gone', 'endpoint_off', 'endpoint_closed', 'worker_lost', 'refused')) not valid;
 
 alter table delivery_tries
     drop constraint delivery_tries_error_check,
     add check (error in ('http_status', 'timeout', 'unresolved', 'address_refused', 'unconnected', 'broken', 'secret_unreadable',
-                         'worker_lost', 'mail_deferred', 'mail_refused', 'not_set_up'));
+                         'worker_lost', 'mail_deferred', 'mail_refused', 'not_set_up')) not valid;
+
+-- When the caller last had codes mailed, the oldest first, at most as many as a day may have. Not in the channels, which can be deleted.
+alter table tenants add column codes_asked timestamptz[] not null default '{}';

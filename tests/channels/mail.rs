@@ -88,6 +88,8 @@ async fn an_address_gets_a_code_and_nothing_else_until_it_is_confirmed() {
         [""; 0],
         "there is nothing to unsubscribe from"
     );
+    let no_codes = "No more codes to this address: https://fares.example.com/no-codes/";
+    assert!(text(&mail["text"]).contains(no_codes), "{mail}");
     assert!(
         !mail.to_string().contains("my mail"),
         "no word of the caller: {mail}"
@@ -250,9 +252,9 @@ async fn a_reader_unsubscribes_without_a_session() {
             .header("content-type", "application/x-www-form-urlencoded")
             .body("List-Unsubscribe=One-Click")
     };
-    for _ in 0..2 {
-        test.send(one_click()).await.expect(200);
-    }
+    test.send(one_click()).await.expect(200);
+    let again = test.send(one_click()).await.expect(404).text();
+    assert!(again.contains("This link has ended"), "{again}");
     let shown = test.get(&format!("/v1/channels/{id}")).await;
     assert_eq!(shown["status_reason"], "unsubscribed");
     let active = test
@@ -277,7 +279,7 @@ async fn a_reader_unsubscribes_without_a_session() {
     confirm(&test, &id, &json!({"code": code(&again)}))
         .await
         .expect(200);
-    test.send(one_click()).await.expect(200);
+    test.send(one_click()).await.expect(404);
     assert_eq!(
         test.get(&format!("/v1/channels/{id}")).await["status"],
         "active",
@@ -420,6 +422,73 @@ async fn a_code_ends_by_time_by_wrong_ones_and_by_a_newer_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn codes_of_an_address_are_counted_over_all_callers() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let test = open().await;
+    // Written otherwise, and of channels that are deleted.
+    for address in [READER, "Quiet.Reader@Example.com", READER] {
+        let id = channel(&test, &to(address)).await;
+        test.ask("DELETE", &format!("/v1/channels/{id}"), None)
+            .await
+            .expect(204);
+    }
+    let refused = test.post("/v1/channels", &to(READER)).await;
+    assert_eq!(refused.kind(), "429 too_many_requests");
+    assert!(refused.message().contains("3 codes within 7 days"));
+    assert!(refused.header("retry-after").parse::<u64>().unwrap() > 6 * 24 * 3_600);
+    // Whoever asks: the count is of no caller.
+    execute!(test.pool(), "update tenants set codes_asked = '{}'");
+    let refused = test.post("/v1/channels", &to(READER)).await;
+    assert_eq!(refused.kind(), "429 too_many_requests");
+    assert!(!test.dump_database().await.contains("quiet.reader"));
+    execute!(
+        test.pool(),
+        "update mailed_addresses set codes_asked = array(select a - interval '7 days' from unnest(codes_asked) a)"
+    );
+    let running = server.deliverer(&test);
+    let id = channel(&test, &to(READER)).await;
+    let confirmed = "select count(*) from mailed_addresses where cardinality(codes_asked) = $1";
+    let counted: i64 = value!(test.pool(), confirmed, 1_i32);
+    assert_eq!(counted, 1);
+    let mail = server.mails(1).await.remove(0);
+    confirm(&test, &id, &json!({"code": code(&mail)}))
+        .await
+        .expect(200);
+    let counted: i64 = value!(test.pool(), confirmed, 0_i32);
+    assert_eq!(counted, 1, "a code that is entered ends the count");
+
+    let body = text(&mail["text"]);
+    let (_, link) = body.split_once("https://fares.example.com").unwrap();
+    let path = link.split_whitespace().next().unwrap();
+    let page = test
+        .send(test.request("GET", path))
+        .await
+        .expect(200)
+        .text();
+    assert!(page.contains("<form method=\"post\""), "{page}");
+    let unknown = format!("{path}A");
+    test.send(test.request("POST", &unknown)).await.expect(404);
+    running.stop().await;
+    channel(&test, &to(READER)).await;
+    test.send(test.request("POST", path)).await.expect(200);
+    let running = server.deliverer(&test);
+    let unsent = "select count(*) from delivery_tries where error = 'address_refused'";
+    test.wait_for_count(unsent, 1).await;
+    server.mails(1).await;
+    let refused = test.post("/v1/channels", &to(READER)).await;
+    assert_eq!(refused.kind(), "429 too_many_requests");
+    assert_eq!(
+        test.get(&format!("/v1/channels/{id}")).await["status"],
+        "active",
+        "a confirmed channel stays"
+    );
+    running.stop().await;
+    test.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
     let Some(server) = MailServer::start() else {
         return;
@@ -454,7 +523,7 @@ async fn a_server_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
     }
     for (address, reason, reply) in [
         ("unknown@example.com", "gone", "550 5.1.1"),
-        ("policy@example.com", "refused", "554 5.7.1 not wanted here"),
+        ("malformed@example.com", "refused", "554 5.6.0 not readable"),
     ] {
         let id = channel(&test, &to(address)).await;
         let failed = format!("/v1/deliveries?channel_id={id}&status=failed");
@@ -475,6 +544,12 @@ async fn a_server_that_is_busy_is_asked_again_and_one_that_refuses_is_not() {
             "another code may be asked for"
         );
     }
+    // The operator's to mend: it is tried again, and its text is not the caller's.
+    let id = channel(&test, &to("policy@example.com")).await;
+    let deferred = "select count(*) from delivery_tries where error = 'mail_deferred' and response = '554 5.7.1'";
+    test.wait_for_count(deferred, 1).await;
+    let waiting = test.page(&format!("/v1/deliveries?channel_id={id}")).await;
+    assert_eq!(waiting[0]["status"], "pending");
     // A mailbox that goes away later pauses its channel at once.
     execute!(
         test.pool(),
@@ -537,10 +612,12 @@ async fn without_a_mail_server_the_kind_is_refused() {
         test.post("/v1/channels", &token).await.kind(),
         "400 invalid_request"
     );
-    // The operator has taken the mail server away: nothing is lost, it waits for the next try.
+    // A worker without the mail server: it waits for another one and no try is spent.
     let id = channel(&test, &to(READER)).await;
     let running = super::deliverer(&test);
-    let waits = "select count(*) from delivery_tries where error = 'not_set_up'";
+    let waits =
+        "select count(*) from deliveries where status = 'pending' and tries = 0 and failures = 0
+                 and due_at > now() + interval '30 s'";
     test.wait_for_count(waits, 1).await;
     let shown = test.page(&format!("/v1/deliveries?channel_id={id}")).await;
     assert_eq!(shown[0]["status"], "pending");

@@ -11,6 +11,7 @@ mod messages;
 mod receivers;
 mod relay;
 mod routes;
+mod scripted_mail;
 
 use serde_json::{Value, json};
 

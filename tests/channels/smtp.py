@@ -1,7 +1,7 @@
 """A real SMTP server (aiosmtpd) on a free port of loopback, which a test reads line by line: first its port, then each
 accepted mail as a JSON object, as Python's mail parser reads it. The part before `@` says what it answers:
 `later…` 450 to the first recipient command, `greylisted…` 451 to the first message, `unknown…` 550 5.1.1 with the
-address, `policy…` 554, `slow…` nothing."""
+address, `policy…` and `malformed…` 554, `slow…` nothing."""
 
 import asyncio
 import email
@@ -33,6 +33,8 @@ class Handler:
             return "451 4.7.1 greylisted"
         if address.startswith("policy"):
             return "554 5.7.1 not wanted here"
+        if address.startswith("malformed"):
+            return "554 5.6.0 not readable"
         mail = email.message_from_bytes(envelope.content, policy=email.policy.default)
         found = {
             "from": envelope.mail_from,

@@ -29,6 +29,10 @@ const TABLES_WITHOUT_TENANT: &[(&str, &str)] = &[
         "installation",
         "one row: the id of this database and its marketplace",
     ),
+    (
+        "mailed_addresses",
+        "codes mailed to an address, counted over all callers",
+    ),
     ("retiring_partitions", "partitions that are being removed"),
     ("workers", "leases of processes, which work for all callers"),
 ];

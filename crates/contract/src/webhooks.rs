@@ -46,7 +46,7 @@ string_enum! {
         EndpointClosed = "endpoint_closed",
         /// The processes of its attempts died repeatedly.
         WorkerLost = "worker_lost",
-        /// The mail server refused the message for good (5xx).
+        /// The mail server refused the recipient or the message for good.
         Refused = "refused",
     }
 }
@@ -71,9 +71,9 @@ string_enum! {
         SecretUnreadable = "secret_unreadable",
         /// The process died: it is unknown whether the delivery arrived.
         WorkerLost = "worker_lost",
-        /// The mail server did not take the message now (4xx), or does not let this service in.
+        /// The mail server did not take the message now, for a reason that may pass or is its operator's to mend.
         MailDeferred = "mail_deferred",
-        /// The mail server refused the message for good (5xx).
+        /// The mail server refused the recipient or the message for good.
         MailRefused = "mail_refused",
         /// The operator of this service has not set up this kind of channel any more; nothing was sent.
         NotSetUp = "not_set_up",

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use sqlx::PgPool;
+use tokio::sync::Semaphore;
 
 use super::{read, store};
 use crate::commands::{CommandError, RequestContext};
@@ -10,9 +11,22 @@ use crate::contract::{ValidationError, ValidationErrors};
 use crate::db;
 use crate::ids::ChannelId;
 use crate::tenants::Keyring;
-use crate::webhooks::consent::{self, CodeVerdict, MAX_WRONG_CODES, UnsubscribeLink};
+use crate::webhooks::consent::{self, CodeVerdict, MAX_WRONG_CODES, NoCodesLink, UnsubscribeLink};
 use crate::webhooks::{EndpointLock, EndpointOwner, Guard, LockFor};
 use jiff::Timestamp;
+
+/// Requests without a key that use the database at a time: the holder of one link can repeat it at will.
+static UNSUBSCRIBING: Semaphore = Semaphore::const_new(4);
+
+/// Mails no code to the address of a link for a year. Whoever has the link may do so. Idempotent.
+///
+/// # Errors
+/// `NoChannel` if this service has not made the link.
+pub async fn forbid_codes(pool: &PgPool, ring: &Keyring, link: &str) -> Result<(), CommandError> {
+    let link = NoCodesLink::open(ring, link).ok_or(CommandError::NoChannel)?;
+    let _permit = UNSUBSCRIBING.acquire().await.ok();
+    Ok(link.forbid(pool).await?)
+}
 
 /// Compares the code of a body with the one that was mailed; without one mails another. A channel that is
 /// confirmed stays so.
@@ -47,7 +61,7 @@ pub async fn confirm(
             guard
                 .check_kind(stored.kind)
                 .map_err(ValidationErrors::from)?;
-            consent::ask(&mut lock, context.now).await?;
+            consent::ask_again(&mut lock, context.ring, context.now).await?;
         }
         Some(code) => {
             let verdict = consent::confirm(&mut lock, context.ring, code.as_str(), context.now);
@@ -67,7 +81,7 @@ pub async fn confirm(
 }
 
 /// Ends the confirmation that a link of a mail names: the channel is paused until its address is confirmed
-/// again. Whoever has the link may do so. Idempotent, also for a channel that is deleted.
+/// again. Whoever has the link may do so. `false`: it has ended already.
 ///
 /// # Errors
 /// `NoChannel` if this service has not made the link.
@@ -76,14 +90,21 @@ pub async fn unsubscribe(
     ring: &Keyring,
     link: &str,
     now: Timestamp,
-) -> Result<(), CommandError> {
+) -> Result<bool, CommandError> {
     let link = UnsubscribeLink::open(ring, link).ok_or(CommandError::NoChannel)?;
+    // Never closed.
+    let _permit = UNSUBSCRIBING.acquire().await.ok();
+    // Most repetitions are of links that have ended: they take no lock.
+    if !consent::is_current(pool, &link).await? {
+        return Ok(false);
+    }
     let mut tx = db::begin(pool).await?;
     let owner = EndpointOwner::Channel(link.channel);
     let lock = EndpointLock::acquire(&mut tx, link.tenant, owner, LockFor::Webhook).await?;
-    if let Some(mut lock) = lock {
-        consent::withdraw(&mut lock, link.confirmed_at, now).await?;
-    }
+    let is_ended = match lock {
+        Some(mut lock) => consent::withdraw(&mut lock, link.confirmed_at, now).await?,
+        None => false,
+    };
     tx.commit().await?;
-    Ok(())
+    Ok(is_ended)
 }

@@ -101,7 +101,7 @@ async fn insert(
     )
     .await?;
     if request.kind == ChannelKind::Email {
-        consent::ask(&mut lock, context.now).await?;
+        consent::ask(&mut lock, context.ring, request.url.as_str(), context.now).await?;
     }
     Ok(read::read_back(lock.conn(), tenant, id).await?)
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  create, update, delete, test  ─► a channel and its endpoint
-//!  confirm, unsubscribe          ─► whether the reader of an address wants its mails
+//!  confirm, unsubscribe, forbid  ─► whether the reader of an address wants its mails
 //!  of_monitor                    ─► which channels a monitor names
 //!  send                          ─► one message for each of them, in the transaction of the alerts
 //! ```
@@ -22,7 +22,7 @@ mod test;
 mod update;
 mod validate;
 
-pub use confirm::{confirm, unsubscribe};
+pub use confirm::{confirm, forbid_codes, unsubscribe};
 pub use create::{MAX_CHANNELS, create};
 pub use delete::delete;
 pub use of_monitor::{check_named, name_channels, named_by};

@@ -63,8 +63,8 @@ pub async fn update(
         endpoint::change_token(&mut lock, context.ring, token, context.now).await?;
     }
     let is_address = stored.kind == ChannelKind::Email;
-    if is_address && patch.url.is_some() {
-        consent::ask(&mut lock, context.now).await?;
+    if let Some(url) = patch.url.as_ref().filter(|_| is_address) {
+        consent::ask(&mut lock, context.ring, url.as_str(), context.now).await?;
     }
     let is_open = !is_address || consent::is_confirmed(&mut lock).await?;
     match patch.status {

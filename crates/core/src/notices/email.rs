@@ -21,11 +21,37 @@ pub struct RenderedMail {
     pub html: String,
 }
 
-/// The mail of a notice. With `unsubscribe` it ends with that link.
-pub(super) fn render(notice: &ChannelNotice, unsubscribe: Option<&str>) -> RenderedMail {
+/// The page by which a reader stops mails (channels.md, rules 21 and 23): a URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MailLink {
+    /// Those of a channel.
+    Unsubscribe(String),
+    /// Those with codes.
+    NoCodes(String),
+}
+
+impl MailLink {
+    /// The URL that a mail program may post to by itself (RFC 8058).
+    pub fn one_click(self) -> Option<String> {
+        match self {
+            Self::Unsubscribe(url) => Some(url),
+            Self::NoCodes(_) => None,
+        }
+    }
+
+    fn shown(&self) -> (&str, &str) {
+        match self {
+            Self::Unsubscribe(url) => ("Stop these mails", url),
+            Self::NoCodes(url) => ("No more codes to this address", url),
+        }
+    }
+}
+
+/// The mail of a notice. It ends with the link, if there is one.
+pub(super) fn render(notice: &ChannelNotice, link: Option<&MailLink>) -> RenderedMail {
     let subject = plain(&notice.title, MAX_SUBJECT);
     let lines = text_of(notice, MAX_TEXT);
-    let stop = unsubscribe.map(|url| ("Stop these mails", url));
+    let stop = link.map(MailLink::shown);
     let links = notice.links.iter();
     let links = links.map(|link| (link.text.as_str(), link.url.as_str()));
     let links: Vec<_> = links.chain(stop).collect();

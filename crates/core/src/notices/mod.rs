@@ -14,7 +14,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 
-pub use email::RenderedMail;
+pub use email::{MailLink, RenderedMail};
 pub use of_alerts::{ChannelView, MonitorView, most_urgent_first, of_alerts};
 pub use summary::{MAX_NOTICES, confirmation, joined, single, test_message, with_code};
 
@@ -49,9 +49,9 @@ pub fn render(
     }
 }
 
-/// The mail of a message. With `unsubscribe` it ends with that link.
-pub fn render_mail(alerts: &ChannelAlerts, unsubscribe: Option<&str>) -> RenderedMail {
-    email::render(&summary::of_message(alerts), unsubscribe)
+/// The mail of a message. It ends with the link, if there is one.
+pub fn render_mail(alerts: &ChannelAlerts, link: Option<&MailLink>) -> RenderedMail {
+    email::render(&summary::of_message(alerts), link)
 }
 
 /// The request of a message for the operator's relay: JSON. `None` if the target is none of it.

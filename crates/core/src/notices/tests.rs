@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{
-    ChannelView, MonitorView, confirmation, joined, most_urgent_first, of_alerts, render,
+    ChannelView, MailLink, MonitorView, confirmation, joined, most_urgent_first, of_alerts, render,
     render_mail, render_relayed, single, test_message, with_code,
 };
 use crate::contract::channels::{ChannelAlerts, ChannelKind, ChannelNotice, NoticePriority};
@@ -96,7 +96,12 @@ fn rendered(message: &ChannelAlerts) -> String {
 
 /// The parts of a mail, as they are before they are encoded.
 fn mail(message: &ChannelAlerts) -> String {
-    let sent = render_mail(message, Some("https://fares.example.com/unsubscribe/token"));
+    let sent = render_mail(
+        message,
+        Some(&MailLink::Unsubscribe(
+            "https://fares.example.com/unsubscribe/token".to_owned(),
+        )),
+    );
     format!("Subject: {}\n\n{}\n{}", sent.subject, sent.text, sent.html)
 }
 

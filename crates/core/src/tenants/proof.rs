@@ -19,6 +19,13 @@ pub fn make(ring: &Keyring, label: &str, parts: &[&[u8]]) -> [u8; PROOF_BYTES] {
     proof
 }
 
+/// The digests of these parts under each key of the ring, the primary's first: what was stored under an
+/// earlier one is found with them.
+pub fn make_all(ring: &Keyring, label: &str, parts: &[&[u8]]) -> Vec<Vec<u8>> {
+    let one = |key| mac(key, label, parts).finalize().into_bytes()[..PROOF_BYTES].to_vec();
+    ring.keys().iter().map(one).collect()
+}
+
 /// Whether a digest is that of these parts under any key of the ring. Takes as long for each wrong one.
 pub fn check(ring: &Keyring, label: &str, parts: &[&[u8]], proof: &[u8]) -> bool {
     proof.len() == PROOF_BYTES
@@ -53,6 +60,8 @@ mod tests {
         let proof = make(&ring("a"), "code", &[b"one", b"two"]);
         assert!(check(&ring("a"), "code", &[b"one", b"two"], &proof));
         assert!(check(&ring("b a"), "code", &[b"one", b"two"], &proof));
+        let all = make_all(&ring("b a"), "code", &[b"one", b"two"]);
+        assert_eq!((all.len(), all[1].as_slice()), (2, proof.as_slice()));
         assert!(!check(&ring("b"), "code", &[b"one", b"two"], &proof));
         assert!(!check(&ring("a"), "other", &[b"one", b"two"], &proof));
         assert!(!check(&ring("a"), "code", &[b"onet", b"wo"], &proof));

@@ -62,6 +62,10 @@ pub(super) async fn delete(pool: &PgPool, now: Timestamp) -> bool {
             repeat_while_full(pool, MAX_ROWS, now, delete_deliveries).boxed(),
         ),
         (
+            "addresses",
+            repeat_while_full(pool, MAX_ROWS, now, delete_addresses).boxed(),
+        ),
+        (
             "ended scans",
             repeat_while_full(pool, MAX_ROWS, now, end_finished_scans).boxed(),
         ),
@@ -166,6 +170,17 @@ async fn delete_deliveries(conn: &mut PgConnection, now: Timestamp) -> sqlx::Res
         "delete from deliveries where ctid = any (array(
              select ctid from deliveries where ended_at < $1 order by ended_at limit $2 for update skip locked))",
         (now - DELIVERIES_KEPT).to_sqlx() as _,
+        MAX_ROWS,
+    );
+    Ok(deleted.execute(conn).await?.rows_affected())
+}
+
+/// Addresses whose codes do not count any more.
+async fn delete_addresses(conn: &mut PgConnection, now: Timestamp) -> sqlx::Result<u64> {
+    let deleted = sqlx::query!(
+        "delete from mailed_addresses where address_digest = any (array(
+             select address_digest from mailed_addresses where ends_at < $1 order by ends_at limit $2 for update skip locked))",
+        now.to_sqlx() as _,
         MAX_ROWS,
     );
     Ok(deleted.execute(conn).await?.rows_affected())

@@ -11,12 +11,14 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::{SignedDuration, Timestamp};
+use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::store::CONFIRM_EVENT;
 use super::store::consent as store;
 use super::store::endpoints::fail_pending;
-use super::{EndpointLock, EndpointOwner, Outgoing, enqueue};
+use super::store::mailed;
+use super::{EndpointLock, EndpointOwner, Outgoing, endpoint, enqueue};
 use crate::commands::CommandError;
 use crate::contract::channels::{CODE_ALPHABET, CODE_CHARS};
 use crate::contract::webhooks::DeliveryReason;
@@ -33,6 +35,9 @@ pub const MAX_WRONG_CODES: i16 = 5;
 const ASK_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
 /// The most codes of a caller in a day: they go to people who may not have asked for them.
 pub const MAX_CODES_A_DAY: i32 = 20;
+/// The most codes of an address within seven days, over all callers, while none is entered: whoever has many
+/// keys could otherwise mail a stranger as often.
+const MAX_CODES_OF_ADDRESS: i64 = 3;
 
 /// What became of a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +52,14 @@ pub enum CodeVerdict {
 /// channel is switched off, and its pending messages fail.
 ///
 /// # Errors
-/// `LimitExceeded` within a minute of the channel's last code, and after [`MAX_CODES_A_DAY`].
-pub async fn ask(lock: &mut EndpointLock<'_>, now: Timestamp) -> Result<(), CommandError> {
+/// `LimitExceeded` within a minute of the channel's last code, after [`MAX_CODES_A_DAY`] of the caller, and
+/// after three of the address or while its reader wants none. Roll back then.
+pub async fn ask(
+    lock: &mut EndpointLock<'_>,
+    ring: &Keyring,
+    address: &str,
+    now: Timestamp,
+) -> Result<(), CommandError> {
     let EndpointOwner::Channel(channel) = lock.owner() else {
         return Err(CommandError::NoChannel);
     };
@@ -76,11 +87,35 @@ pub async fn ask(lock: &mut EndpointLock<'_>, now: Timestamp) -> Result<(), Comm
             retry_after: wait,
         });
     }
+    let digests = address_digests(ring, address);
+    if let Some(wait) = mailed::count_code(lock, &digests, MAX_CODES_OF_ADDRESS).await? {
+        return Err(CommandError::LimitExceeded {
+            message: format!(
+                "an address gets at most {MAX_CODES_OF_ADDRESS} codes within 7 days while none of them is entered, and none if its reader \
+                 wants none; retry after {} s",
+                wait.as_secs().max(1)
+            ),
+            retry_after: wait,
+        });
+    }
     store::begin(lock, now).await?;
     fail_pending(lock, DeliveryReason::EndpointOff, now).await?;
     let message = notices::confirmation(channel, now);
     enqueue(lock, &Outgoing::new(CONFIRM_EVENT), &message, now).await?;
     Ok(())
+}
+
+/// Mails another code to the address of a locked channel.
+///
+/// # Errors
+/// As [`ask`].
+pub async fn ask_again(
+    lock: &mut EndpointLock<'_>,
+    ring: &Keyring,
+    now: Timestamp,
+) -> Result<(), CommandError> {
+    let address = endpoint::url(lock, ring, now).await?;
+    ask(lock, ring, &address, now).await
 }
 
 /// Compares a code with the one that was mailed last, and switches the channel on if it is that.
@@ -113,6 +148,8 @@ pub async fn confirm(
         store::count_wrong(lock).await?;
         return Ok(CodeVerdict::Wrong);
     }
+    let address = endpoint::url(lock, ring, now).await?;
+    mailed::forget_codes(lock, &address_digests(ring, &address)).await?;
     store::confirm(lock, now).await?;
     // A second copy of the mail with the code.
     fail_pending(lock, DeliveryReason::EndpointOff, now).await?;
@@ -157,6 +194,46 @@ fn is_code(
     let (tenant, channel) = (tenant.uuid(), channel.uuid());
     let parts: [&[u8]; 3] = [tenant.as_bytes(), channel.as_bytes(), code.as_bytes()];
     proof::check(ring, "code", &parts, digest)
+}
+
+/// What is stored of an address whose codes are counted, under each key of the ring.
+fn address_digests(ring: &Keyring, address: &str) -> Vec<Vec<u8>> {
+    let address = address.to_ascii_lowercase();
+    proof::make_all(ring, "address", &[address.as_bytes()])
+}
+
+/// Whether the reader of an address wants no code.
+pub(super) async fn is_refused(pool: &PgPool, ring: &Keyring, address: &str) -> sqlx::Result<bool> {
+    mailed::is_refused(pool, &address_digests(ring, address)).await
+}
+
+/// The link by which the reader of an address forbids further codes: what its row is found by, and a proof.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoCodesLink([u8; PROOF_BYTES]);
+
+impl NoCodesLink {
+    /// The end of the link: 43 characters.
+    pub(super) fn seal(ring: &Keyring, address: &str) -> String {
+        let address = address.to_ascii_lowercase();
+        let digest = proof::make(ring, "address", &[address.as_bytes()]);
+        let proof = proof::make(ring, "no-codes", &[&digest]);
+        URL_SAFE_NO_PAD.encode([digest, proof].concat())
+    }
+
+    /// Reads the end of a link; `None` if this service has not made it. Needs no database.
+    pub fn open(ring: &Keyring, text: &str) -> Option<Self> {
+        if text.len() > 4 * PROOF_BYTES {
+            return None;
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (digest, proof) = bytes.split_first_chunk::<PROOF_BYTES>()?;
+        proof::check(ring, "no-codes", &[digest], proof).then_some(Self(*digest))
+    }
+
+    /// Mails no code to the address for a year. Idempotent.
+    pub async fn forbid(self, pool: &PgPool) -> sqlx::Result<()> {
+        mailed::refuse(pool, &self.0).await
+    }
 }
 
 /// What a link that unsubscribes names: a confirmation of a channel's address.
@@ -212,16 +289,22 @@ impl UnsubscribeLink {
     }
 }
 
-/// Ends the confirmation that a link names and fails what is pending; nothing if it has ended already.
+/// Whether the confirmation that a link names has not ended.
+pub async fn is_current(pool: &PgPool, link: &UnsubscribeLink) -> sqlx::Result<bool> {
+    store::is_current(pool, link).await
+}
+
+/// Ends the confirmation that a link names and fails what is pending; `false`: it has ended already.
 pub async fn withdraw(
     lock: &mut EndpointLock<'_>,
     confirmed_at: Timestamp,
     now: Timestamp,
-) -> Result<(), CommandError> {
-    if store::withdraw(lock, confirmed_at, now).await? {
+) -> Result<bool, CommandError> {
+    let is_ended = store::withdraw(lock, confirmed_at, now).await?;
+    if is_ended {
         fail_pending(lock, DeliveryReason::EndpointOff, now).await?;
     }
-    Ok(())
+    Ok(is_ended)
 }
 
 #[cfg(test)]
@@ -259,6 +342,27 @@ mod tests {
             &"A".repeat(5_000),
         ] {
             assert_eq!(UnsubscribeLink::open(&ring("a"), other), None);
+        }
+    }
+
+    #[test]
+    fn a_link_against_codes_names_no_address() {
+        let text = NoCodesLink::seal(&ring("a"), "Reader@Example.com");
+        assert_eq!(text.len(), 43);
+        assert_eq!(text, NoCodesLink::seal(&ring("a"), "reader@example.com"));
+        let digests = address_digests(&ring("b a"), "READER@example.com");
+        let opened = NoCodesLink::open(&ring("b a"), &text).unwrap();
+        assert_eq!(opened.0.as_slice(), digests[1]);
+        assert_eq!(NoCodesLink::open(&ring("b"), &text), None);
+        let other = if text.starts_with('A') { "B" } else { "A" };
+        for wrong in [
+            "",
+            "x",
+            &text[..42],
+            &format!("{other}{}", &text[1..]),
+            &"A".repeat(5_000),
+        ] {
+            assert_eq!(NoCodesLink::open(&ring("a"), wrong), None, "{wrong}");
         }
     }
 

@@ -237,7 +237,23 @@ pub async fn only_secret(
     Ok(only.map(|only| Secret::from_bytes(only.secret).shown()))
 }
 
-/// Decrypts the secrets of a webhook.
+/// The target of a channel.
+///
+/// # Errors
+/// `NoChannel` if it does not exist.
+pub(super) async fn url(
+    lock: &mut EndpointLock<'_>,
+    ring: &Keyring,
+    now: Timestamp,
+) -> Result<String, CommandError> {
+    let tenant = lock.tenant();
+    let grant = store::url_grant(lock).await?;
+    let grant = grant.ok_or(CommandError::NoChannel)?;
+    let opened = open_grants(lock, ring, tenant, &[grant], now).await?;
+    Ok(opened.iter().map(url_of).collect())
+}
+
+/// Decrypts the secrets of a webhook or a channel.
 async fn open_grants(
     lock: &mut EndpointLock<'_>,
     ring: &Keyring,
@@ -248,9 +264,7 @@ async fn open_grants(
     let opened = open_secrets(lock.conn(), ring, tenant, grants, now).await;
     opened.map_err(|error| match error {
         GrantError::Database(error) => error.into(),
-        error => {
-            CommandError::Internal(format!("the webhook's secret cannot be decrypted: {error}"))
-        }
+        error => CommandError::Internal(format!("a secret cannot be decrypted: {error}")),
     })
 }
 

@@ -10,7 +10,7 @@
 //!  resend   ─► the same delivery again, or a test event
 //! ```
 //!
-//! `prepare` is what a try sends. Mails go to the operator's mail server ([`mail`]), and only to addresses
+//! `prepare` is what a try sends. Mails go to the operator's mail server ([`mail`], `smtp`), and only to addresses
 //! that are confirmed ([`consent`]).
 //!
 //! `addresses` and [`guard`] decide which receivers are allowed, [`sign`] signs, [`retry_schedule`]
@@ -33,6 +33,7 @@ pub mod retry_schedule;
 mod run;
 mod send;
 pub mod sign;
+mod smtp;
 mod store;
 
 use jiff::Timestamp;

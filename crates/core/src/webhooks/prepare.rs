@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use sqlx::PgPool;
 use tokio::time::timeout;
 
-use super::consent::{self, CODE_LIFETIME, UnsubscribeLink};
+use super::consent::{self, CODE_LIFETIME, NoCodesLink, UnsubscribeLink};
 use super::endpoint::url_of;
 use super::mail::{Mail, Mailer};
 use super::send::{PostRequest, Prepared};
@@ -17,7 +17,7 @@ use super::store::{EndpointKind, LeasedDelivery};
 use crate::contract::channels::{ChannelAlerts, ChannelKind};
 use crate::contract::webhooks::{Event, TryError};
 use crate::ids::ChannelId;
-use crate::notices;
+use crate::notices::{self, MailLink};
 use crate::tenants::{GrantError, Keyring, open_secrets};
 
 /// The time limit of one statement.
@@ -71,7 +71,7 @@ pub(super) async fn prepare(
     }
 }
 
-/// The mail of a try: with a new code, or with a link that unsubscribes. Nothing but a code goes to an
+/// The mail of a try: with a new code and a link against further ones, or with a link that unsubscribes. Nothing but a code goes to an
 /// address that is not confirmed, whatever has happened since the lease.
 async fn mail(
     means: Means<'_>,
@@ -88,7 +88,11 @@ async fn mail(
         return Ok(Err(TryError::SecretUnreadable));
     }
     let tenant = leased.tenant;
-    let (alerts, unsubscribe) = if leased.is_confirmation {
+    let (alerts, link) = if leased.is_confirmation {
+        // Its reader may have answered an earlier mail with that.
+        if consent::is_refused(means.pool, means.ring, &to).await? {
+            return Ok(Err(TryError::AddressRefused));
+        }
         let code = consent::new_code();
         let digest = consent::code_digest(means.ring, tenant, channel, &code);
         let until = now.saturating_add(CODE_LIFETIME).unwrap_or(now);
@@ -96,7 +100,9 @@ async fn mail(
         if !consent_store::set_code(means.pool, leased, &digest, until).await? {
             return Ok(Err(TryError::AddressRefused));
         }
-        (notices::with_code(event.data, &code), None)
+        let link = NoCodesLink::seal(means.ring, &to);
+        let link = mailer.page_url("no-codes", &link).map(MailLink::NoCodes);
+        (notices::with_code(event.data, &code), link)
     } else {
         let Some(confirmed_at) = consent_store::confirmed_at(means.pool, leased).await? else {
             return Ok(Err(TryError::AddressRefused));
@@ -106,13 +112,14 @@ async fn mail(
             channel,
             confirmed_at,
         };
-        (event.data, mailer.unsubscribe_url(&link.seal(means.ring)))
+        let link = mailer.page_url("unsubscribe", &link.seal(means.ring));
+        (event.data, link.map(MailLink::Unsubscribe))
     };
     Ok(Ok(Mail {
         delivery: leased.delivery,
         to,
-        says: notices::render_mail(&alerts, unsubscribe.as_deref()),
-        unsubscribe,
+        says: notices::render_mail(&alerts, link.as_ref()),
+        unsubscribe: link.and_then(MailLink::one_click),
     }))
 }
 

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | 2xx within 10 s | delivered | its failures are reset |
 //! | 410, no such mailbox | failed, `gone` | switched off |
-//! | 5xx of a mail server | failed, `refused` | as after the last try |
+//! | 5xx about a mail or its recipient, 204 or 400 of the relay | failed, `refused` | as after the last try |
 //! | any other, not the last try | retried after the next delay, or a longer `Retry-After` | |
 //! | any other, the last try | failed, `tries_spent` | switched off if none succeeded for 5 days; a channel 3 days |
 //!

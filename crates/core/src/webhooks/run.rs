@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use sqlx::PgPool;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
@@ -46,6 +46,8 @@ const MOST_TRIES: MostTries = MostTries {
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// The shortest time between two polls: another process may hold the lock of a due delivery.
 const MIN_WAIT: Duration = Duration::from_millis(10);
+/// How long a message waits that this process has no server for.
+const NOT_SET_UP_PAUSE: SignedDuration = SignedDuration::from_mins(1);
 /// The pause after a failure of the database.
 const DATABASE_RETRY_PAUSE: Duration = Duration::from_millis(500);
 
@@ -69,7 +71,7 @@ impl DelivererDeps {
 }
 
 /// Delivers until `stop`, then waits until the results of its tries are recorded: some ten seconds
-/// at most, with a mail server some twenty. A database outage does not end it.
+/// at most, with a mail server some two minutes. A database outage does not end it.
 pub async fn run(deps: DelivererDeps, stop: CancellationToken) {
     let deps = Arc::new(deps);
     let (permits, tries, wake) = (
@@ -147,7 +149,7 @@ async fn poll(
 async fn deliver(deps: &DelivererDeps, leased: LeasedDelivery, _permit: OwnedSemaphorePermit) {
     let until = Instant::now() + deps.full_lease();
     let now = Timestamp::now();
-    if let Some(end) = quiet_until(&leased, now) {
+    if let Some(end) = quiet_until(&leased, now).or_else(|| not_set_up_until(deps, &leased, now)) {
         // If it fails, the lease expires, and the try counts as lost.
         if let Err(error) = store::postpone(&deps.pool, &leased, end).await {
             tracing::warn!(delivery = %leased.delivery, %error, "postponing a message failed");
@@ -192,6 +194,20 @@ fn quiet_until(leased: &LeasedDelivery, now: Timestamp) -> Option<Timestamp> {
     let is_asked_for = leased.is_test || leased.is_confirmation;
     let plan = leased.quiet.as_ref().filter(|_| !is_asked_for)?;
     plan.quiet_until(now)
+}
+
+/// When to look again for a process that has the server of this kind of channel: this one has none, and
+/// spends no try.
+fn not_set_up_until(
+    deps: &DelivererDeps,
+    leased: &LeasedDelivery,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    if deps.sender.is_set_up(leased.kind) {
+        return None;
+    }
+    tracing::warn!(delivery = %leased.delivery, "this process has no server for this kind of channel; delivery delayed");
+    Some(now.saturating_add(NOT_SET_UP_PAUSE).unwrap_or(now))
 }
 
 /// Records the result of a try. Retries until the lease has expired; then another process repeats

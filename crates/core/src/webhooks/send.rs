@@ -13,10 +13,13 @@ use reqwest::header::{
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::guard::{Guard, GuardError, GuardedResolver, SystemResolver};
-use super::mail::{MAIL_TIMEOUT, Mail, Mailer};
+use super::mail::{Mail, Mailer};
 use super::relay::{RELAY_TIMEOUT, Relay};
 use super::retry_schedule::{self, ReceiverAnswer};
 use super::sign::{self, Secret};
+use super::smtp::MAIL_TIMEOUT;
+use super::store::EndpointKind;
+use crate::contract::channels::ChannelKind;
 use crate::contract::webhooks::TryError;
 use crate::ids::DeliveryId;
 use crate::notices::RenderedMessage;
@@ -195,6 +198,15 @@ impl Sender {
     /// The operator's mail server.
     pub(super) fn mailer(&self) -> Option<&Mailer> {
         self.mailer.as_ref()
+    }
+
+    /// Whether the server is there that messages of this kind go through.
+    pub(super) fn is_set_up(&self, kind: EndpointKind) -> bool {
+        match kind {
+            EndpointKind::Channel(ChannelKind::Email) => self.mailer.is_some(),
+            EndpointKind::Channel(ChannelKind::Apprise) => self.relay.is_some(),
+            EndpointKind::Webhook | EndpointKind::Channel(_) => true,
+        }
     }
 
     /// The same sender with another timeout.

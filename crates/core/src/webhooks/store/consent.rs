@@ -8,6 +8,7 @@ use sqlx::PgPool;
 
 use super::LeasedDelivery;
 use super::lock::EndpointLock;
+use crate::webhooks::consent::UnsubscribeLink;
 
 /// The code that was mailed last.
 pub(in crate::webhooks) struct MailedCode {
@@ -125,6 +126,21 @@ pub(in crate::webhooks) async fn confirm(
     .execute(lock.conn())
     .await?;
     Ok(())
+}
+
+/// Whether the confirmation that a link names has not ended.
+pub(in crate::webhooks) async fn is_current(
+    pool: &PgPool,
+    link: &UnsubscribeLink,
+) -> sqlx::Result<bool> {
+    let is_current = sqlx::query_scalar!(
+        r#"select exists (select from webhook_endpoints
+                          where tenant_id = $1 and endpoint_id = $2 and confirmed_at = $3) as "is_current!""#,
+        link.tenant.uuid(),
+        link.channel.uuid(),
+        link.confirmed_at.to_sqlx() as _,
+    );
+    is_current.fetch_one(pool).await
 }
 
 /// Ends the confirmation of this time; `false`: it has ended already.

@@ -153,6 +153,19 @@ pub(in crate::webhooks) async fn lock_secrets(
         .map(|ids| ids.into_iter().map(GrantId::from).collect()))
 }
 
+/// Locks an endpoint and reads the grant of its URL; `None` if it does not exist.
+pub(in crate::webhooks) async fn url_grant(
+    lock: &mut EndpointLock<'_>,
+) -> sqlx::Result<Option<GrantId>> {
+    let grant = sqlx::query_scalar!(
+        "select url_id from webhook_endpoints where tenant_id = $1 and endpoint_id = $2 for no key update",
+        lock.tenant().uuid(),
+        lock.owner().uuid(),
+    );
+    let grant = grant.fetch_optional(lock.conn()).await?;
+    Ok(grant.map(GrantId::from))
+}
+
 /// What waits at the endpoint of a channel.
 #[derive(Debug)]
 pub struct ChannelQueue {

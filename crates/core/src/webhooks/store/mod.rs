@@ -1,12 +1,13 @@
 //! Deliveries in the database. The SQL functions of `functions/deliveries.sql` lease tries and
 //! record their results; the head of that file shows the states.
 //!
-//! Also here: endpoints ([`endpoints`]), confirmations of addresses ([`consent`]), lists ([`lists`]) and the lock order ([`lock`]).
+//! Also here: endpoints ([`endpoints`]), confirmations of addresses ([`consent`]), codes of an address ([`mailed`]), lists ([`lists`]) and the lock order ([`lock`]).
 
 pub(super) mod consent;
 pub(super) mod endpoints;
 pub(super) mod lists;
 pub(super) mod lock;
+pub(super) mod mailed;
 
 use std::time::Duration;
 
