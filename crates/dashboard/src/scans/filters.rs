@@ -64,6 +64,7 @@ impl ListFilters {
                 .date("created_until")?
                 .map(|last| begin_of(last.saturating_add(1.day()))),
             has_undone: fields.text("failed").is_some(),
+            ..ScanConditions::default()
         };
         Ok(Self {
             query,
