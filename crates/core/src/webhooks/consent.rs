@@ -291,7 +291,7 @@ impl UnsubscribeLink {
 
 /// Whether the confirmation that a link names has not ended.
 pub async fn is_current(pool: &PgPool, link: &UnsubscribeLink) -> sqlx::Result<bool> {
-    store::is_current(pool, link).await
+    store::is_current(pool, link.tenant, link.channel, link.confirmed_at).await
 }
 
 /// Ends the confirmation that a link names and fails what is pending; `false`: it has ended already.

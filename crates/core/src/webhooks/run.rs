@@ -203,8 +203,9 @@ fn not_set_up_until(
     leased: &LeasedDelivery,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    if deps.sender.is_set_up(leased.kind) {
-        return None;
+    match leased.kind {
+        EndpointKind::Channel(kind) if !deps.sender.is_set_up(kind) => {}
+        EndpointKind::Channel(_) | EndpointKind::Webhook => return None,
     }
     tracing::warn!(delivery = %leased.delivery, "this process has no server for this kind of channel; delivery delayed");
     Some(now.saturating_add(NOT_SET_UP_PAUSE).unwrap_or(now))

@@ -18,7 +18,6 @@ use super::relay::{RELAY_TIMEOUT, Relay};
 use super::retry_schedule::{self, ReceiverAnswer};
 use super::sign::{self, Secret};
 use super::smtp::MAIL_TIMEOUT;
-use super::store::EndpointKind;
 use crate::contract::channels::ChannelKind;
 use crate::contract::webhooks::TryError;
 use crate::ids::DeliveryId;
@@ -200,12 +199,12 @@ impl Sender {
         self.mailer.as_ref()
     }
 
-    /// Whether the server is there that messages of this kind go through.
-    pub(super) fn is_set_up(&self, kind: EndpointKind) -> bool {
+    /// Whether the server is there that messages to channels of this kind go through.
+    pub(super) fn is_set_up(&self, kind: ChannelKind) -> bool {
         match kind {
-            EndpointKind::Channel(ChannelKind::Email) => self.mailer.is_some(),
-            EndpointKind::Channel(ChannelKind::Apprise) => self.relay.is_some(),
-            EndpointKind::Webhook | EndpointKind::Channel(_) => true,
+            ChannelKind::Email => self.mailer.is_some(),
+            ChannelKind::Apprise => self.relay.is_some(),
+            ChannelKind::Ntfy | ChannelKind::Slack => true,
         }
     }
 

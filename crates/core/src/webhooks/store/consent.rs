@@ -8,7 +8,7 @@ use sqlx::PgPool;
 
 use super::LeasedDelivery;
 use super::lock::EndpointLock;
-use crate::webhooks::consent::UnsubscribeLink;
+use crate::ids::{ChannelId, TenantId};
 
 /// The code that was mailed last.
 pub(in crate::webhooks) struct MailedCode {
@@ -128,17 +128,19 @@ pub(in crate::webhooks) async fn confirm(
     Ok(())
 }
 
-/// Whether the confirmation that a link names has not ended.
+/// Whether the confirmation of this time has not ended.
 pub(in crate::webhooks) async fn is_current(
     pool: &PgPool,
-    link: &UnsubscribeLink,
+    tenant: TenantId,
+    channel: ChannelId,
+    confirmed_at: Timestamp,
 ) -> sqlx::Result<bool> {
     let is_current = sqlx::query_scalar!(
         r#"select exists (select from webhook_endpoints
                           where tenant_id = $1 and endpoint_id = $2 and confirmed_at = $3) as "is_current!""#,
-        link.tenant.uuid(),
-        link.channel.uuid(),
-        link.confirmed_at.to_sqlx() as _,
+        tenant.uuid(),
+        channel.uuid(),
+        confirmed_at.to_sqlx() as _,
     );
     is_current.fetch_one(pool).await
 }
