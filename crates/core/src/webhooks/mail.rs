@@ -205,13 +205,8 @@ fn answer_of(stage: Stage, code: u16, text: &str, address: &str) -> MailAnswer {
         _ => (ReceiverAnswer::Unclear, Some(TryError::MailDeferred)),
     };
     // Other replies are about the operator's server, and callers read what is stored.
-    let is_for_caller = match detail {
-        _ if answer == ReceiverAnswer::Accepted => true,
-        Some(detail) => ["5.1.", "5.2.", "5.6."]
-            .iter()
-            .any(|subject| detail.starts_with(subject)),
-        None => false,
-    };
+    let is_for_caller =
+        answer == ReceiverAnswer::Accepted || detail.is_some_and(is_about_recipient_or_message);
     let reply = if is_for_caller && !repeats(text, address) {
         format!("{code} {text}")
     } else {
@@ -232,16 +227,22 @@ fn answer_of(stage: Stage, code: u16, text: &str, address: &str) -> MailAnswer {
 /// else, such as a login, a policy or a reputation, is the operator's to mend, for all channels at once.
 fn is_final(stage: Stage, code: u16, detail: Option<&str>) -> bool {
     match (stage, detail) {
-        (Stage::Recipient | Stage::Message, Some(detail)) => {
-            // 5.1.7 and 5.1.8 are about the sender.
-            !matches!(detail, "5.1.7" | "5.1.8")
-                && (detail == "5.3.4"
-                    || ["5.1.", "5.2.", "5.6."]
-                        .iter()
-                        .any(|subject| detail.starts_with(subject)))
-        }
+        (Stage::Recipient | Stage::Message, Some(detail)) => is_about_recipient_or_message(detail),
         (Stage::Recipient, None) => matches!(code, 550 | 551 | 553),
         _ => false,
+    }
+}
+
+/// Whether a code of RFC 3463 is about the recipient's mailbox, or about the size or the content of the message.
+fn is_about_recipient_or_message(detail: &str) -> bool {
+    match detail {
+        // About the sender.
+        "5.1.7" | "5.1.8" => false,
+        // Too large for the server.
+        "5.3.4" => true,
+        _ => ["5.1.", "5.2.", "5.6."]
+            .iter()
+            .any(|subject| detail.starts_with(subject)),
     }
 }
 
@@ -333,7 +334,7 @@ mod tests {
             550,
             "5.1.8 no such sender",
             ReceiverAnswer::Unclear,
-            "550 5.1.8 no such sender",
+            "550 5.1.8",
         ),
         (
             Stage::Sender,
@@ -375,7 +376,7 @@ mod tests {
             550,
             "5.1.8 no such sender",
             ReceiverAnswer::Unclear,
-            "550 5.1.8 no such sender",
+            "550 5.1.8",
         ),
         (
             Stage::Recipient,
@@ -419,7 +420,7 @@ mod tests {
             552,
             "5.3.4 too large",
             ReceiverAnswer::Refused,
-            "552 5.3.4",
+            "552 5.3.4 too large",
         ),
         (
             Stage::Message,
