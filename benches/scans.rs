@@ -19,6 +19,8 @@ use super::load::{get, post};
 const DAYS: usize = 250;
 /// Callers that are created at once.
 const CREATED_AT_ONCE: usize = 8;
+/// The codes of airports that exist: others are refused.
+const AIRPORTS: &str = include_str!("../crates/ask/data/airports.tsv");
 /// How often the end of all scans is polled.
 const POLL: Duration = Duration::from_millis(10);
 
@@ -42,8 +44,7 @@ pub fn scan_request(items: usize) -> Value {
 }
 
 fn airport(number: usize) -> String {
-    let letter = |at: usize| char::from(b'A' + u8::try_from(at % 26).unwrap_or_default());
-    format!("X{}{}", letter(number / 26), letter(number))
+    AIRPORTS.lines().nth(number).unwrap_or_default()[..3].to_owned()
 }
 
 /// Submits a scan; returns the latency of its 202.
