@@ -9,11 +9,11 @@ const AXE: &str = include_str!("third_party/axe-core/axe.min.js");
 /// Every rule that is not experimental: WCAG 2.x A and AA, and axe's best practices. What fades in has
 /// its own colours only once its animation has ended.
 const RUN: &str = "
-    const done = arguments[arguments.length - 1];
+    const [options, done] = arguments;
     const ending = document.getAnimations()
         .filter((animation) => Number.isFinite(animation.effect.getComputedTiming().endTime));
     Promise.allSettled(ending.map((animation) => animation.finished))
-        .then(() => axe.run(document, {resultTypes: ['violations']})).then(
+        .then(() => axe.run(document, {resultTypes: ['violations'], ...options})).then(
         (found) => done(found.violations.map((rule) => ({
             rule: rule.id, help: rule.help,
             elements: rule.nodes.map((node) => node.html.slice(0, 200) + ' ' + (node.failureSummary ?? '')),
@@ -32,7 +32,17 @@ impl Chromium {
 
     /// What axe finds on the page, in its present width and theme.
     pub async fn violations(&self) -> Vec<Value> {
-        let found = self.driver.execute_async(RUN, Vec::new()).await.unwrap();
+        self.run_axe(json!({})).await
+    }
+
+    /// The same of the rules about colours: nothing else depends on the theme.
+    pub async fn violations_of_colors(&self) -> Vec<Value> {
+        self.run_axe(json!({"runOnly": ["color-contrast", "link-in-text-block"]}))
+            .await
+    }
+
+    async fn run_axe(&self, options: Value) -> Vec<Value> {
+        let found = self.driver.execute_async(RUN, vec![options]).await.unwrap();
         found.json().as_array().unwrap().clone()
     }
 

@@ -24,7 +24,7 @@ const PICTURES: [(&str, &str, bool); 6] = [
 const HEIGHT: [u64; 2] = [1400, 1000];
 
 /// Writes the pictures of the page that is open, if it has any and they are wanted.
-pub async fn take(browser: &Chromium, page: &str, theme: Theme) {
+pub async fn take(browser: &Chromium, page: &str) {
     let pictured = PICTURES.iter().find(|(name, ..)| *name == page);
     let Some((_, file, on_phone)) = pictured else {
         return;
@@ -33,27 +33,31 @@ pub async fn take(browser: &Chromium, page: &str, theme: Theme) {
         return;
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/images");
-    for (width, most) in WIDTHS.into_iter().zip(HEIGHT.into_iter().rev()) {
-        let is_phone = width == WIDTHS[0];
-        if is_phone && !on_phone {
-            continue;
+    for theme in Theme::ALL {
+        browser.prefer(theme).await;
+        for (width, most) in WIDTHS.into_iter().zip(HEIGHT.into_iter().rev()) {
+            let is_phone = width == WIDTHS[0];
+            if is_phone && !on_phone {
+                continue;
+            }
+            let suffix = if is_phone { "-phone" } else { "" };
+            let target = folder.join(format!("{file}{suffix}-{}.png", theme.name()));
+            browser.resize(width).await;
+            let height = browser
+                .script("return document.documentElement.scrollHeight")
+                .await;
+            let height = height.as_u64().unwrap().min(most);
+            let clip = json!({"x": 0, "y": 0, "width": width, "height": height, "scale": 1});
+            let shot = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
+            let shot = browser.devtools("Page.captureScreenshot", shot).await;
+            let png = BASE64_STANDARD
+                .decode(shot["data"].as_str().unwrap())
+                .unwrap();
+            std::fs::write(&target, png).unwrap();
+            reduce(&target);
         }
-        let suffix = if is_phone { "-phone" } else { "" };
-        let target = folder.join(format!("{file}{suffix}-{}.png", theme.name()));
-        browser.resize(width).await;
-        let height = browser
-            .script("return document.documentElement.scrollHeight")
-            .await;
-        let height = height.as_u64().unwrap().min(most);
-        let clip = json!({"x": 0, "y": 0, "width": width, "height": height, "scale": 1});
-        let shot = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
-        let shot = browser.devtools("Page.captureScreenshot", shot).await;
-        let png = BASE64_STANDARD
-            .decode(shot["data"].as_str().unwrap())
-            .unwrap();
-        std::fs::write(&target, png).unwrap();
-        reduce(&target);
     }
+    browser.prefer(Theme::Light).await;
 }
 
 /// Reduces a picture to a palette with `pngquant`, where it is installed.
