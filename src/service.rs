@@ -178,18 +178,8 @@ impl Service {
         let upstream = Client::new(&settings.upstream)?;
         let database = Database::open(&settings.database).await?;
         let ring = worker_keyring(&settings, &database)?;
-        let worker = match settings.worker.clone() {
-            Some(config) if ring.is_some() => Some(with_spool_dir(
-                config,
-                &settings.database,
-                database.data_dir(),
-            )?),
-            _ => None,
-        };
-        let public_url = settings.channels.public_url.clone();
-        let sender = sender(&settings)?;
+        let worker = ProcessWorker::new(&settings, &upstream, &database, ring.as_ref())?;
         let session_check = database.session_check();
-        let writes = database.requests().writes.clone();
         let (unprepared, preparation_state) = watch::channel(Some(Arc::from("its first try runs")));
         let mut parts = JoinSet::new();
         let app = app_state(
@@ -214,7 +204,6 @@ impl Service {
             clock: settings.clock.clone(),
             unprepared,
         };
-        let (clock, kept_ring) = (settings.clock, ring.clone());
         let prepared = preparation.try_once().await?;
         if prepared && settings.http.is_some() {
             database.open_reads().await;
@@ -232,46 +221,17 @@ impl Service {
         let address = listener.transpose()?;
         log_listening(address, &admin, files, &database);
         let pool = database.pool().clone();
-        let (stopped, pace) = (stop.clone(), settings.pace);
+        let (stopped, clock) = (stop.clone(), settings.clock);
         parts.spawn(async move {
             if !prepared && !preparation.run_until_done(&stopped).await? {
                 return Ok(());
             }
-            let compared = stopped.child_token();
-            let comparing = clock.compare_periodically(&pool, &compared);
-            let (Some(config), Some(ring)) = (worker, ring) else {
-                comparing.await;
-                return Ok(());
-            };
-            // Ticks and webhooks wait for callers' locks, as requests do, so they use the write
-            // pool of requests.
-            let ticker = Ticker {
-                pool: writes,
-                ring: Arc::clone(&ring),
-                pace,
-                evaluation_timeout: MAX_EVALUATION_TIME,
-                public_url,
-            };
-            let deps = WorkerDeps {
-                pool: pool.clone(),
-                ring,
-                upstream,
-                config,
-            };
-            let working = async {
-                let running =
-                    run_worker_while_clock_is_right(deps, sender, ticker, &clock, &stopped);
-                let result = running.await;
-                // A worker that ended by itself ends the process.
-                compared.cancel();
-                result
-            };
-            tokio::join!(working, comparing).0
+            compare_clock_and_work(worker, &clock, &pool, &stopped).await
         });
         Ok(Self {
             address,
             database,
-            ring: kept_ring,
+            ring,
             stop,
             parts,
             admin,
@@ -500,68 +460,126 @@ pub(crate) fn keyring(
     }
 }
 
-/// Runs the worker while the clock is right. Otherwise calls in flight end and are recorded, and
-/// other work waits.
-async fn run_worker_while_clock_is_right(
-    deps: WorkerDeps,
-    sender: Sender,
-    ticker: Ticker,
+/// Compares the clock with the database's, and runs the worker while it is right.
+async fn compare_clock_and_work(
+    worker: Option<ProcessWorker>,
     clock: &Clock,
+    pool: &PgPool,
     stop: &CancellationToken,
 ) -> Result<(), ServiceError> {
-    while stop
-        .run_until_cancelled(clock.wait_until(true))
-        .await
-        .is_some()
-    {
-        let clock_wrong = stop.child_token();
-        let working = async {
-            let result = Box::pin(run_worker(
-                deps.clone(),
-                sender.clone(),
-                ticker.clone(),
-                clock_wrong.clone(),
-            ))
-            .await;
-            clock_wrong.cancel();
-            result
-        };
-        let watching = async {
-            clock.wait_until(false).await;
-            clock_wrong.cancel();
-        };
-        let (result, _) = tokio::join!(working, clock_wrong.run_until_cancelled(watching));
-        result?;
-    }
-    Ok(())
+    let compared = stop.child_token();
+    let comparing = clock.compare_periodically(pool, &compared);
+    let Some(worker) = worker else {
+        comparing.await;
+        return Ok(());
+    };
+    let working = async {
+        let result = worker.run_while_clock_is_right(clock, stop).await;
+        // A worker that ended by itself ends the process.
+        compared.cancel();
+        result
+    };
+    tokio::join!(working, comparing).0
 }
 
-/// Runs the worker, the ticks of monitors and the delivery of webhooks. When the worker ends, the
-/// others end too.
-async fn run_worker(
+/// The worker of this process: calls of scans, ticks of monitors, deliveries.
+#[derive(Clone)]
+struct ProcessWorker {
     deps: WorkerDeps,
     sender: Sender,
     ticker: Ticker,
-    stop: CancellationToken,
-) -> Result<(), ServiceError> {
-    let companions_stop = stop.child_token();
-    let delivery_deps = webhooks::DelivererDeps {
-        pool: ticker.pool.clone(),
-        ring: Arc::clone(&deps.ring),
-        sender,
-        lease: deps.config.lease(),
-    };
-    let working = async {
-        let result = worker::run(deps, stop).await;
-        companions_stop.cancel();
-        result
-    };
-    let (result, (), ()) = tokio::join!(
-        working,
-        tick::run(ticker, companions_stop.clone()),
-        webhooks::run(delivery_deps, companions_stop.clone())
-    );
-    Ok(result?)
+}
+
+impl ProcessWorker {
+    /// `None` without a worker in the settings or without master keys.
+    fn new(
+        settings: &Settings,
+        upstream: &Client,
+        database: &Database,
+        ring: Option<&Arc<Keyring>>,
+    ) -> Result<Option<Self>, ServiceError> {
+        // Before the return: wrong settings of mail end a process without a worker too.
+        let sender = sender(settings)?;
+        let (Some(config), Some(ring)) = (settings.worker.clone(), ring) else {
+            return Ok(None);
+        };
+        let config = with_spool_dir(config, &settings.database, database.data_dir())?;
+        // Ticks and webhooks wait for callers' locks, as requests do, so they use the write pool of
+        // requests.
+        let ticker = Ticker {
+            pool: database.requests().writes.clone(),
+            ring: Arc::clone(ring),
+            pace: settings.pace.clone(),
+            evaluation_timeout: MAX_EVALUATION_TIME,
+            public_url: settings.channels.public_url.clone(),
+        };
+        let deps = WorkerDeps {
+            pool: database.pool().clone(),
+            ring: Arc::clone(ring),
+            upstream: upstream.clone(),
+            config,
+        };
+        Ok(Some(Self {
+            deps,
+            sender,
+            ticker,
+        }))
+    }
+
+    /// Runs while the clock is right. Otherwise calls in flight end and are recorded, and other work
+    /// waits.
+    async fn run_while_clock_is_right(
+        &self,
+        clock: &Clock,
+        stop: &CancellationToken,
+    ) -> Result<(), ServiceError> {
+        while stop
+            .run_until_cancelled(clock.wait_until(true))
+            .await
+            .is_some()
+        {
+            let clock_wrong = stop.child_token();
+            let working = async {
+                let result = Box::pin(self.clone().run(clock_wrong.clone())).await;
+                clock_wrong.cancel();
+                result
+            };
+            let watching = async {
+                clock.wait_until(false).await;
+                clock_wrong.cancel();
+            };
+            let (result, _) = tokio::join!(working, clock_wrong.run_until_cancelled(watching));
+            result?;
+        }
+        Ok(())
+    }
+
+    /// Runs until `stop`. When the worker ends, ticks and deliveries end too.
+    async fn run(self, stop: CancellationToken) -> Result<(), ServiceError> {
+        let Self {
+            deps,
+            sender,
+            ticker,
+        } = self;
+        let companions_stop = stop.child_token();
+        let delivery_deps = webhooks::DelivererDeps {
+            pool: ticker.pool.clone(),
+            ring: Arc::clone(&deps.ring),
+            sender,
+            lease: deps.config.lease(),
+        };
+        let working = async {
+            let result = worker::run(deps, stop).await;
+            companions_stop.cancel();
+            result
+        };
+        let (result, (), ()) = tokio::join!(
+            working,
+            tick::run(ticker, companions_stop.clone()),
+            webhooks::run(delivery_deps, companions_stop.clone())
+        );
+        Ok(result?)
+    }
 }
 
 /// The worker's settings with the spool folder: from the settings, or in the data folder.

@@ -58,17 +58,14 @@ pub async fn run(deps: WorkerDeps, shutdown: CancellationToken) -> Result<(), Wo
     if !marketplace::bind_with_retry(&deps.pool, deps.upstream.marketplace(), &shutdown).await? {
         return Ok(());
     }
-    let spool = match &deps.config.spool_dir {
-        Some(folder) => {
-            match Spool::open_for_database(&deps.pool, folder, deps.config.spool_bytes(), &shutdown)
-                .await?
-            {
-                None => return Ok(()),
-                opened => opened,
-            }
+    let mut spool = None;
+    if let Some(folder) = &deps.config.spool_dir {
+        let bytes = deps.config.spool_bytes();
+        spool = Spool::open_for_database(&deps.pool, folder, bytes, &shutdown).await?;
+        if spool.is_none() {
+            return Ok(());
         }
-        None => None,
-    };
+    }
     let queue = Queue::start(
         deps.pool.clone(),
         deps.ring,

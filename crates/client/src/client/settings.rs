@@ -87,22 +87,19 @@ impl ConnectionArgs {
         let is_complete = url_given.is_some() && key_of_environment.is_some() && chosen.is_none();
         if let (true, Some(url)) = (is_complete, &url_given) {
             // No profile is needed, so that a machine without a home folder works too.
-            return Ok(Connection {
-                url: checked_url(url, &variable)?,
-                profile: DEFAULT_PROFILE.to_owned(),
-                key: key_of_environment,
-                is_stored: false,
-            });
+            return Ok(Connection::of_environment(
+                checked_url(url, &variable)?,
+                key_of_environment,
+            ));
         }
         let profiles = match load() {
             Ok(profiles) => profiles,
             Err(_) if chosen.is_none() && key_of_environment.is_some() => {
-                return Ok(Connection {
-                    url: checked_url(&url_given.unwrap_or(DEFAULT_URL.to_owned()), &variable)?,
-                    profile: DEFAULT_PROFILE.to_owned(),
-                    key: key_of_environment,
-                    is_stored: false,
-                });
+                let url = url_given.unwrap_or(DEFAULT_URL.to_owned());
+                return Ok(Connection::of_environment(
+                    checked_url(&url, &variable)?,
+                    key_of_environment,
+                ));
             }
             Err(error) => return Err(error),
         };
@@ -146,6 +143,16 @@ impl ConnectionArgs {
 }
 
 impl Connection {
+    /// Without a stored profile.
+    fn of_environment(url: String, key: Option<SecretString>) -> Self {
+        Self {
+            url,
+            profile: DEFAULT_PROFILE.to_owned(),
+            key,
+            is_stored: false,
+        }
+    }
+
     /// The HTTP client.
     ///
     /// # Errors

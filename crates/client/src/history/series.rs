@@ -190,31 +190,7 @@ fn table(rows: &[SeriesRow], date: Option<Date>) -> ListTable {
                 .map(|span| span.get_days().to_string());
             cells.push(days.unwrap_or_default().into());
         }
-        let is_lowest = row.minimum.is_some() && row.minimum == lowest;
-        let mark = if is_lowest { "*" } else { "" };
-        let tone = if is_lowest {
-            CellTone::Best
-        } else {
-            CellTone::Plain
-        };
-        let band = row
-            .band
-            .map(|(low, high)| format!("{}–{}", amount(low), amount(high)));
-        cells.extend([
-            Text::new(format!("{mark}{}", price_or(row.minimum, "–")), tone),
-            price_or(row.median, "").into(),
-            price_or(row.maximum, "").into(),
-            band.unwrap_or_default().into(),
-            row.searches.to_string().into(),
-            Text::new(
-                row.degraded.to_string(),
-                if row.degraded > 0 {
-                    CellTone::Warning
-                } else {
-                    CellTone::Plain
-                },
-            ),
-        ]);
+        cells.extend(price_cells(row, lowest));
         if has_implausible {
             let lowest = row.implausible.1.map(CellValue::Implausible);
             cells.push(lowest.map_or_else(|| "".into(), exact_text));
@@ -231,6 +207,31 @@ fn table(rows: &[SeriesRow], date: Option<Date>) -> ListTable {
         table.row(cells);
     }
     table
+}
+
+/// The prices of a bucket and its searches. `lowest` is the lowest price of the table.
+fn price_cells(row: &SeriesRow, lowest: Option<Decimal>) -> [Text; 6] {
+    let (mark, tone) = if row.minimum.is_some() && row.minimum == lowest {
+        ("*", CellTone::Best)
+    } else {
+        ("", CellTone::Plain)
+    };
+    let band = row
+        .band
+        .map(|(low, high)| format!("{}–{}", amount(low), amount(high)));
+    let degraded = if row.degraded > 0 {
+        CellTone::Warning
+    } else {
+        CellTone::Plain
+    };
+    [
+        Text::new(format!("{mark}{}", price_or(row.minimum, "–")), tone),
+        price_or(row.median, "").into(),
+        price_or(row.maximum, "").into(),
+        band.unwrap_or_default().into(),
+        row.searches.to_string().into(),
+        Text::new(row.degraded.to_string(), degraded),
+    ]
 }
 
 /// `low (18.3)`.

@@ -207,97 +207,57 @@ pub(super) fn error_notice(errors: &[FieldError]) -> Markup {
     }
 }
 
-/// The form with what was entered and what is wrong with it.
-pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
-    let MonitorForm { fields, errors, .. } = form;
-    let value = |name: &str| fields.text(name).unwrap_or_default().to_owned();
-    let wrong = |parts: &str| {
+/// Inputs with what was entered in them and whether it is wrong.
+struct Inputs<'a> {
+    fields: &'a FormFields,
+    errors: &'a [FieldError],
+}
+
+impl Inputs<'_> {
+    /// Whether an error is about one of the fields `parts`, which `|` separates.
+    fn is_wrong(&self, parts: &str) -> bool {
         parts.split('|').any(|part| {
             let inner = format!(".{part}");
             let is_it = |field: &str| field == part || field.contains(&inner);
-            errors.iter().any(|error| is_it(&error.field))
+            self.errors.iter().any(|error| is_it(&error.field))
         })
-    };
-    let text = |name: &'static str, label: &str, hint: &str, part: &str| {
+    }
+
+    fn text(&self, name: &'static str, label: &str, hint: &str, parts: &str) -> Markup {
+        let value = self.fields.text(name).unwrap_or_default();
         html! {
             div class={ "field" (only_for(name)) } {
                 label for=(name) { (label) }
-                input id=(name) name=(name) value=(value(name)) aria-invalid=[wrong(part).then_some("true")] aria-describedby=(format!("{name}-hint")) list=[suggestions::list_of(name)];
+                input id=(name) name=(name) value=(value) aria-invalid=[self.is_wrong(parts).then_some("true")] aria-describedby=(format!("{name}-hint")) list=[suggestions::list_of(name)];
                 span class="hint" id=(format!("{name}-hint")) { (hint) }
             }
         }
-    };
-    let check = |name: &'static str, label: &str| {
-        html! { label { input type="checkbox" name=(name) value="yes" checked[fields.text(name).is_some()]; (label) } }
+    }
+
+    fn check(&self, name: &'static str, label: &str) -> Markup {
+        html! { label { input type="checkbox" name=(name) value="yes" checked[self.fields.text(name).is_some()]; (label) } }
+    }
+}
+
+/// The form with what was entered and what is wrong with it.
+pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
+    let inputs = Inputs {
+        fields: form.fields,
+        errors: form.errors,
     };
     html! {
         form method="post" action=(form.action) class="monitor-form" {
             (form.hidden)
             (form.suggestions.markup())
-            section class="card" {
-                h2 { "What is searched" }
-                div class="fields" {
-                    (text("name", "Name", "For lists and alerts", "name"))
-                    (select("endpoint", "Search", &endpoints(), fields.text("endpoint")))
-                    (text("from_airport", "From", "Airport, such as TLV", "from_airport"))
-                    (text("to_airport", "To", "Airport, such as LHR", "to_airport"))
-                    (text("hotel_name", "Hotel", "The hotel's name", "hotel_name"))
-                    (text("destination", "Place", "City or area", "destination"))
-                    (text("hotel_booking_id", "Hotel id", "From resolve, such as pt/grand-hotel", "hotel_booking_id"))
-                    (text("first", "First date", "2027-01-14, or +7d for seven days after each run", "departure_date|checkin_date"))
-                    (text("last", "Last date", "2027-01-31, or +36d", "departure_date|checkin_date"))
-                    (text("nights", "Nights", "3, or 3, 7", "nights"))
-                    (text("currency", "Currency", "USD without one", "currency"))
-                    (text("proxy_country", "Markets", "us, or us, de, gb", "proxy_country"))
-                }
-                (watch_fields(fields, &[
-                    text("below", "Amount", "In the currency of the search; a price below it alerts", "below"),
-                    text("max_requests", "Most requests of a run", "A watch needs it, such as 18 for 90 dates", "scan.max_requests"),
-                ]))
-                (more_fields(fields))
-            }
-            section class="card" {
-                h2 { "When" }
-                div class="fields" {
-                    (select("repeat", "Runs", &REPEATS, fields.text("repeat")))
-                    div class="field" {
-                        label for="time" { "At" }
-                        input id="time" name="time" type="time" value=(fields.text("time").unwrap_or("06:00"));
-                        span class="hint" { "Of runs every 6 or 12 hours only the minute counts" }
-                    }
-                    div class="field" {
-                        label for="timezone" { "Time zone" }
-                        input id="timezone" name="timezone" value=(fields.text("timezone").unwrap_or("UTC")) aria-invalid=[wrong("timezone").then_some("true")];
-                        span class="hint" { "IANA name, such as Europe/London" }
-                    }
-                    (text("cron", "Cron text", "Minute hour day month weekday: 30 7 * * mon-fri", "schedule.cron"))
-                }
-            }
-            section class="card" {
-                h2 { "When to alert" }
-                p class="sub" { "Prices are those of the whole run, in its currency. Leave everything empty to only collect prices." }
-                div class="fields" {
-                    (text("price_below", "Price below", "An amount; a watch for an amount has its own", "amount"))
-                    (text("drop_percent", "Drop by percent", "Below the lowest of the last 7 runs", "percent"))
-                    (text("percentile_at_most", "Among the cheapest percent", "Of your own past prices, such as 20", "percentile"))
-                    (text("new_low_days", "Lowest of days", "Such as 30: of the same dates, from any scan; not for one date such as +30d", "days"))
-                    (text("stale", "Runs without an answer", "A number of runs", "runs"))
-                    (select("scope", "Judged", &[("scan", "The best price of a run"), ("cell", "Each date or market alone")], fields.text("scope")))
-                }
-                div class="choices" {
-                    (check("verdict", "The provider calls it low (flights)"))
-                    (check("available", "On sale again"))
-                    (check("back_in_stock", "Back in stock (each date or market)"))
-                    (check("sold_out", "Sold out"))
-                }
-                (more_rules(fields, wrong("alerts")))
-            }
+            section class="card" { (what_is_searched(&inputs)) }
+            section class="card" { (when(&inputs)) }
+            section class="card" { (when_to_alert(&inputs)) }
             section class="card" {
                 h2 { "Where to, and how much at most" }
-                (channel_choice::markup(form.channels, fields))
+                (channel_choice::markup(form.channels, form.fields))
                 div class="fields" {
-                    (text("webhook_url", "Webhook", "An https URL that gets the alerts as events", "webhook_url"))
-                    (text("max_requests_per_month", "Most requests a month", "A slot whose run does not fit is skipped", "max_requests_per_month"))
+                    (inputs.text("webhook_url", "Webhook", "An https URL that gets the alerts as events", "webhook_url"))
+                    (inputs.text("max_requests_per_month", "Most requests a month", "A slot whose run does not fit is skipped", "max_requests_per_month"))
                 }
             }
             div class="actions" {
@@ -306,6 +266,73 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
                 span class="hint" { "Nothing is stored and nothing is searched yet." }
             }
         }
+    }
+}
+
+fn what_is_searched(inputs: &Inputs<'_>) -> Markup {
+    html! {
+        h2 { "What is searched" }
+        div class="fields" {
+            (inputs.text("name", "Name", "For lists and alerts", "name"))
+            (select("endpoint", "Search", &endpoints(), inputs.fields.text("endpoint")))
+            (inputs.text("from_airport", "From", "Airport, such as TLV", "from_airport"))
+            (inputs.text("to_airport", "To", "Airport, such as LHR", "to_airport"))
+            (inputs.text("hotel_name", "Hotel", "The hotel's name", "hotel_name"))
+            (inputs.text("destination", "Place", "City or area", "destination"))
+            (inputs.text("hotel_booking_id", "Hotel id", "From resolve, such as pt/grand-hotel", "hotel_booking_id"))
+            (inputs.text("first", "First date", "2027-01-14, or +7d for seven days after each run", "departure_date|checkin_date"))
+            (inputs.text("last", "Last date", "2027-01-31, or +36d", "departure_date|checkin_date"))
+            (inputs.text("nights", "Nights", "3, or 3, 7", "nights"))
+            (inputs.text("currency", "Currency", "USD without one", "currency"))
+            (inputs.text("proxy_country", "Markets", "us, or us, de, gb", "proxy_country"))
+        }
+        (watch_fields(inputs.fields, &[
+            inputs.text("below", "Amount", "In the currency of the search; a price below it alerts", "below"),
+            inputs.text("max_requests", "Most requests of a run", "A watch needs it, such as 18 for 90 dates", "scan.max_requests"),
+        ]))
+        (more_fields(inputs.fields))
+    }
+}
+
+fn when(inputs: &Inputs<'_>) -> Markup {
+    html! {
+        h2 { "When" }
+        div class="fields" {
+            (select("repeat", "Runs", &REPEATS, inputs.fields.text("repeat")))
+            div class="field" {
+                label for="time" { "At" }
+                input id="time" name="time" type="time" value=(inputs.fields.text("time").unwrap_or("06:00"));
+                span class="hint" { "Of runs every 6 or 12 hours only the minute counts" }
+            }
+            div class="field" {
+                label for="timezone" { "Time zone" }
+                input id="timezone" name="timezone" value=(inputs.fields.text("timezone").unwrap_or("UTC")) aria-invalid=[inputs.is_wrong("timezone").then_some("true")];
+                span class="hint" { "IANA name, such as Europe/London" }
+            }
+            (inputs.text("cron", "Cron text", "Minute hour day month weekday: 30 7 * * mon-fri", "schedule.cron"))
+        }
+    }
+}
+
+fn when_to_alert(inputs: &Inputs<'_>) -> Markup {
+    html! {
+        h2 { "When to alert" }
+        p class="sub" { "Prices are those of the whole run, in its currency. Leave everything empty to only collect prices." }
+        div class="fields" {
+            (inputs.text("price_below", "Price below", "An amount; a watch for an amount has its own", "amount"))
+            (inputs.text("drop_percent", "Drop by percent", "Below the lowest of the last 7 runs", "percent"))
+            (inputs.text("percentile_at_most", "Among the cheapest percent", "Of your own past prices, such as 20", "percentile"))
+            (inputs.text("new_low_days", "Lowest of days", "Such as 30: of the same dates, from any scan; not for one date such as +30d", "days"))
+            (inputs.text("stale", "Runs without an answer", "A number of runs", "runs"))
+            (select("scope", "Judged", &[("scan", "The best price of a run"), ("cell", "Each date or market alone")], inputs.fields.text("scope")))
+        }
+        div class="choices" {
+            (inputs.check("verdict", "The provider calls it low (flights)"))
+            (inputs.check("available", "On sale again"))
+            (inputs.check("back_in_stock", "Back in stock (each date or market)"))
+            (inputs.check("sold_out", "Sold out"))
+        }
+        (more_rules(inputs.fields, inputs.is_wrong("alerts")))
     }
 }
 
