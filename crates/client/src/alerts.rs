@@ -1,5 +1,6 @@
 //! `farescan alerts`: rules that fired, and the data on which one fired.
 
+use farescan_contract::ids::{AlertId, MonitorId};
 use farescan_sheets::alert;
 
 use super::Failure;
@@ -73,7 +74,7 @@ pub async fn run(args: AlertsArgs) -> Result<(), Failure> {
 async fn list(args: AlertListArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let monitor = match &args.monitor {
-        Some(monitor) => Some(ids::monitor(&session.client, monitor).await?),
+        Some(monitor) => Some(ids::find::<MonitorId>(&session.client, monitor).await?),
         None => None,
     };
     let query = Query::new("/v1/alerts")
@@ -89,7 +90,7 @@ async fn list(args: AlertListArgs) -> Result<(), Failure> {
 
 async fn show_one(args: AlertShowArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
-    let id = ids::alert(&session.client, &args.alert).await?;
+    let id = ids::find::<AlertId>(&session.client, &args.alert).await?;
     let path = Query::new(format!("/v1/alerts/{id}"))
         .with("history_verdict", args.verdict.then_some(true))
         .path();

@@ -273,7 +273,7 @@ fn quiet_hours(text: &str) -> Result<Value, String> {
 
 async fn confirm(args: ConfirmArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
-    let id = ids::channel(&session.client, &args.channel).await?;
+    let id = ids::find::<ChannelId>(&session.client, &args.channel).await?;
     let asks = args.code.is_none();
     let code = args.code.map(|code| ("code".to_owned(), json!(code)));
     let fields: Map<String, Value> = code.into_iter().collect();
@@ -292,7 +292,7 @@ async fn confirm(args: ConfirmArgs) -> Result<(), Failure> {
 
 async fn test(args: OneChannel) -> Result<(), Failure> {
     let session = args.client.open()?;
-    let id: ChannelId = ids::channel(&session.client, &args.channel).await?;
+    let id = ids::find::<ChannelId>(&session.client, &args.channel).await?;
     let next = "`farescan channels` has its state";
     send_test(&session, &format!("/v1/channels/{id}/test"), next).await
 }
@@ -306,7 +306,7 @@ async fn edit(args: EditChannelArgs) -> Result<(), Failure> {
         .into());
     }
     let session = args.client.open()?;
-    let id = ids::channel(&session.client, &args.channel).await?;
+    let id = ids::find::<ChannelId>(&session.client, &args.channel).await?;
     // A new `notify` replaces the old one as a whole.
     if let Some(Value::Object(changed)) = fields.get_mut("notify") {
         let channel: Channel = session.client.get(&format!("/v1/channels/{id}")).await?;
@@ -322,7 +322,7 @@ async fn edit(args: EditChannelArgs) -> Result<(), Failure> {
 async fn set_status(args: OneChannel, status: &str) -> Result<(), Failure> {
     let fields = Map::from_iter([("status".to_owned(), json!(status))]);
     let session = args.client.open()?;
-    let id = ids::channel(&session.client, &args.channel).await?;
+    let id = ids::find::<ChannelId>(&session.client, &args.channel).await?;
     change(&session, id, &fields).await
 }
 
@@ -343,7 +343,7 @@ async fn change(
 
 async fn remove(args: RemoveArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
-    let id = ids::channel(&session.client, &args.channel).await?;
+    let id = ids::find::<ChannelId>(&session.client, &args.channel).await?;
     let channel: Channel = session.client.get(&format!("/v1/channels/{id}")).await?;
     let question = format!("Remove {:?} for good?", channel.name);
     args.confirmation.ask(session.screen, &question).await?;

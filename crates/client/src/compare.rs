@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use farescan_contract::ids::ScanId;
 use farescan_sheets::compare;
 
 use super::Failure;
@@ -30,8 +31,8 @@ pub struct CompareArgs {
 /// Prints the changed cells.
 pub async fn run(args: CompareArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
-    let before = ids::scan(&session.client, &args.before).await?;
-    let after = ids::scan(&session.client, &args.after).await?;
+    let before = ids::find::<ScanId>(&session.client, &args.before).await?;
+    let after = ids::find::<ScanId>(&session.client, &args.after).await?;
     let answer = session
         .client
         .ask(&format!("/v1/scans/{before}/compare/{after}"))

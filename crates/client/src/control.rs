@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::io::Write as _;
 
+use farescan_contract::ids::ScanId;
 use farescan_sheets::numbers::counted;
 use farescan_sheets::scan::line;
 use reqwest::Method;
@@ -75,7 +76,7 @@ pub async fn pause(args: ScanPauseArgs) -> Result<(), Failure> {
     let Some(scan) = &args.scan else {
         return pause_all(&session).await;
     };
-    let id = ids::scan(&session.client, scan).await?;
+    let id = ids::find::<ScanId>(&session.client, scan).await?;
     send(&session, &format!("/v1/scans/{id}/pause"), None).await
 }
 
@@ -163,7 +164,7 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Failure> {
     let Some(scan) = &args.scan else {
         return resume_all(&session, args.confirmation).await;
     };
-    let id = ids::scan(&session.client, scan).await?;
+    let id = ids::find::<ScanId>(&session.client, scan).await?;
     let scan: Scan = session.client.get(&format!("/v1/scans/{id}")).await?;
     let pending = scan.items.pending;
     let question = format!(
@@ -212,7 +213,7 @@ async fn resume_all(session: &ServiceSession, confirmation: Confirmation) -> Res
 /// Cancels a scan: what was searched stays.
 pub async fn cancel(args: CancelArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
-    let id = ids::scan(&session.client, &args.scan).await?;
+    let id = ids::find::<ScanId>(&session.client, &args.scan).await?;
     let scan: Scan = session.client.get(&format!("/v1/scans/{id}")).await?;
     let question = format!(
         "Cancel {id} for good? {} not made yet; what was searched stays.",

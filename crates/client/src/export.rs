@@ -11,6 +11,7 @@ use super::for_terminal::ForTerminal;
 use super::ids;
 use super::partial_file::PartialFile;
 use crate::wrap::note;
+use farescan_contract::ids::ScanId;
 use farescan_contract::primitives::ListFormat;
 
 /// Settings of `export`.
@@ -46,7 +47,7 @@ pub async fn run(args: ExportArgs) -> Result<(), Failure> {
     }
     let session = args.client.open()?;
     let format = format(&args)?;
-    let id = ids::scan(&session.client, &args.scan).await?;
+    let id = ids::find::<ScanId>(&session.client, &args.scan).await?;
     let expand = if args.answers { "&expand=answer" } else { "" };
     let path = format!("/v1/scans/{id}/items?format={format}{expand}");
     if args.output == Path::new("-") {

@@ -3,6 +3,7 @@
 
 use std::io::Write as _;
 
+use farescan_contract::ids::ScanId;
 use farescan_sheets::numbers::{count, counted};
 use farescan_sheets::scan::ask_again;
 use serde_json::json;
@@ -52,7 +53,7 @@ pub struct RetryArgs {
 /// Shows the cost, asks, retries, follows.
 pub async fn run(args: RetryArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
-    let id = ids::scan(&session.client, &args.scan).await?;
+    let id = ids::find::<ScanId>(&session.client, &args.scan).await?;
     let scan: Scan = session.client.get(&format!("/v1/scans/{id}")).await?;
     let items = selected(&session, &scan, &args).await?;
     if items == 0 {

@@ -11,6 +11,7 @@ use super::render::sheet::{cell, lines};
 use super::scan::results::next_step;
 use super::scan_table;
 use crate::wrap::{for_stdout, note};
+use farescan_contract::ids::{MonitorId, ScanId};
 use farescan_contract::scans::ScanEndpoint;
 use farescan_contract::{FieldValue as _, Scan, ScanStatus};
 use farescan_sheets::scan::{self, Cheapest, sheet};
@@ -84,7 +85,7 @@ pub async fn run(args: ScansArgs) -> Result<(), Failure> {
 async fn list(args: ScanListArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let monitor = match &args.monitor {
-        Some(monitor) => Some(ids::monitor(&session.client, monitor).await?),
+        Some(monitor) => Some(ids::find::<MonitorId>(&session.client, monitor).await?),
         None => None,
     };
     let query = Query::new("/v1/scans")
@@ -99,7 +100,7 @@ async fn list(args: ScanListArgs) -> Result<(), Failure> {
 
 async fn show_one(args: ScanShowArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
-    let id = ids::scan(&session.client, &args.scan).await?;
+    let id = ids::find::<ScanId>(&session.client, &args.scan).await?;
     let answer = session.client.ask(&format!("/v1/scans/{id}")).await?;
     match session.read_or_print(&answer)? {
         Some(scan) => print(&session, &scan).await,

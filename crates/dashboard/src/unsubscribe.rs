@@ -58,7 +58,7 @@ async fn unsubscribe(
                 page,
             ));
         }
-        Err(CommandError::NoChannel) => {
+        Err(CommandError::NotFound(_)) => {
             return Err(PageFailure::not_found("link"));
         }
         Err(error) => return Err(error.into()),
@@ -93,7 +93,7 @@ async fn forbid_codes(
     let (pool, ring) = (&app.pools()?.writes, &app.custody()?.ring);
     match channels::forbid_codes(pool, ring, &link).await {
         Ok(()) => {}
-        Err(CommandError::NoChannel) => {
+        Err(CommandError::NotFound(_)) => {
             return Err(PageFailure::not_found("link"));
         }
         Err(error) => return Err(error.into()),

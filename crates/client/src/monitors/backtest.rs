@@ -4,6 +4,7 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use farescan_contract::ids::MonitorId;
 use farescan_sheets::{backtest, monitor};
 use reqwest::Method;
 use serde_json::Value;
@@ -88,7 +89,7 @@ pub(super) async fn run(args: BacktestArgs) -> Result<(), Failure> {
     let body = match (given, args.monitor) {
         (Some(body), _) => body,
         (None, Some(monitor)) => {
-            let id = ids::monitor(&session.client, &monitor).await?;
+            let id = ids::find::<MonitorId>(&session.client, &monitor).await?;
             let stored: Monitor = session.client.get(&format!("/v1/monitors/{id}")).await?;
             stored.backtest_body()?
         }

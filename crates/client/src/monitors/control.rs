@@ -42,7 +42,7 @@ pub(super) struct CommandArgs {
 /// Stops the spending of a monitor. It costs nothing, so it does not ask.
 pub(super) async fn pause(args: MonitorPauseArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
-    let id = ids::monitor(&session.client, &args.monitor).await?;
+    let id = ids::find::<MonitorId>(&session.client, &args.monitor).await?;
     print_monitor(&session, &format!("/v1/monitors/{id}/pause")).await
 }
 
@@ -94,7 +94,7 @@ pub(super) async fn delete(args: CommandArgs) -> Result<(), Failure> {
 
 async fn open(args: &CommandArgs) -> Result<(ServiceSession, Monitor), Failure> {
     let session = args.client.open()?;
-    let id: MonitorId = ids::monitor(&session.client, &args.monitor).await?;
+    let id = ids::find::<MonitorId>(&session.client, &args.monitor).await?;
     let monitor = session.client.get(&format!("/v1/monitors/{id}")).await?;
     Ok((session, monitor))
 }

@@ -16,6 +16,7 @@ use crate::exit::CommandEnd;
 use crate::ids;
 use crate::question::Confirmation;
 use crate::scan::read_body;
+use farescan_contract::ids::MonitorId;
 use farescan_contract::monitors::{Monitor, MonitorPreview};
 use farescan_sheets::monitor::forecast_line;
 
@@ -80,7 +81,7 @@ fn limit(text: &str) -> Result<Value, String> {
 /// Shows the cost of a month if it changes, asks, changes the monitor.
 pub(super) async fn run(args: EditArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
-    let id = ids::monitor(&session.client, &args.monitor).await?;
+    let id = ids::find::<MonitorId>(&session.client, &args.monitor).await?;
     let path = format!("/v1/monitors/{id}");
     let monitor: Monitor = session.client.get(&path).await?;
     let mut patch = patch(&args, &monitor)?;

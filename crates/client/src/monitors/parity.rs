@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use farescan_contract::ids::MonitorId;
 use farescan_contract::monitors::ParityHistory;
 use farescan_sheets::parity;
 
@@ -32,7 +33,7 @@ pub(super) struct ParityArgs {
 /// Prints the markets over all runs, and run by run.
 pub(super) async fn run(args: ParityArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
-    let id = ids::monitor(&session.client, &args.monitor).await?;
+    let id = ids::find::<MonitorId>(&session.client, &args.monitor).await?;
     let path = Query::new(format!("/v1/monitors/{id}/parity"))
         .with("runs", Some(args.runs))
         .with("baseline", args.baseline)

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use farescan_contract::ids::MonitorId;
 use farescan_sheets::monitor;
 
 use super::watch;
@@ -31,7 +32,7 @@ pub(super) struct MonitorShowArgs {
 /// Prints the monitor.
 pub(super) async fn run(args: MonitorShowArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
-    let id = ids::monitor(&session.client, &args.monitor).await?;
+    let id = ids::find::<MonitorId>(&session.client, &args.monitor).await?;
     let answer = session.client.ask(&format!("/v1/monitors/{id}")).await?;
     let Some(of) = session.read_or_print::<Monitor>(&answer)? else {
         return Ok(());

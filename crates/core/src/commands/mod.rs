@@ -11,7 +11,7 @@ use sqlx::{PgConnection, PgPool, Postgres, Transaction};
 
 use crate::contract::ValidationErrors;
 use crate::db;
-use crate::ids::TenantId;
+use crate::ids::{Kind, TenantId};
 use crate::search::CallerKey;
 use crate::tenants::acceptance::NotAccepted;
 use crate::tenants::{self, Keyring};
@@ -74,21 +74,12 @@ pub enum CommandError {
     /// The request is invalid.
     #[error(transparent)]
     ValidationErrors(#[from] ValidationErrors),
-    /// The scan does not exist, or it is another caller's.
-    #[error("there is no such scan")]
-    NoScan,
-    /// The monitor does not exist, or it is another caller's.
-    #[error("there is no such monitor")]
-    NoMonitor,
+    /// The resource does not exist, or it is another caller's.
+    #[error("there is no such {}", .0.noun())]
+    NotFound(Kind),
     /// The monitor does not exist, has no webhook, or is another caller's.
     #[error("there is no such monitor, or it has no webhook")]
     NoWebhook,
-    /// The channel does not exist, or it is another caller's.
-    #[error("there is no such channel")]
-    NoChannel,
-    /// The delivery does not exist, or it is another caller's.
-    #[error("there is no such delivery")]
-    NoDelivery,
     /// The state of the resource does not allow the command.
     #[error("{0}")]
     InvalidState(String),

@@ -8,7 +8,7 @@ use crate::commands::{
     CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
 };
 use crate::contract::webhooks::Delivery;
-use crate::ids::{DeliveryId, MonitorId};
+use crate::ids::{DeliveryId, Kind, MonitorId};
 use crate::webhooks::{EndpointLock, LockFor, MonitorLock, resend};
 
 /// Resends a delivery.
@@ -25,12 +25,14 @@ pub async fn resend_delivery(
     if let Some(replay) = idempotent.find_response(context).await? {
         return Ok(replay);
     }
-    let (tx, tenant) = context.begin_locked(CommandError::NoDelivery).await?;
+    let (tx, tenant) = context
+        .begin_locked(CommandError::NotFound(Kind::Delivery))
+        .await?;
     let work = async |conn: &mut PgConnection| {
         let owner = resend::owner_of(conn, tenant, id).await?;
         let mut lock = EndpointLock::acquire(conn, tenant, owner, LockFor::Webhook)
             .await?
-            .ok_or(CommandError::NoDelivery)?;
+            .ok_or(CommandError::NotFound(Kind::Delivery))?;
         resend::resend(&mut lock, id, context.now).await
     };
     idempotent.run(context, tx, tenant, work).await

@@ -22,7 +22,7 @@ use super::{EndpointLock, EndpointOwner, Outgoing, endpoint, enqueue};
 use crate::commands::CommandError;
 use crate::contract::channels::{CODE_ALPHABET, CODE_CHARS};
 use crate::contract::webhooks::DeliveryReason;
-use crate::ids::{ChannelId, TenantId};
+use crate::ids::{ChannelId, Kind, TenantId};
 use crate::notices;
 use crate::tenants::Keyring;
 use crate::tenants::proof::{self, PROOF_BYTES};
@@ -61,7 +61,7 @@ pub async fn ask(
     now: Timestamp,
 ) -> Result<(), CommandError> {
     let EndpointOwner::Channel(channel) = lock.owner() else {
-        return Err(CommandError::NoChannel);
+        return Err(CommandError::NotFound(Kind::Channel));
     };
     let last = store::lock_asked_at(lock).await?;
     let left = last.map(|last| {
@@ -129,10 +129,10 @@ pub async fn confirm(
     now: Timestamp,
 ) -> Result<CodeVerdict, CommandError> {
     let EndpointOwner::Channel(channel) = lock.owner() else {
-        return Err(CommandError::NoChannel);
+        return Err(CommandError::NotFound(Kind::Channel));
     };
     let mailed = store::lock_code(lock).await?;
-    let mailed = mailed.ok_or(CommandError::NoChannel)?;
+    let mailed = mailed.ok_or(CommandError::NotFound(Kind::Channel))?;
     if mailed.is_confirmed {
         return Ok(CodeVerdict::Confirmed);
     }

@@ -63,7 +63,7 @@ async fn run(Path(id): Path<String>, form: SessionForm) -> Result<Response, Page
     let key = once_key(&form.fields)?;
     let pace = &session.custody()?.pace;
     let done = control::run::run(session.context()?, pace, found.1, key.as_ref()).await;
-    let done = done.map(|run| parts::scan_path(run.response.id));
+    let done = done.map(|run| links::of(run.response.id));
     answer(session, found, done).await
 }
 

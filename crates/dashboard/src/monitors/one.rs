@@ -261,7 +261,7 @@ fn of_runs(monitor: &Monitor, runs: &[RunPrice]) -> Vec<Figure> {
         let slot = Value::Zoned(run.slot, monitor.schedule.timezone.clone());
         figure
             .note(slot)
-            .note(Value::Link(Link::Scan(run.scan), None))
+            .note(Value::Link(Link::of(run.scan), None))
             .notes(price)
     });
     let prices = Figure::of(

@@ -10,7 +10,7 @@ use crate::commands::{
 use crate::config::PaceConfig;
 use crate::contract::monitors::{SlotKind, SlotOutcome};
 use crate::contract::scans::Scan;
-use crate::ids::MonitorId;
+use crate::ids::{Kind, MonitorId};
 use crate::monitors::schedule::Schedule;
 use crate::monitors::start_run::{RunContext, StartRunError, start_run};
 use crate::monitors::store::{self, Decision, LockedMonitor};
@@ -21,7 +21,7 @@ use crate::webhooks::{LockFor, MonitorLock};
 /// The schedule is unchanged.
 ///
 /// # Errors
-/// `NoMonitor`; `InvalidState` while another run has not ended, at the monthly limit, or when the
+/// `NotFound`; `InvalidState` while another run has not ended, at the monthly limit, or when the
 /// stored scan is no longer valid; `LimitExceeded` at a limit of the tenant;
 /// `IdempotencyMismatch`.
 pub async fn run(
@@ -34,7 +34,9 @@ pub async fn run(
     if let Some(replay) = idempotent.find_response(context).await? {
         return Ok(replay);
     }
-    let (tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
+    let (tx, tenant) = context
+        .begin_locked(CommandError::NotFound(Kind::Monitor))
+        .await?;
     let work = async |conn: &mut PgConnection| {
         let (mut lock, monitor) = store::lock(conn, tenant, id, LockFor::Change).await?;
         run_locked(&mut lock, &monitor, context, pace).await

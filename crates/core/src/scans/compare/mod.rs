@@ -23,12 +23,12 @@ use crate::contract::scans::{
 };
 use crate::contract::{Endpoint, Request, SearchStatus, ValidationError};
 use crate::history::Subject;
-use crate::ids::{ScanId, TenantId};
+use crate::ids::{Kind, ScanId, TenantId};
 
 /// Compares two scans of a caller in their current states.
 ///
 /// # Errors
-/// `NoScan` for either; `ValidationErrors` when they are of different endpoints.
+/// `NotFound` for either; `ValidationErrors` when they are of different endpoints.
 pub async fn compare(
     pool: &PgPool,
     tenant: TenantId,
@@ -37,10 +37,10 @@ pub async fn compare(
 ) -> Result<Comparison, CommandError> {
     let one = read::scan(pool, tenant, before)
         .await?
-        .ok_or(CommandError::NoScan)?;
+        .ok_or(CommandError::NotFound(Kind::Scan))?;
     let other = read::scan(pool, tenant, after)
         .await?
-        .ok_or(CommandError::NoScan)?;
+        .ok_or(CommandError::NotFound(Kind::Scan))?;
     if one.endpoint != other.endpoint {
         let expected = format!(
             "a scan of {}, like the first; this one is of {}",
