@@ -8,12 +8,12 @@ use super::store;
 use crate::contract::ValidationErrors;
 use crate::contract::monitors::{Alert, AlertPage, AlertsQuery, MonitorAlertsQuery};
 use crate::contract::primitives::Cursor;
-use crate::ids::{AlertId, MonitorId, TenantId};
+use crate::ids::{AlertId, Kind, MonitorId, TenantId};
 use crate::monitors::store::monitor_exists;
 use crate::paging::{self, PageError, limit_plus_one};
 use crate::scans::read::{FoundPrice, judge_prices};
 
-const ALERTS: &str = "alerts";
+const ALERTS: &str = Kind::Alert.plural();
 
 /// A page of a tenant's alerts, newest first, those of one run the strongest first. `None` if the
 /// monitor does not exist.
