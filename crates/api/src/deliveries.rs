@@ -1,15 +1,12 @@
 //! `/v1/deliveries`, and commands on a monitor's webhook (monitors.md, rules 53 to 72).
 
 use axum::Json;
-use axum::http::StatusCode;
-use axum::http::header::LOCATION;
-use axum::response::{IntoResponse as _, Response};
 
 use super::openapi::{CommandErrors, IdempotencyHeader, ReadErrors, WebhookErrors};
-use farescan_core::app::api_request::{ApiRequest, find_tenant, no_such, replayable_response};
+use farescan_core::app::api_request::{ApiRequest, accepted_response, find_tenant, no_such};
 use farescan_core::app::error::{ApiError, ApiResult};
 use farescan_core::app::extract::NoBody;
-use farescan_core::commands::{CommandError, Replayable};
+use farescan_core::commands::CommandError;
 use farescan_core::contract::monitors::Webhook;
 use farescan_core::contract::webhooks::{
     DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret,
@@ -17,16 +14,6 @@ use farescan_core::contract::webhooks::{
 use farescan_core::ids::{ChannelId, DeliveryId, MonitorId};
 use farescan_core::monitors::deliveries::{resend_delivery, send_test};
 use farescan_core::webhooks::{LockFor, MonitorLock, endpoint, read};
-
-pub(super) fn accepted_response(answered: &Replayable<Delivery>) -> Response {
-    let location = [(LOCATION, format!("/v1/deliveries/{}", answered.response.id))];
-    (
-        StatusCode::ACCEPTED,
-        location,
-        replayable_response(answered),
-    )
-        .into_response()
-}
 
 /// List deliveries
 ///
@@ -90,7 +77,7 @@ pub(super) async fn resend(request: ApiRequest, _: NoBody) -> ApiResult {
     let context = request.context()?;
     let key = request.idempotency_key()?;
     let answered = resend_delivery(context, request.id()?, key.as_ref()).await?;
-    Ok(accepted_response(&answered))
+    Ok(accepted_response(answered.response.id, &answered))
 }
 
 /// Send a test to a monitor's webhook
@@ -108,7 +95,7 @@ pub(super) async fn test(request: ApiRequest, _: NoBody) -> ApiResult {
     let context = request.context()?;
     let key = request.idempotency_key()?;
     let answered = send_test(context, request.id()?, key.as_ref()).await?;
-    Ok(accepted_response(&answered))
+    Ok(accepted_response(answered.response.id, &answered))
 }
 
 /// Give a webhook a new secret

@@ -4,14 +4,11 @@
 pub(super) mod control;
 
 use axum::Json;
-use axum::http::StatusCode;
-use axum::http::header::LOCATION;
-use axum::response::IntoResponse as _;
 
 use super::openapi::{
     BacktestErrors, IdempotencyHeader, ListErrors, MonitorErrors, PreviewErrors, ReadErrors,
 };
-use farescan_core::app::api_request::{ApiRequest, find_tenant, no_such, replayable_response};
+use farescan_core::app::api_request::{ApiRequest, created_response, find_tenant, no_such};
 use farescan_core::app::error::ApiResult;
 use farescan_core::app::extract::SubmissionBody;
 use farescan_core::contract::monitors::{
@@ -38,13 +35,7 @@ pub(super) async fn create(
     let key = request.idempotency_key()?;
     let guard = request.app.webhook_guard();
     let answered = monitors::create::create(context, guard, &body, key.as_ref()).await?;
-    let location = [(LOCATION, format!("/v1/monitors/{}", answered.response.id))];
-    Ok((
-        StatusCode::CREATED,
-        location,
-        replayable_response(&answered),
-    )
-        .into_response())
+    Ok(created_response(answered.response.id, &answered))
 }
 
 /// Preview a monitor

@@ -19,7 +19,7 @@ use super::extract::QueryPairs;
 use crate::commands::{CommandError, IdempotencyKey, Replayable, RequestContext};
 use crate::config::PaceConfig;
 use crate::contract::shorten;
-use crate::ids::{ResourceId, ScanId, TenantId};
+use crate::ids::{AnyId, ResourceId, TenantId};
 use crate::tenants;
 
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -203,14 +203,22 @@ pub fn idempotency_key(value: Option<&HeaderValue>) -> ApiResult<Option<Idempote
         .transpose()?)
 }
 
-pub fn accepted_response<T: Serialize>(scan: ScanId, answered: &Replayable<T>) -> Response {
-    let location = [(LOCATION, format!("/v1/scans/{scan}"))];
-    (
-        StatusCode::ACCEPTED,
-        location,
-        replayable_response(answered),
-    )
-        .into_response()
+/// 201: the resource of this id is stored.
+pub fn created_response<T: Serialize>(id: impl Into<AnyId>, answered: &Replayable<T>) -> Response {
+    let response = (location(id), replayable_response(answered));
+    (StatusCode::CREATED, response).into_response()
+}
+
+/// 202: what was asked for becomes of the resource of this id.
+pub fn accepted_response<T: Serialize>(id: impl Into<AnyId>, answered: &Replayable<T>) -> Response {
+    let response = (location(id), replayable_response(answered));
+    (StatusCode::ACCEPTED, response).into_response()
+}
+
+/// The header `Location` with the path of a resource.
+pub fn location(id: impl Into<AnyId>) -> [(HeaderName, String); 1] {
+    let id = id.into();
+    [(LOCATION, format!("/v1/{}/{id}", id.kind.plural()))]
 }
 
 /// The response, with `Idempotent-Replayed` if it was given before.
