@@ -8,7 +8,7 @@ use super::openapi::{
     DeleteChannelErrors, IdempotencyHeader, ListErrors, ReadErrors,
 };
 use farescan_core::app::api_request::{
-    ApiRequest, accepted_response, created_response, find_tenant, no_such,
+    ApiRequest, accepted_response, created_response, find_tenant,
 };
 use farescan_core::app::error::ApiResult;
 use farescan_core::app::extract::{JsonObject, NoBody, SEARCH_BODY};
@@ -17,7 +17,7 @@ use farescan_core::contract::channels::{
     Channel, ChannelConfirmation, ChannelPage, ChannelPatch, ChannelRequest, ChannelsQuery,
 };
 use farescan_core::contract::webhooks::Delivery;
-use farescan_core::ids::ChannelId;
+use farescan_core::ids::{ChannelId, Kind};
 
 /// Create a channel
 ///
@@ -70,7 +70,7 @@ pub(super) async fn read(request: ApiRequest) -> ApiResult<Json<Channel>> {
     query_channels::channel(request.context()?.pool, tenant, id)
         .await?
         .map(Json)
-        .ok_or_else(no_such::<ChannelId>)
+        .ok_or_else(|| Kind::Channel.into())
 }
 
 /// Update a channel

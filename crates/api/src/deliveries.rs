@@ -3,15 +3,15 @@
 use axum::Json;
 
 use super::openapi::{CommandErrors, IdempotencyHeader, ReadErrors, WebhookErrors};
-use farescan_core::app::api_request::{ApiRequest, accepted_response, find_tenant, no_such};
-use farescan_core::app::error::{ApiError, ApiResult};
+use farescan_core::app::api_request::{ApiRequest, accepted_response, find_tenant};
+use farescan_core::app::error::ApiResult;
 use farescan_core::app::extract::NoBody;
 use farescan_core::commands::CommandError;
 use farescan_core::contract::monitors::Webhook;
 use farescan_core::contract::webhooks::{
     DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret,
 };
-use farescan_core::ids::{ChannelId, DeliveryId, MonitorId};
+use farescan_core::ids::{DeliveryId, Kind, MonitorId};
 use farescan_core::monitors::deliveries::{resend_delivery, send_test};
 use farescan_core::webhooks::{LockFor, MonitorLock, endpoint, read};
 
@@ -28,21 +28,21 @@ pub(super) async fn list(request: ApiRequest) -> ApiResult {
     let page = match find_tenant(context).await? {
         Some(tenant) => read::deliveries(context.pool, tenant, &query)
             .await?
-            .ok_or_else(|| no_such_owner(&query))?,
+            .ok_or(owner_kind(&query))?,
         None if query.monitor_id.is_some() || query.channel_id.is_some() => {
-            return Err(no_such_owner(&query));
+            return Err(owner_kind(&query).into());
         }
         None => DeliveryPage::default(),
     };
     Ok(request.page(&page, page.next_cursor.as_deref()))
 }
 
-/// The query names a monitor or a channel that does not exist.
-fn no_such_owner(query: &DeliveriesQuery) -> ApiError {
+/// What the query names the owner of.
+fn owner_kind(query: &DeliveriesQuery) -> Kind {
     if query.monitor_id.is_some() {
-        no_such::<MonitorId>()
+        Kind::Monitor
     } else {
-        no_such::<ChannelId>()
+        Kind::Channel
     }
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn detail(request: ApiRequest) -> ApiResult<Json<DeliveryDetail
     read::detail(request.context()?.pool, tenant, id)
         .await?
         .map(Json)
-        .ok_or_else(no_such::<DeliveryId>)
+        .ok_or_else(|| Kind::Delivery.into())
 }
 
 /// Send a delivery again

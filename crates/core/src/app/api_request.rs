@@ -16,7 +16,7 @@ use super::auth::{ApiKey, LongPollApiKey};
 use super::concurrency::Permit;
 use super::error::{ApiError, ApiResult};
 use super::extract::QueryPairs;
-use crate::commands::{CommandError, IdempotencyKey, Replayable, RequestContext};
+use crate::commands::{IdempotencyKey, Replayable, RequestContext};
 use crate::config::PaceConfig;
 use crate::contract::shorten;
 use crate::ids::{AnyId, ResourceId, TenantId};
@@ -99,7 +99,7 @@ impl ApiRequest {
     pub async fn tenant<Id: ResourceId>(&self) -> ApiResult<TenantId> {
         find_tenant(self.context()?)
             .await?
-            .ok_or_else(no_such::<Id>)
+            .ok_or_else(|| Id::KIND.into())
     }
 
     /// The caller's tenant and the id in the path.
@@ -189,11 +189,6 @@ pub async fn find_tenant(context: RequestContext<'_>) -> ApiResult<Option<Tenant
             .await?
             .1,
     )
-}
-
-/// 404: an unknown id, or one of another caller.
-pub fn no_such<Id: ResourceId>() -> ApiError {
-    CommandError::NotFound(Id::KIND).into()
 }
 
 /// The key in a header [`IDEMPOTENCY_KEY`].

@@ -293,6 +293,13 @@ impl From<CommandError> for ApiError {
     }
 }
 
+impl From<Kind> for ApiError {
+    /// There is no such one.
+    fn from(kind: Kind) -> Self {
+        CommandError::NotFound(kind).into()
+    }
+}
+
 impl From<NotAccepted> for ApiError {
     fn from(refused: NotAccepted) -> Self {
         let message = refused.to_string();
@@ -333,7 +340,7 @@ impl From<PageError> for ApiError {
 impl From<WatchError> for ApiError {
     fn from(error: WatchError) -> Self {
         match &error {
-            WatchError::NotFound => CommandError::NotFound(Kind::Scan).into(),
+            WatchError::NotFound => Kind::Scan.into(),
             WatchError::TooMany(_) => Self::too_many_requests(error.to_string(), WATCH_RETRY),
             WatchError::Full | WatchError::Stopping => {
                 Self::new(ErrorType::Unavailable, error.to_string()).retry_after(WATCH_RETRY)

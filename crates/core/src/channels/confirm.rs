@@ -23,7 +23,7 @@ static UNSUBSCRIBING: Semaphore = Semaphore::const_new(4);
 /// # Errors
 /// `NotFound` if this service has not made the link.
 pub async fn forbid_codes(pool: &PgPool, ring: &Keyring, link: &str) -> Result<(), CommandError> {
-    let link = NoCodesLink::open(ring, link).ok_or(CommandError::NotFound(Kind::Channel))?;
+    let link = NoCodesLink::open(ring, link).ok_or(Kind::Channel)?;
     let _permit = UNSUBSCRIBING.acquire().await.ok();
     Ok(link.forbid(pool).await?)
 }
@@ -42,14 +42,12 @@ pub async fn confirm(
     body: &Map<String, Value>,
 ) -> Result<Channel, CommandError> {
     let given = ChannelConfirmation::from_body(body)?;
-    let (mut tx, tenant) = context
-        .begin_locked(CommandError::NotFound(Kind::Channel))
-        .await?;
+    let (mut tx, tenant) = context.begin_locked(Kind::Channel).await?;
     let owner = EndpointOwner::Channel(id);
     let lock = EndpointLock::acquire(&mut tx, tenant, owner, LockFor::Change).await?;
-    let mut lock = lock.ok_or(CommandError::NotFound(Kind::Channel))?;
+    let mut lock = lock.ok_or(Kind::Channel)?;
     let stored = store::locked(&mut lock, id).await?;
-    let stored = stored.ok_or(CommandError::NotFound(Kind::Channel))?;
+    let stored = stored.ok_or(Kind::Channel)?;
     if stored.kind != ChannelKind::Email {
         let message = format!("a channel of kind `{}` needs no confirmation", stored.kind);
         return Err(CommandError::InvalidState(message));
@@ -93,7 +91,7 @@ pub async fn unsubscribe(
     link: &str,
     now: Timestamp,
 ) -> Result<bool, CommandError> {
-    let link = UnsubscribeLink::open(ring, link).ok_or(CommandError::NotFound(Kind::Channel))?;
+    let link = UnsubscribeLink::open(ring, link).ok_or(Kind::Channel)?;
     // Never closed.
     let _permit = UNSUBSCRIBING.acquire().await.ok();
     // Most repetitions are of links that have ended: they take no lock.

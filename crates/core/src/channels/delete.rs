@@ -14,12 +14,10 @@ const MAX_NAMED: i64 = 20;
 /// `NotFound`; `InvalidState`, naming the monitors, while monitors name it: they would be silent
 /// without anybody's knowledge.
 pub async fn delete(context: RequestContext<'_>, id: ChannelId) -> Result<(), CommandError> {
-    let (mut tx, tenant) = context
-        .begin_locked(CommandError::NotFound(Kind::Channel))
-        .await?;
+    let (mut tx, tenant) = context.begin_locked(Kind::Channel).await?;
     let owner = EndpointOwner::Channel(id);
     let lock = EndpointLock::acquire(&mut tx, tenant, owner, LockFor::Deletion).await?;
-    let mut lock = lock.ok_or(CommandError::NotFound(Kind::Channel))?;
+    let mut lock = lock.ok_or(Kind::Channel)?;
     let monitors = store::monitors_of(&mut lock, id, MAX_NAMED + 1).await?;
     if !monitors.is_empty() {
         let most = usize::try_from(MAX_NAMED).unwrap_or(usize::MAX);

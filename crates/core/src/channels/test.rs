@@ -30,15 +30,13 @@ pub async fn send_test(
     if let Some(replay) = idempotent.find_response(context).await? {
         return Ok(replay);
     }
-    let (tx, tenant) = context
-        .begin_locked(CommandError::NotFound(Kind::Channel))
-        .await?;
+    let (tx, tenant) = context.begin_locked(Kind::Channel).await?;
     let work = async |conn: &mut PgConnection| {
         let owner = EndpointOwner::Channel(id);
         let lock = EndpointLock::acquire(conn, tenant, owner, LockFor::Webhook).await?;
-        let mut lock = lock.ok_or(CommandError::NotFound(Kind::Channel))?;
+        let mut lock = lock.ok_or(Kind::Channel)?;
         let stored = store::locked(&mut lock, id).await?;
-        let stored = stored.ok_or(CommandError::NotFound(Kind::Channel))?;
+        let stored = stored.ok_or(Kind::Channel)?;
         let message = test_message(id, &stored.name, context.now);
         resend::enqueue_test(&mut lock, TEST_EVENT, &message, context.now)
             .await?

@@ -25,14 +25,12 @@ pub async fn update(
     body: &Map<String, Value>,
 ) -> Result<Channel, CommandError> {
     let patch = ChannelPatch::from_body(body)?;
-    let (mut tx, tenant) = context
-        .begin_locked(CommandError::NotFound(Kind::Channel))
-        .await?;
+    let (mut tx, tenant) = context.begin_locked(Kind::Channel).await?;
     let owner = EndpointOwner::Channel(id);
     let lock = EndpointLock::acquire(&mut tx, tenant, owner, LockFor::Change).await?;
-    let mut lock = lock.ok_or(CommandError::NotFound(Kind::Channel))?;
+    let mut lock = lock.ok_or(Kind::Channel)?;
     let stored = store::locked(&mut lock, id).await?;
-    let stored = stored.ok_or(CommandError::NotFound(Kind::Channel))?;
+    let stored = stored.ok_or(Kind::Channel)?;
     let errors: ValidationErrors = errors_across(Some(stored.kind), body, guard);
     errors.ok_if_empty(|| Some(()))?;
     let is_given = |name: &str| body.contains_key(name);

@@ -41,21 +41,21 @@ impl RequestContext<'_> {
     /// Begins a transaction of a caller with a tenant; without one the command fails with `unknown`.
     pub async fn begin(
         self,
-        unknown: CommandError,
+        unknown: impl Into<CommandError>,
     ) -> Result<(Transaction<'static, Postgres>, TenantId), CommandError> {
         let mut tx = db::begin(self.pool).await?;
-        let tenant = self.find_tenant(&mut tx).await?.ok_or(unknown)?;
-        Ok((tx, tenant))
+        let found = self.find_tenant(&mut tx).await?;
+        Ok((tx, found.ok_or_else(|| unknown.into())?))
     }
 
     /// As [`Self::begin`], for a command that seals the caller's key: a rotation waits for it.
     pub async fn begin_locked(
         self,
-        unknown: CommandError,
+        unknown: impl Into<CommandError>,
     ) -> Result<(Transaction<'static, Postgres>, TenantId), CommandError> {
         let mut tx = db::begin(self.pool).await?;
         let found = tenants::store::find_and_lock(&mut tx, self.ring, self.key, self.now).await?;
-        Ok((tx, found.ok_or(unknown)?))
+        Ok((tx, found.ok_or_else(|| unknown.into())?))
     }
 }
 
@@ -66,6 +66,13 @@ pub struct Replayable<T> {
     pub response: T,
     /// It is the stored response to an earlier request with the same `Idempotency-Key` and body.
     pub replayed: bool,
+}
+
+impl From<Kind> for CommandError {
+    /// There is no such one.
+    fn from(kind: Kind) -> Self {
+        Self::NotFound(kind)
+    }
 }
 
 /// Why a command failed. Nothing was stored, except possibly after [`Self::CommitFailed`].

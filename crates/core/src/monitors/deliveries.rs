@@ -25,14 +25,12 @@ pub async fn resend_delivery(
     if let Some(replay) = idempotent.find_response(context).await? {
         return Ok(replay);
     }
-    let (tx, tenant) = context
-        .begin_locked(CommandError::NotFound(Kind::Delivery))
-        .await?;
+    let (tx, tenant) = context.begin_locked(Kind::Delivery).await?;
     let work = async |conn: &mut PgConnection| {
         let owner = resend::owner_of(conn, tenant, id).await?;
         let mut lock = EndpointLock::acquire(conn, tenant, owner, LockFor::Webhook)
             .await?
-            .ok_or(CommandError::NotFound(Kind::Delivery))?;
+            .ok_or(Kind::Delivery)?;
         resend::resend(&mut lock, id, context.now).await
     };
     idempotent.run(context, tx, tenant, work).await

@@ -36,7 +36,7 @@ pub async fn history(
 ) -> Result<ParityHistory, CommandError> {
     let mut conn = pool.acquire().await?;
     let found = by_ids(&mut conn, ring, tenant, &[id], now).await?.pop();
-    let baseline = baseline(&found.ok_or(CommandError::NotFound(Kind::Monitor))?, query)?;
+    let baseline = baseline(&found.ok_or(Kind::Monitor)?, query)?;
     let newest = query.runs_or_default().get();
     let rows = store::run_prices(&mut conn, tenant, &[id], newest.into()).await?;
     let mut runs = Vec::new();

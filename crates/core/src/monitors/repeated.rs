@@ -25,7 +25,7 @@ pub(super) async fn secret(
         return Ok(None);
     }
     let lock = MonitorLock::acquire(conn, tenant, id, LockFor::Webhook).await?;
-    let mut lock = lock.ok_or(CommandError::NotFound(Kind::Monitor))?;
+    let mut lock = lock.ok_or(Kind::Monitor)?;
     endpoint::only_secret(&mut lock, context.ring, context.now).await
 }
 
@@ -40,7 +40,7 @@ pub async fn created_secret(
     if created.webhook.is_none() {
         return Ok(None);
     }
-    let (mut tx, tenant) = context.begin(CommandError::NotFound(Kind::Monitor)).await?;
+    let (mut tx, tenant) = context.begin(Kind::Monitor).await?;
     let shown = secret(&mut tx, context, tenant, created.id, created.created_at).await?;
     tx.commit().await?;
     Ok(shown)

@@ -160,9 +160,9 @@ pub(super) async fn lock(
     purpose: LockFor,
 ) -> Result<(MonitorLock<'_>, LockedMonitor), CommandError> {
     let lock = MonitorLock::acquire(conn, tenant, id, purpose).await?;
-    let mut lock = lock.ok_or(CommandError::NotFound(Kind::Monitor))?;
+    let mut lock = lock.ok_or(Kind::Monitor)?;
     let row = locked(&mut lock, None).await?;
-    Ok((lock, row.ok_or(CommandError::NotFound(Kind::Monitor))?))
+    Ok((lock, row.ok_or(Kind::Monitor)?))
 }
 
 /// Locks a due monitor without waiting. `None` if its slot was decided meanwhile or another process

@@ -16,10 +16,10 @@ use crate::ids::{Kind, ScanId, TenantId};
 /// # Errors
 /// `NotFound`; `InvalidState` when the scan has ended by itself.
 pub async fn cancel(context: RequestContext<'_>, id: ScanId) -> Result<Scan, CommandError> {
-    let (mut tx, tenant) = context.begin(CommandError::NotFound(Kind::Scan)).await?;
+    let (mut tx, tenant) = context.begin(Kind::Scan).await?;
     let mut scan = LockedScan::lock(&mut tx, tenant, id)
         .await?
-        .ok_or(CommandError::NotFound(Kind::Scan))?;
+        .ok_or(Kind::Scan)?;
     match scan.row.status {
         ScanStatus::Cancelled => {}
         ended if ended.is_ended() => {

@@ -35,13 +35,11 @@ pub async fn retry(
         return Ok(replay);
     }
     let request = RetryRequest::from_body(body)?;
-    let (tx, tenant) = context
-        .begin_locked(CommandError::NotFound(Kind::Scan))
-        .await?;
+    let (tx, tenant) = context.begin_locked(Kind::Scan).await?;
     let work = async |conn: &mut PgConnection| {
         let (mut scan, found) = LockedScan::lock_ended(conn, tenant, id, &request)
             .await?
-            .ok_or(CommandError::NotFound(Kind::Scan))?;
+            .ok_or(Kind::Scan)?;
         retry_items(&mut scan, context, &request, found).await
     };
     idempotent.run(context, tx, tenant, work).await

@@ -61,7 +61,7 @@ pub async fn ask(
     now: Timestamp,
 ) -> Result<(), CommandError> {
     let EndpointOwner::Channel(channel) = lock.owner() else {
-        return Err(CommandError::NotFound(Kind::Channel));
+        return Err(Kind::Channel.into());
     };
     let last = store::lock_asked_at(lock).await?;
     let left = last.map(|last| {
@@ -129,10 +129,10 @@ pub async fn confirm(
     now: Timestamp,
 ) -> Result<CodeVerdict, CommandError> {
     let EndpointOwner::Channel(channel) = lock.owner() else {
-        return Err(CommandError::NotFound(Kind::Channel));
+        return Err(Kind::Channel.into());
     };
     let mailed = store::lock_code(lock).await?;
-    let mailed = mailed.ok_or(CommandError::NotFound(Kind::Channel))?;
+    let mailed = mailed.ok_or(Kind::Channel)?;
     if mailed.is_confirmed {
         return Ok(CodeVerdict::Confirmed);
     }

@@ -104,7 +104,7 @@ pub async fn change_token(
     now: Timestamp,
 ) -> Result<(), CommandError> {
     let old = store::lock_secrets(lock).await?;
-    let old = old.ok_or(CommandError::NotFound(Kind::Channel))?;
+    let old = old.ok_or(Kind::Channel)?;
     let mut new = Vec::new();
     if let Some(token) = token {
         new.push(seal(lock, ring, Purpose::Webhook, token.as_bytes(), now).await?);
@@ -248,7 +248,7 @@ pub(super) async fn url(
 ) -> Result<String, CommandError> {
     let tenant = lock.tenant();
     let grant = store::url_grant(lock).await?;
-    let grant = grant.ok_or(CommandError::NotFound(Kind::Channel))?;
+    let grant = grant.ok_or(Kind::Channel)?;
     let opened = open_grants(lock, ring, tenant, &[grant], now).await?;
     Ok(opened.iter().map(url_of).collect())
 }

@@ -11,9 +11,7 @@ use crate::webhooks::{LockFor, endpoint};
 /// # Errors
 /// `NotFound`, also for a deleted monitor.
 pub async fn delete(context: RequestContext<'_>, id: MonitorId) -> Result<(), CommandError> {
-    let (mut tx, tenant) = context
-        .begin_locked(CommandError::NotFound(Kind::Monitor))
-        .await?;
+    let (mut tx, tenant) = context.begin_locked(Kind::Monitor).await?;
     let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Deletion).await?;
     // Destroys the secrets. The deliveries are deleted with the monitor.
     endpoint::close_for_deletion(&mut lock, context.now).await?;

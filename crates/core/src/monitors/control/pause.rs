@@ -18,9 +18,7 @@ use crate::webhooks::LockFor;
 /// # Errors
 /// `NotFound`.
 pub async fn pause(context: RequestContext<'_>, id: MonitorId) -> Result<Monitor, CommandError> {
-    let (mut tx, tenant) = context
-        .begin_locked(CommandError::NotFound(Kind::Monitor))
-        .await?;
+    let (mut tx, tenant) = context.begin_locked(Kind::Monitor).await?;
     let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change).await?;
     if !monitor.paused {
         let undecided = undecided(

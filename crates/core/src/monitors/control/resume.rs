@@ -35,9 +35,7 @@ pub async fn resume(
     if let Some(replay) = idempotent.find_response(context).await? {
         return with_current_url(context, id, replay).await;
     }
-    let (tx, tenant) = context
-        .begin_locked(CommandError::NotFound(Kind::Monitor))
-        .await?;
+    let (tx, tenant) = context.begin_locked(Kind::Monitor).await?;
     let work = async |conn: &mut PgConnection| {
         let (mut lock, monitor) = store::lock(conn, tenant, id, LockFor::Change).await?;
         let next = if monitor.paused {

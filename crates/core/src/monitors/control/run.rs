@@ -34,9 +34,7 @@ pub async fn run(
     if let Some(replay) = idempotent.find_response(context).await? {
         return Ok(replay);
     }
-    let (tx, tenant) = context
-        .begin_locked(CommandError::NotFound(Kind::Monitor))
-        .await?;
+    let (tx, tenant) = context.begin_locked(Kind::Monitor).await?;
     let work = async |conn: &mut PgConnection| {
         let (mut lock, monitor) = store::lock(conn, tenant, id, LockFor::Change).await?;
         run_locked(&mut lock, &monitor, context, pace).await

@@ -35,12 +35,8 @@ pub async fn compare(
     before: ScanId,
     after: ScanId,
 ) -> Result<Comparison, CommandError> {
-    let one = read::scan(pool, tenant, before)
-        .await?
-        .ok_or(CommandError::NotFound(Kind::Scan))?;
-    let other = read::scan(pool, tenant, after)
-        .await?
-        .ok_or(CommandError::NotFound(Kind::Scan))?;
+    let one = read::scan(pool, tenant, before).await?.ok_or(Kind::Scan)?;
+    let other = read::scan(pool, tenant, after).await?.ok_or(Kind::Scan)?;
     if one.endpoint != other.endpoint {
         let expected = format!(
             "a scan of {}, like the first; this one is of {}",

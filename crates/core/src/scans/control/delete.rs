@@ -23,7 +23,7 @@ pub async fn delete(
     id: ScanId,
     with_history: bool,
 ) -> Result<(), CommandError> {
-    let (mut tx, tenant) = context.begin(CommandError::NotFound(Kind::Scan)).await?;
+    let (mut tx, tenant) = context.begin(Kind::Scan).await?;
     let mut lock = lock_ended(&mut tx, tenant, id).await?;
     if with_history {
         delete_observations(&mut lock).await?;
@@ -57,7 +57,7 @@ async fn lock_ended(
 ) -> Result<DeletionLock<'_>, CommandError> {
     let lock = DeletionLock::lock(conn, tenant, id)
         .await?
-        .ok_or(CommandError::NotFound(Kind::Scan))?;
+        .ok_or(Kind::Scan)?;
     require_ended(&lock.row)?;
     Ok(lock)
 }

@@ -14,10 +14,10 @@ use crate::scans::submit;
 /// # Errors
 /// `NotFound`; `InvalidState` when the scan has ended.
 pub async fn pause(context: RequestContext<'_>, id: ScanId) -> Result<Scan, CommandError> {
-    let (mut tx, tenant) = context.begin(CommandError::NotFound(Kind::Scan)).await?;
+    let (mut tx, tenant) = context.begin(Kind::Scan).await?;
     let mut scan = LockedScan::lock(&mut tx, tenant, id)
         .await?
-        .ok_or(CommandError::NotFound(Kind::Scan))?;
+        .ok_or(Kind::Scan)?;
     require_live(&scan.row, "paused")?;
     if scan.row.status_reason != Some(PauseReason::ByCaller) {
         store::pause(&mut scan).await?;

@@ -32,18 +32,14 @@ pub async fn resume(
         return Ok(replay);
     }
     let request = ResumeRequest::from_body(body)?;
-    let (tx, tenant) = context
-        .begin_locked(CommandError::NotFound(Kind::Scan))
-        .await?;
+    let (tx, tenant) = context.begin_locked(Kind::Scan).await?;
     let work = async |conn: &mut PgConnection| {
-        let api = api_of(conn, tenant, id)
-            .await?
-            .ok_or(CommandError::NotFound(Kind::Scan))?;
+        let api = api_of(conn, tenant, id).await?.ok_or(Kind::Scan)?;
         // First, because the lock does not wake a lane that is still paused.
         store::resume_lane(conn, tenant, api).await?;
         let mut scan = LockedScan::lock(conn, tenant, id)
             .await?
-            .ok_or(CommandError::NotFound(Kind::Scan))?;
+            .ok_or(Kind::Scan)?;
         let status = require_live(&scan.row, "resumed")?;
         check_max_requests(&request, &scan, status)?;
         store::resume(&mut scan, &request).await?;

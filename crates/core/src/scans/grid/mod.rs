@@ -37,9 +37,7 @@ pub async fn grid(
     id: ScanId,
     query: &GridQuery,
 ) -> Result<Grid, CommandError> {
-    let scan = read::scan(pool, tenant, id)
-        .await?
-        .ok_or(CommandError::NotFound(Kind::Scan))?;
+    let scan = read::scan(pool, tenant, id).await?.ok_or(Kind::Scan)?;
     let layout = GridLayout::of(&scan, query)?;
     let items = store::items(pool, tenant, id, &layout).await?;
     Ok(build_grid(&scan, &layout, items))
