@@ -112,6 +112,11 @@ macro_rules! prefixed_id {
             pub const fn uuid(self) -> Uuid {
                 self.0
             }
+
+            /// Its 16 bytes.
+            pub const fn as_bytes(&self) -> &[u8; 16] {
+                self.0.as_bytes()
+            }
         }
 
         impl ResourceId for $name {

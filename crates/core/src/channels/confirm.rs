@@ -43,11 +43,7 @@ pub async fn confirm(
 ) -> Result<Channel, CommandError> {
     let given = ChannelConfirmation::from_body(body)?;
     let (mut tx, tenant) = context.begin_locked(Kind::Channel).await?;
-    let owner = EndpointOwner::Channel(id);
-    let lock = EndpointLock::acquire(&mut tx, tenant, owner, LockFor::Change).await?;
-    let mut lock = lock.ok_or(Kind::Channel)?;
-    let stored = store::locked(&mut lock, id).await?;
-    let stored = stored.ok_or(Kind::Channel)?;
+    let (mut lock, stored) = store::lock(&mut tx, tenant, id, LockFor::Change).await?;
     if stored.kind != ChannelKind::Email {
         let message = format!("a channel of kind `{}` needs no confirmation", stored.kind);
         return Err(CommandError::InvalidState(message));

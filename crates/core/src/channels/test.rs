@@ -10,7 +10,7 @@ use crate::commands::{
 use crate::contract::webhooks::Delivery;
 use crate::ids::{ChannelId, Kind};
 use crate::notices::test_message;
-use crate::webhooks::{EndpointLock, EndpointOwner, LockFor, resend};
+use crate::webhooks::{LockFor, resend};
 
 /// The type of a test.
 pub const TEST_EVENT: &str = "channel.test";
@@ -32,11 +32,7 @@ pub async fn send_test(
     }
     let (tx, tenant) = context.begin_locked(Kind::Channel).await?;
     let work = async |conn: &mut PgConnection| {
-        let owner = EndpointOwner::Channel(id);
-        let lock = EndpointLock::acquire(conn, tenant, owner, LockFor::Webhook).await?;
-        let mut lock = lock.ok_or(Kind::Channel)?;
-        let stored = store::locked(&mut lock, id).await?;
-        let stored = stored.ok_or(Kind::Channel)?;
+        let (mut lock, stored) = store::lock(conn, tenant, id, LockFor::Webhook).await?;
         let message = test_message(id, &stored.name, context.now);
         resend::enqueue_test(&mut lock, TEST_EVENT, &message, context.now)
             .await?

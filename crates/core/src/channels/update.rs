@@ -10,7 +10,7 @@ use crate::contract::channels::{Channel, ChannelKind, ChannelPatch, ChannelStatu
 use crate::contract::{FieldValue as _, ValidationErrors};
 use crate::ids::{ChannelId, Kind};
 use crate::webhooks::resend::unconfirmed;
-use crate::webhooks::{EndpointLock, EndpointOwner, Guard, LockFor, consent, endpoint};
+use crate::webhooks::{Guard, LockFor, consent, endpoint};
 
 /// Updates a channel. Pending messages go to a new target when they are due; those to an address fail,
 /// because a new one has to be confirmed. Held messages get the time of new settings.
@@ -26,11 +26,7 @@ pub async fn update(
 ) -> Result<Channel, CommandError> {
     let patch = ChannelPatch::from_body(body)?;
     let (mut tx, tenant) = context.begin_locked(Kind::Channel).await?;
-    let owner = EndpointOwner::Channel(id);
-    let lock = EndpointLock::acquire(&mut tx, tenant, owner, LockFor::Change).await?;
-    let mut lock = lock.ok_or(Kind::Channel)?;
-    let stored = store::locked(&mut lock, id).await?;
-    let stored = stored.ok_or(Kind::Channel)?;
+    let (mut lock, stored) = store::lock(&mut tx, tenant, id, LockFor::Change).await?;
     let errors: ValidationErrors = errors_across(Some(stored.kind), body, guard);
     errors.ok_if_empty(|| Some(()))?;
     let is_given = |name: &str| body.contains_key(name);

@@ -176,12 +176,12 @@ pub(super) fn code_digest(
     channel: ChannelId,
     code: &str,
 ) -> [u8; PROOF_BYTES] {
-    let (tenant, channel) = (tenant.uuid(), channel.uuid());
-    proof::make(
-        ring,
-        "code",
-        &[tenant.as_bytes(), channel.as_bytes(), code.as_bytes()],
-    )
+    proof::make(ring, "code", &code_parts(&(tenant, channel), code))
+}
+
+/// What a code belongs to, and itself.
+fn code_parts<'a>((tenant, channel): &'a (TenantId, ChannelId), code: &'a str) -> [&'a [u8]; 3] {
+    [tenant.as_bytes(), channel.as_bytes(), code.as_bytes()]
 }
 
 fn is_code(
@@ -191,9 +191,7 @@ fn is_code(
     code: &str,
     digest: &[u8],
 ) -> bool {
-    let (tenant, channel) = (tenant.uuid(), channel.uuid());
-    let parts: [&[u8]; 3] = [tenant.as_bytes(), channel.as_bytes(), code.as_bytes()];
-    proof::check(ring, "code", &parts, digest)
+    proof::check(ring, "code", &code_parts(&(tenant, channel), code), digest)
 }
 
 /// What is stored of an address whose codes are counted, under each key of the ring.
