@@ -69,8 +69,7 @@ pub async fn pause(args: ScanPauseArgs) -> Result<(), Failure> {
     if args.scan.is_none() && !args.all {
         return Err(CommandEnd::usage(
             "no scan is named\n  next: `farescan pause @last`, or `farescan pause --all` for each scan and monitor",
-        )
-        .into());
+        ));
     }
     let session = args.client.open()?;
     let Some(scan) = &args.scan else {
@@ -157,8 +156,7 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Failure> {
     if args.scan.is_none() && !args.all {
         return Err(CommandEnd::usage(
             "no scan is named\n  next: `farescan resume @last`, or `farescan resume --all` for each scan and monitor",
-        )
-        .into());
+        ));
     }
     let session = args.client.open()?;
     let Some(scan) = &args.scan else {
@@ -212,8 +210,7 @@ async fn resume_all(session: &ServiceSession, confirmation: Confirmation) -> Res
 
 /// Cancels a scan: what was searched stays.
 pub async fn cancel(args: CancelArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::find::<ScanId>(&session.client, &args.scan).await?;
+    let (session, id) = ids::open::<ScanId>(&args.client, &args.scan).await?;
     let scan: Scan = session.client.get(&format!("/v1/scans/{id}")).await?;
     let question = format!(
         "Cancel {id} for good? {} not made yet; what was searched stays.",

@@ -42,8 +42,7 @@ pub async fn run(args: ExportArgs) -> Result<(), Failure> {
         return Err(CommandEnd::usage(format!(
             "{:?} is a file, not a scan\n  next: `farescan export @last -o {}`",
             args.scan, args.scan
-        ))
-        .into());
+        )));
     }
     let session = args.client.open()?;
     let format = format(&args)?;
@@ -77,15 +76,13 @@ fn format(args: &ExportArgs) -> Result<ListFormat, Failure> {
     match args.format.or(of_name) {
         Some(ListFormat::Json) => Err(CommandEnd::usage(
             "--format: found json; expected csv, ndjson or parquet (ndjson is JSON, one item a line)",
-        )
-        .into()),
+        )),
         Some(format) => Ok(format),
         None if args.output == Path::new("-") => Ok(default),
         None => Err(CommandEnd::usage(format!(
             "--output: {} does not say a format; expected .csv, .ndjson or .parquet, or --format",
             args.output.display()
-        ))
-        .into()),
+        ))),
     }
 }
 

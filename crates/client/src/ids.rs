@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::Failure;
-use super::client::{ApiClient, ClientError};
+use super::client::{ApiClient, ClientArgs, ClientError, ServiceSession};
 use super::exit::CommandEnd;
 use super::pages::{Query, check_key_is_known};
 use farescan_contract::ids::{Kind, ResourceId};
@@ -37,6 +37,27 @@ struct IdPage {
 #[derive(Deserialize)]
 struct IdRow {
     id: String,
+}
+
+/// A session, and the id of one kind that a person wrote.
+pub async fn open<Id: ResourceId>(
+    client: &ClientArgs,
+    text: &str,
+) -> Result<(ServiceSession, Id), Failure> {
+    let session = client.open()?;
+    let id = find(&session.client, text).await?;
+    Ok((session, id))
+}
+
+/// The id that a person may have written.
+pub async fn find_given<Id: ResourceId>(
+    client: &ApiClient,
+    text: Option<&str>,
+) -> Result<Option<Id>, Failure> {
+    match text {
+        Some(text) => find(client, text).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// The id of one kind that a person wrote.
@@ -74,8 +95,7 @@ pub async fn find<Id: ResourceId>(client: &ApiClient, text: &str) -> Result<Id, 
                 .cloned()
                 .collect::<Vec<_>>()
                 .join(", ")
-        ))
-        .into()),
+        ))),
     }
 }
 
@@ -96,8 +116,7 @@ fn beginning(kind: Kind, text: &str) -> Result<String, Failure> {
             "found {text:?}; expected the id of a {noun}, its first digits (at least {MIN_DIGITS}), or {LAST}\n  next: `farescan {plural}` lists them",
             noun = kind.noun(),
             plural = kind.plural()
-        ))
-        .into())
+        )))
     }
 }
 

@@ -50,8 +50,7 @@ pub async fn run(mut args: WhyArgs) -> Result<(), Failure> {
         return Err(CommandEnd::usage(format!(
             "found {:?}; expected a whole item id, or a scan and values of the search, such as `@last 2027-02-04`",
             args.item
-        ))
-        .into());
+        )));
     }
     let id = ids::find::<ScanId>(&session.client, &args.item).await?;
     let scan: Scan = session.client.get(&format!("/v1/scans/{id}")).await?;

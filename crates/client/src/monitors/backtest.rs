@@ -93,16 +93,13 @@ pub(super) async fn run(args: BacktestArgs) -> Result<(), Failure> {
             let stored: Monitor = session.client.get(&format!("/v1/monitors/{id}")).await?;
             stored.backtest_body()?
         }
-        (None, None) => return Err(CommandEnd::usage("a kind of scan or a file is missing").into()),
+        (None, None) => return Err(CommandEnd::usage("a kind of scan or a file is missing")),
     };
     let path = Query::new("/v1/monitors/backtest")
         .with("days", command.days)
         .path();
-    let answer = session
-        .client
-        .send(Method::POST, &path, Some(&body), None)
-        .await?;
-    let Some(found) = session.read_or_print::<Backtest>(&answer)? else {
+    let replayed = session.change::<Backtest>(Method::POST, &path, &body);
+    let Some(found) = replayed.await? else {
         return Ok(());
     };
     let preview: MonitorPreview = session.client.post("/v1/monitors/preview", &body).await?;

@@ -7,7 +7,6 @@ use farescan_sheets::numbers;
 use farescan_sheets::rule::main_field;
 use farescan_sheets::trip::body_title;
 use jiff::tz::TimeZone;
-use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::channels::ChannelOptions;
@@ -164,7 +163,7 @@ pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
         (Some(CreateKind::Roundtrip(create)), _) => create.body()?,
         (Some(CreateKind::Hotel(create)), _) => create.body()?,
         (None, Some(file)) => (read_body(&file)?, args.command),
-        (None, None) => return Err(CommandEnd::usage("a kind of scan or a file is missing").into()),
+        (None, None) => return Err(CommandEnd::usage("a kind of scan or a file is missing")),
     };
     create(body, command.channels, command.confirmation, command.client).await
 }
@@ -215,12 +214,8 @@ pub async fn create(
         question = format!("Create it without a rule, for {requests} a month?");
     }
     confirmation.ask(session.screen, &question).await?;
-    let once = uuid::Uuid::now_v7().to_string();
-    let (client, path) = (&session.client, "/v1/monitors");
-    let answer = client
-        .send(Method::POST, path, Some(&body), Some(&once))
-        .await?;
-    print_changed(&session, &answer)
+    let answer = session.create("/v1/monitors", &body).await?;
+    print_changed(&session, session.read_or_print(&answer)?)
 }
 
 impl MonitorOptions {
