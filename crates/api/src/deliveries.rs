@@ -6,14 +6,15 @@ use super::openapi::{CommandErrors, IdempotencyHeader, ReadErrors, WebhookErrors
 use farescan_core::app::api_request::{ApiRequest, accepted_response, find_tenant};
 use farescan_core::app::error::ApiResult;
 use farescan_core::app::extract::NoBody;
-use farescan_core::commands::CommandError;
 use farescan_core::contract::monitors::Webhook;
 use farescan_core::contract::webhooks::{
     DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret,
 };
 use farescan_core::ids::{DeliveryId, Kind, MonitorId};
-use farescan_core::monitors::deliveries::{resend_delivery, send_test};
-use farescan_core::webhooks::{LockFor, MonitorLock, endpoint, read};
+use farescan_core::monitors::deliveries::{
+    enable_webhook, resend_delivery, rotate_secret as rotate_secret_of, send_test,
+};
+use farescan_core::webhooks::read;
 
 /// List deliveries
 ///
@@ -110,19 +111,8 @@ pub(super) async fn rotate_secret(
     request: ApiRequest,
     _: NoBody,
 ) -> ApiResult<Json<RotatedSecret>> {
-    let context = request.context()?;
-    let id = request.id()?;
-    let (mut tx, tenant) = context.begin(CommandError::NoWebhook).await?;
-    let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook)
-        .await?
-        .ok_or(CommandError::NoWebhook)?;
-    let (webhook_secret, old_secret_until) =
-        endpoint::rotate_secret(&mut lock, context.ring, context.now).await?;
-    tx.commit().await?;
-    Ok(Json(RotatedSecret {
-        webhook_secret,
-        old_secret_until,
-    }))
+    let rotated = rotate_secret_of(request.context()?, request.id()?).await?;
+    Ok(Json(rotated))
 }
 
 /// Re-enable a webhook
@@ -134,16 +124,6 @@ pub(super) async fn rotate_secret(
     responses((status = 200, description = "The webhook", body = Webhook), CommandErrors)
 )]
 pub(super) async fn enable(request: ApiRequest, _: NoBody) -> ApiResult<Json<Webhook>> {
-    let context = request.context()?;
-    let id = request.id()?;
-    let (mut tx, tenant) = context.begin(CommandError::NoWebhook).await?;
-    let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook)
-        .await?
-        .ok_or(CommandError::NoWebhook)?;
-    endpoint::enable(&mut lock.endpoint()).await?;
-    let webhook = endpoint::show(lock.conn(), context.ring, tenant, id, context.now)
-        .await?
-        .ok_or(CommandError::NoWebhook)?;
-    tx.commit().await?;
+    let webhook = enable_webhook(request.context()?, request.id()?).await?;
     Ok(Json(webhook))
 }

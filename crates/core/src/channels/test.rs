@@ -8,7 +8,7 @@ use crate::commands::{
     CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
 };
 use crate::contract::webhooks::Delivery;
-use crate::ids::{ChannelId, Kind};
+use crate::ids::{ChannelId, Kind, TenantId};
 use crate::notices::test_message;
 use crate::webhooks::{LockFor, resend};
 
@@ -27,16 +27,12 @@ pub async fn send_test(
 ) -> Result<Replayable<Delivery>, CommandError> {
     let path = format!("/v1/channels/{id}/test");
     let idempotent = IdempotentRequest::new(path, &Map::new(), key);
-    if let Some(replay) = idempotent.find_response(context).await? {
-        return Ok(replay);
-    }
-    let (tx, tenant) = context.begin_locked(Kind::Channel).await?;
-    let work = async |conn: &mut PgConnection| {
+    let work = async |conn: &mut PgConnection, tenant: TenantId| {
         let (mut lock, stored) = store::lock(conn, tenant, id, LockFor::Webhook).await?;
         let message = test_message(id, &stored.name, context.now);
         resend::enqueue_test(&mut lock, TEST_EVENT, &message, context.now)
             .await?
             .ok_or(CommandError::NotFound(Kind::Channel))
     };
-    idempotent.run(context, tx, tenant, work).await
+    idempotent.carry_out(context, Kind::Channel, work).await
 }
