@@ -18,6 +18,7 @@ use crate::session::Session;
 use crate::sheet;
 use farescan_core::app::AppState;
 use farescan_core::contract::monitors::{Monitor, ParityHistory, ParityQuery};
+use farescan_core::ids::Kind;
 use farescan_core::monitors::parity::history;
 
 /// Charts on the page; the tables have all markets.
@@ -34,9 +35,7 @@ async fn show(
 ) -> Result<Response, PageFailure> {
     let monitor = own(&session, &id).await?;
     let query = ParityQuery::from_query(fields.pairs().filter(|(_, text)| !text.is_empty()))?;
-    let tenant = session
-        .tenant()
-        .ok_or_else(|| PageFailure::not_found("monitor"))?;
+    let tenant = session.tenant().ok_or(Kind::Monitor)?;
     let _permits = session.heavy_read_permits().await?;
     let context = session.context()?;
     let (pool, ring) = (session.pool()?, context.ring);

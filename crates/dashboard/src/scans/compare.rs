@@ -14,10 +14,11 @@ use farescan_sheets::trip::{capitalised, facts, title};
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::own_scan;
+use super::scan_of;
 use crate::failure::PageFailure;
 use crate::form::FormFields;
 use crate::layout::{NavItem, page};
+use crate::links;
 use crate::parts::{self, Tone};
 use crate::price_table::{self, MOST_CALENDARS};
 use crate::session::Session;
@@ -42,13 +43,7 @@ pub(super) fn routes() -> Router<AppState> {
 
 /// The page of a comparison.
 fn path(before: ScanId, after: ScanId) -> String {
-    format!("{}/compare/{after}", super::path(before))
-}
-
-async fn scan_of(session: &Session, tenant: TenantId, id: ScanId) -> Result<Scan, PageFailure> {
-    scans::read::scan(session.pool()?, tenant, id)
-        .await?
-        .ok_or_else(|| PageFailure::not_found("scan"))
+    format!("{}/compare/{after}", links::of(before))
 }
 
 /// The scans of the same route or hotel; `with` names one and leads on.
@@ -57,10 +52,10 @@ async fn choose(
     Path(id): Path<String>,
     fields: FormFields,
 ) -> Result<Response, PageFailure> {
-    let (tenant, id) = own_scan(&session, &id)?;
+    let (tenant, id) = session.owned::<ScanId>(&id)?;
     let scan = scan_of(&session, tenant, id).await?;
     if let Some(with) = fields.text("with") {
-        let (_, with) = own_scan(&session, with)?;
+        let (_, with) = session.owned::<ScanId>(with)?;
         let other = scan_of(&session, tenant, with).await?;
         return Ok(Redirect::to(&sheet::href(&in_order(&scan, &other))).into_response());
     }
@@ -69,7 +64,7 @@ async fn choose(
     let body = html! {
         div class="head" {
             div {
-                p class="sub" { a href=(super::path(id)) { (name) } }
+                p class="sub" { a href=(links::of(id)) { (name) } }
                 h1 { "Compare with another scan" }
                 p class="sub" { "Created " (parts::time(scan.created_at)) " · " (facts(scan.endpoint, &scan.request, &scan.sweep).join(" · ")) }
             }
@@ -83,7 +78,7 @@ async fn choose(
             } @else {
                 (candidate_table(&scan, &others))
             }
-            form class="filters" method="get" action={ (super::path(id)) "/compare" } {
+            form class="filters" method="get" action={ (links::of(id)) "/compare" } {
                 div class="field" {
                     label for="with" { "Or the id of a scan" }
                     input id="with" name="with" placeholder="scn_…" required spellcheck="false";
@@ -157,8 +152,8 @@ async fn show(
     Path((id, other)): Path<(String, String)>,
     fields: FormFields,
 ) -> Result<Response, PageFailure> {
-    let (tenant, before) = own_scan(&session, &id)?;
-    let (_, after) = own_scan(&session, &other)?;
+    let (tenant, before) = session.owned::<ScanId>(&id)?;
+    let (_, after) = session.owned::<ScanId>(&other)?;
     let one = scan_of(&session, tenant, before).await?;
     let two = scan_of(&session, tenant, after).await?;
     let permits = session.heavy_read_permits().await?;
@@ -174,7 +169,7 @@ async fn show(
     let body = html! {
         div class="head" {
             div {
-                p class="sub" { a href=(super::path(before)) { (name) } }
+                p class="sub" { a href=(links::of(before)) { (name) } }
                 h1 { "What changed" }
                 p class="sub" {
                     "From " (scan_link(&one)) " to " (scan_link(&two)) "."
@@ -182,7 +177,7 @@ async fn show(
             }
             div class="actions" {
                 a class="button" href=(path(after, before)) { "Swap" }
-                a class="button" href={ (super::path(after)) "/compare" } { "Another scan" }
+                a class="button" href={ (links::of(after)) "/compare" } { "Another scan" }
             }
         }
         @if !one.status.is_ended() || !two.status.is_ended() {
@@ -211,7 +206,7 @@ async fn show(
 
 fn scan_link(scan: &Scan) -> Markup {
     html! {
-        a href=(super::path(scan.id)) {
+        a href=(links::of(scan.id)) {
             @if let Some(label) = &scan.label { (label) ", " }
             (parts::time(scan.created_at))
         }

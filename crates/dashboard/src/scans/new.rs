@@ -13,6 +13,7 @@ use super::{ALREADY_STARTED, live_cost, new_form, preview, read_own};
 use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm};
 use crate::layout::{NavItem, page};
+use crate::links;
 use crate::once::{self, has_page_key, new_page_key};
 use crate::parts;
 use crate::session::Session;
@@ -111,7 +112,7 @@ async fn submit(form: SessionForm) -> Result<Response, PageFailure> {
     let context = session.submit_context().await?;
     let pace = &session.custody()?.pace;
     let submitted = scans::submit::submit(context, pace, &body, Some(&key)).await?;
-    let path = super::path(submitted.response.id);
+    let path = links::of(submitted.response.id);
     if !submitted.replayed {
         return Ok(Redirect::to(&path).into_response());
     }
