@@ -348,6 +348,13 @@ pub fn forecast_line(forecast: &MonitorForecast) -> String {
     )
 }
 
+/// [`month`] of the monitor that a checked body describes.
+pub fn month_of(forecast: &MonitorForecast, body: &Map<String, Json>) -> Section {
+    let limit = body.get("max_requests_per_month").and_then(Json::as_u64);
+    let limit = limit.and_then(|limit| u32::try_from(limit).ok());
+    month(Some(forecast), limit)
+}
+
 /// What a month costs; `None`: the scan is not valid any more.
 pub fn month(forecast: Option<&MonitorForecast>, limit: Option<u32>) -> Section {
     let section = Section::new("Cost of a month");

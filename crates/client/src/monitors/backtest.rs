@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use farescan_contract::ids::MonitorId;
 use farescan_sheets::{backtest, monitor};
 use reqwest::Method;
-use serde_json::Value;
 
 use super::create::MonitorArgs;
 use crate::Failure;
@@ -103,14 +102,11 @@ pub(super) async fn run(args: BacktestArgs) -> Result<(), Failure> {
         return Ok(());
     };
     let preview: MonitorPreview = session.client.post("/v1/monitors/preview", &body).await?;
-    let part = |object: &str, name: &str| body.get(object)?.get(name);
-    let is_watch = part("scan", "strategy").is_some_and(|of| of.get("watch").is_some());
-    let rules = body.get("alerts").and_then(Value::as_array);
-    let replay = backtest::section(&found, "", rules.map_or(0, Vec::len), is_watch);
-    let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
-    let limit = limit.and_then(|limit| u32::try_from(limit).ok());
-    let month = monitor::month(Some(&preview.forecast), limit);
-    let [replay, month] = [replay, month].map(|part| section(&part, session.screen));
+    let parts = [
+        backtest::of_body(&found, &body),
+        monitor::month_of(&preview.forecast, &body),
+    ];
+    let [replay, month] = parts.map(|part| section(&part, session.screen));
     let plans = cost::plans(&preview.forecast.plans);
     let text = format!("{replay}\n\n{month}\n{plans}");
     writeln!(anstream::stdout(), "{}", for_stdout(text.trim_end()))?;

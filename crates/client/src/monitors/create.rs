@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use farescan_sheets::monitor::{forecast_line, month, same_as};
+use farescan_sheets::monitor::{forecast_line, month_of, same_as};
 use farescan_sheets::numbers;
 use farescan_sheets::rule::main_field;
 use farescan_sheets::trip::body_title;
@@ -181,9 +181,7 @@ pub async fn create(
         channels.name_in(&session, &mut body).await?;
     }
     let preview: MonitorPreview = session.client.post("/v1/monitors/preview", &body).await?;
-    let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
-    let limit = limit.and_then(|limit| u32::try_from(limit).ok());
-    let cost_of_month = month(Some(&preview.forecast), limit);
+    let cost_of_month = month_of(&preview.forecast, &body);
     if !confirmation.yes || session.screen.interactive {
         note!("{}", forecast_line(&preview.forecast));
         note!("{}", cost::plans(&preview.forecast.plans).trim_end());
