@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::failure::PageFailure;
 use super::form::FormFields;
 use super::layout::{NavItem, page};
-use super::parts::with_query;
+use super::parts::{head, with_query};
 use super::session::Session;
 use super::{ask, links, monitors, scans};
 use farescan_core::app::AppState;
@@ -87,13 +87,7 @@ async fn found(
     let is_cut = scans.len() >= usize::from(MOST);
     let monitor_rows = monitors::rows(session, monitors).await?;
     Ok(html! {
-        div class="head" {
-            div {
-                h1 { "Find" }
-                p class="sub" { "Scans and monitors with “" (text) "” in their name, label, tags, airports or hotel." }
-            }
-            div class="actions" { a class="button" href=(ask::path_of(text)) { "Ask “" (text) "”" } }
-        }
+        (head(&html! {}, "Find", &html! { "Scans and monitors with “" (text) "” in their name, label, tags, airports or hotel." }, &html! { a class="button" href=(ask::path_of(text)) { "Ask “" (text) "”" } }))
         @if !monitors.is_empty() {
             section class="card" { h2 { "Monitors" } (monitor_rows) }
         }

@@ -79,6 +79,18 @@ pub(super) fn next_page(path: &str, cursor: Option<&str>) -> Markup {
     }
 }
 
+/// The head of a page: what it belongs to, its title, what it is, and what can be done. What is empty is left
+/// out.
+pub(super) fn head(above: &Markup, title: &str, below: &Markup, actions: &Markup) -> Markup {
+    let line = |text: &Markup| html! { @if !text.0.is_empty() { p class="sub" { (text) } } };
+    html! {
+        div class="head" {
+            div { (line(above)) h1 { (title) } (line(below)) }
+            @if !actions.0.is_empty() { div class="actions" { (actions) } }
+        }
+    }
+}
+
 /// A path with a query; the path alone without a pair.
 pub(super) fn path_with(
     path: &str,

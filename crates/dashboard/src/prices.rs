@@ -84,12 +84,7 @@ async fn choose_page(session: &Session, error: Option<&ApiError>) -> Result<Resp
         .iter()
         .partition(|place| place.endpoint.api() == Api::Flights);
     let body = html! {
-        div class="head" {
-            div {
-                h1 { "Trips" }
-                p class="sub" { "The routes and hotels that you have searched. Looking here costs no request." }
-            }
-        }
+        (parts::head(&html! {}, "Trips", &html! { "The routes and hotels that you have searched. Looking here costs no request." }, &html! {}))
         @if let Some(error) = error { (parts::faults(error, "These prices cannot be shown:")) }
         @if known.is_empty() {
             div class="card" {

@@ -21,6 +21,7 @@ use crate::failure::PageFailure;
 use crate::form::FormFields;
 use crate::layout::{NavItem, page};
 use crate::links;
+use crate::parts;
 use crate::session::Session;
 use crate::sheet;
 use farescan_core::app::AppState;
@@ -144,14 +145,7 @@ async fn show(
     };
     let title = format!("{}: replayed", monitor.name);
     let body = html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(path) { (monitor.name) } }
-                h1 { "Its rules on the past" }
-                p class="sub" { (trip::monitor_scan(&monitor.scan)) }
-            }
-            div class="actions" { a class="button" href={ (path) "/edit" } { "Change the rules" } }
-        }
+        (parts::head(&html! { a href=(path) { (monitor.name) } }, "Its rules on the past", &html! { (trip::monitor_scan(&monitor.scan)) }, &html! { a class="button" href={ (path) "/edit" } { "Change the rules" } }))
         (section(Some(&replay), form))
     };
     let status = replay.status();

@@ -186,14 +186,7 @@ async fn last_watch(
 
 fn head(session: &Session, monitor: &Monitor, facts: &[Value]) -> Markup {
     html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(links::MONITORS) { "Monitors" } }
-                h1 { (monitor.name) }
-                p class="sub" { (sheet::side_by_side(facts)) }
-            }
-            div class="actions" { (actions(session, monitor)) }
-        }
+        (parts::head(&html! { a href=(links::MONITORS) { "Monitors" } }, &monitor.name, &html! { (sheet::side_by_side(facts)) }, &html! { (actions(session, monitor)) }))
     }
 }
 

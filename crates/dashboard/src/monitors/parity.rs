@@ -41,14 +41,7 @@ async fn show(
     let (pool, ring) = (session.pool()?, context.ring);
     let found = history(pool, ring, tenant, monitor.id, &query, context.now).await?;
     let body = html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(links::monitor(monitor.id)) { (monitor.name) } }
-                h1 { "Markets over time" }
-                p class="sub" { (sentence(&found)) " " (RULE) }
-            }
-            div class="actions" { a class="button" href=(links::monitor(monitor.id)) { "The monitor" } }
-        }
+        (parts::head(&html! { a href=(links::monitor(monitor.id)) { (monitor.name) } }, "Markets over time", &html! { (sentence(&found)) " " (RULE) }, &html! { a class="button" href=(links::monitor(monitor.id)) { "The monitor" } }))
         (baselines(&monitor, &found))
         @if found.runs.is_empty() {
             section class="card" { (parts::empty_state(&html! { p { "Each run of the monitor adds a line here, once it has ended." } })) }

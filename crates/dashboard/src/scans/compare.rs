@@ -62,13 +62,7 @@ async fn choose(
     let others = candidates(&session, tenant, &scan).await?;
     let name = title(scan.endpoint, &scan.request, &scan.sweep);
     let body = html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(links::of(id)) { (name) } }
-                h1 { "Compare with another scan" }
-                p class="sub" { "Created " (parts::time(scan.created_at)) " · " (facts(scan.endpoint, &scan.request, &scan.sweep).join(" · ")) }
-            }
-        }
+        (parts::head(&html! { a href=(links::of(id)) { (name) } }, "Compare with another scan", &html! { "Created " (parts::time(scan.created_at)) " · " (facts(scan.endpoint, &scan.request, &scan.sweep).join(" · ")) }, &html! {}))
         section class="card" {
             @if others.is_empty() {
                 (parts::empty_state(&html! {
@@ -167,19 +161,7 @@ async fn show(
     let chosen = fields.text("change");
     let name = title(one.endpoint, &one.request, &one.sweep);
     let body = html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(links::of(before)) { (name) } }
-                h1 { "What changed" }
-                p class="sub" {
-                    "From " (scan_link(&one)) " to " (scan_link(&two)) "."
-                }
-            }
-            div class="actions" {
-                a class="button" href=(path(after, before)) { "Swap" }
-                a class="button" href={ (links::of(after)) "/compare" } { "Another scan" }
-            }
-        }
+        (parts::head(&html! { a href=(links::of(before)) { (name) } }, "What changed", &html! { "From " (scan_link(&one)) " to " (scan_link(&two)) "." }, &html! { a class="button" href=(path(after, before)) { "Swap" } a class="button" href={ (links::of(after)) "/compare" } { "Another scan" } }))
         @if !one.status.is_ended() || !two.status.is_ended() {
             p class="notice" { "A scan has not ended yet: the changes of what it has not searched are unknown. Reload the page later." }
         }

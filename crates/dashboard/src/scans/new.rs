@@ -81,12 +81,7 @@ async fn show(session: Session, query: FormFields) -> Result<Response, PageFailu
     }
     let suggestions = Suggestions::read(&session).await;
     let body = html! {
-        div class="head" {
-            div {
-                h1 { "New scan" }
-                p class="sub" { "Nothing is searched before you have seen what it costs." }
-            }
-        }
+        (parts::head(&html! {}, "New scan", &html! { "Nothing is searched before you have seen what it costs." }, &html! {}))
         @if let Some(error) = &errors { (parts::faults(error, "Nothing was searched. Please correct:")) }
         @if let Some(section) = shown {
             (section)
