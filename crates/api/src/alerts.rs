@@ -4,12 +4,12 @@ use axum::Json;
 use serde_json::Value;
 
 use super::openapi::ReadErrors;
-use farescan_core::app::api_request::{ApiRequest, find_tenant, no_such};
+use farescan_core::app::api_request::{ApiRequest, find_tenant};
 use farescan_core::app::error::ApiResult;
 use farescan_core::contract::monitors::{
     Alert, AlertPage, AlertQuery, AlertsQuery, MonitorAlertsQuery,
 };
-use farescan_core::ids::{AlertId, MonitorId, TenantId};
+use farescan_core::ids::{AlertId, Kind, MonitorId, TenantId};
 use farescan_core::monitors::alerts::read as alerts;
 
 /// List alerts
@@ -27,10 +27,10 @@ pub(super) async fn list(request: ApiRequest) -> ApiResult {
         Some(tenant) => {
             let page = alerts::alerts(context.pool, tenant, &query)
                 .await?
-                .ok_or_else(no_such::<MonitorId>)?;
+                .ok_or(Kind::Monitor)?;
             judged(&request, tenant, page, query.history_verdict_or_default()).await?
         }
-        None if query.monitor_id.is_some() => return Err(no_such::<MonitorId>()),
+        None if query.monitor_id.is_some() => return Err(Kind::Monitor.into()),
         None => AlertPage::default(),
     };
     Ok(request.page(&page, page.next_cursor.as_deref()))
@@ -66,7 +66,7 @@ pub(super) async fn of_monitor(request: ApiRequest) -> ApiResult {
     let is_judged = query.history_verdict_or_default();
     let page = alerts::of_monitor(context.pool, tenant, id, query)
         .await?
-        .ok_or_else(no_such::<MonitorId>)?;
+        .ok_or(Kind::Monitor)?;
     let page = judged(&request, tenant, page, is_judged).await?;
     Ok(request.page(&page, page.next_cursor.as_deref()))
 }
@@ -84,12 +84,12 @@ pub(super) async fn read(request: ApiRequest) -> ApiResult<Json<Value>> {
     let (tenant, id) = request.owned::<AlertId>().await?;
     let alert = alerts::alert(context.pool, tenant, id)
         .await?
-        .ok_or_else(no_such::<AlertId>)?;
+        .ok_or(Kind::Alert)?;
     let page = AlertPage {
         data: vec![alert],
         next_cursor: None,
     };
     let is_judged = query.history_verdict_or_default();
     let mut page = judged(&request, tenant, page, is_judged).await?;
-    page.data.pop().map(Json).ok_or_else(no_such::<AlertId>)
+    page.data.pop().map(Json).ok_or_else(|| Kind::Alert.into())
 }

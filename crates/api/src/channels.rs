@@ -2,15 +2,14 @@
 
 use axum::Json;
 use axum::http::StatusCode;
-use axum::http::header::LOCATION;
-use axum::response::IntoResponse as _;
 
-use super::deliveries::accepted_response;
 use super::openapi::{
     ChannelCommandErrors, ChannelConfirmErrors, ChannelErrors, ChannelTestErrors,
     DeleteChannelErrors, IdempotencyHeader, ListErrors, ReadErrors,
 };
-use farescan_core::app::api_request::{ApiRequest, find_tenant, no_such, replayable_response};
+use farescan_core::app::api_request::{
+    ApiRequest, accepted_response, created_response, find_tenant,
+};
 use farescan_core::app::error::ApiResult;
 use farescan_core::app::extract::{JsonObject, NoBody, SEARCH_BODY};
 use farescan_core::channels::{self, read as query_channels};
@@ -18,7 +17,7 @@ use farescan_core::contract::channels::{
     Channel, ChannelConfirmation, ChannelPage, ChannelPatch, ChannelRequest, ChannelsQuery,
 };
 use farescan_core::contract::webhooks::Delivery;
-use farescan_core::ids::ChannelId;
+use farescan_core::ids::{ChannelId, Kind};
 
 /// Create a channel
 ///
@@ -39,13 +38,7 @@ pub(super) async fn create(
     let key = request.idempotency_key()?;
     let guard = request.app.webhook_guard();
     let answered = channels::create(context, guard, &body, key.as_ref()).await?;
-    let location = [(LOCATION, format!("/v1/channels/{}", answered.response.id))];
-    Ok((
-        StatusCode::CREATED,
-        location,
-        replayable_response(&answered),
-    )
-        .into_response())
+    Ok(created_response(answered.response.id, &answered))
 }
 
 /// List channels
@@ -77,7 +70,7 @@ pub(super) async fn read(request: ApiRequest) -> ApiResult<Json<Channel>> {
     query_channels::channel(request.context()?.pool, tenant, id)
         .await?
         .map(Json)
-        .ok_or_else(no_such::<ChannelId>)
+        .ok_or_else(|| Kind::Channel.into())
 }
 
 /// Update a channel
@@ -147,5 +140,5 @@ pub(super) async fn test(request: ApiRequest, _: NoBody) -> ApiResult {
     let context = request.context()?;
     let key = request.idempotency_key()?;
     let answered = channels::send_test(context, request.id()?, key.as_ref()).await?;
-    Ok(accepted_response(&answered))
+    Ok(accepted_response(answered.response.id, &answered))
 }

@@ -1,10 +1,10 @@
 //! `/v1/scans/{id}/decisions`: what a scan's strategy has decided, and why.
 
 use super::openapi::ReadErrors;
-use farescan_core::app::api_request::{ApiRequest, no_such};
+use farescan_core::app::api_request::ApiRequest;
 use farescan_core::app::error::ApiResult;
 use farescan_core::contract::scans::{DecisionPage, DecisionsQuery};
-use farescan_core::ids::ScanId;
+use farescan_core::ids::{Kind, ScanId};
 use farescan_core::scans::read;
 
 /// List the decisions of a scan
@@ -22,6 +22,6 @@ pub(super) async fn list(request: ApiRequest) -> ApiResult {
     let (tenant, id) = request.owned::<ScanId>().await?;
     let page = read::decisions(context.pool, tenant, id, &query)
         .await?
-        .ok_or_else(no_such::<ScanId>)?;
+        .ok_or(Kind::Scan)?;
     Ok(request.page(&page, page.next_cursor.as_deref()))
 }

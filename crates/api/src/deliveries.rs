@@ -1,32 +1,20 @@
 //! `/v1/deliveries`, and commands on a monitor's webhook (monitors.md, rules 53 to 72).
 
 use axum::Json;
-use axum::http::StatusCode;
-use axum::http::header::LOCATION;
-use axum::response::{IntoResponse as _, Response};
 
 use super::openapi::{CommandErrors, IdempotencyHeader, ReadErrors, WebhookErrors};
-use farescan_core::app::api_request::{ApiRequest, find_tenant, no_such, replayable_response};
-use farescan_core::app::error::{ApiError, ApiResult};
+use farescan_core::app::api_request::{ApiRequest, accepted_response, find_tenant};
+use farescan_core::app::error::ApiResult;
 use farescan_core::app::extract::NoBody;
-use farescan_core::commands::{CommandError, Replayable};
 use farescan_core::contract::monitors::Webhook;
 use farescan_core::contract::webhooks::{
     DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret,
 };
-use farescan_core::ids::{ChannelId, DeliveryId, MonitorId};
-use farescan_core::monitors::deliveries::{resend_delivery, send_test};
-use farescan_core::webhooks::{LockFor, MonitorLock, endpoint, read};
-
-pub(super) fn accepted_response(answered: &Replayable<Delivery>) -> Response {
-    let location = [(LOCATION, format!("/v1/deliveries/{}", answered.response.id))];
-    (
-        StatusCode::ACCEPTED,
-        location,
-        replayable_response(answered),
-    )
-        .into_response()
-}
+use farescan_core::ids::{DeliveryId, Kind, MonitorId};
+use farescan_core::monitors::deliveries::{
+    enable_webhook, resend_delivery, rotate_secret as rotate_secret_of, send_test,
+};
+use farescan_core::webhooks::read;
 
 /// List deliveries
 ///
@@ -41,21 +29,21 @@ pub(super) async fn list(request: ApiRequest) -> ApiResult {
     let page = match find_tenant(context).await? {
         Some(tenant) => read::deliveries(context.pool, tenant, &query)
             .await?
-            .ok_or_else(|| no_such_owner(&query))?,
+            .ok_or(owner_kind(&query))?,
         None if query.monitor_id.is_some() || query.channel_id.is_some() => {
-            return Err(no_such_owner(&query));
+            return Err(owner_kind(&query).into());
         }
         None => DeliveryPage::default(),
     };
     Ok(request.page(&page, page.next_cursor.as_deref()))
 }
 
-/// The query names a monitor or a channel that does not exist.
-fn no_such_owner(query: &DeliveriesQuery) -> ApiError {
+/// What the query names the owner of.
+fn owner_kind(query: &DeliveriesQuery) -> Kind {
     if query.monitor_id.is_some() {
-        no_such::<MonitorId>()
+        Kind::Monitor
     } else {
-        no_such::<ChannelId>()
+        Kind::Channel
     }
 }
 
@@ -71,7 +59,7 @@ pub(super) async fn detail(request: ApiRequest) -> ApiResult<Json<DeliveryDetail
     read::detail(request.context()?.pool, tenant, id)
         .await?
         .map(Json)
-        .ok_or_else(no_such::<DeliveryId>)
+        .ok_or_else(|| Kind::Delivery.into())
 }
 
 /// Send a delivery again
@@ -90,7 +78,7 @@ pub(super) async fn resend(request: ApiRequest, _: NoBody) -> ApiResult {
     let context = request.context()?;
     let key = request.idempotency_key()?;
     let answered = resend_delivery(context, request.id()?, key.as_ref()).await?;
-    Ok(accepted_response(&answered))
+    Ok(accepted_response(answered.response.id, &answered))
 }
 
 /// Send a test to a monitor's webhook
@@ -108,7 +96,7 @@ pub(super) async fn test(request: ApiRequest, _: NoBody) -> ApiResult {
     let context = request.context()?;
     let key = request.idempotency_key()?;
     let answered = send_test(context, request.id()?, key.as_ref()).await?;
-    Ok(accepted_response(&answered))
+    Ok(accepted_response(answered.response.id, &answered))
 }
 
 /// Give a webhook a new secret
@@ -123,19 +111,8 @@ pub(super) async fn rotate_secret(
     request: ApiRequest,
     _: NoBody,
 ) -> ApiResult<Json<RotatedSecret>> {
-    let context = request.context()?;
-    let id = request.id()?;
-    let (mut tx, tenant) = context.begin(CommandError::NoWebhook).await?;
-    let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook)
-        .await?
-        .ok_or(CommandError::NoWebhook)?;
-    let (webhook_secret, old_secret_until) =
-        endpoint::rotate_secret(&mut lock, context.ring, context.now).await?;
-    tx.commit().await?;
-    Ok(Json(RotatedSecret {
-        webhook_secret,
-        old_secret_until,
-    }))
+    let rotated = rotate_secret_of(request.context()?, request.id()?).await?;
+    Ok(Json(rotated))
 }
 
 /// Re-enable a webhook
@@ -147,16 +124,6 @@ pub(super) async fn rotate_secret(
     responses((status = 200, description = "The webhook", body = Webhook), CommandErrors)
 )]
 pub(super) async fn enable(request: ApiRequest, _: NoBody) -> ApiResult<Json<Webhook>> {
-    let context = request.context()?;
-    let id = request.id()?;
-    let (mut tx, tenant) = context.begin(CommandError::NoWebhook).await?;
-    let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook)
-        .await?
-        .ok_or(CommandError::NoWebhook)?;
-    endpoint::enable(&mut lock.endpoint()).await?;
-    let webhook = endpoint::show(lock.conn(), context.ring, tenant, id, context.now)
-        .await?
-        .ok_or(CommandError::NoWebhook)?;
-    tx.commit().await?;
+    let webhook = enable_webhook(request.context()?, request.id()?).await?;
     Ok(Json(webhook))
 }

@@ -4,12 +4,12 @@ use axum::Json;
 
 use super::export::{CsvColumns, ExportFormat, RequestedFormat, export, vary_on_accept};
 use super::openapi::{NotAcceptable, ReadErrors};
-use farescan_core::app::api_request::{ApiRequest, no_such};
+use farescan_core::app::api_request::ApiRequest;
 use farescan_core::app::concurrency::Permit;
 use farescan_core::app::error::ApiResult;
 use farescan_core::contract::history_verdict::no_verdict_in_files;
 use farescan_core::contract::scans::{AttemptPage, Expand, Item, ItemPage, ItemQuery, ItemsQuery};
-use farescan_core::ids::{ItemId, ScanId, TenantId};
+use farescan_core::ids::{ItemId, Kind, ScanId, TenantId};
 use farescan_core::scans::read::{self, ItemsForm};
 
 /// List the items of a scan
@@ -49,7 +49,7 @@ pub(super) async fn list(request: ApiRequest, requested: RequestedFormat) -> Api
     let _permits = heavy_permits(&request, query.expand, is_judged).await?;
     let mut page = read::items(context.pool, tenant, id, &query)
         .await?
-        .ok_or_else(no_such::<ScanId>)?;
+        .ok_or(Kind::Scan)?;
     if is_judged {
         let history = request.app.history_pool()?;
         read::judge_items(context.pool, history, tenant, id, &mut page.data).await?;
@@ -68,7 +68,7 @@ async fn export_items(
     let permits = request.app.concurrency.export(&request.caller.key).await?;
     let (form, items) = read::all_items(pool, tenant, id, query)
         .await?
-        .ok_or_else(no_such::<ScanId>)?;
+        .ok_or(Kind::Scan)?;
     let columns = columns(form, query);
     export(format, &id.to_string(), columns, items, permits).await
 }
@@ -150,7 +150,7 @@ pub(super) async fn read(request: ApiRequest) -> ApiResult<Json<Item>> {
     let _permits = heavy_permits(&request, query.expand, is_judged).await?;
     let mut item = read::item(context.pool, tenant, id, query.expand)
         .await?
-        .ok_or_else(no_such::<ItemId>)?;
+        .ok_or(Kind::Item)?;
     if is_judged {
         let (scan, items) = (item.scan_id, std::slice::from_mut(&mut item));
         let history = request.app.history_pool()?;
@@ -171,5 +171,5 @@ pub(super) async fn attempts(request: ApiRequest) -> ApiResult<Json<AttemptPage>
     read::attempts(request.context()?.pool, tenant, id)
         .await?
         .map(Json)
-        .ok_or_else(no_such::<ItemId>)
+        .ok_or_else(|| Kind::Item.into())
 }

@@ -4,21 +4,18 @@
 pub(super) mod control;
 
 use axum::Json;
-use axum::http::StatusCode;
-use axum::http::header::LOCATION;
-use axum::response::IntoResponse as _;
 
 use super::openapi::{
     BacktestErrors, IdempotencyHeader, ListErrors, MonitorErrors, PreviewErrors, ReadErrors,
 };
-use farescan_core::app::api_request::{ApiRequest, find_tenant, no_such, replayable_response};
+use farescan_core::app::api_request::{ApiRequest, created_response, find_tenant};
 use farescan_core::app::error::ApiResult;
 use farescan_core::app::extract::SubmissionBody;
 use farescan_core::contract::monitors::{
     Backtest, BacktestQuery, Monitor, MonitorPage, MonitorPatch, MonitorPreview, MonitorRequest,
     MonitorsQuery, ParityHistory, ParityQuery, SlotPage, SlotsQuery,
 };
-use farescan_core::ids::MonitorId;
+use farescan_core::ids::{Kind, MonitorId};
 use farescan_core::monitors::{self, read as query_monitors};
 
 /// Create a monitor
@@ -38,13 +35,7 @@ pub(super) async fn create(
     let key = request.idempotency_key()?;
     let guard = request.app.webhook_guard();
     let answered = monitors::create::create(context, guard, &body, key.as_ref()).await?;
-    let location = [(LOCATION, format!("/v1/monitors/{}", answered.response.id))];
-    Ok((
-        StatusCode::CREATED,
-        location,
-        replayable_response(&answered),
-    )
-        .into_response())
+    Ok(created_response(answered.response.id, &answered))
 }
 
 /// Preview a monitor
@@ -120,7 +111,7 @@ pub(super) async fn read(request: ApiRequest) -> ApiResult<Json<Monitor>> {
     query_monitors::monitor(context.pool, context.ring, tenant, id, context.now)
         .await?
         .map(Json)
-        .ok_or_else(no_such::<MonitorId>)
+        .ok_or_else(|| Kind::Monitor.into())
 }
 
 /// Update a monitor
@@ -157,7 +148,7 @@ pub(super) async fn slots(request: ApiRequest) -> ApiResult {
     let (tenant, id) = request.owned::<MonitorId>().await?;
     let page = query_monitors::slots(context.pool, tenant, id, &query)
         .await?
-        .ok_or_else(no_such::<MonitorId>)?;
+        .ok_or(Kind::Monitor)?;
     Ok(request.page(&page, page.next_cursor.as_deref()))
 }
 

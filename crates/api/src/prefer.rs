@@ -16,7 +16,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::http::header::{LOCATION, VARY};
+use axum::http::header::VARY;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -25,7 +25,7 @@ use super::directives::{directives, name_and_argument, seconds, split};
 use super::outcome_response::outcome_response;
 use farescan_core::app::AppState;
 use farescan_core::app::api_request::{
-    IDEMPOTENCY_KEY, idempotency_key, replayed_header, submit_context,
+    IDEMPOTENCY_KEY, idempotency_key, location, replayed_header, submit_context,
 };
 use farescan_core::app::auth::ApiKey;
 use farescan_core::app::error::ApiError;
@@ -154,11 +154,10 @@ pub(super) async fn respond_as_scan(
             ));
         }
     }
-    let location = [(LOCATION, format!("/v1/scans/{}", scan.id))];
     Ok(Some(
         (
             StatusCode::ACCEPTED,
-            location,
+            location(scan.id),
             headers.0,
             headers.1,
             Json(scan),

@@ -297,9 +297,7 @@ fn weekdays(tokens: &[Token]) -> DateRead {
     let Some(to) = to else {
         return Some((When::Days(vec![from]), 1));
     };
-    let count = (to as usize + 7 - from as usize) % 7 + 1;
-    let all = Weekday::ALL.iter().cycle().skip(from as usize).take(count);
-    Some((When::Days(all.copied().collect()), 3))
+    Some((When::Days(from.range(to)), 3))
 }
 
 /// The next days that are one of these: a day, or two that follow each other.

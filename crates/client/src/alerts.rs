@@ -1,5 +1,6 @@
 //! `farescan alerts`: rules that fired, and the data on which one fired.
 
+use farescan_contract::ids::{AlertId, MonitorId};
 use farescan_sheets::alert;
 
 use super::Failure;
@@ -72,10 +73,7 @@ pub async fn run(args: AlertsArgs) -> Result<(), Failure> {
 
 async fn list(args: AlertListArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
-    let monitor = match &args.monitor {
-        Some(monitor) => Some(ids::monitor(&session.client, monitor).await?),
-        None => None,
-    };
+    let monitor = ids::find_given::<MonitorId>(&session.client, args.monitor.as_deref()).await?;
     let query = Query::new("/v1/alerts")
         .with("monitor_id", monitor)
         .with("type", args.rule_type);
@@ -88,13 +86,11 @@ async fn list(args: AlertListArgs) -> Result<(), Failure> {
 }
 
 async fn show_one(args: AlertShowArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::alert(&session.client, &args.alert).await?;
+    let (session, id) = ids::open::<AlertId>(&args.client, &args.alert).await?;
     let path = Query::new(format!("/v1/alerts/{id}"))
         .with("history_verdict", args.verdict.then_some(true))
         .path();
-    let answer = session.client.ask(&path).await?;
-    let Some(of) = session.read_or_print::<Alert>(&answer)? else {
+    let Some(of) = session.read::<Alert>(&path).await? else {
         return Ok(());
     };
     let monitors = NamedMonitors::read(&session.client).await?;

@@ -7,11 +7,10 @@ use farescan_contract::visible_text::VisibleText;
 use farescan_sheets::trip::body_title;
 
 use super::Failure;
-use super::client::ClientArgs;
 use super::dates::today;
 use super::exit::CommandEnd;
 use super::monitors::ChannelOptions;
-use super::question::Confirmation;
+use super::scan::FollowArgs;
 use super::wrap::note;
 use super::{monitors, scan};
 
@@ -25,7 +24,7 @@ struct AskWay {
     #[arg(long, group = "way")]
     all: bool,
     /// Look each day, and alert below the amount; of a hotel in several markets compare them each Monday
-    #[arg(long, group = "way")]
+    #[arg(long, group = "way", conflicts_with_all = ["allow_overage", "detach", "csv"])]
     watch: bool,
 }
 
@@ -37,19 +36,8 @@ pub struct AskArgs {
     words: Vec<String>,
     #[command(flatten)]
     way: AskWay,
-    /// With --yes: also if the plan has too few requests left
-    #[arg(long, conflicts_with = "watch")]
-    allow_overage: bool,
-    /// Submit and do not wait for the end
-    #[arg(long, short, conflicts_with = "watch")]
-    detach: bool,
-    /// Print the items as CSV
-    #[arg(long, conflicts_with_all = ["json", "watch"])]
-    csv: bool,
     #[command(flatten)]
-    confirmation: Confirmation,
-    #[command(flatten)]
-    client: ClientArgs,
+    follow: FollowArgs,
 }
 
 impl AskArgs {
@@ -60,8 +48,8 @@ impl AskArgs {
             (self.way.find, " --find"),
             (self.way.all, " --all"),
             (self.way.watch, " --watch"),
-            (self.csv, " --csv"),
-            (self.detach, " --detach"),
+            (self.follow.csv, " --csv"),
+            (self.follow.detach, " --detach"),
         ];
         let given = options.into_iter().filter(|(is_given, _)| *is_given);
         given.map(|(_, option)| option).collect()
@@ -76,7 +64,7 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
     note!("{}", chips(&reading, &options).trim_end());
     let question = match reading.result {
         Ok(question) => question,
-        Err(refusals) => return Err(CommandEnd::usage(said(&refusals, &options)).into()),
+        Err(refusals) => return Err(CommandEnd::usage(said(&refusals, &options))),
     };
     if args.way.watch {
         let searches = u32::try_from(question.searches()).unwrap_or(u32::MAX);
@@ -88,7 +76,12 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
             CommandEnd::usage(needs)
         })?;
         let channels = ChannelOptions::default();
-        return monitors::create_from(body, channels, args.confirmation, args.client).await;
+        let FollowArgs {
+            confirmation,
+            client,
+            ..
+        } = args.follow;
+        return monitors::create_from(body, channels, confirmation, client).await;
     }
     let is_find = question.searches() > 1 && !question.compares_markets();
     let find = args.way.find || (!args.way.all && is_find);
@@ -97,12 +90,7 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
     } else {
         question.scan()
     };
-    let options = scan::BodyOptions {
-        allow_overage: args.allow_overage,
-        detach: args.detach,
-        csv: args.csv,
-    };
-    scan::run_body(body, options, args.confirmation, args.client).await
+    scan::submit(body, args.follow).await
 }
 
 /// Whether words are a question: all are read, or a part of them if the first is no mistyped command.

@@ -234,11 +234,7 @@ async fn add(args: AddArgs) -> Result<(), Failure> {
     if args.token {
         body.insert("token".to_owned(), line("the access token")?.into());
     }
-    let once = uuid::Uuid::now_v7().to_string();
-    let answer = session
-        .client
-        .send(Method::POST, "/v1/channels", Some(&body), Some(&once))
-        .await?;
+    let answer = session.create("/v1/channels", &body).await?;
     let Some(channel) = session.read_or_print::<Channel>(&answer)? else {
         return Ok(());
     };
@@ -258,7 +254,9 @@ fn line(what: &str) -> Result<String, Failure> {
     let mut text = String::new();
     std::io::stdin().read_line(&mut text)?;
     match text.trim() {
-        "" => Err(CommandEnd::usage(format!("expected {what} as a line of standard input")).into()),
+        "" => Err(CommandEnd::usage(format!(
+            "expected {what} as a line of standard input"
+        ))),
         text => Ok(text.to_owned()),
     }
 }
@@ -272,16 +270,13 @@ fn quiet_hours(text: &str) -> Result<Value, String> {
 }
 
 async fn confirm(args: ConfirmArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::channel(&session.client, &args.channel).await?;
+    let (session, id) = ids::open::<ChannelId>(&args.client, &args.channel).await?;
     let asks = args.code.is_none();
     let code = args.code.map(|code| ("code".to_owned(), json!(code)));
     let fields: Map<String, Value> = code.into_iter().collect();
     let path = format!("/v1/channels/{id}/confirm");
-    let sent = session
-        .client
-        .send(Method::POST, &path, Some(&fields), None);
-    if let Some(channel) = session.read_or_print::<Channel>(&sent.await?)? {
+    let confirmed = session.change::<Channel>(Method::POST, &path, &fields);
+    if let Some(channel) = confirmed.await? {
         print(&session, &[channel])?;
         if asks {
             note!("A mail with another code is on its way.");
@@ -291,8 +286,7 @@ async fn confirm(args: ConfirmArgs) -> Result<(), Failure> {
 }
 
 async fn test(args: OneChannel) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id: ChannelId = ids::channel(&session.client, &args.channel).await?;
+    let (session, id) = ids::open::<ChannelId>(&args.client, &args.channel).await?;
     let next = "`farescan channels` has its state";
     send_test(&session, &format!("/v1/channels/{id}/test"), next).await
 }
@@ -302,11 +296,9 @@ async fn edit(args: EditChannelArgs) -> Result<(), Failure> {
     if fields.is_empty() {
         return Err(CommandEnd::usage(
             "no change is named; nothing was changed\n  next: `farescan channels edit --help`",
-        )
-        .into());
+        ));
     }
-    let session = args.client.open()?;
-    let id = ids::channel(&session.client, &args.channel).await?;
+    let (session, id) = ids::open::<ChannelId>(&args.client, &args.channel).await?;
     // A new `notify` replaces the old one as a whole.
     if let Some(Value::Object(changed)) = fields.get_mut("notify") {
         let channel: Channel = session.client.get(&format!("/v1/channels/{id}")).await?;
@@ -321,8 +313,7 @@ async fn edit(args: EditChannelArgs) -> Result<(), Failure> {
 
 async fn set_status(args: OneChannel, status: &str) -> Result<(), Failure> {
     let fields = Map::from_iter([("status".to_owned(), json!(status))]);
-    let session = args.client.open()?;
-    let id = ids::channel(&session.client, &args.channel).await?;
+    let (session, id) = ids::open::<ChannelId>(&args.client, &args.channel).await?;
     change(&session, id, &fields).await
 }
 
@@ -332,26 +323,19 @@ async fn change(
     fields: &Map<String, Value>,
 ) -> Result<(), Failure> {
     let path = format!("/v1/channels/{id}");
-    let sent = session
-        .client
-        .send(Method::PATCH, &path, Some(fields), None);
-    match session.read_or_print(&sent.await?)? {
+    match session.change(Method::PATCH, &path, fields).await? {
         Some(channel) => print(session, &[channel]),
         None => Ok(()),
     }
 }
 
 async fn remove(args: RemoveArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::channel(&session.client, &args.channel).await?;
-    let channel: Channel = session.client.get(&format!("/v1/channels/{id}")).await?;
+    let (session, id) = ids::open::<ChannelId>(&args.client, &args.channel).await?;
+    let path = format!("/v1/channels/{id}");
+    let channel: Channel = session.client.get(&path).await?;
     let question = format!("Remove {:?} for good?", channel.name);
     args.confirmation.ask(session.screen, &question).await?;
-    let path = format!("/v1/channels/{id}");
-    session
-        .client
-        .send(Method::DELETE, &path, None::<&()>, None)
-        .await?;
+    session.delete(&path).await?;
     note!("{id} is removed");
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use farescan_contract::ids::ScanId;
 use farescan_sheets::compare;
 
 use super::Failure;
@@ -29,14 +30,10 @@ pub struct CompareArgs {
 
 /// Prints the changed cells.
 pub async fn run(args: CompareArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let before = ids::scan(&session.client, &args.before).await?;
-    let after = ids::scan(&session.client, &args.after).await?;
-    let answer = session
-        .client
-        .ask(&format!("/v1/scans/{before}/compare/{after}"))
-        .await?;
-    let Some(comparison) = session.read_or_print::<Comparison>(&answer)? else {
+    let (session, before) = ids::open::<ScanId>(&args.client, &args.before).await?;
+    let after = ids::find::<ScanId>(&session.client, &args.after).await?;
+    let path = format!("/v1/scans/{before}/compare/{after}");
+    let Some(comparison) = session.read::<Comparison>(&path).await? else {
         return Ok(());
     };
     let mut out = anstream::stdout();

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::io::Write as _;
 
+use farescan_contract::ids::ScanId;
 use farescan_sheets::numbers::counted;
 use farescan_sheets::scan::line;
 use reqwest::Method;
@@ -68,14 +69,13 @@ pub async fn pause(args: ScanPauseArgs) -> Result<(), Failure> {
     if args.scan.is_none() && !args.all {
         return Err(CommandEnd::usage(
             "no scan is named\n  next: `farescan pause @last`, or `farescan pause --all` for each scan and monitor",
-        )
-        .into());
+        ));
     }
     let session = args.client.open()?;
     let Some(scan) = &args.scan else {
         return pause_all(&session).await;
     };
-    let id = ids::scan(&session.client, scan).await?;
+    let id = ids::find::<ScanId>(&session.client, scan).await?;
     send(&session, &format!("/v1/scans/{id}/pause"), None).await
 }
 
@@ -156,14 +156,13 @@ pub async fn resume(args: ResumeArgs) -> Result<(), Failure> {
     if args.scan.is_none() && !args.all {
         return Err(CommandEnd::usage(
             "no scan is named\n  next: `farescan resume @last`, or `farescan resume --all` for each scan and monitor",
-        )
-        .into());
+        ));
     }
     let session = args.client.open()?;
     let Some(scan) = &args.scan else {
         return resume_all(&session, args.confirmation).await;
     };
-    let id = ids::scan(&session.client, scan).await?;
+    let id = ids::find::<ScanId>(&session.client, scan).await?;
     let scan: Scan = session.client.get(&format!("/v1/scans/{id}")).await?;
     let pending = scan.items.pending;
     let question = format!(
@@ -211,8 +210,7 @@ async fn resume_all(session: &ServiceSession, confirmation: Confirmation) -> Res
 
 /// Cancels a scan: what was searched stays.
 pub async fn cancel(args: CancelArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::scan(&session.client, &args.scan).await?;
+    let (session, id) = ids::open::<ScanId>(&args.client, &args.scan).await?;
     let scan: Scan = session.client.get(&format!("/v1/scans/{id}")).await?;
     let question = format!(
         "Cancel {id} for good? {} not made yet; what was searched stays.",

@@ -211,7 +211,7 @@ impl FromStr for Weekdays {
             match (word.as_str(), word.split_once('-')) {
                 ("weekend", _) => days.extend([Weekday::Saturday, Weekday::Sunday]),
                 ("workdays", _) => days.extend(&Weekday::ALL[..5]),
-                (_, Some((from, to))) => days.extend(weekday_range(weekday(from)?, weekday(to)?)),
+                (_, Some((from, to))) => days.extend(weekday(from)?.range(weekday(to)?)),
                 (word, None) => days.push(weekday(word)?),
             }
         }
@@ -219,12 +219,6 @@ impl FromStr for Weekdays {
         days.dedup();
         Ok(Self(days))
     }
-}
-
-fn weekday_range(from: Weekday, to: Weekday) -> Vec<Weekday> {
-    let all = Weekday::ALL.iter().cycle().skip(from as usize);
-    let count = (to as usize + 7 - from as usize) % 7 + 1;
-    all.take(count).copied().collect()
 }
 
 /// A word that begins with the three letters of the contract: `thu`, `Thursday`, `thursdays`.

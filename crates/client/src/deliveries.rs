@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use farescan_contract::ids::{DeliveryId, MonitorId};
 use farescan_sheets::delivery;
 use serde::de::IgnoredAny;
 
@@ -91,10 +92,7 @@ pub async fn run(args: DeliveriesArgs) -> Result<(), Failure> {
 
 async fn list(args: DeliveryListArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
-    let monitor = match &args.monitor {
-        Some(monitor) => Some(ids::monitor(&session.client, monitor).await?),
-        None => None,
-    };
+    let monitor = ids::find_given::<MonitorId>(&session.client, args.monitor.as_deref()).await?;
     let query = Query::new("/v1/deliveries")
         .with("monitor_id", monitor)
         .with("status", args.status);
@@ -107,10 +105,11 @@ async fn list(args: DeliveryListArgs) -> Result<(), Failure> {
 }
 
 async fn show_one(args: DeliveryShowArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::delivery(&session.client, &args.delivery).await?;
-    let answer = session.client.ask(&format!("/v1/deliveries/{id}")).await?;
-    let Some(detail) = session.read_or_print::<DeliveryDetail>(&answer)? else {
+    let (session, id) = ids::open::<DeliveryId>(&args.client, &args.delivery).await?;
+    let Some(detail) = session
+        .read::<DeliveryDetail>(&format!("/v1/deliveries/{id}"))
+        .await?
+    else {
         return Ok(());
     };
     let monitors = NamedMonitors::read(&session.client).await?;
@@ -124,8 +123,7 @@ async fn show_one(args: DeliveryShowArgs) -> Result<(), Failure> {
 }
 
 async fn send_again(args: ResendArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::delivery(&session.client, &args.delivery).await?;
+    let (session, id) = ids::open::<DeliveryId>(&args.client, &args.delivery).await?;
     let question = format!("Send {id} again? Its receiver may get it twice.");
     args.confirmation.ask(session.screen, &question).await?;
     let path = format!("/v1/deliveries/{id}/resend");

@@ -1,5 +1,7 @@
 //! Exit codes, and the errors that carry one. `report` prints them.
 
+use crate::Failure;
+
 /// How a command ended, for scripts. 0 is success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitStatus {
@@ -27,20 +29,19 @@ pub struct CommandEnd {
 
 impl CommandEnd {
     /// An end whose output says everything already.
-    pub fn silent(status: ExitStatus) -> Self {
-        Self::new(status, "")
+    pub fn silent(status: ExitStatus) -> Failure {
+        Self::with(status, "")
     }
 
-    pub fn new(status: ExitStatus, message: impl Into<String>) -> Self {
-        Self {
-            status,
-            message: message.into(),
-        }
+    /// An end with a message.
+    pub fn with(status: ExitStatus, message: impl Into<String>) -> Failure {
+        let message = message.into();
+        Self { status, message }.into()
     }
 
     /// Invalid arguments.
-    pub fn usage(message: impl Into<String>) -> Self {
-        Self::new(ExitStatus::Usage, message)
+    pub fn usage(message: impl Into<String>) -> Failure {
+        Self::with(ExitStatus::Usage, message)
     }
 }
 

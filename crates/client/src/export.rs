@@ -11,6 +11,7 @@ use super::for_terminal::ForTerminal;
 use super::ids;
 use super::partial_file::PartialFile;
 use crate::wrap::note;
+use farescan_contract::ids::ScanId;
 use farescan_contract::primitives::ListFormat;
 
 /// Settings of `export`.
@@ -41,12 +42,11 @@ pub async fn run(args: ExportArgs) -> Result<(), Failure> {
         return Err(CommandEnd::usage(format!(
             "{:?} is a file, not a scan\n  next: `farescan export @last -o {}`",
             args.scan, args.scan
-        ))
-        .into());
+        )));
     }
     let session = args.client.open()?;
     let format = format(&args)?;
-    let id = ids::scan(&session.client, &args.scan).await?;
+    let id = ids::find::<ScanId>(&session.client, &args.scan).await?;
     let expand = if args.answers { "&expand=answer" } else { "" };
     let path = format!("/v1/scans/{id}/items?format={format}{expand}");
     if args.output == Path::new("-") {
@@ -76,15 +76,13 @@ fn format(args: &ExportArgs) -> Result<ListFormat, Failure> {
     match args.format.or(of_name) {
         Some(ListFormat::Json) => Err(CommandEnd::usage(
             "--format: found json; expected csv, ndjson or parquet (ndjson is JSON, one item a line)",
-        )
-        .into()),
+        )),
         Some(format) => Ok(format),
         None if args.output == Path::new("-") => Ok(default),
         None => Err(CommandEnd::usage(format!(
             "--output: {} does not say a format; expected .csv, .ndjson or .parquet, or --format",
             args.output.display()
-        ))
-        .into()),
+        ))),
     }
 }
 

@@ -1,14 +1,12 @@
 //! Ids on the command line: whole, by a unique beginning, or `@last`.
 
-use std::str::FromStr;
-
 use serde::Deserialize;
 
 use super::Failure;
-use super::client::{ApiClient, ClientError};
+use super::client::{ApiClient, ClientArgs, ClientError, ServiceSession};
 use super::exit::CommandEnd;
 use super::pages::{Query, check_key_is_known};
-use farescan_contract::ids::{AlertId, ChannelId, DeliveryId, MonitorId, ScanId};
+use farescan_contract::ids::{Kind, ResourceId};
 
 /// The newest one.
 const LAST: &str = "@last";
@@ -19,71 +17,15 @@ const SHOWN_DIGITS: usize = 12;
 /// The candidates that an error names.
 const MAX_CANDIDATES: usize = 5;
 
-/// A list in which an id is looked for.
-struct Kind {
-    noun: &'static str,
-    prefix: &'static str,
-    /// Also the list's path in the API, and the command that prints it.
-    plural: &'static str,
-    /// How the first one comes to be.
-    first_step: &'static str,
-}
-
-const SCANS: Kind = Kind {
-    noun: "scan",
-    prefix: "scn",
-    plural: "scans",
-    first_step: "`farescan scan oneway TLV LHR 2027-02` shows the cost of one",
-};
-const MONITORS: Kind = Kind {
-    noun: "monitor",
-    prefix: "mon",
-    plural: "monitors",
-    first_step: "`farescan monitors create oneway TLV LHR 2027-02` shows the cost of one",
-};
-const ALERTS: Kind = Kind {
-    noun: "alert",
-    prefix: "alr",
-    plural: "alerts",
-    first_step: "`farescan monitors show` has the rules and their state",
-};
-const DELIVERIES: Kind = Kind {
-    noun: "delivery",
-    prefix: "dlv",
-    plural: "deliveries",
-    first_step: "`farescan monitors webhook test MONITOR` sends one",
-};
-
-const CHANNELS: Kind = Kind {
-    noun: "channel",
-    prefix: "chn",
-    plural: "channels",
-    first_step: "`farescan channels add ntfy URL` adds one",
-};
-
-/// The id of a scan.
-pub async fn scan(client: &ApiClient, text: &str) -> Result<ScanId, Failure> {
-    resolve(client, &SCANS, text).await
-}
-
-/// The id of a monitor.
-pub async fn monitor(client: &ApiClient, text: &str) -> Result<MonitorId, Failure> {
-    resolve(client, &MONITORS, text).await
-}
-
-/// The id of an alert.
-pub async fn alert(client: &ApiClient, text: &str) -> Result<AlertId, Failure> {
-    resolve(client, &ALERTS, text).await
-}
-
-/// The id of a delivery.
-pub async fn delivery(client: &ApiClient, text: &str) -> Result<DeliveryId, Failure> {
-    resolve(client, &DELIVERIES, text).await
-}
-
-/// The id of a channel.
-pub async fn channel(client: &ApiClient, text: &str) -> Result<ChannelId, Failure> {
-    resolve(client, &CHANNELS, text).await
+/// How the first one comes to be.
+const fn first_step(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Monitor => "`farescan monitors create oneway TLV LHR 2027-02` shows the cost of one",
+        Kind::Alert => "`farescan monitors show` has the rules and their state",
+        Kind::Delivery => "`farescan monitors webhook test MONITOR` sends one",
+        Kind::Channel => "`farescan channels add ntfy URL` adds one",
+        _ => "`farescan scan oneway TLV LHR 2027-02` shows the cost of one",
+    }
 }
 
 #[derive(Deserialize)]
@@ -97,7 +39,30 @@ struct IdRow {
     id: String,
 }
 
-async fn resolve<T: FromStr>(client: &ApiClient, kind: &Kind, text: &str) -> Result<T, Failure> {
+/// A session, and the id of one kind that a person wrote.
+pub async fn open<Id: ResourceId>(
+    client: &ClientArgs,
+    text: &str,
+) -> Result<(ServiceSession, Id), Failure> {
+    let session = client.open()?;
+    let id = find(&session.client, text).await?;
+    Ok((session, id))
+}
+
+/// The id that a person may have written.
+pub async fn find_given<Id: ResourceId>(
+    client: &ApiClient,
+    text: Option<&str>,
+) -> Result<Option<Id>, Failure> {
+    match text {
+        Some(text) => find(client, text).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The id of one kind that a person wrote.
+pub async fn find<Id: ResourceId>(client: &ApiClient, text: &str) -> Result<Id, Failure> {
+    let kind = Id::KIND;
     if let Ok(id) = text.parse() {
         return Ok(id);
     }
@@ -110,13 +75,13 @@ async fn resolve<T: FromStr>(client: &ApiClient, kind: &Kind, text: &str) -> Res
     if found.is_empty() {
         check_key_is_known(client).await?;
     }
-    let (noun, plural) = (kind.noun, kind.plural);
+    let (noun, plural) = (kind.noun(), kind.plural());
     match found.as_slice() {
         [id] => id
             .parse()
             .map_err(|_| format!("{id} is no id of a {noun}").into()),
         [] if text == LAST => {
-            Err(format!("there is no {noun} yet\n  next: {}", kind.first_step).into())
+            Err(format!("there is no {noun} yet\n  next: {}", first_step(kind)).into())
         }
         [] => Err(
             format!("no {noun} begins with {text}\n  next: `farescan {plural}` lists them").into(),
@@ -130,15 +95,14 @@ async fn resolve<T: FromStr>(client: &ApiClient, kind: &Kind, text: &str) -> Res
                 .cloned()
                 .collect::<Vec<_>>()
                 .join(", ")
-        ))
-        .into()),
+        ))),
     }
 }
 
 /// The beginning of an id with its prefix.
-fn beginning(kind: &Kind, text: &str) -> Result<String, Failure> {
+fn beginning(kind: Kind, text: &str) -> Result<String, Failure> {
     let digits = text
-        .strip_prefix(kind.prefix)
+        .strip_prefix(kind.prefix())
         .and_then(|rest| rest.strip_prefix('_'))
         .unwrap_or(text);
     let is_valid = (MIN_DIGITS..=32).contains(&digits.len())
@@ -146,14 +110,13 @@ fn beginning(kind: &Kind, text: &str) -> Result<String, Failure> {
             .bytes()
             .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if is_valid {
-        Ok(format!("{}_{digits}", kind.prefix))
+        Ok(format!("{}_{digits}", kind.prefix()))
     } else {
         Err(CommandEnd::usage(format!(
             "found {text:?}; expected the id of a {noun}, its first digits (at least {MIN_DIGITS}), or {LAST}\n  next: `farescan {plural}` lists them",
-            noun = kind.noun,
-            plural = kind.plural
-        ))
-        .into())
+            noun = kind.noun(),
+            plural = kind.plural()
+        )))
     }
 }
 
@@ -161,7 +124,7 @@ fn beginning(kind: &Kind, text: &str) -> Result<String, Failure> {
 /// at the first smaller one.
 async fn with_beginning(
     client: &ApiClient,
-    kind: &Kind,
+    kind: Kind,
     beginning: &str,
 ) -> Result<Vec<String>, ClientError> {
     let mut found = Vec::new();
@@ -183,11 +146,11 @@ async fn with_beginning(
 
 async fn page(
     client: &ApiClient,
-    kind: &Kind,
+    kind: Kind,
     limit: u16,
     cursor: Option<String>,
 ) -> Result<IdPage, ClientError> {
-    let path = Query::new(format!("/v1/{}", kind.plural))
+    let path = Query::new(format!("/v1/{}", kind.plural()))
         .with("limit", Some(limit))
         .with("cursor", cursor)
         .path();

@@ -44,7 +44,7 @@ pub async fn until_interrupted(
         ended = command => ended,
         interrupted = unhandled() => {
             interrupted?;
-            Err(CommandEnd::silent(ExitStatus::Interrupted).into())
+            Err(CommandEnd::silent(ExitStatus::Interrupted))
         }
     }
 }

@@ -31,13 +31,12 @@ impl Confirmation {
         if !screen.interactive {
             return Err(CommandEnd::usage(format!(
                 "{question} Nobody can answer here, because this is no terminal: add --yes. Nothing was sent."
-            ))
-            .into());
+            )));
         }
         if answer(question).await? {
             Ok(())
         } else {
-            Err(CommandEnd::new(ExitStatus::Refused, "nothing was sent").into())
+            Err(CommandEnd::with(ExitStatus::Refused, "nothing was sent"))
         }
     }
 }
@@ -62,7 +61,7 @@ pub async fn answer(question: &str) -> Result<bool, Failure> {
         }
         () = handler.interrupted() => {
             writeln!(err)?;
-            Err(CommandEnd::silent(ExitStatus::Interrupted).into())
+            Err(CommandEnd::silent(ExitStatus::Interrupted))
         }
     }
 }

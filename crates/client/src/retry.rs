@@ -3,6 +3,7 @@
 
 use std::io::Write as _;
 
+use farescan_contract::ids::ScanId;
 use farescan_sheets::numbers::{count, counted};
 use farescan_sheets::scan::ask_again;
 use serde_json::json;
@@ -51,8 +52,7 @@ pub struct RetryArgs {
 
 /// Shows the cost, asks, retries, follows.
 pub async fn run(args: RetryArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::scan(&session.client, &args.scan).await?;
+    let (session, id) = ids::open::<ScanId>(&args.client, &args.scan).await?;
     let scan: Scan = session.client.get(&format!("/v1/scans/{id}")).await?;
     let items = selected(&session, &scan, &args).await?;
     if items == 0 {
@@ -64,14 +64,13 @@ pub async fn run(args: RetryArgs) -> Result<(), Failure> {
         format!("; {} left of the plan", count(left))
     });
     if left.is_some_and(|left| items > left) && args.confirmation.yes {
-        return Err(CommandEnd::new(
+        return Err(CommandEnd::with(
             ExitStatus::Refused,
             format!(
                 "{} again{left_text}: nothing was sent",
                 counted(items, "search")
             ),
-        )
-        .into());
+        ));
     }
     let question = format!("{}{left_text}?", ask_again(items));
     args.confirmation.ask(session.screen, &question).await?;
@@ -82,12 +81,8 @@ pub async fn run(args: RetryArgs) -> Result<(), Failure> {
     if let Some(max) = args.max_requests {
         body["max_requests"] = max.into();
     }
-    let once = uuid::Uuid::now_v7().to_string();
     let path = format!("/v1/scans/{id}/retry");
-    let answer = session
-        .client
-        .send(reqwest::Method::POST, &path, Some(&body), Some(&once))
-        .await?;
+    let answer = session.create(&path, &body).await?;
     let accepted: RetryAccepted = answer.read()?;
     if accepted.items_skipped > 0 {
         note!(

@@ -11,6 +11,7 @@ use super::render::sheet::{cell, lines};
 use super::scan::results::next_step;
 use super::scan_table;
 use crate::wrap::{for_stdout, note};
+use farescan_contract::ids::{MonitorId, ScanId};
 use farescan_contract::scans::ScanEndpoint;
 use farescan_contract::{FieldValue as _, Scan, ScanStatus};
 use farescan_sheets::scan::{self, Cheapest, sheet};
@@ -83,10 +84,7 @@ pub async fn run(args: ScansArgs) -> Result<(), Failure> {
 
 async fn list(args: ScanListArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
-    let monitor = match &args.monitor {
-        Some(monitor) => Some(ids::monitor(&session.client, monitor).await?),
-        None => None,
-    };
+    let monitor = ids::find_given::<MonitorId>(&session.client, args.monitor.as_deref()).await?;
     let query = Query::new("/v1/scans")
         .with("status", args.status)
         .with("endpoint", args.endpoint.map(|endpoint| endpoint.get()))
@@ -98,10 +96,8 @@ async fn list(args: ScanListArgs) -> Result<(), Failure> {
 }
 
 async fn show_one(args: ScanShowArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::scan(&session.client, &args.scan).await?;
-    let answer = session.client.ask(&format!("/v1/scans/{id}")).await?;
-    match session.read_or_print(&answer)? {
+    let (session, id) = ids::open::<ScanId>(&args.client, &args.scan).await?;
+    match session.read(&format!("/v1/scans/{id}")).await? {
         Some(scan) => print(&session, &scan).await,
         None => Ok(()),
     }

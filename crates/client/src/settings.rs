@@ -52,14 +52,12 @@ struct SetArgs {
 pub async fn run(args: SettingsArgs) -> Result<(), Failure> {
     let Some(SettingsCommand::Set(args)) = args.command else {
         let session = args.client.open()?;
-        let answer = session.client.ask(PATH).await?;
-        return print(session.json, &answer.text, answer.read()?);
+        return print(session.read(PATH).await?);
     };
     if args.max_age.is_none() && args.record_searches.is_none() {
         return Err(CommandEnd::usage(
             "no setting is named; nothing was changed\n  next: `farescan settings set --max-age 6h`, or see `farescan settings set --help`",
-        )
-        .into());
+        ));
     }
     let session = args.client.open()?;
     let before: AccountSettings = session.client.get(PATH).await?;
@@ -67,19 +65,15 @@ pub async fn run(args: SettingsArgs) -> Result<(), Failure> {
         "record_searches": args.record_searches.unwrap_or(before.record_searches),
         "max_age_seconds": args.max_age.or(before.max_age_seconds),
     });
-    let answer = session
-        .client
-        .send(Method::PUT, PATH, Some(&body), None)
-        .await?;
-    print(session.json, &answer.text, answer.read()?)
+    print(session.change(Method::PUT, PATH, &body).await?)
 }
 
-fn print(is_json: bool, text: &str, settings: AccountSettings) -> Result<(), Failure> {
-    let mut out = anstream::stdout();
-    if is_json {
-        writeln!(out, "{}", text.trim_end())?;
+/// Without settings they are printed as JSON.
+fn print(settings: Option<AccountSettings>) -> Result<(), Failure> {
+    let Some(settings) = settings else {
         return Ok(());
-    }
+    };
+    let mut out = anstream::stdout();
     match settings.max_age_seconds {
         Some(age) => writeln!(
             out,

@@ -36,7 +36,7 @@ pub async fn send_test(session: &ServiceSession, path: &str, next: &str) -> Resu
     if session.read_or_print::<IgnoredAny>(&answer)?.is_some() {
         writeln!(anstream::stdout(), "{id} is {status}{}", result(&detail))?;
     }
-    let failed = |why: String| Err(CommandEnd::new(ExitStatus::Failed, why).into());
+    let failed = |why: String| Err(CommandEnd::with(ExitStatus::Failed, why));
     match status {
         DeliveryStatus::Delivered => Ok(()),
         DeliveryStatus::Pending => failed(format!(

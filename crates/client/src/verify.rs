@@ -23,11 +23,8 @@ pub struct VerifyArgs {
 /// Checks the key.
 pub async fn run(args: VerifyArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
-    let answer = session
-        .client
-        .ask(&format!("/v1/verify?api={}", args.api))
-        .await?;
-    let Some(verified) = session.read_or_print::<VerifyResponse>(&answer)? else {
+    let path = format!("/v1/verify?api={}", args.api);
+    let Some(verified) = session.read::<VerifyResponse>(&path).await? else {
         return Ok(());
     };
     let mut out = anstream::stdout();
@@ -57,7 +54,7 @@ pub async fn run(args: VerifyArgs) -> Result<(), Failure> {
     if verified.valid {
         Ok(())
     } else {
-        Err(CommandEnd::silent(ExitStatus::Failed).into())
+        Err(CommandEnd::silent(ExitStatus::Failed))
     }
 }
 

@@ -5,6 +5,7 @@ use super::client::ClientArgs;
 use super::ids;
 use super::scan::follow::follow;
 use super::scan::results::{Form, print};
+use farescan_contract::ids::ScanId;
 
 /// Settings of `watch`.
 #[derive(Debug, clap::Args)]
@@ -21,8 +22,7 @@ pub struct WatchArgs {
 
 /// Follows a scan and prints its results.
 pub async fn run(args: WatchArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::scan(&session.client, &args.scan).await?;
+    let (session, id) = ids::open::<ScanId>(&args.client, &args.scan).await?;
     let scan = follow(&session, id).await?;
     print(&session, &scan, Form::of(session.json, args.csv)).await
 }

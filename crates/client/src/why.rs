@@ -15,7 +15,7 @@ use super::ids;
 use super::pages::{Query, rows};
 use super::render::sheet;
 use crate::wrap::{for_stdout, note};
-use farescan_contract::ids::ItemId;
+use farescan_contract::ids::{ItemId, ScanId};
 use farescan_contract::scans::ItemState;
 use farescan_contract::{Attempt, AttemptPage, Item, Scan, SearchStatus};
 
@@ -50,10 +50,9 @@ pub async fn run(mut args: WhyArgs) -> Result<(), Failure> {
         return Err(CommandEnd::usage(format!(
             "found {:?}; expected a whole item id, or a scan and values of the search, such as `@last 2027-02-04`",
             args.item
-        ))
-        .into());
+        )));
     }
-    let id = ids::scan(&session.client, &args.item).await?;
+    let id = ids::find::<ScanId>(&session.client, &args.item).await?;
     let scan: Scan = session.client.get(&format!("/v1/scans/{id}")).await?;
     let items: Vec<Item> = rows(
         &session.client,

@@ -1,5 +1,5 @@
 //! Identifiers: one newtype for each kind of resource, so that a scan's id cannot be used as an
-//! item's.
+//! item's; and the one table of what each kind is called.
 //!
 //! In the API an id is a prefix and the 32 hexadecimal digits of a UUIDv7 (`scn_0192…`): it shows
 //! its kind, sorts by creation time, and cannot be guessed. In the database it is a plain `uuid`.
@@ -20,8 +20,83 @@ pub struct InvalidId {
     prefix: &'static str,
 }
 
+/// An id of one kind.
+pub trait ResourceId: FromStr<Err = InvalidId> + fmt::Display + Copy {
+    /// What it names.
+    const KIND: Kind;
+}
+
+/// An id of any kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnyId {
+    /// What it names.
+    pub kind: Kind,
+    uuid: Uuid,
+}
+
+impl fmt::Display for AnyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}_{}", self.kind.prefix(), self.uuid.simple())
+    }
+}
+
+impl AnyId {
+    /// The id with this text; `None` if it is of no kind.
+    pub fn parse(text: &str) -> Option<Self> {
+        let of = |kind: &Kind| parse(text, kind.prefix()).map(|uuid| Self { kind: *kind, uuid });
+        Kind::ALL.iter().find_map(of)
+    }
+}
+
+/// The table of kinds: what an id names, its type, the prefix of its text, and the noun for one and for
+/// several. The latter is also the path of the list in the API and on the pages, and the command.
+macro_rules! kinds {
+    ($( $(#[$doc:meta])* $kind:ident $name:ident $prefix:literal $noun:literal $plural:literal; )+) => {
+        /// What an id names.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Kind {
+            $( $(#[$doc])* $kind, )+
+        }
+
+        impl Kind {
+            /// Every kind.
+            pub const ALL: &[Self] = &[$( Self::$kind ),+];
+
+            /// What stands before the underscore of an id: `scn`.
+            pub const fn prefix(self) -> &'static str {
+                match self {
+                    $( Self::$kind => $prefix, )+
+                }
+            }
+
+            /// What one is called: `scan`.
+            pub const fn noun(self) -> &'static str {
+                match self {
+                    $( Self::$kind => $noun, )+
+                }
+            }
+
+            /// What one is called at the beginning of a line: `Scan`.
+            pub const fn title(self) -> &'static str {
+                match self {
+                    $( Self::$kind => stringify!($kind), )+
+                }
+            }
+
+            /// What several are called: `scans`.
+            pub const fn plural(self) -> &'static str {
+                match self {
+                    $( Self::$kind => $plural, )+
+                }
+            }
+        }
+
+        $( prefixed_id!($(#[$doc])* $kind $name $prefix); )+
+    };
+}
+
 macro_rules! prefixed_id {
-    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+    ($(#[$doc:meta])* $kind:ident $name:ident $prefix:literal) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Uuid);
@@ -36,6 +111,21 @@ macro_rules! prefixed_id {
             /// The id as stored in the database.
             pub const fn uuid(self) -> Uuid {
                 self.0
+            }
+
+            /// Its 16 bytes.
+            pub const fn as_bytes(&self) -> &[u8; 16] {
+                self.0.as_bytes()
+            }
+        }
+
+        impl ResourceId for $name {
+            const KIND: Kind = Kind::$kind;
+        }
+
+        impl From<$name> for AnyId {
+            fn from($name(uuid): $name) -> Self {
+                Self { kind: Kind::$kind, uuid }
             }
         }
 
@@ -103,51 +193,26 @@ fn parse(text: &str, prefix: &str) -> Option<Uuid> {
     canonical.then(|| Uuid::try_parse(digits).ok()).flatten()
 }
 
-prefixed_id!(
+kinds! {
     /// A caller: the owner of a marketplace key, by its fingerprint. Never in the API.
-    TenantId,
-    "ten"
-);
-prefixed_id!(
+    Tenant TenantId "ten" "tenant" "tenants";
     /// A scan: one request with some fields swept.
-    ScanId,
-    "scn"
-);
-prefixed_id!(
+    Scan ScanId "scn" "scan" "scans";
     /// An item: one search of a scan.
-    ItemId,
-    "itm"
-);
-prefixed_id!(
+    Item ItemId "itm" "item" "items";
     /// An attempt: one call of an item.
-    AttemptId,
-    "att"
-);
-prefixed_id!(
+    Attempt AttemptId "att" "attempt" "attempts";
     /// A grant: one sealed marketplace key, stored for one scan. Never in the API.
-    GrantId,
-    "grt"
-);
-prefixed_id!(
+    Grant GrantId "grt" "grant" "grants";
     /// A monitor: a scan on a schedule.
-    MonitorId,
-    "mon"
-);
-prefixed_id!(
+    Monitor MonitorId "mon" "monitor" "monitors";
     /// A channel: where a person hears of alerts.
-    ChannelId,
-    "chn"
-);
-prefixed_id!(
+    Channel ChannelId "chn" "channel" "channels";
     /// A delivery: one event that is sent to a webhook, or one message to a channel.
-    DeliveryId,
-    "dlv"
-);
-prefixed_id!(
+    Delivery DeliveryId "dlv" "delivery" "deliveries";
     /// An alert: a rule of a monitor that fired.
-    AlertId,
-    "alr"
-);
+    Alert AlertId "alr" "alert" "alerts";
+}
 
 #[cfg(test)]
 mod tests {

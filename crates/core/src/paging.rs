@@ -12,6 +12,7 @@ use jiff::Timestamp;
 
 use crate::contract::primitives::{Cursor, is_accepted_time};
 use crate::contract::{FieldValue as _, ValidationError, ValidationErrors};
+use crate::ids::ResourceId;
 
 /// Why a page cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +56,23 @@ pub fn decode_cursor<const N: usize>(
         parts.collect::<Vec<_>>().try_into().ok()
     });
     parts.ok_or_else(|| invalid_cursor(cursor))
+}
+
+/// The cursor after a resource of a list that is in the order of ids.
+pub fn encode_id<Id: ResourceId>(last: Id) -> String {
+    encode_cursor(Id::KIND.plural(), [last.to_string()])
+}
+
+/// The id after which a page of such a list begins; `None`: it is the first page.
+///
+/// # Errors
+/// As [`decode_cursor`].
+pub fn decode_id<Id: ResourceId>(cursor: Option<&Cursor>) -> Result<Option<Id>, ValidationErrors> {
+    let decode = |cursor| {
+        let [id] = decode_cursor(Id::KIND.plural(), cursor)?;
+        id.parse().map_err(|_| invalid_cursor(cursor))
+    };
+    cursor.map(decode).transpose()
 }
 
 /// A time in a cursor, as microseconds; `None` for what no cursor of this service holds.

@@ -18,7 +18,7 @@ use super::session::Session;
 use super::sheet;
 use farescan_core::app::AppState;
 use farescan_core::contract::monitors::{Alert, AlertPage, AlertsQuery, Monitor, RuleType};
-use farescan_core::ids::AlertId;
+use farescan_core::ids::{AlertId, Kind};
 use farescan_core::monitors::alerts::read;
 
 const PATH: &str = links::ALERTS;
@@ -35,7 +35,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
     let alerts = match session.tenant() {
         Some(tenant) => read::alerts(session.pool()?, tenant, &filter)
             .await?
-            .ok_or_else(|| PageFailure::not_found("monitor"))?,
+            .ok_or(Kind::Monitor)?,
         None => AlertPage {
             data: Vec::new(),
             next_cursor: None,
@@ -125,12 +125,9 @@ fn empty(is_filtered: bool) -> Markup {
 }
 
 async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageFailure> {
-    let unknown = || PageFailure::not_found("alert");
-    let id: AlertId = id.parse().map_err(|_| unknown())?;
-    let tenant = session.tenant().ok_or_else(unknown)?;
-    let mut stored = read::alert(session.pool()?, tenant, id)
-        .await?
-        .ok_or_else(unknown)?;
+    let (tenant, id) = session.owned::<AlertId>(&id)?;
+    let stored = read::alert(session.pool()?, tenant, id).await?;
+    let mut stored = stored.ok_or(Kind::Alert)?;
     let json = serde_json::to_string_pretty(&stored).unwrap_or_default();
     // Without the history the page shows no verdict.
     let judged = async {

@@ -19,7 +19,7 @@ use super::failure::PageFailure;
 use super::form::{FormFields, token_field};
 use super::layout::{NavItem, page};
 use super::once::{self, has_page_key, new_page_key, once_field_for};
-use super::parts::{VERDICT_TIMEOUT, faults, with_query};
+use super::parts::{VERDICT_TIMEOUT, faults, head, with_query};
 use super::session::Session;
 use super::{channels, links, prices};
 use farescan_core::app::AppState;
@@ -101,13 +101,7 @@ pub(super) fn path_of(text: &str) -> String {
 
 fn render(session: &Session, status: StatusCode, text: &str, answer: &Markup) -> Response {
     let body = html! {
-        div class="head" {
-            div {
-                h1 { "Ask" }
-                p class="sub" { "Cities, airports or a hotel, and dates. Nothing is searched before you press a button." }
-            }
-            div class="actions" { a class="button" href="/scans/new" { "All fields" } }
-        }
+        (head(&html! {}, "Ask", &html! { "Cities, airports or a hotel, and dates. Nothing is searched before you press a button." }, &html! { a class="button" href="/scans/new" { "All fields" } }))
         section class="card" { (ask_box(text, text.is_empty())) }
         (answer)
     };

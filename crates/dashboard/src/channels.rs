@@ -9,7 +9,7 @@ use farescan_sheets::channel::{kind_words, list};
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
-use super::failure::PageFailure;
+use super::failure::{PageFailure, correctable};
 use super::form::{FormFields, SessionForm, token_field};
 use super::layout::{NavItem, page};
 use super::links;
@@ -20,10 +20,11 @@ use super::sheet;
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
 use farescan_core::channels::{confirm, create, delete, read, send_test, update};
+use farescan_core::commands::CommandError;
 use farescan_core::contract::channels::{
     Channel, ChannelKind, ChannelPause, ChannelStatus, ChannelsQuery, NoticePriority,
 };
-use farescan_core::ids::ChannelId;
+use farescan_core::ids::{ChannelId, Kind};
 
 const PATH: &str = links::CHANNELS;
 /// Channels on the page: more than a caller may have.
@@ -58,7 +59,7 @@ async fn of_caller(session: &Session, filter: &[(&str, &str)]) -> Result<Vec<Cha
 }
 
 async fn show(session: Session) -> Result<Response, PageFailure> {
-    render(&session, &FormFields::from_pairs(Vec::new()), None).await
+    render(&session, &FormFields::default(), None).await
 }
 
 /// The page, with a notice of what was not possible and what was entered.
@@ -213,30 +214,30 @@ async fn add(form: SessionForm) -> Result<Response, PageFailure> {
     let key = once_key(&fields)?;
     let guard = session.app().webhook_guard();
     let added = create(session.context()?, guard, &body(&fields), key.as_ref()).await;
-    match added.map_err(ApiError::from) {
-        Ok(_) => Ok(Redirect::to(PATH).into_response()),
-        Err(error) if error.status().is_client_error() => {
-            render(&session, &fields, Some(error)).await
-        }
-        Err(error) => Err(error.into()),
+    answer(&session, &fields, added.map(|_| PATH.to_owned())).await
+}
+
+/// Goes to a path after success; a refusal that a person can mend is shown with what was entered.
+async fn answer(
+    session: &Session,
+    entered: &FormFields,
+    done: Result<String, CommandError>,
+) -> Result<Response, PageFailure> {
+    match correctable(done)? {
+        Ok(path) => Ok(Redirect::to(&path).into_response()),
+        Err(error) => render(session, entered, Some(error)).await,
     }
 }
 
 fn own(id: &str) -> Result<ChannelId, PageFailure> {
-    id.parse().map_err(|_| PageFailure::not_found("channel"))
+    id.parse().map_err(|_| Kind::Channel.into())
 }
 
 async fn test(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
     let key = once_key(&form.fields)?;
     let sent = send_test(form.session.context()?, own(&id)?, key.as_ref()).await;
-    match sent.map_err(ApiError::from) {
-        Ok(sent) => Ok(Redirect::to(&links::delivery(sent.response.id)).into_response()),
-        Err(error) if error.status().is_client_error() => {
-            let nothing = FormFields::from_pairs(Vec::new());
-            render(&form.session, &nothing, Some(error)).await
-        }
-        Err(error) => Err(error.into()),
-    }
+    let sent = sent.map(|sent| links::delivery(sent.response.id));
+    answer(&form.session, &FormFields::default(), sent).await
 }
 
 /// Confirms with the entered code; without one another is mailed.
@@ -251,14 +252,8 @@ async fn confirm_address(
         .collect();
     let guard = form.session.app().webhook_guard();
     let confirmed = confirm(form.session.context()?, guard, own(&id)?, &body).await;
-    match confirmed.map_err(ApiError::from) {
-        Ok(_) => Ok(Redirect::to(PATH).into_response()),
-        Err(error) if error.status().is_client_error() => {
-            let nothing = FormFields::from_pairs(Vec::new());
-            render(&form.session, &nothing, Some(error)).await
-        }
-        Err(error) => Err(error.into()),
-    }
+    let confirmed = confirmed.map(|_| PATH.to_owned());
+    answer(&form.session, &FormFields::default(), confirmed).await
 }
 
 async fn set_status(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
@@ -271,12 +266,6 @@ async fn set_status(Path(id): Path<String>, form: SessionForm) -> Result<Respons
 
 async fn remove(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
     let removed = delete(form.session.context()?, own(&id)?).await;
-    match removed.map_err(ApiError::from) {
-        Ok(()) => Ok(Redirect::to(PATH).into_response()),
-        Err(error) if error.status().is_client_error() => {
-            let nothing = FormFields::from_pairs(Vec::new());
-            render(&form.session, &nothing, Some(error)).await
-        }
-        Err(error) => Err(error.into()),
-    }
+    let removed = removed.map(|()| PATH.to_owned());
+    answer(&form.session, &FormFields::default(), removed).await
 }

@@ -20,7 +20,7 @@ use super::session::Session;
 use super::sheet;
 use farescan_core::app::AppState;
 use farescan_core::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryPage, DeliveryStatus};
-use farescan_core::ids::DeliveryId;
+use farescan_core::ids::{DeliveryId, Kind};
 use farescan_core::monitors::deliveries::resend_delivery;
 use farescan_core::webhooks::read;
 
@@ -39,7 +39,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
     let deliveries = match session.tenant() {
         Some(tenant) => read::deliveries(session.pool()?, tenant, &filter)
             .await?
-            .ok_or_else(|| PageFailure::not_found("monitor"))?,
+            .ok_or(Kind::Monitor)?,
         None => DeliveryPage {
             data: Vec::new(),
             next_cursor: None,
@@ -122,12 +122,9 @@ fn reported(monitors: &ReportedMonitors, delivery: &Delivery) -> Reported {
 }
 
 async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageFailure> {
-    let unknown = || PageFailure::not_found("delivery");
-    let id: DeliveryId = id.parse().map_err(|_| unknown())?;
-    let tenant = session.tenant().ok_or_else(unknown)?;
-    let detail = read::detail(session.pool()?, tenant, id)
-        .await?
-        .ok_or_else(unknown)?;
+    let (tenant, id) = session.owned::<DeliveryId>(&id)?;
+    let detail = read::detail(session.pool()?, tenant, id).await?;
+    let detail = detail.ok_or(Kind::Delivery)?;
     let payload = serde_json::to_string_pretty(&detail.payload).unwrap_or_default();
     let delivery = &detail.delivery;
     let monitors = ReportedMonitors::read(&session, tenant, delivery.monitor_id).await?;
@@ -163,8 +160,7 @@ pub(super) fn send_again(session: &Session, delivery: &Delivery) -> Markup {
 }
 
 async fn resend(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
-    let unknown = || PageFailure::not_found("delivery");
-    let id: DeliveryId = id.parse().map_err(|_| unknown())?;
+    let id: DeliveryId = id.parse().map_err(|_| Kind::Delivery)?;
     let key = once_key(&form.fields)?;
     let sent = resend_delivery(form.session.context()?, id, key.as_ref()).await?;
     Ok(Redirect::to(&links::delivery(sent.response.id)).into_response())

@@ -10,6 +10,7 @@ use super::links;
 use farescan_core::app::error::ApiError;
 use farescan_core::commands::CommandError;
 use farescan_core::contract::{ValidationError, ValidationErrors};
+use farescan_core::ids::Kind;
 use farescan_core::paging::PageError;
 use farescan_core::scans::watch::WatchError;
 
@@ -28,6 +29,17 @@ impl PageFailure {
     /// A page for an id that the caller does not have. Another caller's gets the same.
     pub(super) fn not_found(what: &str) -> Self {
         Self::Api(ApiError::not_found(format!("There is no such {what}.")))
+    }
+}
+
+/// What a person can correct, to be shown beside the form; other failures have a page of their own.
+pub(super) fn correctable<T>(
+    done: Result<T, impl Into<ApiError>>,
+) -> Result<Result<T, ApiError>, PageFailure> {
+    let done: Result<T, ApiError> = done.map_err(Into::into);
+    match done {
+        Err(error) if !error.status().is_client_error() => Err(error.into()),
+        done => Ok(done),
     }
 }
 
@@ -78,6 +90,12 @@ fn error_page(error: &ApiError) -> Response {
             .insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
     }
     response
+}
+
+impl From<Kind> for PageFailure {
+    fn from(kind: Kind) -> Self {
+        Self::not_found(kind.noun())
+    }
 }
 
 impl From<ApiError> for PageFailure {

@@ -9,13 +9,13 @@ use maud::{Markup, html};
 use super::failure::PageFailure;
 use super::form::FormFields;
 use super::layout::{NavItem, page};
-use super::parts::{item_path, scan_path, with_query};
+use super::parts::{head, with_query};
 use super::session::Session;
 use super::{ask, links, monitors, scans};
 use farescan_core::app::AppState;
 use farescan_core::contract::monitors::Monitor;
 use farescan_core::contract::scans::{Scan, ScansQuery};
-use farescan_core::ids::ItemId;
+use farescan_core::ids::{AnyId, Kind};
 use farescan_core::monitors::read::{self as read_monitors, MonitorConditions};
 use farescan_core::scans::read::{self as read_scans, ScanConditions};
 
@@ -48,19 +48,8 @@ async fn find(session: Session, query: FormFields) -> Result<Response, PageFailu
 
 /// The page of an id, whether or not it exists.
 fn path_of_id(text: &str) -> Option<String> {
-    if let Ok(id) = text.parse() {
-        return Some(scan_path(id));
-    }
-    if let Ok(id) = text.parse::<ItemId>() {
-        return Some(item_path(id));
-    }
-    if let Ok(id) = text.parse() {
-        return Some(links::monitor(id));
-    }
-    if let Ok(id) = text.parse() {
-        return Some(links::alert(id));
-    }
-    text.parse().ok().map(links::delivery)
+    let has_page = |id: &AnyId| !matches!(id.kind, Kind::Tenant | Kind::Attempt | Kind::Grant);
+    AnyId::parse(text).filter(has_page).map(links::of)
 }
 
 /// The newest scans and monitors of the caller that contain a text.
@@ -98,13 +87,7 @@ async fn found(
     let is_cut = scans.len() >= usize::from(MOST);
     let monitor_rows = monitors::rows(session, monitors).await?;
     Ok(html! {
-        div class="head" {
-            div {
-                h1 { "Find" }
-                p class="sub" { "Scans and monitors with “" (text) "” in their name, label, tags, airports or hotel." }
-            }
-            div class="actions" { a class="button" href=(ask::path_of(text)) { "Ask “" (text) "”" } }
-        }
+        (head(&html! {}, "Find", &html! { "Scans and monitors with “" (text) "” in their name, label, tags, airports or hotel." }, &html! { a class="button" href=(ask::path_of(text)) { "Ask “" (text) "”" } }))
         @if !monitors.is_empty() {
             section class="card" { h2 { "Monitors" } (monitor_rows) }
         }

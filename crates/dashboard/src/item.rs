@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::failure::PageFailure;
 use super::layout::{NavItem, page};
+use super::links;
 use super::parts;
 use super::scans as scan_pages;
 use super::session::Session;
@@ -74,7 +75,7 @@ async fn show(session: Session, Path(id): Path<String>) -> Result<Response, Page
         div class="head" {
             div {
                 p class="sub" {
-                    a href=(scan_pages::path(scan.id)) { (trip::title(scan.endpoint, &scan.request, &scan.sweep)) }
+                    a href=(links::of(scan.id)) { (trip::title(scan.endpoint, &scan.request, &scan.sweep)) }
                     " · search " (item.position + 1) @if scan.strategy.is_none() { " of " (scan.items.total) }
                 }
                 h1 { (title) " " (scan_pages::item_state(&item)) }

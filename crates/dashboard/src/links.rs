@@ -1,6 +1,6 @@
 //! The paths of the pages, so that one page leads to another without importing it.
 
-use farescan_core::ids::{AlertId, DeliveryId, MonitorId};
+use farescan_core::ids::{AnyId, DeliveryId, Kind, MonitorId};
 
 pub(super) const LOGIN: &str = "/login";
 pub(super) const LOGOUT: &str = "/logout";
@@ -12,8 +12,17 @@ pub(super) const CHANNELS: &str = "/channels";
 pub(super) const ALERTS: &str = "/alerts";
 pub(super) const DELIVERIES: &str = "/deliveries";
 
+/// The page of a resource; channels share one.
+pub(super) fn of(id: impl Into<AnyId>) -> String {
+    let id = id.into();
+    match id.kind {
+        Kind::Channel => CHANNELS.to_owned(),
+        kind => format!("/{}/{id}", kind.plural()),
+    }
+}
+
 pub(super) fn monitor(id: MonitorId) -> String {
-    format!("{MONITORS}/{id}")
+    of(id)
 }
 
 /// The markets of a monitor over its runs.
@@ -21,12 +30,8 @@ pub(super) fn parity(id: MonitorId) -> String {
     format!("{}/parity", monitor(id))
 }
 
-pub(super) fn alert(id: AlertId) -> String {
-    format!("{ALERTS}/{id}")
-}
-
 pub(super) fn delivery(id: DeliveryId) -> String {
-    format!("{DELIVERIES}/{id}")
+    of(id)
 }
 
 /// The login page, which leads to `path` afterwards.

@@ -302,7 +302,7 @@ fn monitor_table(work: &Work) -> Table {
             last,
             vec![monitor::state(monitor)],
         ];
-        (Some(Link::Monitor(monitor.id)), cells)
+        (Some(Link::of(monitor.id)), cells)
     });
     Table::new("Monitors", columns, rows)
 }

@@ -13,7 +13,6 @@ use super::form::token_field;
 use super::session::Session;
 use farescan_core::app::error::ApiError;
 use farescan_core::contract::{ScanStatus, SearchStatus};
-use farescan_core::ids::{ItemId, ScanId};
 
 /// How long a page waits for verdicts on its prices; then it shows none.
 pub(super) const VERDICT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -80,14 +79,16 @@ pub(super) fn next_page(path: &str, cursor: Option<&str>) -> Markup {
     }
 }
 
-/// The page of an item.
-pub(super) fn item_path(item: ItemId) -> String {
-    format!("/items/{item}")
-}
-
-/// The page of a scan.
-pub(super) fn scan_path(scan: ScanId) -> String {
-    format!("/scans/{scan}")
+/// The head of a page: what it belongs to, its title, what it is, and what can be done. What is empty is left
+/// out.
+pub(super) fn head(above: &Markup, title: &str, below: &Markup, actions: &Markup) -> Markup {
+    let line = |text: &Markup| html! { @if !text.0.is_empty() { p class="sub" { (text) } } };
+    html! {
+        div class="head" {
+            div { (line(above)) h1 { (title) } (line(below)) }
+            @if !actions.0.is_empty() { div class="actions" { (actions) } }
+        }
+    }
 }
 
 /// A path with a query; the path alone without a pair.

@@ -9,7 +9,7 @@ use farescan_sheets::price_table::{
 use jiff::civil::Date;
 use maud::{Markup, html};
 
-use super::{parts, sheet};
+use super::{links, sheet};
 
 /// Calendars of one page; more values of a second field are a matrix.
 pub(super) const MOST_CALENDARS: usize = 6;
@@ -102,7 +102,7 @@ fn day(date: Date, cell: &PriceCell, links: Option<DateLinks<'_>>) -> Markup {
 
 /// The page of the search of a cell.
 fn path(cell: &PriceCell) -> Option<String> {
-    cell.item.map(parts::item_path)
+    cell.item.map(links::of)
 }
 
 fn linked(

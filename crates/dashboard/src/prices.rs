@@ -84,15 +84,8 @@ async fn choose_page(session: &Session, error: Option<&ApiError>) -> Result<Resp
         .iter()
         .partition(|place| place.endpoint.api() == Api::Flights);
     let body = html! {
-        div class="head" {
-            div {
-                h1 { "Trips" }
-                p class="sub" { "The routes and hotels that you have searched. Looking here costs no request." }
-            }
-        }
-        @if let Some(error) = error {
-            (parts_of_error(error))
-        }
+        (parts::head(&html! {}, "Trips", &html! { "The routes and hotels that you have searched. Looking here costs no request." }, &html! {}))
+        @if let Some(error) = error { (parts::faults(error, "These prices cannot be shown:")) }
         @if known.is_empty() {
             div class="card" {
                 (parts::empty_state(&html! {
@@ -110,19 +103,6 @@ async fn choose_page(session: &Session, error: Option<&ApiError>) -> Result<Resp
     };
     let status = error.map_or(StatusCode::OK, ApiError::status);
     Ok((status, page(session, "Trips", NavItem::Trips, body)).into_response())
-}
-
-fn parts_of_error(error: &ApiError) -> Markup {
-    html! {
-        div class="notice bad" role="alert" {
-            "These prices cannot be shown:"
-            ul {
-                @for field in error.details() {
-                    li { code { (field.field) } @if let Some(found) = &field.found { ": found " (found) } ", expected " (field.expected) }
-                }
-            }
-        }
-    }
 }
 
 /// A route or place with a link, and what was searched there.

@@ -26,7 +26,7 @@ use farescan_core::app::concurrency::Permit;
 use farescan_core::app::error::ApiError;
 use farescan_core::app::{AppState, Custody};
 use farescan_core::commands::RequestContext;
-use farescan_core::ids::TenantId;
+use farescan_core::ids::{ResourceId, TenantId};
 use farescan_core::monitors;
 use farescan_core::search::CallerKey;
 use farescan_core::tenants::{self, BrowserSession, TOKEN_BYTES};
@@ -126,6 +126,13 @@ impl Session {
     /// empty and every id is unknown.
     pub(super) fn tenant(&self) -> Option<TenantId> {
         self.tenant
+    }
+
+    /// The caller's tenant, and an id in a path. A page for one that the caller does not have: another
+    /// caller's gets the same.
+    pub(super) fn owned<Id: ResourceId>(&self, id: &str) -> Result<(TenantId, Id), PageFailure> {
+        let id = id.parse().map_err(|_| Id::KIND)?;
+        Ok((self.tenant.ok_or(Id::KIND)?, id))
     }
 
     /// The permits of a read of many rows. Hold them until it ends.

@@ -12,6 +12,7 @@ use super::links;
 use super::parts::{self, chip};
 use farescan_core::contract::history_verdict::HistoryVerdict;
 use farescan_core::contract::scans::PlanCost;
+use farescan_core::ids::Kind;
 
 /// The facts side by side, then the tags.
 pub(super) fn facts(sheet: &Sheet) -> Markup {
@@ -173,22 +174,17 @@ pub(super) fn side_by_side(parts: &[Value]) -> Markup {
 
 /// A link; a name may be longer than its column.
 fn link(to: &Link, name: Option<&str>) -> Markup {
-    let is_named = name.is_some() && matches!(to, Link::Scan(_) | Link::Monitor(_));
+    let is_named = name.is_some() && (to.is_of(Kind::Scan) || to.is_of(Kind::Monitor));
     let rel = matches!(to, Link::Offer(_)).then_some("noreferrer noopener external");
     html! {
-        a class=[is_named.then_some("clip")] href=(href(to)) rel=[rel] title=[name.filter(|_| is_named)] { (name.unwrap_or(to.kind())) }
+        a class=[is_named.then_some("clip")] href=(href(to)) rel=[rel] title=[name.filter(|_| is_named)] { (name.unwrap_or(to.title())) }
     }
 }
 
 pub(super) fn href(to: &Link) -> String {
     match to {
-        Link::Scan(id) => parts::scan_path(*id),
-        Link::Comparison(before, after) => format!("{}/compare/{after}", parts::scan_path(*before)),
-        Link::Item(id) => parts::item_path(*id),
-        Link::Monitor(id) => links::monitor(*id),
-        Link::Channel(_) => links::CHANNELS.to_owned(),
-        Link::Alert(id) => format!("{}/{id}", links::ALERTS),
-        Link::Delivery(id) => links::delivery(*id),
+        Link::Of(id) => links::of(*id),
+        Link::Comparison(before, after) => format!("{}/compare/{after}", links::of(*before)),
         Link::Offer(url) => url.clone(),
     }
 }
@@ -213,7 +209,7 @@ pub(super) fn value(value: &Value) -> Markup {
         },
         Value::Link(to, name) => link(to, name.as_deref()),
         Value::Implausible(item, price, text) => {
-            html! { a href=(parts::item_path(*item)) { s { (price) } } " " (text) }
+            html! { a href=(links::of(*item)) { s { (price) } } " " (text) }
         }
         Value::Verdict(verdict) => history_verdict(verdict),
         Value::Tag(tag) => {

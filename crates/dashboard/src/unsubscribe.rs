@@ -24,20 +24,39 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/no-codes/{link}", get(show_no_codes).post(forbid_codes))
 }
 
+/// A page with its title, a sentence, and the button of the form if it asks.
+fn page(status: StatusCode, title: &str, sentence: &str, button: Option<&str>) -> Response {
+    let body = html! {
+        h1 { (title) }
+        p { (sentence) }
+        @if let Some(button) = button {
+            form method="post" class="stack" { button class="primary" type="submit" { (button) } }
+        }
+    };
+    layout::bare_page(status, title, body)
+}
+
+/// A page that asks, if this service has made the link.
+fn question(is_link: bool, [title, sentence, button]: [&str; 3]) -> Result<Response, PageFailure> {
+    is_link
+        .then(|| page(StatusCode::OK, title, sentence, Some(button)))
+        .ok_or_else(|| PageFailure::not_found("link"))
+}
+
+fn failure(error: CommandError) -> PageFailure {
+    match error {
+        CommandError::NotFound(_) => PageFailure::not_found("link"),
+        error => error.into(),
+    }
+}
+
 async fn show(
     State(app): State<AppState>,
     Path(link): Path<String>,
 ) -> Result<Response, PageFailure> {
-    let ring = &app.custody()?.ring;
-    if UnsubscribeLink::open(ring, &link).is_none() {
-        return Err(PageFailure::not_found("link"));
-    }
-    let page = html! {
-        h1 { "Stop these mails?" }
-        p { "No more alerts are sent to this address." }
-        form method="post" class="stack" { button class="primary" type="submit" { "Stop them" } }
-    };
-    Ok(layout::bare_page(StatusCode::OK, "Stop these mails", page))
+    let is_link = UnsubscribeLink::open(&app.custody()?.ring, &link).is_some();
+    let says = "No more alerts are sent to this address.";
+    question(is_link, ["Stop these mails?", says, "Stop them"])
 }
 
 async fn unsubscribe(
@@ -45,45 +64,23 @@ async fn unsubscribe(
     Path(link): Path<String>,
 ) -> Result<Response, PageFailure> {
     let (pool, ring) = (&app.pools()?.writes, &app.custody()?.ring);
-    match channels::unsubscribe(pool, ring, &link, app.now()?).await {
-        Ok(true) => {}
-        Ok(false) => {
-            let page = html! {
-                h1 { "Nothing was changed" }
-                p { "This link has ended. Use the link of the newest mail." }
-            };
-            return Ok(layout::bare_page(
-                StatusCode::NOT_FOUND,
-                "Nothing was changed",
-                page,
-            ));
-        }
-        Err(CommandError::NoChannel) => {
-            return Err(PageFailure::not_found("link"));
-        }
-        Err(error) => return Err(error.into()),
-    }
-    let page = html! {
-        h1 { "No more mails" }
-        p { "This address gets no more alerts of this channel." }
-    };
-    Ok(layout::bare_page(StatusCode::OK, "No more mails", page))
+    let is_ended = channels::unsubscribe(pool, ring, &link, app.now()?).await;
+    Ok(if is_ended.map_err(failure)? {
+        let says = "This address gets no more alerts of this channel.";
+        page(StatusCode::OK, "No more mails", says, None)
+    } else {
+        let says = "This link has ended. Use the link of the newest mail.";
+        page(StatusCode::NOT_FOUND, "Nothing was changed", says, None)
+    })
 }
 
 async fn show_no_codes(
     State(app): State<AppState>,
     Path(link): Path<String>,
 ) -> Result<Response, PageFailure> {
-    let ring = &app.custody()?.ring;
-    if NoCodesLink::open(ring, &link).is_none() {
-        return Err(PageFailure::not_found("link"));
-    }
-    let page = html! {
-        h1 { "No more codes?" }
-        p { "For a year no code is mailed to this address, whoever asks for one." }
-        form method="post" class="stack" { button class="primary" type="submit" { "No more codes" } }
-    };
-    Ok(layout::bare_page(StatusCode::OK, "No more codes?", page))
+    let is_link = NoCodesLink::open(&app.custody()?.ring, &link).is_some();
+    let says = "For a year no code is mailed to this address, whoever asks for one.";
+    question(is_link, ["No more codes?", says, "No more codes"])
 }
 
 async fn forbid_codes(
@@ -91,16 +88,8 @@ async fn forbid_codes(
     Path(link): Path<String>,
 ) -> Result<Response, PageFailure> {
     let (pool, ring) = (&app.pools()?.writes, &app.custody()?.ring);
-    match channels::forbid_codes(pool, ring, &link).await {
-        Ok(()) => {}
-        Err(CommandError::NoChannel) => {
-            return Err(PageFailure::not_found("link"));
-        }
-        Err(error) => return Err(error.into()),
-    }
-    let page = html! {
-        h1 { "No more codes" }
-        p { "For a year no code is mailed to this address." }
-    };
-    Ok(layout::bare_page(StatusCode::OK, "No more codes", page))
+    let forbidden = channels::forbid_codes(pool, ring, &link).await;
+    forbidden.map_err(failure)?;
+    let says = "For a year no code is mailed to this address.";
+    Ok(page(StatusCode::OK, "No more codes", says, None))
 }

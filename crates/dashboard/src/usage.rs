@@ -25,6 +25,7 @@ use super::session::Session;
 use super::sheet;
 use farescan_core::account::quota;
 use farescan_core::app::AppState;
+use farescan_core::app::error::ApiError;
 use farescan_core::contract::Api;
 use farescan_core::contract::quota::LaneQuota;
 
@@ -40,6 +41,15 @@ pub(super) fn routes() -> Router<AppState> {
 
 async fn show(session: Session, query: FormFields) -> Result<Response, PageFailure> {
     render(&session, StatusCode::OK, &query, &html! {}).await
+}
+
+/// The page, with what was refused above.
+async fn refused(session: &Session, what: &str, error: &ApiError) -> Result<Response, PageFailure> {
+    let notice = html! {
+        div class="notice bad" role="alert" { (what) ": " (error.message()) }
+    };
+    let status = StatusCode::UNPROCESSABLE_ENTITY;
+    render(session, status, &FormFields::default(), &notice).await
 }
 
 /// The page, with a notice above.

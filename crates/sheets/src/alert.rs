@@ -1,6 +1,7 @@
 //! An alert: the rule that fired, the trip, the price, and the data on which it fired.
 
 use farescan_contract::history_verdict::HistoryVerdict;
+use farescan_contract::ids::AnyId;
 use farescan_contract::monitors::relative_dates::resolve_dates;
 use farescan_contract::monitors::{
     Alert, BacktestAlert, Monitor, PriceMark, Rule, RuleScope, RuleState, RuleType,
@@ -82,9 +83,9 @@ pub fn table(alerts: &[Json], reported: impl Fn(&Alert) -> Reported) -> Table {
             vec![of.trip.unwrap_or_else(|| swept(&alert)).into()],
             vec![price(&alert)],
             compared(&alert),
-            vec![Value::Link(Link::Monitor(alert.monitor_id), of.monitor)],
+            vec![Value::Link(Link::of(alert.monitor_id), of.monitor)],
         ];
-        (Some(Link::Alert(alert.id)), cells)
+        (Some(Link::of(alert.id)), cells)
     });
     Table::new("Alerts", columns, rows)
 }
@@ -93,7 +94,7 @@ const OTHER_VERSION: &str = "An alert of another version";
 
 /// The link to a stored alert.
 fn link(stored: &Json) -> Option<Link> {
-    Some(Link::Alert(stored.get("id")?.as_str()?.parse().ok()?))
+    AnyId::parse(stored.get("id")?.as_str()?).map(Link::Of)
 }
 
 /// A stored alert in a line.
@@ -236,7 +237,7 @@ fn gap(alert: &Alert) -> Option<String> {
 pub fn sheet(alert: &Alert, reported: Reported) -> Sheet {
     let trip = reported.trip.unwrap_or_else(|| swept(alert));
     let trip = Some(trip).filter(|trip| !trip.is_empty());
-    let monitor = Value::Link(Link::Monitor(alert.monitor_id), reported.monitor);
+    let monitor = Value::Link(Link::of(alert.monitor_id), reported.monitor);
     let fired = Value::Time("fired", alert.fired_at);
     let found = Figure::new("Price", price(alert));
     let observed = alert.observed_at.map(|at| Value::Time("found", at));
@@ -258,7 +259,7 @@ fn evidence(alert: &Alert) -> Section {
         Some(Figure::new(label, money(alert, mark.price)).note(Value::at(mark.at)))
     };
     let link = |to| Value::Link(to, None);
-    let search = Figure::of("Search", alert.item_id.map(|item| link(Link::Item(item))));
+    let search = Figure::of("Search", alert.item_id.map(|item| link(Link::of(item))));
     let status = alert.search_status;
     let status = status.map(|status| Value::word(item::search_tone(status), status.as_str()));
     let slot = Figure::new("Slot", Value::at(alert.slot)).note(alert.slot_kind.as_str());
@@ -280,7 +281,7 @@ fn evidence(alert: &Alert) -> Section {
     let confirmed = confirmed.map(|at| Value::Time("by one more search", at));
     let figures = [
         search.map(|search| search.notes(status)),
-        Figure::of("Run", alert.scan_id.map(|scan| link(Link::Scan(scan)))),
+        Figure::of("Run", alert.scan_id.map(|scan| link(Link::of(scan)))),
         Some(slot),
         mark("The run before", &alert.before),
         Figure::of("Room", alert.room.clone()),
@@ -295,10 +296,7 @@ fn evidence(alert: &Alert) -> Section {
         Figure::of("Searches of the run", searched),
         Figure::of("Book", offer),
         Figure::of("Held", alert.notify_at.map(|at| Value::Time("until", at))),
-        Figure::of(
-            "Sent with",
-            alert.delivery_id.map(|id| link(Link::Delivery(id))),
-        ),
+        Figure::of("Sent with", alert.delivery_id.map(|id| link(Link::of(id)))),
     ];
     Section {
         figures: figures.into_iter().flatten().collect(),

@@ -2,11 +2,26 @@
 
 use farescan_contract::monitors::{Backtest, BacktestAlert, BacktestCeiling};
 use jiff::civil::Date;
+use serde_json::{Map, Value as Json};
 
 use crate::alert::{ComparedPrice, day};
 use crate::numbers::{count, counted, request_range};
 use crate::rule;
 use crate::sheet::{Column, Figure, Notice, Section, Table, Value, cell};
+
+/// The replay of the monitor that a body describes.
+pub fn of_body(found: &Backtest, body: &Map<String, Json>) -> Section {
+    let part = |object: &str, name: &str| body.get(object)?.get(name);
+    let zone = part("schedule", "timezone").and_then(Json::as_str);
+    let rules = body.get("alerts").and_then(Json::as_array);
+    let is_watch = part("scan", "strategy").is_some_and(|of| of.get("watch").is_some());
+    section(
+        found,
+        zone.unwrap_or("UTC"),
+        rules.map_or(0, Vec::len),
+        is_watch,
+    )
+}
 
 /// The replay of a monitor with so many rules, its runs in the zone of its schedule.
 pub fn section(found: &Backtest, zone: &str, rules: usize, is_watch: bool) -> Section {

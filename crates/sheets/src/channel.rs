@@ -30,7 +30,7 @@ pub fn list(channels: &[Channel]) -> Table {
             sends.collect(),
             vec![last.unwrap_or(Value::Absent("nothing yet"))],
         ];
-        (Some(Link::Channel(channel.id)), cells)
+        (Some(Link::of(channel.id)), cells)
     });
     Table::new("Channels", columns, rows)
 }

@@ -147,7 +147,7 @@ fn seen(side: Option<&SeenPrice>) -> Cell {
         return vec!["–".into()];
     };
     let price = Value::Link(
-        Link::Item(seen.item_id),
+        Link::of(seen.item_id),
         Some(price(seen.price, &seen.currency)),
     );
     let mark = seen

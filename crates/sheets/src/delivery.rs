@@ -32,7 +32,7 @@ pub fn table(deliveries: &[Delivery], reported: impl Fn(MonitorId) -> Reported) 
             vec![of(delivery, monitor)],
             cell([trip.map(Value::Text)]),
         ];
-        (Some(Link::Delivery(delivery.id)), cells)
+        (Some(Link::of(delivery.id)), cells)
     });
     Table::new("Deliveries", columns, rows)
 }
@@ -47,7 +47,7 @@ pub fn recent(deliveries: &[Delivery]) -> Table {
 /// Its monitor. A message to a channel may be of several, and a test is of none.
 fn of(delivery: &Delivery, name: Option<String>) -> Value {
     match delivery.monitor_id {
-        Some(id) => Value::Link(Link::Monitor(id), name),
+        Some(id) => Value::Link(Link::of(id), name),
         None => Value::muted("a channel"),
     }
 }

@@ -183,7 +183,7 @@ pub fn table(scan: &Scan, items: &[Item]) -> Table {
             spent.chain(reused).collect(),
             cell([answered]),
         ];
-        (Some(Link::Item(item.id)), cells)
+        (Some(Link::of(item.id)), cells)
     });
     Table::new("Searches", columns, rows)
 }

@@ -50,7 +50,7 @@ pub fn table(monitors: &[Monitor], runs: impl Fn(&Monitor) -> [Cell; 2]) -> Tabl
             ]),
             vec![state(monitor)],
         ];
-        (Some(Link::Monitor(monitor.id)), cells)
+        (Some(Link::of(monitor.id)), cells)
     });
     Table::new("Monitors", columns, rows)
 }
@@ -291,7 +291,7 @@ fn slots(slots: &[MonitorSlot], zone: &str) -> Section {
 fn slot_cells(slot: &MonitorSlot, zone: &str) -> [Cell; 5] {
     let at = Value::Zoned(slot.slot, zone.to_owned());
     let by_hand = (slot.kind == SlotKind::Manual).then(|| Value::word(Tone::Plain, "by hand"));
-    let scan = slot.scan_id.map(|scan| Value::Link(Link::Scan(scan), None));
+    let scan = slot.scan_id.map(|scan| Value::Link(Link::of(scan), None));
     let fired = slot.judged.map(|judged| Value::Count(judged.fired.into()));
     [
         cell([Some(at), by_hand]),
@@ -326,9 +326,11 @@ fn details(slot: &MonitorSlot) -> Cell {
         };
         details.push(Value::Muted(format!("{what} {prices}:")));
         let items = (1..).zip(&confirmation.items).take(CONFIRMED);
-        details.extend(items.map(|(number, item)| {
-            Value::Link(Link::Item(*item), Some(format!("search {number}")))
-        }));
+        details.extend(
+            items.map(|(number, item)| {
+                Value::Link(Link::of(*item), Some(format!("search {number}")))
+            }),
+        );
         if confirmation.items.len() > CONFIRMED {
             details.push("…".into());
         }
@@ -344,6 +346,13 @@ pub fn forecast_line(forecast: &MonitorForecast) -> String {
         "{} of {run}: {month} a month",
         counted(forecast.slots, "run")
     )
+}
+
+/// [`month`] of the monitor that a checked body describes.
+pub fn month_of(forecast: &MonitorForecast, body: &Map<String, Json>) -> Section {
+    let limit = body.get("max_requests_per_month").and_then(Json::as_u64);
+    let limit = limit.and_then(|limit| u32::try_from(limit).ok());
+    month(Some(forecast), limit)
 }
 
 /// What a month costs; `None`: the scan is not valid any more.

@@ -73,7 +73,7 @@ pub fn runs(history: &ParityHistory) -> Table {
         let mut cells = vec![vec![Value::Time("", run.slot)]];
         cells.extend(names.clone().map(|market| stays(run, market)));
         TableRow {
-            of: Some(Link::Scan(run.scan_id)),
+            of: Some(Link::of(run.scan_id)),
             cells,
         }
     });

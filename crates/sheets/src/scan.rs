@@ -117,7 +117,7 @@ pub fn table(name: &'static str, scans: &[Scan]) -> Table {
             spent.collect(),
             vec![Value::Time("", scan.created_at)],
         ];
-        (Some(Link::Scan(scan.id)), cells)
+        (Some(Link::of(scan.id)), cells)
     });
     Table::new(name, columns, rows)
 }
@@ -172,7 +172,7 @@ pub fn cheapest_figure(scan: &Scan, cheapest: Cheapest<'_>) -> Figure {
     };
     let mut figure = Figure::new(label, Value::Absent("–"));
     if let Some(best) = &scan.best {
-        figure.value = Value::Link(Link::Item(best.item), Some(amount(best.price)));
+        figure.value = Value::Link(Link::of(best.item), Some(amount(best.price)));
         figure.unit = Some(best.currency.clone());
         let search = cheapest.item.map(|item| &item.search);
         let swept = search.map(|search| swept_words(scan.endpoint, search, &scan.sweep));

@@ -4,7 +4,7 @@
 //! local clock on a terminal.
 
 use farescan_contract::history_verdict::HistoryVerdict;
-use farescan_contract::ids::{AlertId, ChannelId, DeliveryId, ItemId, MonitorId, ScanId};
+use farescan_contract::ids::{AnyId, ItemId, Kind, ScanId};
 use jiff::Timestamp;
 use rust_decimal::Decimal;
 
@@ -301,29 +301,29 @@ impl From<Value> for Cell {
 /// What can be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Link {
-    Scan(ScanId),
-    /// Of an earlier and a later one.
+    Of(AnyId),
+    /// Of an earlier and a later scan.
     Comparison(ScanId, ScanId),
-    Item(ItemId),
-    Monitor(MonitorId),
-    Channel(ChannelId),
-    Alert(AlertId),
-    Delivery(DeliveryId),
     /// A page of a marketplace or a hotel.
     Offer(String),
 }
 
 impl Link {
+    /// The link to a resource.
+    pub fn of(id: impl Into<AnyId>) -> Self {
+        Self::Of(id.into())
+    }
+
+    /// It leads to one of these.
+    pub fn is_of(&self, kind: Kind) -> bool {
+        matches!(self, Self::Of(id) if id.kind == kind)
+    }
+
     /// What it leads to.
-    pub const fn kind(&self) -> &'static str {
+    pub const fn title(&self) -> &'static str {
         match self {
-            Self::Scan(_) => "Scan",
+            Self::Of(id) => id.kind.title(),
             Self::Comparison(..) => "Comparison",
-            Self::Item(_) => "Item",
-            Self::Monitor(_) => "Monitor",
-            Self::Channel(_) => "Channel",
-            Self::Alert(_) => "Alert",
-            Self::Delivery(_) => "Delivery",
             Self::Offer(_) => "Offer",
         }
     }
@@ -331,12 +331,8 @@ impl Link {
     /// What it is named by without a name.
     pub fn id(&self) -> String {
         match self {
-            Self::Scan(id) | Self::Comparison(_, id) => id.to_string(),
-            Self::Item(id) => id.to_string(),
-            Self::Monitor(id) => id.to_string(),
-            Self::Channel(id) => id.to_string(),
-            Self::Alert(id) => id.to_string(),
-            Self::Delivery(id) => id.to_string(),
+            Self::Of(id) => id.to_string(),
+            Self::Comparison(_, id) => id.to_string(),
             Self::Offer(url) => url.clone(),
         }
     }

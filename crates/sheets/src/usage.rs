@@ -1,6 +1,7 @@
 //! What was asked, and what it cost.
 
 use farescan_contract::Api;
+use farescan_contract::ids::AnyId;
 use farescan_contract::usage::{Usage, UsageCounts, UsageGroup, UsageRow, UsageTotal};
 
 use crate::plan::api_name;
@@ -64,8 +65,7 @@ fn cells(key: Value, api: Api, counts: &UsageCounts) -> [Cell; 12] {
 /// What a row is about.
 fn key(group: UsageGroup, key: Option<&str>) -> Value {
     let link = |id: &str| match group {
-        UsageGroup::Scan => id.parse().ok().map(Link::Scan),
-        UsageGroup::Monitor => id.parse().ok().map(Link::Monitor),
+        UsageGroup::Scan | UsageGroup::Monitor => AnyId::parse(id).map(Link::Of),
         UsageGroup::Day | UsageGroup::Endpoint => None,
     };
     match (group, key) {

@@ -15,6 +15,7 @@ pub use settings::{ConnectionArgs, checked_key};
 use std::io::Write as _;
 
 use reqwest::Method;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Failure;
@@ -52,6 +53,51 @@ impl ServiceSession {
             return Ok(None);
         }
         Ok(Some(answer.read()?))
+    }
+
+    /// What a resource says, as by [`Self::read_or_print`].
+    ///
+    /// # Errors
+    /// As [`ApiClient::send`], and an output that is closed.
+    pub async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Failure> {
+        self.read_or_print(&self.client.ask(path).await?)
+    }
+
+    /// Sends a body, and reads what the resource says then, as by [`Self::read_or_print`].
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub async fn change<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<Option<T>, Failure> {
+        let answer = self.client.send(method, path, Some(body), None).await?;
+        self.read_or_print(&answer)
+    }
+
+    /// Sends a body that the service carries out once, also if the request is repeated.
+    ///
+    /// # Errors
+    /// As [`ApiClient::send`].
+    pub async fn create(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<ServiceResponse, ClientError> {
+        let once = uuid::Uuid::now_v7().to_string();
+        let (client, once) = (&self.client, Some(once.as_str()));
+        client.send(Method::POST, path, Some(body), once).await
+    }
+
+    /// Deletes a resource.
+    ///
+    /// # Errors
+    /// As [`ApiClient::send`].
+    pub async fn delete(&self, path: &str) -> Result<(), ClientError> {
+        let deleted = self.client.send(Method::DELETE, path, None::<&()>, None);
+        deleted.await.map(drop)
     }
 
     /// Sends a command without a body. With `once` the service carries out a repetition of the

@@ -112,8 +112,7 @@ impl ConnectionArgs {
                 "--profile: {} has no profile {name:?}; it has {}\n  next: `farescan login --profile {name} --url URL` adds it",
                 profiles.path().display(),
                 profile_names(&profiles)
-            ))
-            .into());
+            )));
         }
         let profile_url = profiles.url(&name).unwrap_or(DEFAULT_URL).to_owned();
         let profile_url = checked_url(&profile_url, &variable)?;
@@ -162,8 +161,7 @@ impl Connection {
             return Err(CommandEnd::usage(format!(
                 "there is no key for {}\n  next: set FARESCAN_API_KEY or FARESCAN_API_KEY_FILE, or run `farescan login --url {}`\n  (a service with --sandbox takes the key `sandbox-demo`)",
                 self.url, self.url
-            ))
-            .into());
+            )));
         };
         ApiClient::new(&self.url, checked_key(key)?)
     }
@@ -180,12 +178,11 @@ fn profile_names(profiles: &Profiles) -> String {
 pub fn checked_key(key: &SecretString) -> Result<&str, Failure> {
     parse_key(key.expose_secret().as_bytes()).map_err(|error| match error {
         KeyFormatError::Malformed => {
-            CommandEnd::usage("the key is not valid: expected 1 to 512 visible ASCII characters without white space").into()
+            CommandEnd::usage("the key is not valid: expected 1 to 512 visible ASCII characters without white space")
         }
         KeyFormatError::Placeholder(placeholder) => CommandEnd::usage(format!(
             "the key is the placeholder `{placeholder}` of an example: use your own key of the marketplace"
-        ))
-        .into(),
+        )),
     })
 }
 
@@ -211,20 +208,21 @@ fn checked_url(text: &str, variable: &impl Fn(&str) -> Option<String>) -> Result
         .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
         .ok_or_else(|| CommandEnd::usage(format!("--url: {expected}")))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(
-            CommandEnd::usage(format!("--url has a user name or a password; {expected}")).into(),
-        );
+        return Err(CommandEnd::usage(format!(
+            "--url has a user name or a password; {expected}"
+        )));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(CommandEnd::usage(format!("--url has a `?` or `#`; {expected}")).into());
+        return Err(CommandEnd::usage(format!(
+            "--url has a `?` or `#`; {expected}"
+        )));
     }
     let is_allowed = || variable(HTTP_VARIABLE).is_some_and(|value| value == "true");
     if url.scheme() == "http" && !is_this_machine(&url) && !is_allowed() {
         return Err(CommandEnd::usage(format!(
             "plain http would show the key to the network between here and {}: use https, or set {HTTP_VARIABLE}=true",
             url.host_str().unwrap_or_default()
-        ))
-        .into());
+        )));
     }
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }

@@ -86,8 +86,7 @@ async fn print(
     endpoint: Option<Endpoint>,
     scan: &str,
 ) -> Result<(), Failure> {
-    let answer = session.client.ask(path).await?;
-    let Some(grids) = session.read_or_print::<HistoryGrids>(&answer)? else {
+    let Some(grids) = session.read::<HistoryGrids>(path).await? else {
         return Ok(());
     };
     let mut out = anstream::stdout();

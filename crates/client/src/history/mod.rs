@@ -125,7 +125,6 @@ fn bounds(dates: Option<&Dates>) -> Result<(jiff::civil::Date, jiff::civil::Date
             super::exit::CommandEnd::usage(
                 "days from now (`+7d`) are only for monitors; expected a date, a month or a range",
             )
-            .into()
         }),
     }
 }

@@ -68,17 +68,15 @@ pub(super) async fn run(args: SeriesArgs) -> Result<(), Failure> {
         .with("bucket", Some(args.bucket))
         .with("history_verdict", args.verdict.then_some(true))
         .path();
-    let answer = session.client.ask(&path).await?;
-    let mut out = anstream::stdout();
-    if session.json {
-        writeln!(out, "{}", answer.text.trim_end())?;
-        return Ok(());
-    }
     let rows = if args.hotel.is_some() {
-        hotel_rows(answer.read()?)
+        session.read(&path).await?.map(hotel_rows)
     } else {
-        flight_rows(answer.read()?)
+        session.read(&path).await?.map(flight_rows)
     };
+    let Some(rows) = rows else {
+        return Ok(());
+    };
+    let mut out = anstream::stdout();
     if rows.is_empty() {
         return print_nothing(&session.client, "Nothing is known about it yet.\n  next: `farescan scan` searches it once, `farescan monitors create` again and again").await;
     }

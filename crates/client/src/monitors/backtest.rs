@@ -4,9 +4,9 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
+use farescan_contract::ids::MonitorId;
 use farescan_sheets::{backtest, monitor};
 use reqwest::Method;
-use serde_json::Value;
 
 use super::create::MonitorArgs;
 use crate::Failure;
@@ -88,31 +88,25 @@ pub(super) async fn run(args: BacktestArgs) -> Result<(), Failure> {
     let body = match (given, args.monitor) {
         (Some(body), _) => body,
         (None, Some(monitor)) => {
-            let id = ids::monitor(&session.client, &monitor).await?;
+            let id = ids::find::<MonitorId>(&session.client, &monitor).await?;
             let stored: Monitor = session.client.get(&format!("/v1/monitors/{id}")).await?;
             stored.backtest_body()?
         }
-        (None, None) => return Err(CommandEnd::usage("a kind of scan or a file is missing").into()),
+        (None, None) => return Err(CommandEnd::usage("a kind of scan or a file is missing")),
     };
     let path = Query::new("/v1/monitors/backtest")
         .with("days", command.days)
         .path();
-    let answer = session
-        .client
-        .send(Method::POST, &path, Some(&body), None)
-        .await?;
-    let Some(found) = session.read_or_print::<Backtest>(&answer)? else {
+    let replayed = session.change::<Backtest>(Method::POST, &path, &body);
+    let Some(found) = replayed.await? else {
         return Ok(());
     };
     let preview: MonitorPreview = session.client.post("/v1/monitors/preview", &body).await?;
-    let part = |object: &str, name: &str| body.get(object)?.get(name);
-    let is_watch = part("scan", "strategy").is_some_and(|of| of.get("watch").is_some());
-    let rules = body.get("alerts").and_then(Value::as_array);
-    let replay = backtest::section(&found, "", rules.map_or(0, Vec::len), is_watch);
-    let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
-    let limit = limit.and_then(|limit| u32::try_from(limit).ok());
-    let month = monitor::month(Some(&preview.forecast), limit);
-    let [replay, month] = [replay, month].map(|part| section(&part, session.screen));
+    let parts = [
+        backtest::of_body(&found, &body),
+        monitor::month_of(&preview.forecast, &body),
+    ];
+    let [replay, month] = parts.map(|part| section(&part, session.screen));
     let plans = cost::plans(&preview.forecast.plans);
     let text = format!("{replay}\n\n{month}\n{plans}");
     writeln!(anstream::stdout(), "{}", for_stdout(text.trim_end()))?;

@@ -82,7 +82,7 @@ fn chosen(all: Vec<Channel>, wanted: &[String]) -> Result<Vec<Channel>, Failure>
             found = all.iter().filter(with_id).collect();
         }
         let [one] = found[..] else {
-            return Err(unclear(&all, text).into());
+            return Err(unclear(&all, text));
         };
         ids.push(one.id);
     }
@@ -93,7 +93,7 @@ fn chosen(all: Vec<Channel>, wanted: &[String]) -> Result<Vec<Channel>, Failure>
 }
 
 /// None or several channels are meant.
-fn unclear(all: &[Channel], text: &str) -> CommandEnd {
+fn unclear(all: &[Channel], text: &str) -> Failure {
     let names: Vec<_> = all.iter().map(|channel| channel.name.as_str()).collect();
     let names = if names.is_empty() {
         "none".to_owned()

@@ -4,7 +4,6 @@ use std::io::Write as _;
 
 use farescan_sheets::monitor::{self, forecast_line};
 use farescan_sheets::numbers;
-use reqwest::Method;
 
 use crate::Failure;
 use crate::client::{ClientArgs, ServiceSession};
@@ -41,8 +40,7 @@ pub(super) struct CommandArgs {
 
 /// Stops the spending of a monitor. It costs nothing, so it does not ask.
 pub(super) async fn pause(args: MonitorPauseArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::monitor(&session.client, &args.monitor).await?;
+    let (session, id) = ids::open::<MonitorId>(&args.client, &args.monitor).await?;
     print_monitor(&session, &format!("/v1/monitors/{id}/pause")).await
 }
 
@@ -84,17 +82,13 @@ pub(super) async fn delete(args: CommandArgs) -> Result<(), Failure> {
     );
     args.confirmation.ask(session.screen, &question).await?;
     let path = format!("/v1/monitors/{}", monitor.id);
-    session
-        .client
-        .send(Method::DELETE, &path, None::<&()>, None)
-        .await?;
+    session.delete(&path).await?;
     note!("{} is deleted", monitor.id);
     Ok(())
 }
 
 async fn open(args: &CommandArgs) -> Result<(ServiceSession, Monitor), Failure> {
-    let session = args.client.open()?;
-    let id: MonitorId = ids::monitor(&session.client, &args.monitor).await?;
+    let (session, id) = ids::open::<MonitorId>(&args.client, &args.monitor).await?;
     let monitor = session.client.get(&format!("/v1/monitors/{id}")).await?;
     Ok((session, monitor))
 }

@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use farescan_sheets::monitor::{forecast_line, month, same_as};
+use farescan_sheets::monitor::{forecast_line, month_of, same_as};
 use farescan_sheets::numbers;
 use farescan_sheets::rule::main_field;
 use farescan_sheets::trip::body_title;
 use jiff::tz::TimeZone;
-use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::channels::ChannelOptions;
@@ -164,7 +163,7 @@ pub(super) async fn run(args: CreateArgs) -> Result<(), Failure> {
         (Some(CreateKind::Roundtrip(create)), _) => create.body()?,
         (Some(CreateKind::Hotel(create)), _) => create.body()?,
         (None, Some(file)) => (read_body(&file)?, args.command),
-        (None, None) => return Err(CommandEnd::usage("a kind of scan or a file is missing").into()),
+        (None, None) => return Err(CommandEnd::usage("a kind of scan or a file is missing")),
     };
     create(body, command.channels, command.confirmation, command.client).await
 }
@@ -182,9 +181,7 @@ pub async fn create(
         channels.name_in(&session, &mut body).await?;
     }
     let preview: MonitorPreview = session.client.post("/v1/monitors/preview", &body).await?;
-    let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
-    let limit = limit.and_then(|limit| u32::try_from(limit).ok());
-    let cost_of_month = month(Some(&preview.forecast), limit);
+    let cost_of_month = month_of(&preview.forecast, &body);
     if !confirmation.yes || session.screen.interactive {
         note!("{}", forecast_line(&preview.forecast));
         note!("{}", cost::plans(&preview.forecast.plans).trim_end());
@@ -215,12 +212,8 @@ pub async fn create(
         question = format!("Create it without a rule, for {requests} a month?");
     }
     confirmation.ask(session.screen, &question).await?;
-    let once = uuid::Uuid::now_v7().to_string();
-    let (client, path) = (&session.client, "/v1/monitors");
-    let answer = client
-        .send(Method::POST, path, Some(&body), Some(&once))
-        .await?;
-    print_changed(&session, &answer)
+    let answer = session.create("/v1/monitors", &body).await?;
+    print_changed(&session, session.read_or_print(&answer)?)
 }
 
 impl MonitorOptions {

@@ -16,6 +16,7 @@ use crate::exit::CommandEnd;
 use crate::ids;
 use crate::question::Confirmation;
 use crate::scan::read_body;
+use farescan_contract::ids::MonitorId;
 use farescan_contract::monitors::{Monitor, MonitorPreview};
 use farescan_sheets::monitor::forecast_line;
 
@@ -79,8 +80,7 @@ fn limit(text: &str) -> Result<Value, String> {
 
 /// Shows the cost of a month if it changes, asks, changes the monitor.
 pub(super) async fn run(args: EditArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::monitor(&session.client, &args.monitor).await?;
+    let (session, id) = ids::open::<MonitorId>(&args.client, &args.monitor).await?;
     let path = format!("/v1/monitors/{id}");
     let monitor: Monitor = session.client.get(&path).await?;
     let mut patch = patch(&args, &monitor)?;
@@ -89,17 +89,13 @@ pub(super) async fn run(args: EditArgs) -> Result<(), Failure> {
     if patch.is_empty() {
         return Err(CommandEnd::usage(format!(
             "no change is named; nothing was changed\n  next: `farescan monitors edit {id} --max-requests-per-month 500`, or see `farescan monitors edit --help`"
-        ))
-        .into());
+        )));
     }
     if may_cost_more(&patch, &monitor) {
         ask(&session, args.confirmation, &monitor, &patch).await?;
     }
-    let answer = session
-        .client
-        .send(Method::PATCH, &path, Some(&patch), None)
-        .await?;
-    print_changed(&session, &answer)
+    let changed = session.change(Method::PATCH, &path, &patch).await?;
+    print_changed(&session, changed)
 }
 
 /// The body of the API: only what is named.

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use farescan_contract::ids::MonitorId;
 use farescan_contract::monitors::ParityHistory;
 use farescan_sheets::parity;
 
@@ -31,19 +32,15 @@ pub(super) struct ParityArgs {
 
 /// Prints the markets over all runs, and run by run.
 pub(super) async fn run(args: ParityArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::monitor(&session.client, &args.monitor).await?;
+    let (session, id) = ids::open::<MonitorId>(&args.client, &args.monitor).await?;
     let path = Query::new(format!("/v1/monitors/{id}/parity"))
         .with("runs", Some(args.runs))
         .with("baseline", args.baseline)
         .path();
-    let answer = session.client.ask(&path).await?;
-    let mut out = anstream::stdout();
-    if session.json {
-        writeln!(out, "{}", answer.text.trim_end())?;
+    let Some(history) = session.read::<ParityHistory>(&path).await? else {
         return Ok(());
-    }
-    let history: ParityHistory = answer.read()?;
+    };
+    let mut out = anstream::stdout();
     writeln!(out, "{}", parity::sentence(&history))?;
     if history.runs.is_empty() {
         return Ok(());

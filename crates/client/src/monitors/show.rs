@@ -2,11 +2,12 @@
 
 use std::io::Write as _;
 
+use farescan_contract::ids::MonitorId;
 use farescan_sheets::monitor;
 
 use super::watch;
 use crate::Failure;
-use crate::client::{ClientArgs, ServiceResponse, ServiceSession};
+use crate::client::{ClientArgs, ServiceSession};
 use crate::format::zone;
 use crate::ids;
 use crate::render::sheet::print_sheet;
@@ -30,10 +31,11 @@ pub(super) struct MonitorShowArgs {
 
 /// Prints the monitor.
 pub(super) async fn run(args: MonitorShowArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::monitor(&session.client, &args.monitor).await?;
-    let answer = session.client.ask(&format!("/v1/monitors/{id}")).await?;
-    let Some(of) = session.read_or_print::<Monitor>(&answer)? else {
+    let (session, id) = ids::open::<MonitorId>(&args.client, &args.monitor).await?;
+    let Some(of) = session
+        .read::<Monitor>(&format!("/v1/monitors/{id}"))
+        .await?
+    else {
         return Ok(());
     };
     let path = format!("/v1/monitors/{id}/slots?limit={SLOTS}");
@@ -66,12 +68,13 @@ async fn last_watch(
     }
 }
 
-/// Prints a monitor that was created or changed, with a new secret of its webhook.
+/// Prints a monitor that was created or changed, with a new secret of its webhook; nothing if it is printed
+/// as JSON.
 pub(super) fn print_changed(
     session: &ServiceSession,
-    answer: &ServiceResponse,
+    monitor: Option<Monitor>,
 ) -> Result<(), Failure> {
-    let Some(of) = session.read_or_print::<Monitor>(answer)? else {
+    let Some(of) = monitor else {
         return Ok(());
     };
     print_sheet(&of.id, &monitor::sheet(&of, &[], None), session.screen)?;

@@ -104,9 +104,9 @@ impl WatchChange<'_> {
             scan.shift_remove("strategy");
         }
         if self.below.is_some() && watch.is_none() {
-            return Err(
-                CommandEnd::usage("--below needs --watch below; nothing was changed").into(),
-            );
+            return Err(CommandEnd::usage(
+                "--below needs --watch below; nothing was changed",
+            ));
         }
         match self.max_requests {
             Some(Value::Null) => _ = scan.shift_remove("max_requests"),

@@ -8,6 +8,7 @@ use crate::format::{time, zone};
 use crate::ids;
 use crate::test_message::send_test;
 use crate::wrap::note;
+use farescan_contract::ids::MonitorId;
 use farescan_contract::monitors::Webhook;
 use farescan_contract::webhooks::RotatedSecret;
 
@@ -42,15 +43,13 @@ pub(super) async fn run(command: WebhookCommand) -> Result<(), Failure> {
 
 /// Sends the event and waits for the only try.
 async fn test(args: MonitorPauseArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let monitor = ids::monitor(&session.client, &args.monitor).await?;
+    let (session, monitor) = ids::open::<MonitorId>(&args.client, &args.monitor).await?;
     let next = format!("`farescan monitors edit {monitor} --webhook-url URL` changes the address");
     send_test(&session, &format!("/v1/monitors/{monitor}/test"), &next).await
 }
 
 async fn enable(args: MonitorPauseArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::monitor(&session.client, &args.monitor).await?;
+    let (session, id) = ids::open::<MonitorId>(&args.client, &args.monitor).await?;
     let path = format!("/v1/monitors/{id}/enable-webhook");
     let answer = session.command(&path, false).await?;
     let Some(webhook) = session.read_or_print::<Webhook>(&answer)? else {
@@ -64,8 +63,7 @@ async fn enable(args: MonitorPauseArgs) -> Result<(), Failure> {
 }
 
 async fn rotate_secret(args: CommandArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let id = ids::monitor(&session.client, &args.monitor).await?;
+    let (session, id) = ids::open::<MonitorId>(&args.client, &args.monitor).await?;
     let question = format!("Give the webhook of {id} a new secret? The old one ends in 24 hours.");
     args.confirmation.ask(session.screen, &question).await?;
     let path = format!("/v1/monitors/{id}/rotate-secret");

@@ -68,8 +68,7 @@ pub(super) async fn run(args: LimitArgs) -> Result<(), Failure> {
         return Err(CommandEnd::usage(format!(
             "no limit is named; nothing was changed\n  next: `farescan quota set {} --keep-in-reserve 200`, or see `farescan quota set --help`",
             args.api
-        ))
-        .into());
+        )));
     }
     let session = args.client.open()?;
     let quota: Quota = session.client.get("/v1/quota").await?;
@@ -86,12 +85,9 @@ pub(super) async fn run(args: LimitArgs) -> Result<(), Failure> {
         );
         args.confirmation.ask(session.screen, &question).await?;
     }
-    let path = format!("/v1/quota/{}", args.api);
-    let answer = session
-        .client
-        .send(Method::PATCH, &path, Some(&patch(&args)), None)
-        .await?;
-    let Some(lane) = session.read_or_print::<LaneQuota>(&answer)? else {
+    let (path, patch) = (format!("/v1/quota/{}", args.api), patch(&args));
+    let changed = session.change::<LaneQuota>(Method::PATCH, &path, &patch);
+    let Some(lane) = changed.await? else {
         return Ok(());
     };
     let mut out = anstream::stdout();

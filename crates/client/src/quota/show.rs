@@ -16,8 +16,7 @@ use farescan_contract::quota::{LaneQuota, Quota};
 /// Prints the quota.
 pub(super) async fn run(args: ClientArgs) -> Result<(), Failure> {
     let session = args.open()?;
-    let answer = session.client.ask("/v1/quota").await?;
-    let Some(quota) = session.read_or_print::<Quota>(&answer)? else {
+    let Some(quota) = session.read::<Quota>("/v1/quota").await? else {
         return Ok(());
     };
     let mut out = anstream::stdout();

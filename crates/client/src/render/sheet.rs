@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::Write as _;
 
-use farescan_contract::ids::ScanId;
+use farescan_contract::ids::{Kind, ScanId};
 use farescan_contract::visible_text::VisibleText;
 use farescan_sheets::numbers::{amount_in, count};
 use farescan_sheets::sheet::{
@@ -66,8 +66,8 @@ pub fn section(section: &Section, screen: Screen) -> String {
 /// A table as wide as the screen at most. The resource of each row is its first column.
 pub fn table(table: &Table, screen: Screen) -> String {
     let of = table.rows.iter().filter_map(|row| row.of.as_ref());
-    let kind = of.clone().next().map(|of| Column::text(of.kind()));
-    let is_of_items = matches!(of.clone().next(), Some(Link::Item(_)));
+    let kind = of.clone().next().map(|of| Column::text(of.title()));
+    let is_of_items = of.clone().next().is_some_and(|of| of.is_of(Kind::Item));
     let ids = of.map(Link::id);
     // An item is named by its whole id.
     let ids: Vec<_> = if is_of_items {

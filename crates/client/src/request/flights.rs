@@ -175,7 +175,7 @@ impl SearchArguments for RoundtripArgs {
                 let names = ("return_date", "--return");
                 set_dates(&mut fields, names, dates, &DateArgs::default())?;
             }
-            (None, None) => return Err(CommandEnd::usage("--nights or --return is missing").into()),
+            (None, None) => return Err(CommandEnd::usage("--nights or --return is missing")),
         }
         self.options.apply(&mut fields);
         Ok(fields)

@@ -72,5 +72,5 @@ fn set_dates(
 ) -> Result<(), Failure> {
     dates
         .set(draft, name, filter)
-        .map_err(|error| CommandEnd::usage(format!("{flag}: {error}")).into())
+        .map_err(|error| CommandEnd::usage(format!("{flag}: {error}")))
 }

@@ -49,5 +49,5 @@ async fn leave(
             }
         }
     }
-    Err(CommandEnd::silent(ExitStatus::Interrupted).into())
+    Err(CommandEnd::silent(ExitStatus::Interrupted))
 }

@@ -7,7 +7,7 @@ pub mod results;
 mod risk;
 mod submit;
 
-pub use submit::read_body;
+pub use submit::{read_body, run as submit};
 
 use std::path::PathBuf;
 
@@ -97,64 +97,39 @@ struct SubmitArgs {
     /// Tag for `farescan scans --tag`; may be repeated
     #[arg(long = "tag", value_name = "TEXT")]
     tags: Vec<String>,
+    #[command(flatten)]
+    follow: FollowArgs,
+}
+
+/// The consent to the cost, and what is done with the scan.
+#[derive(Debug, clap::Args)]
+pub struct FollowArgs {
     /// With --yes: also if the plan has too few requests left
     #[arg(long)]
-    allow_overage: bool,
+    pub allow_overage: bool,
     /// Submit and do not wait for the end
     #[arg(long, short)]
-    detach: bool,
+    pub detach: bool,
     /// Print the items as CSV
     #[arg(long, conflicts_with = "json")]
-    csv: bool,
-    #[command(flatten)]
-    confirmation: Confirmation,
-    #[command(flatten)]
-    client: ClientArgs,
-}
-
-/// What a command says of a body besides the consent.
-#[derive(Debug, Clone, Copy)]
-pub struct BodyOptions {
-    pub allow_overage: bool,
-    pub detach: bool,
     pub csv: bool,
-}
-
-/// The same as [`run`] for a body.
-pub async fn run_body(
-    body: Map<String, Value>,
-    options: BodyOptions,
-    confirmation: Confirmation,
-    client: ClientArgs,
-) -> Result<(), Failure> {
-    let args = SubmitArgs {
-        max_requests: None,
-        attempts: None,
-        max_age: None,
-        find: None,
-        below: None,
-        max_risk: None,
-        label: None,
-        tags: Vec::new(),
-        allow_overage: options.allow_overage,
-        detach: options.detach,
-        csv: options.csv,
-        confirmation,
-        client,
-    };
-    submit::run(body, args).await
+    #[command(flatten)]
+    pub confirmation: Confirmation,
+    #[command(flatten)]
+    pub client: ClientArgs,
 }
 
 /// Previews, asks, submits, follows, prints.
 pub async fn run(args: ScanArgs) -> Result<(), Failure> {
-    let (body, submit) = match (args.kind, args.file) {
+    let (mut body, options) = match (args.kind, args.file) {
         (Some(ScanKind::Oneway(scan)), _) => scan.body()?,
         (Some(ScanKind::Roundtrip(scan)), _) => scan.body()?,
         (Some(ScanKind::Hotel(scan)), _) => scan.body()?,
         (None, Some(file)) => (submit::read_body(&file)?, args.submit),
         (None, None) => return Err("a kind of scan or a file is missing".into()),
     };
-    submit::run(body, submit).await
+    submit::add_options(&mut body, &options);
+    submit(body, options.follow).await
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub async fn print(session: &ServiceSession, scan: &Scan, form: Form) -> Result<
         ScanStatus::Completed | ScanStatus::Queued | ScanStatus::Running => Ok(()),
         ScanStatus::Incomplete | ScanStatus::Paused | ScanStatus::Cancelled => {
             let next = next_step(scan).unwrap_or_else(|| line(scan));
-            Err(CommandEnd::new(ExitStatus::Incomplete, next).into())
+            Err(CommandEnd::with(ExitStatus::Incomplete, next))
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::cost::{self, CostRefusal};
-use super::{SubmitArgs, follow, results};
+use super::{FollowArgs, SubmitArgs, follow, results};
 use crate::Failure;
 use crate::client::ServiceSession;
 use crate::exit::{CommandEnd, ExitStatus};
@@ -37,13 +37,12 @@ pub fn read_body(path: &Path) -> Result<Map<String, Value>, Failure> {
         ))
     })?;
     serde_json::from_str(&text)
-        .map_err(|error| CommandEnd::usage(format!("{name} is no JSON object: {error}")).into())
+        .map_err(|error| CommandEnd::usage(format!("{name} is no JSON object: {error}")))
 }
 
 /// Previews, asks, submits, follows, prints.
-pub(super) async fn run(mut body: Map<String, Value>, args: SubmitArgs) -> Result<(), Failure> {
+pub async fn run(body: Map<String, Value>, args: FollowArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
-    add_options(&mut body, &args);
     let preview: ScanPreview = session.client.post("/v1/scans/preview", &body).await?;
     let sheet = preview::sheet(&preview, &body);
     if !args.confirmation.yes || session.screen.interactive {
@@ -51,18 +50,18 @@ pub(super) async fn run(mut body: Map<String, Value>, args: SubmitArgs) -> Resul
     }
     match cost::refusal(&preview) {
         Some(CostRefusal::Limit(message)) => {
-            return Err(CommandEnd::new(
+            return Err(CommandEnd::with(
                 ExitStatus::Refused,
                 format!("{message}\n  nothing was sent"),
-            )
-            .into());
+            ));
         }
         Some(CostRefusal::OverQuota(message)) if args.confirmation.yes && !args.allow_overage => {
-            return Err(CommandEnd::new(
+            return Err(CommandEnd::with(
                 ExitStatus::Refused,
-                format!("{message}\n  next: search fewer values, or add --allow-overage; nothing was sent"),
-            )
-            .into());
+                format!(
+                    "{message}\n  next: search fewer values, or add --allow-overage; nothing was sent"
+                ),
+            ));
         }
         Some(CostRefusal::OverQuota(_)) | None => {}
     }
@@ -119,17 +118,12 @@ async fn submit(
     session: &ServiceSession,
     body: &Map<String, Value>,
 ) -> Result<(Scan, String), Failure> {
-    let once = uuid::Uuid::now_v7().to_string();
-    let answer = session
-        .client
-        .send(reqwest::Method::POST, "/v1/scans", Some(body), Some(&once))
-        .await
-        .map_err(|error| match error.error_type() {
-            Some(ErrorType::TooManyRequests) => Failure::from(CommandEnd::new(
-                ExitStatus::Refused,
-                format!("{error}\n  nothing was sent"),
-            )),
-            _ => error.into(),
-        })?;
+    let answer = session.create("/v1/scans", body).await;
+    let answer = answer.map_err(|error| match error.error_type() {
+        Some(ErrorType::TooManyRequests) => {
+            CommandEnd::with(ExitStatus::Refused, format!("{error}\n  nothing was sent"))
+        }
+        _ => error.into(),
+    })?;
     Ok((answer.read()?, answer.text.trim_end().to_owned()))
 }

@@ -287,7 +287,7 @@ fn report(answer: &ServiceResponse) -> Result<(), Failure> {
         }
         Some(SearchStatus::Ok | SearchStatus::Empty) | None => return Ok(()),
     };
-    Err(CommandEnd::new(ExitStatus::Incomplete, next).into())
+    Err(CommandEnd::with(ExitStatus::Incomplete, next))
 }
 
 /// The lowest price of an answer; 0 is a row without a price.

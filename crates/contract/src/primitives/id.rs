@@ -1,19 +1,21 @@
 //! Ids in queries and bodies.
 
 use crate::field::{FieldValue, invalid_value};
-use crate::ids::{ChannelId, MonitorId};
+use crate::ids::{ChannelId, MonitorId, ResourceId};
 use crate::validation::ValidationErrors;
 use serde_json::Value;
 use std::borrow::Cow;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema};
 
-/// Declares an id as a field. Only its format is checked.
-macro_rules! id_field {
-    ($name:ident, $expected:literal) => {
+/// Declares ids as fields. Only their format is checked.
+macro_rules! id_fields {
+    ($($name:ident),+) => { $(
         impl FieldValue for $name {
             fn expected() -> Cow<'static, str> {
-                $expected.into()
+                let kind = <Self as ResourceId>::KIND;
+                let (noun, prefix) = (kind.noun(), kind.prefix());
+                format!("the id of a {noun}: {prefix}_ and 32 hexadecimal digits").into()
             }
 
             fn read(value: &Value) -> Result<Self, ValidationErrors> {
@@ -34,14 +36,7 @@ macro_rules! id_field {
                 }
             }
         }
-    };
+    )+ };
 }
 
-id_field!(
-    MonitorId,
-    "the id of a monitor: mon_ and 32 hexadecimal digits"
-);
-id_field!(
-    ChannelId,
-    "the id of a channel: chn_ and 32 hexadecimal digits"
-);
+id_fields!(MonitorId, ChannelId);

@@ -87,6 +87,13 @@ impl Weekday {
         "saturday",
         "sunday",
     ];
+
+    /// The days from one to another, both included, also over a Sunday.
+    pub fn range(self, last: Self) -> Vec<Self> {
+        let count = (last as usize + 7 - self as usize) % 7 + 1;
+        let all = Self::ALL.iter().cycle().skip(self as usize);
+        all.take(count).copied().collect()
+    }
 }
 
 impl From<Weekday> for jiff::civil::Weekday {

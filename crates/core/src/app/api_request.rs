@@ -3,8 +3,6 @@
 //! The handler reads them in the order in which their faults count: the context, the query, then the
 //! id of the path. A body is read before all of them (`extract`).
 
-use std::str::FromStr;
-
 use axum::Json;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::header::{LINK, LOCATION};
@@ -21,27 +19,11 @@ use super::extract::QueryPairs;
 use crate::commands::{IdempotencyKey, Replayable, RequestContext};
 use crate::config::PaceConfig;
 use crate::contract::shorten;
-use crate::ids::{AlertId, ChannelId, DeliveryId, InvalidId, ItemId, MonitorId, ScanId, TenantId};
+use crate::ids::{AnyId, ResourceId, TenantId};
 use crate::tenants;
 
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-
-/// An id of a path.
-pub trait PathId: FromStr<Err = InvalidId> {
-    /// What it names, for messages.
-    const NOUN: &'static str;
-}
-
-macro_rules! path_ids {
-    ($( $id:ty: $noun:literal ),+) => { $(
-        impl PathId for $id {
-            const NOUN: &'static str = $noun;
-        }
-    )+ };
-}
-path_ids!(ScanId: "scan", ItemId: "item", MonitorId: "monitor", AlertId: "alert", DeliveryId: "delivery",
-    ChannelId: "channel");
 
 /// A request with a key, which counts against its caller's rate and requests in flight.
 pub struct ApiRequest {
@@ -99,29 +81,29 @@ impl ApiRequest {
     }
 
     /// The id in the path.
-    pub fn id<Id: PathId>(&self) -> ApiResult<Id> {
+    pub fn id<Id: ResourceId>(&self) -> ApiResult<Id> {
         self.id_in("id")
     }
 
     /// The id in a parameter of the path. A malformed id is 404 like an unknown one; the message says
     /// that it is malformed, because no other caller can have it.
-    pub fn id_in<Id: PathId>(&self, name: &str) -> ApiResult<Id> {
+    pub fn id_in<Id: ResourceId>(&self, name: &str) -> ApiResult<Id> {
         let text = self.parameter(name);
         text.parse().map_err(|form| {
-            let (noun, text) = (Id::NOUN, shorten(text));
+            let (noun, text) = (Id::KIND.noun(), shorten(text));
             ApiError::not_found(format!("there is no {noun} `{text}`; expected {form}"))
         })
     }
 
     /// The caller's tenant; 404 for `Id` if nothing was ever submitted with this key.
-    pub async fn tenant<Id: PathId>(&self) -> ApiResult<TenantId> {
+    pub async fn tenant<Id: ResourceId>(&self) -> ApiResult<TenantId> {
         find_tenant(self.context()?)
             .await?
-            .ok_or_else(no_such::<Id>)
+            .ok_or_else(|| Id::KIND.into())
     }
 
     /// The caller's tenant and the id in the path.
-    pub async fn owned<Id: PathId>(&self) -> ApiResult<(TenantId, Id)> {
+    pub async fn owned<Id: ResourceId>(&self) -> ApiResult<(TenantId, Id)> {
         self.context()?;
         let id = self.id()?;
         Ok((self.tenant::<Id>().await?, id))
@@ -209,11 +191,6 @@ pub async fn find_tenant(context: RequestContext<'_>) -> ApiResult<Option<Tenant
     )
 }
 
-/// 404: an unknown id, or one of another caller.
-pub fn no_such<Id: PathId>() -> ApiError {
-    ApiError::not_found(format!("there is no such {}", Id::NOUN))
-}
-
 /// The key in a header [`IDEMPOTENCY_KEY`].
 pub fn idempotency_key(value: Option<&HeaderValue>) -> ApiResult<Option<IdempotencyKey>> {
     Ok(value
@@ -221,14 +198,22 @@ pub fn idempotency_key(value: Option<&HeaderValue>) -> ApiResult<Option<Idempote
         .transpose()?)
 }
 
-pub fn accepted_response<T: Serialize>(scan: ScanId, answered: &Replayable<T>) -> Response {
-    let location = [(LOCATION, format!("/v1/scans/{scan}"))];
-    (
-        StatusCode::ACCEPTED,
-        location,
-        replayable_response(answered),
-    )
-        .into_response()
+/// 201: the resource of this id is stored.
+pub fn created_response<T: Serialize>(id: impl Into<AnyId>, answered: &Replayable<T>) -> Response {
+    let response = (location(id), replayable_response(answered));
+    (StatusCode::CREATED, response).into_response()
+}
+
+/// 202: what was asked for becomes of the resource of this id.
+pub fn accepted_response<T: Serialize>(id: impl Into<AnyId>, answered: &Replayable<T>) -> Response {
+    let response = (location(id), replayable_response(answered));
+    (StatusCode::ACCEPTED, response).into_response()
+}
+
+/// The header `Location` with the path of a resource.
+pub fn location(id: impl Into<AnyId>) -> [(HeaderName, String); 1] {
+    let id = id.into();
+    [(LOCATION, format!("/v1/{}/{id}", id.kind.plural()))]
 }
 
 /// The response, with `Idempotent-Replayed` if it was given before.

@@ -20,6 +20,7 @@ use super::request_id;
 use crate::commands::CommandError;
 use crate::contract::{Api, ErrorBody, ErrorType, FieldError, ValidationError, ValidationErrors};
 use crate::db;
+use crate::ids::Kind;
 use crate::paging::PageError;
 use crate::scans::watch::WatchError;
 use crate::tenants::acceptance::NotAccepted;
@@ -275,11 +276,9 @@ impl From<CommandError> for ApiError {
     fn from(error: CommandError) -> Self {
         match error {
             CommandError::ValidationErrors(errors) => errors.into(),
-            CommandError::NoScan
-            | CommandError::NoMonitor
-            | CommandError::NoWebhook
-            | CommandError::NoChannel
-            | CommandError::NoDelivery => Self::not_found(error.to_string()),
+            CommandError::NotFound(_) | CommandError::NoWebhook => {
+                Self::not_found(error.to_string())
+            }
             CommandError::InvalidState(message) => Self::invalid_state(message),
             CommandError::IdempotencyMismatch(_) => Self::idempotency_mismatch(error.to_string()),
             CommandError::LimitExceeded {
@@ -291,6 +290,13 @@ impl From<CommandError> for ApiError {
             CommandError::Internal(cause) => Self::internal(cause),
             CommandError::Database(error) | CommandError::CommitFailed(error) => error.into(),
         }
+    }
+}
+
+impl From<Kind> for ApiError {
+    /// There is no such one.
+    fn from(kind: Kind) -> Self {
+        CommandError::NotFound(kind).into()
     }
 }
 
@@ -334,7 +340,7 @@ impl From<PageError> for ApiError {
 impl From<WatchError> for ApiError {
     fn from(error: WatchError) -> Self {
         match &error {
-            WatchError::NotFound => CommandError::NoScan.into(),
+            WatchError::NotFound => Kind::Scan.into(),
             WatchError::TooMany(_) => Self::too_many_requests(error.to_string(), WATCH_RETRY),
             WatchError::Full | WatchError::Stopping => {
                 Self::new(ErrorType::Unavailable, error.to_string()).retry_after(WATCH_RETRY)

@@ -9,7 +9,7 @@ use crate::commands::{CommandError, RequestContext};
 use crate::contract::channels::{Channel, ChannelConfirmation, ChannelKind};
 use crate::contract::{ValidationError, ValidationErrors};
 use crate::db;
-use crate::ids::ChannelId;
+use crate::ids::{ChannelId, Kind};
 use crate::tenants::Keyring;
 use crate::webhooks::consent::{self, CodeVerdict, MAX_WRONG_CODES, NoCodesLink, UnsubscribeLink};
 use crate::webhooks::{EndpointLock, EndpointOwner, Guard, LockFor};
@@ -21,9 +21,9 @@ static UNSUBSCRIBING: Semaphore = Semaphore::const_new(4);
 /// Mails no code to the address of a link for a year. Whoever has the link may do so. Idempotent.
 ///
 /// # Errors
-/// `NoChannel` if this service has not made the link.
+/// `NotFound` if this service has not made the link.
 pub async fn forbid_codes(pool: &PgPool, ring: &Keyring, link: &str) -> Result<(), CommandError> {
-    let link = NoCodesLink::open(ring, link).ok_or(CommandError::NoChannel)?;
+    let link = NoCodesLink::open(ring, link).ok_or(Kind::Channel)?;
     let _permit = UNSUBSCRIBING.acquire().await.ok();
     Ok(link.forbid(pool).await?)
 }
@@ -32,7 +32,7 @@ pub async fn forbid_codes(pool: &PgPool, ring: &Keyring, link: &str) -> Result<(
 /// confirmed stays so.
 ///
 /// # Errors
-/// `ValidationErrors`, also for a wrong code, which is counted; `NoChannel`; `InvalidState` if the channel
+/// `ValidationErrors`, also for a wrong code, which is counted; `NotFound`; `InvalidState` if the channel
 /// has no address, if no code is valid, or if another is asked for an address that is confirmed;
 /// `LimitExceeded`.
 pub async fn confirm(
@@ -42,12 +42,8 @@ pub async fn confirm(
     body: &Map<String, Value>,
 ) -> Result<Channel, CommandError> {
     let given = ChannelConfirmation::from_body(body)?;
-    let (mut tx, tenant) = context.begin_locked(CommandError::NoChannel).await?;
-    let owner = EndpointOwner::Channel(id);
-    let lock = EndpointLock::acquire(&mut tx, tenant, owner, LockFor::Change).await?;
-    let mut lock = lock.ok_or(CommandError::NoChannel)?;
-    let stored = store::locked(&mut lock, id).await?;
-    let stored = stored.ok_or(CommandError::NoChannel)?;
+    let (mut tx, tenant) = context.begin_locked(Kind::Channel).await?;
+    let (mut lock, stored) = store::lock(&mut tx, tenant, id, LockFor::Change).await?;
     if stored.kind != ChannelKind::Email {
         let message = format!("a channel of kind `{}` needs no confirmation", stored.kind);
         return Err(CommandError::InvalidState(message));
@@ -84,14 +80,14 @@ pub async fn confirm(
 /// again. Whoever has the link may do so. `false`: it has ended already.
 ///
 /// # Errors
-/// `NoChannel` if this service has not made the link.
+/// `NotFound` if this service has not made the link.
 pub async fn unsubscribe(
     pool: &PgPool,
     ring: &Keyring,
     link: &str,
     now: Timestamp,
 ) -> Result<bool, CommandError> {
-    let link = UnsubscribeLink::open(ring, link).ok_or(CommandError::NoChannel)?;
+    let link = UnsubscribeLink::open(ring, link).ok_or(Kind::Channel)?;
     // Never closed.
     let _permit = UNSUBSCRIBING.acquire().await.ok();
     // Most repetitions are of links that have ended: they take no lock.

@@ -2,7 +2,7 @@
 
 use super::store;
 use crate::commands::{CommandError, RequestContext};
-use crate::ids::ChannelId;
+use crate::ids::{ChannelId, Kind};
 use crate::webhooks::{EndpointLock, EndpointOwner, LockFor};
 
 /// The most monitors that a refusal names.
@@ -11,13 +11,13 @@ const MAX_NAMED: i64 = 20;
 /// Deletes a channel with its target, its token and its messages.
 ///
 /// # Errors
-/// `NoChannel`; `InvalidState`, naming the monitors, while monitors name it: they would be silent
+/// `NotFound`; `InvalidState`, naming the monitors, while monitors name it: they would be silent
 /// without anybody's knowledge.
 pub async fn delete(context: RequestContext<'_>, id: ChannelId) -> Result<(), CommandError> {
-    let (mut tx, tenant) = context.begin_locked(CommandError::NoChannel).await?;
+    let (mut tx, tenant) = context.begin_locked(Kind::Channel).await?;
     let owner = EndpointOwner::Channel(id);
     let lock = EndpointLock::acquire(&mut tx, tenant, owner, LockFor::Deletion).await?;
-    let mut lock = lock.ok_or(CommandError::NoChannel)?;
+    let mut lock = lock.ok_or(Kind::Channel)?;
     let monitors = store::monitors_of(&mut lock, id, MAX_NAMED + 1).await?;
     if !monitors.is_empty() {
         let most = usize::try_from(MAX_NAMED).unwrap_or(usize::MAX);

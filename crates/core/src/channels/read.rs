@@ -7,8 +7,6 @@ use crate::contract::channels::{Channel, ChannelPage, ChannelsQuery};
 use crate::ids::{ChannelId, TenantId};
 use crate::paging::{self, PageError, limit_plus_one};
 
-const CHANNELS: &str = "channels";
-
 /// A page of a tenant's channels, newest first.
 ///
 /// # Errors
@@ -19,17 +17,12 @@ pub async fn channels(
     query: &ChannelsQuery,
 ) -> Result<ChannelPage, PageError> {
     let limit = usize::from(query.limit_or_default().get());
-    let decode = |cursor| {
-        let [id] = paging::decode_cursor(CHANNELS, cursor)?;
-        id.parse::<ChannelId>()
-            .map_err(|_| paging::invalid_cursor(cursor))
-    };
-    let before = query.cursor.as_ref().map(decode).transpose()?;
+    let before = paging::decode_id(query.cursor.as_ref())?;
     let mut conn = pool.acquire().await?;
     let page = limit_plus_one(limit);
     let mut data = store::list(&mut conn, tenant, None, query.status, before, page).await?;
-    let next_cursor = paging::truncate_page(&mut data, limit)
-        .map(|last| paging::encode_cursor(CHANNELS, [last.id.to_string()]));
+    let next_cursor =
+        paging::truncate_page(&mut data, limit).map(|last| paging::encode_id(last.id));
     Ok(ChannelPage { data, next_cursor })
 }
 

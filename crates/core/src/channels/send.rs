@@ -11,7 +11,7 @@ use crate::commands::CommandError;
 use crate::contract::channels::{ChannelAlerts, ChannelNotice};
 use crate::contract::monitors::MonitorAlerts;
 use crate::contract::webhooks::Event;
-use crate::ids::{ChannelId, MonitorId};
+use crate::ids::{ChannelId, Kind, MonitorId};
 use crate::notices::{self, ChannelView, MonitorView};
 use crate::notify::NotifyPlan;
 use crate::webhooks::hold::{self, ChannelQueue};
@@ -52,7 +52,7 @@ pub async fn send(
         };
         let owner = EndpointOwner::Channel(target.id);
         let endpoint = EndpointLock::acquire(lock.conn(), tenant, owner, LockFor::Webhook).await?;
-        let mut endpoint = endpoint.ok_or(CommandError::NoChannel)?;
+        let mut endpoint = endpoint.ok_or(Kind::Channel)?;
         enqueue(&mut endpoint, target, monitor, (notice, fired), now).await?;
     }
     Ok(())
@@ -122,7 +122,7 @@ pub(super) async fn notify_changed(
         return Ok(());
     }
     let target = store::target(lock, id).await?;
-    let target = target.ok_or(CommandError::NoChannel)?;
+    let target = target.ok_or(Kind::Channel)?;
     // The held message itself may take the time for which it was held before.
     let unheld = ChannelQueue {
         held_for: None,

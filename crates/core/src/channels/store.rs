@@ -5,13 +5,14 @@ use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
 use serde_json::Value;
 use sqlx::PgConnection;
 
+use crate::commands::CommandError;
 use crate::contract::FieldValue as _;
 use crate::contract::channels::{
     Channel, ChannelKind, ChannelPause, ChannelStatus, NoticePriority,
 };
 use crate::contract::monitors::{HeldAlerts, NotifySettings};
-use crate::ids::{ChannelId, MonitorId, TenantId};
-use crate::webhooks::{EndpointLock, MonitorLock};
+use crate::ids::{ChannelId, Kind, MonitorId, TenantId};
+use crate::webhooks::{EndpointLock, EndpointOwner, LockFor, MonitorLock};
 
 /// The columns of a channel to insert or update.
 pub(super) struct ChannelColumns<'a> {
@@ -112,11 +113,21 @@ pub(super) async fn update(
     Ok(())
 }
 
-/// The row of a locked channel.
-pub(super) async fn locked(
-    lock: &mut EndpointLock<'_>,
+/// Locks a channel and reads its row; `NotFound` if there is none.
+pub(super) async fn lock(
+    conn: &mut PgConnection,
+    tenant: TenantId,
     id: ChannelId,
-) -> sqlx::Result<Option<LockedChannel>> {
+    purpose: LockFor,
+) -> Result<(EndpointLock<'_>, LockedChannel), CommandError> {
+    let owner = EndpointOwner::Channel(id);
+    let lock = EndpointLock::acquire(conn, tenant, owner, purpose).await?;
+    let mut lock = lock.ok_or(Kind::Channel)?;
+    let row = locked(&mut lock, id).await?;
+    Ok((lock, row.ok_or(Kind::Channel)?))
+}
+
+async fn locked(lock: &mut EndpointLock<'_>, id: ChannelId) -> sqlx::Result<Option<LockedChannel>> {
     sqlx::query_as!(
         LockedChannel,
         r#"select name, kind as "kind: ChannelKind", shown_url, least_priority as "least_priority: NoticePriority", notify, timezone

@@ -8,9 +8,9 @@ use crate::commands::{
     CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
 };
 use crate::contract::webhooks::Delivery;
-use crate::ids::ChannelId;
+use crate::ids::{ChannelId, Kind, TenantId};
 use crate::notices::test_message;
-use crate::webhooks::{EndpointLock, EndpointOwner, LockFor, resend};
+use crate::webhooks::{LockFor, resend};
 
 /// The type of a test.
 pub const TEST_EVENT: &str = "channel.test";
@@ -18,7 +18,7 @@ pub const TEST_EVENT: &str = "channel.test";
 /// Sends a test to a channel, once, also in its quiet hours. Its delivery shows the result.
 ///
 /// # Errors
-/// `NoChannel`; `InvalidState` while it is paused; `LimitExceeded` within a minute of the last test;
+/// `NotFound`; `InvalidState` while it is paused; `LimitExceeded` within a minute of the last test;
 /// `IdempotencyMismatch`.
 pub async fn send_test(
     context: RequestContext<'_>,
@@ -27,20 +27,12 @@ pub async fn send_test(
 ) -> Result<Replayable<Delivery>, CommandError> {
     let path = format!("/v1/channels/{id}/test");
     let idempotent = IdempotentRequest::new(path, &Map::new(), key);
-    if let Some(replay) = idempotent.find_response(context).await? {
-        return Ok(replay);
-    }
-    let (tx, tenant) = context.begin_locked(CommandError::NoChannel).await?;
-    let work = async |conn: &mut PgConnection| {
-        let owner = EndpointOwner::Channel(id);
-        let lock = EndpointLock::acquire(conn, tenant, owner, LockFor::Webhook).await?;
-        let mut lock = lock.ok_or(CommandError::NoChannel)?;
-        let stored = store::locked(&mut lock, id).await?;
-        let stored = stored.ok_or(CommandError::NoChannel)?;
+    let work = async |conn: &mut PgConnection, tenant: TenantId| {
+        let (mut lock, stored) = store::lock(conn, tenant, id, LockFor::Webhook).await?;
         let message = test_message(id, &stored.name, context.now);
         resend::enqueue_test(&mut lock, TEST_EVENT, &message, context.now)
             .await?
-            .ok_or(CommandError::NoChannel)
+            .ok_or(CommandError::NotFound(Kind::Channel))
     };
-    idempotent.run(context, tx, tenant, work).await
+    idempotent.carry_out(context, Kind::Channel, work).await
 }

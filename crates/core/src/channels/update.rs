@@ -8,15 +8,15 @@ use super::{read, send};
 use crate::commands::{CommandError, RequestContext};
 use crate::contract::channels::{Channel, ChannelKind, ChannelPatch, ChannelStatus};
 use crate::contract::{FieldValue as _, ValidationErrors};
-use crate::ids::ChannelId;
+use crate::ids::{ChannelId, Kind};
 use crate::webhooks::resend::unconfirmed;
-use crate::webhooks::{EndpointLock, EndpointOwner, Guard, LockFor, consent, endpoint};
+use crate::webhooks::{Guard, LockFor, consent, endpoint};
 
 /// Updates a channel. Pending messages go to a new target when they are due; those to an address fail,
 /// because a new one has to be confirmed. Held messages get the time of new settings.
 ///
 /// # Errors
-/// `ValidationErrors`; `NoChannel`; `InvalidState` if a channel whose address is not confirmed is to be
+/// `ValidationErrors`; `NotFound`; `InvalidState` if a channel whose address is not confirmed is to be
 /// active; `LimitExceeded` for codes.
 pub async fn update(
     context: RequestContext<'_>,
@@ -25,12 +25,8 @@ pub async fn update(
     body: &Map<String, Value>,
 ) -> Result<Channel, CommandError> {
     let patch = ChannelPatch::from_body(body)?;
-    let (mut tx, tenant) = context.begin_locked(CommandError::NoChannel).await?;
-    let owner = EndpointOwner::Channel(id);
-    let lock = EndpointLock::acquire(&mut tx, tenant, owner, LockFor::Change).await?;
-    let mut lock = lock.ok_or(CommandError::NoChannel)?;
-    let stored = store::locked(&mut lock, id).await?;
-    let stored = stored.ok_or(CommandError::NoChannel)?;
+    let (mut tx, tenant) = context.begin_locked(Kind::Channel).await?;
+    let (mut lock, stored) = store::lock(&mut tx, tenant, id, LockFor::Change).await?;
     let errors: ValidationErrors = errors_across(Some(stored.kind), body, guard);
     errors.ok_if_empty(|| Some(()))?;
     let is_given = |name: &str| body.contains_key(name);

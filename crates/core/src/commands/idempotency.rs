@@ -88,6 +88,22 @@ impl<'a> IdempotentRequest<'a> {
         stored.map(|stored| self.replay(stored)).transpose()
     }
 
+    /// Returns the stored response of a repetition, or does the work, as by [`Self::run`]. A caller without a
+    /// tenant gets `unknown`.
+    pub async fn carry_out<T: Serialize + DeserializeOwned>(
+        &self,
+        context: RequestContext<'_>,
+        unknown: impl Into<CommandError>,
+        work: impl AsyncFnOnce(&mut PgConnection, TenantId) -> Result<T, CommandError>,
+    ) -> Result<Replayable<T>, CommandError> {
+        if let Some(replay) = self.find_response(context).await? {
+            return Ok(replay);
+        }
+        let (tx, tenant) = context.begin_locked(unknown).await?;
+        let work = async |conn: &mut PgConnection| work(conn, tenant).await;
+        self.run(context, tx, tenant, work).await
+    }
+
     /// Does the work and commits it with its response, for repetitions. If a concurrent equal
     /// request was faster, it returns the response of that one.
     ///

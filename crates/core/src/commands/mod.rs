@@ -11,7 +11,7 @@ use sqlx::{PgConnection, PgPool, Postgres, Transaction};
 
 use crate::contract::ValidationErrors;
 use crate::db;
-use crate::ids::TenantId;
+use crate::ids::{Kind, TenantId};
 use crate::search::CallerKey;
 use crate::tenants::acceptance::NotAccepted;
 use crate::tenants::{self, Keyring};
@@ -41,21 +41,21 @@ impl RequestContext<'_> {
     /// Begins a transaction of a caller with a tenant; without one the command fails with `unknown`.
     pub async fn begin(
         self,
-        unknown: CommandError,
+        unknown: impl Into<CommandError>,
     ) -> Result<(Transaction<'static, Postgres>, TenantId), CommandError> {
         let mut tx = db::begin(self.pool).await?;
-        let tenant = self.find_tenant(&mut tx).await?.ok_or(unknown)?;
-        Ok((tx, tenant))
+        let found = self.find_tenant(&mut tx).await?;
+        Ok((tx, found.ok_or_else(|| unknown.into())?))
     }
 
     /// As [`Self::begin`], for a command that seals the caller's key: a rotation waits for it.
     pub async fn begin_locked(
         self,
-        unknown: CommandError,
+        unknown: impl Into<CommandError>,
     ) -> Result<(Transaction<'static, Postgres>, TenantId), CommandError> {
         let mut tx = db::begin(self.pool).await?;
         let found = tenants::store::find_and_lock(&mut tx, self.ring, self.key, self.now).await?;
-        Ok((tx, found.ok_or(unknown)?))
+        Ok((tx, found.ok_or_else(|| unknown.into())?))
     }
 }
 
@@ -68,27 +68,25 @@ pub struct Replayable<T> {
     pub replayed: bool,
 }
 
+impl From<Kind> for CommandError {
+    /// There is no such one.
+    fn from(kind: Kind) -> Self {
+        Self::NotFound(kind)
+    }
+}
+
 /// Why a command failed. Nothing was stored, except possibly after [`Self::CommitFailed`].
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// The request is invalid.
     #[error(transparent)]
     ValidationErrors(#[from] ValidationErrors),
-    /// The scan does not exist, or it is another caller's.
-    #[error("there is no such scan")]
-    NoScan,
-    /// The monitor does not exist, or it is another caller's.
-    #[error("there is no such monitor")]
-    NoMonitor,
+    /// The resource does not exist, or it is another caller's.
+    #[error("there is no such {}", .0.noun())]
+    NotFound(Kind),
     /// The monitor does not exist, has no webhook, or is another caller's.
     #[error("there is no such monitor, or it has no webhook")]
     NoWebhook,
-    /// The channel does not exist, or it is another caller's.
-    #[error("there is no such channel")]
-    NoChannel,
-    /// The delivery does not exist, or it is another caller's.
-    #[error("there is no such delivery")]
-    NoDelivery,
     /// The state of the resource does not allow the command.
     #[error("{0}")]
     InvalidState(String),

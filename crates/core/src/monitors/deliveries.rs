@@ -1,5 +1,5 @@
-//! Commands on deliveries, idempotent by `Idempotency-Key`: resend one, send a test. Not here: the
-//! sending (`webhooks`).
+//! Commands on deliveries, idempotent by `Idempotency-Key`: resend one, send a test; and those on a monitor's
+//! webhook. Not here: the sending (`webhooks`).
 
 use serde_json::Map;
 use sqlx::PgConnection;
@@ -7,9 +7,10 @@ use sqlx::PgConnection;
 use crate::commands::{
     CommandError, IdempotencyKey, IdempotentRequest, Replayable, RequestContext,
 };
-use crate::contract::webhooks::Delivery;
-use crate::ids::{DeliveryId, MonitorId};
-use crate::webhooks::{EndpointLock, LockFor, MonitorLock, resend};
+use crate::contract::monitors::Webhook;
+use crate::contract::webhooks::{Delivery, RotatedSecret};
+use crate::ids::{DeliveryId, Kind, MonitorId, TenantId};
+use crate::webhooks::{EndpointLock, LockFor, MonitorLock, endpoint, resend};
 
 /// Resends a delivery.
 ///
@@ -22,18 +23,14 @@ pub async fn resend_delivery(
 ) -> Result<Replayable<Delivery>, CommandError> {
     let path = format!("/v1/deliveries/{id}/resend");
     let idempotent = IdempotentRequest::new(path, &Map::new(), key);
-    if let Some(replay) = idempotent.find_response(context).await? {
-        return Ok(replay);
-    }
-    let (tx, tenant) = context.begin_locked(CommandError::NoDelivery).await?;
-    let work = async |conn: &mut PgConnection| {
+    let work = async |conn: &mut PgConnection, tenant: TenantId| {
         let owner = resend::owner_of(conn, tenant, id).await?;
         let mut lock = EndpointLock::acquire(conn, tenant, owner, LockFor::Webhook)
             .await?
-            .ok_or(CommandError::NoDelivery)?;
+            .ok_or(Kind::Delivery)?;
         resend::resend(&mut lock, id, context.now).await
     };
-    idempotent.run(context, tx, tenant, work).await
+    idempotent.carry_out(context, Kind::Delivery, work).await
 }
 
 /// Sends a test event to a monitor's webhook.
@@ -47,15 +44,51 @@ pub async fn send_test(
 ) -> Result<Replayable<Delivery>, CommandError> {
     let path = format!("/v1/monitors/{monitor}/test");
     let idempotent = IdempotentRequest::new(path, &Map::new(), key);
-    if let Some(replay) = idempotent.find_response(context).await? {
-        return Ok(replay);
-    }
-    let (tx, tenant) = context.begin_locked(CommandError::NoWebhook).await?;
-    let work = async |conn: &mut PgConnection| {
+    let work = async |conn: &mut PgConnection, tenant: TenantId| {
         let mut lock = MonitorLock::acquire(conn, tenant, monitor, LockFor::Webhook)
             .await?
             .ok_or(CommandError::NoWebhook)?;
         resend::send_test(&mut lock, context.now).await
     };
-    idempotent.run(context, tx, tenant, work).await
+    idempotent
+        .carry_out(context, CommandError::NoWebhook, work)
+        .await
+}
+
+/// Switches a monitor's webhook on again. No effect on one that is on.
+///
+/// # Errors
+/// `NoWebhook`.
+pub async fn enable_webhook(
+    context: RequestContext<'_>,
+    monitor: MonitorId,
+) -> Result<Webhook, CommandError> {
+    let (mut tx, tenant) = context.begin(CommandError::NoWebhook).await?;
+    let lock = MonitorLock::acquire(&mut tx, tenant, monitor, LockFor::Webhook).await?;
+    let mut lock = lock.ok_or(CommandError::NoWebhook)?;
+    endpoint::enable(&mut lock.endpoint()).await?;
+    let webhook = endpoint::show(lock.conn(), context.ring, tenant, monitor, context.now).await?;
+    let webhook = webhook.ok_or(CommandError::NoWebhook)?;
+    tx.commit().await?;
+    Ok(webhook)
+}
+
+/// Gives a monitor's webhook a new secret.
+///
+/// # Errors
+/// As [`endpoint::rotate_secret`].
+pub async fn rotate_secret(
+    context: RequestContext<'_>,
+    monitor: MonitorId,
+) -> Result<RotatedSecret, CommandError> {
+    let (mut tx, tenant) = context.begin(CommandError::NoWebhook).await?;
+    let lock = MonitorLock::acquire(&mut tx, tenant, monitor, LockFor::Webhook).await?;
+    let mut lock = lock.ok_or(CommandError::NoWebhook)?;
+    let (webhook_secret, old_secret_until) =
+        endpoint::rotate_secret(&mut lock, context.ring, context.now).await?;
+    tx.commit().await?;
+    Ok(RotatedSecret {
+        webhook_secret,
+        old_secret_until,
+    })
 }

@@ -13,7 +13,7 @@ use crate::contract::monitors::{
 };
 use crate::contract::scans::{Parity, ParityVerdict};
 use crate::contract::{Endpoint, FieldValue as _, RawJson, ValidationError, ValidationErrors};
-use crate::ids::{MonitorId, TenantId};
+use crate::ids::{Kind, MonitorId, TenantId};
 use crate::scans::cells::{ScanCells, compare_markets, load_ended, mark_implausible, market_of};
 use crate::tenants::Keyring;
 use jiff::Timestamp;
@@ -24,7 +24,7 @@ const MAX_SEARCHES: usize = 20_000;
 /// The newest runs of a monitor that compare its markets.
 ///
 /// # Errors
-/// `NoMonitor`; `ValidationErrors` for a monitor without several markets of one hotel, or a baseline
+/// `NotFound`; `ValidationErrors` for a monitor without several markets of one hotel, or a baseline
 /// that is none of them.
 pub async fn history(
     pool: &PgPool,
@@ -36,7 +36,7 @@ pub async fn history(
 ) -> Result<ParityHistory, CommandError> {
     let mut conn = pool.acquire().await?;
     let found = by_ids(&mut conn, ring, tenant, &[id], now).await?.pop();
-    let baseline = baseline(&found.ok_or(CommandError::NoMonitor)?, query)?;
+    let baseline = baseline(&found.ok_or(Kind::Monitor)?, query)?;
     let newest = query.runs_or_default().get();
     let rows = store::run_prices(&mut conn, tenant, &[id], newest.into()).await?;
     let mut runs = Vec::new();

@@ -28,7 +28,6 @@ use crate::scans::plan::{earliest_today, plan, plan_blocking};
 use crate::tenants::Keyring;
 use crate::webhooks::endpoint;
 
-const MONITORS: &str = "monitors";
 const SLOTS: &str = "slots";
 
 /// One monitor; `None` if it does not exist.
@@ -145,20 +144,15 @@ pub async fn monitors(
     now: Timestamp,
 ) -> Result<MonitorPage, PageError> {
     let limit = usize::from(query.limit_or_default().get());
-    let decode = |cursor| {
-        let [id] = paging::decode_cursor(MONITORS, cursor)?;
-        id.parse().map_err(|_| paging::invalid_cursor(cursor))
-    };
     let page = MonitorFilter::List {
         query,
-        before: query.cursor.as_ref().map(decode).transpose()?,
+        before: paging::decode_id(query.cursor.as_ref())?,
         limit: limit_plus_one(limit),
     };
     let mut conn = pool.acquire().await?;
     let mut rows = store::monitor_rows(&mut conn, tenant, &page).await?;
-    let next_cursor = paging::truncate_page(&mut rows, limit).map(|last| {
-        paging::encode_cursor(MONITORS, [MonitorId::from(last.monitor_id).to_string()])
-    });
+    let next_cursor = paging::truncate_page(&mut rows, limit)
+        .map(|last| paging::encode_id(MonitorId::from(last.monitor_id)));
     Ok(MonitorPage {
         data: to_monitors(&mut conn, ring, tenant, rows, now).await?,
         next_cursor,

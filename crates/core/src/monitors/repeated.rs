@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 
 use crate::commands::{CommandError, RequestContext};
 use crate::contract::monitors::{Monitor, ShownSecret};
-use crate::ids::{MonitorId, TenantId};
+use crate::ids::{Kind, MonitorId, TenantId};
 use crate::webhooks::{LockFor, MonitorLock, endpoint};
 
 /// How long a form's secret is shown again.
@@ -25,14 +25,14 @@ pub(super) async fn secret(
         return Ok(None);
     }
     let lock = MonitorLock::acquire(conn, tenant, id, LockFor::Webhook).await?;
-    let mut lock = lock.ok_or(CommandError::NoMonitor)?;
+    let mut lock = lock.ok_or(Kind::Monitor)?;
     endpoint::only_secret(&mut lock, context.ring, context.now).await
 }
 
 /// As [`secret`], for the monitor that a repeated form has created.
 ///
 /// # Errors
-/// `NoMonitor` when it was deleted.
+/// `NotFound` when it was deleted.
 pub async fn created_secret(
     context: RequestContext<'_>,
     created: &Monitor,
@@ -40,7 +40,7 @@ pub async fn created_secret(
     if created.webhook.is_none() {
         return Ok(None);
     }
-    let (mut tx, tenant) = context.begin(CommandError::NoMonitor).await?;
+    let (mut tx, tenant) = context.begin(Kind::Monitor).await?;
     let shown = secret(&mut tx, context, tenant, created.id, created.created_at).await?;
     tx.commit().await?;
     Ok(shown)

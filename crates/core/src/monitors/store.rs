@@ -28,7 +28,7 @@ pub(super) use slots::{
 use crate::commands::CommandError;
 use crate::contract::monitors::MonitorRequest;
 use crate::contract::{Api, FieldValue};
-use crate::ids::{GrantId, MonitorId, TenantId};
+use crate::ids::{GrantId, Kind, MonitorId, TenantId};
 use crate::webhooks::{LockFor, MonitorLock};
 
 /// The columns of a monitor to insert or update.
@@ -152,7 +152,7 @@ pub(super) struct LockedMonitor {
     pub(super) updated_at: SqlTimestamp,
 }
 
-/// Locks a monitor and reads its row; `NoMonitor` if there is none.
+/// Locks a monitor and reads its row; `NotFound` if there is none.
 pub(super) async fn lock(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -160,9 +160,9 @@ pub(super) async fn lock(
     purpose: LockFor,
 ) -> Result<(MonitorLock<'_>, LockedMonitor), CommandError> {
     let lock = MonitorLock::acquire(conn, tenant, id, purpose).await?;
-    let mut lock = lock.ok_or(CommandError::NoMonitor)?;
+    let mut lock = lock.ok_or(Kind::Monitor)?;
     let row = locked(&mut lock, None).await?;
-    Ok((lock, row.ok_or(CommandError::NoMonitor)?))
+    Ok((lock, row.ok_or(Kind::Monitor)?))
 }
 
 /// Locks a due monitor without waiting. `None` if its slot was decided meanwhile or another process

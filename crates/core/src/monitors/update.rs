@@ -15,7 +15,7 @@ use crate::commands::{CommandError, IdempotencyKey, IdempotentRequest, RequestCo
 use crate::contract::monitors::ShownSecret;
 use crate::contract::monitors::{Monitor, MonitorPatch, MonitorRequest};
 use crate::contract::{ValidationError, ValidationErrors};
-use crate::ids::{MonitorId, TenantId};
+use crate::ids::{Kind, MonitorId, TenantId};
 use crate::webhooks::{Guard, LockFor, MonitorLock, endpoint};
 
 /// The fields that `null` removes.
@@ -27,7 +27,7 @@ const REMOVABLE: [&str; 3] = ["webhook_url", "notify", "max_requests_per_month"]
 /// the updated monitor.
 ///
 /// # Errors
-/// `ValidationErrors`; `NoMonitor`.
+/// `ValidationErrors`; `NotFound`.
 pub async fn update(
     context: RequestContext<'_>,
     guard: Guard,
@@ -35,7 +35,7 @@ pub async fn update(
     body: &Map<String, Value>,
 ) -> Result<Monitor, CommandError> {
     MonitorPatch::from_body(body)?;
-    let (mut tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
+    let (mut tx, tenant) = context.begin_locked(Kind::Monitor).await?;
     let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change).await?;
     let updated = update_locked(&mut lock, &monitor, context, guard, body).await?;
     tx.commit().await?;
@@ -78,7 +78,7 @@ pub async fn update_by_form(
     if let Some(replay) = idempotent.find_response::<StoredUpdate>(context).await? {
         return stored_before(context, id, &replay.response).await;
     }
-    let (tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
+    let (tx, tenant) = context.begin_locked(Kind::Monitor).await?;
     let (mut updated, mut is_outdated) = (None, false);
     let work = async |conn: &mut PgConnection| {
         let (mut lock, monitor) = store::lock(conn, tenant, id, LockFor::Change).await?;
@@ -110,7 +110,7 @@ async fn stored_before(
     id: MonitorId,
     stored: &StoredUpdate,
 ) -> Result<FormUpdate, CommandError> {
-    let (mut tx, tenant) = context.begin(CommandError::NoMonitor).await?;
+    let (mut tx, tenant) = context.begin(Kind::Monitor).await?;
     let mut monitor = read::read_back(&mut tx, context.ring, tenant, id, context.now).await?;
     if let Some(opened_at) = stored.opened_at {
         let secret = repeated::secret(&mut tx, context, tenant, id, opened_at).await?;

@@ -7,19 +7,19 @@ use super::store::{self, lock::LockedScan};
 use super::submit;
 use crate::commands::{CommandError, RequestContext};
 use crate::contract::scans::{PauseReason, Scan, ScanStatus};
-use crate::ids::{ScanId, TenantId};
+use crate::ids::{Kind, ScanId, TenantId};
 
 /// Cancels a scan. No call of it begins after this returns. Calls in flight are billed, so their
 /// answers are stored; the key is destroyed with the last of them. A cancelled scan is returned
 /// unchanged.
 ///
 /// # Errors
-/// `NoScan`; `InvalidState` when the scan has ended by itself.
+/// `NotFound`; `InvalidState` when the scan has ended by itself.
 pub async fn cancel(context: RequestContext<'_>, id: ScanId) -> Result<Scan, CommandError> {
-    let (mut tx, tenant) = context.begin(CommandError::NoScan).await?;
+    let (mut tx, tenant) = context.begin(Kind::Scan).await?;
     let mut scan = LockedScan::lock(&mut tx, tenant, id)
         .await?
-        .ok_or(CommandError::NoScan)?;
+        .ok_or(Kind::Scan)?;
     match scan.row.status {
         ScanStatus::Cancelled => {}
         ended if ended.is_ended() => {

@@ -15,7 +15,7 @@ use crate::commands::{
 };
 use crate::contract::scans::{PauseReason, RetryAccepted, RetryRequest, ScanStatus};
 use crate::contract::{FieldValue as _, ValidationError};
-use crate::ids::{GrantId, ScanId};
+use crate::ids::{GrantId, Kind, ScanId};
 use crate::tenants::{self, GrantTerms, Purpose};
 
 /// Makes ended items of a scan pending again, and seals the key of this request for them. Their
@@ -23,7 +23,7 @@ use crate::tenants::{self, GrantTerms, Purpose};
 ///
 /// # Errors
 /// `ValidationErrors` for the body, or a `max_requests` below the requests spent plus those of this
-/// retry; `NoScan`; `InvalidState` for a cancelled scan; `IdempotencyMismatch`.
+/// retry; `NotFound`; `InvalidState` for a cancelled scan; `IdempotencyMismatch`.
 pub async fn retry(
     context: RequestContext<'_>,
     id: ScanId,
@@ -35,11 +35,11 @@ pub async fn retry(
         return Ok(replay);
     }
     let request = RetryRequest::from_body(body)?;
-    let (tx, tenant) = context.begin_locked(CommandError::NoScan).await?;
+    let (tx, tenant) = context.begin_locked(Kind::Scan).await?;
     let work = async |conn: &mut PgConnection| {
         let (mut scan, found) = LockedScan::lock_ended(conn, tenant, id, &request)
             .await?
-            .ok_or(CommandError::NoScan)?;
+            .ok_or(Kind::Scan)?;
         retry_items(&mut scan, context, &request, found).await
     };
     idempotent.run(context, tx, tenant, work).await

@@ -22,7 +22,7 @@ use super::{EndpointLock, EndpointOwner, Outgoing, endpoint, enqueue};
 use crate::commands::CommandError;
 use crate::contract::channels::{CODE_ALPHABET, CODE_CHARS};
 use crate::contract::webhooks::DeliveryReason;
-use crate::ids::{ChannelId, TenantId};
+use crate::ids::{ChannelId, Kind, TenantId};
 use crate::notices;
 use crate::tenants::Keyring;
 use crate::tenants::proof::{self, PROOF_BYTES};
@@ -61,7 +61,7 @@ pub async fn ask(
     now: Timestamp,
 ) -> Result<(), CommandError> {
     let EndpointOwner::Channel(channel) = lock.owner() else {
-        return Err(CommandError::NoChannel);
+        return Err(Kind::Channel.into());
     };
     let last = store::lock_asked_at(lock).await?;
     let left = last.map(|last| {
@@ -129,10 +129,10 @@ pub async fn confirm(
     now: Timestamp,
 ) -> Result<CodeVerdict, CommandError> {
     let EndpointOwner::Channel(channel) = lock.owner() else {
-        return Err(CommandError::NoChannel);
+        return Err(Kind::Channel.into());
     };
     let mailed = store::lock_code(lock).await?;
-    let mailed = mailed.ok_or(CommandError::NoChannel)?;
+    let mailed = mailed.ok_or(Kind::Channel)?;
     if mailed.is_confirmed {
         return Ok(CodeVerdict::Confirmed);
     }
@@ -176,12 +176,12 @@ pub(super) fn code_digest(
     channel: ChannelId,
     code: &str,
 ) -> [u8; PROOF_BYTES] {
-    let (tenant, channel) = (tenant.uuid(), channel.uuid());
-    proof::make(
-        ring,
-        "code",
-        &[tenant.as_bytes(), channel.as_bytes(), code.as_bytes()],
-    )
+    proof::make(ring, "code", &code_parts(&(tenant, channel), code))
+}
+
+/// What a code belongs to, and itself.
+fn code_parts<'a>((tenant, channel): &'a (TenantId, ChannelId), code: &'a str) -> [&'a [u8]; 3] {
+    [tenant.as_bytes(), channel.as_bytes(), code.as_bytes()]
 }
 
 fn is_code(
@@ -191,9 +191,7 @@ fn is_code(
     code: &str,
     digest: &[u8],
 ) -> bool {
-    let (tenant, channel) = (tenant.uuid(), channel.uuid());
-    let parts: [&[u8]; 3] = [tenant.as_bytes(), channel.as_bytes(), code.as_bytes()];
-    proof::check(ring, "code", &parts, digest)
+    proof::check(ring, "code", &code_parts(&(tenant, channel), code), digest)
 }
 
 /// What is stored of an address whose codes are counted, under each key of the ring.

@@ -18,7 +18,7 @@ use crate::contract::channels::ChannelKind;
 use crate::contract::monitors::{ShownSecret, Webhook};
 use crate::contract::webhooks::DeliveryReason;
 use crate::db;
-use crate::ids::{GrantId, MonitorId, TenantId};
+use crate::ids::{GrantId, Kind, MonitorId, TenantId};
 use crate::tenants::store::{insert_grant, remove_grants, replace_grant};
 use crate::tenants::{GrantError, GrantTerms, Keyring, OpenedSecret, Purpose, open_secrets};
 
@@ -104,7 +104,7 @@ pub async fn change_token(
     now: Timestamp,
 ) -> Result<(), CommandError> {
     let old = store::lock_secrets(lock).await?;
-    let old = old.ok_or(CommandError::NoChannel)?;
+    let old = old.ok_or(Kind::Channel)?;
     let mut new = Vec::new();
     if let Some(token) = token {
         new.push(seal(lock, ring, Purpose::Webhook, token.as_bytes(), now).await?);
@@ -240,7 +240,7 @@ pub async fn only_secret(
 /// The target of a channel.
 ///
 /// # Errors
-/// `NoChannel` if it does not exist.
+/// `NotFound` if it does not exist.
 pub(super) async fn url(
     lock: &mut EndpointLock<'_>,
     ring: &Keyring,
@@ -248,7 +248,7 @@ pub(super) async fn url(
 ) -> Result<String, CommandError> {
     let tenant = lock.tenant();
     let grant = store::url_grant(lock).await?;
-    let grant = grant.ok_or(CommandError::NoChannel)?;
+    let grant = grant.ok_or(Kind::Channel)?;
     let opened = open_grants(lock, ring, tenant, &[grant], now).await?;
     Ok(opened.iter().map(url_of).collect())
 }

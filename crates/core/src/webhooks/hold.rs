@@ -8,16 +8,16 @@ pub use super::store::endpoints::ChannelQueue;
 use super::store::wake;
 use super::{EndpointLock, event_body};
 use crate::commands::CommandError;
-use crate::ids::DeliveryId;
+use crate::ids::{DeliveryId, Kind};
 
 /// Locks the endpoint of a channel and reads what waits there.
 ///
 /// # Errors
-/// `NoChannel`.
+/// `NotFound`.
 pub async fn lock_queue(lock: &mut EndpointLock<'_>) -> Result<ChannelQueue, CommandError> {
     store::lock_queue(lock)
         .await?
-        .ok_or(CommandError::NoChannel)
+        .ok_or(CommandError::NotFound(Kind::Channel))
 }
 
 /// Replaces what the held message says. It keeps its id and its time, and is about several monitors.

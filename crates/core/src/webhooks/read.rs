@@ -9,7 +9,6 @@ use crate::db;
 use crate::ids::{DeliveryId, TenantId};
 use crate::paging::{self, PageError, limit_plus_one};
 
-const DELIVERIES: &str = "deliveries";
 /// The most tries shown of one delivery.
 const MAX_TRIES: i64 = 100;
 
@@ -24,16 +23,7 @@ pub async fn deliveries(
     query: &DeliveriesQuery,
 ) -> Result<Option<DeliveryPage>, PageError> {
     let limit = usize::from(query.limit_or_default().get());
-    let before = match &query.cursor {
-        None => None,
-        Some(cursor) => {
-            let [id] = paging::decode_cursor(DELIVERIES, cursor)?;
-            Some(
-                id.parse::<DeliveryId>()
-                    .map_err(|_| paging::invalid_cursor(cursor))?,
-            )
-        }
-    };
+    let before = paging::decode_id(query.cursor.as_ref())?;
     if let Some(monitor) = query.monitor_id
         && !store::is_monitor(pool, tenant, monitor).await?
     {
@@ -45,8 +35,8 @@ pub async fn deliveries(
         return Ok(None);
     }
     let mut data = store::deliveries(pool, tenant, query, before, limit_plus_one(limit)).await?;
-    let next_cursor = paging::truncate_page(&mut data, limit)
-        .map(|last| paging::encode_cursor(DELIVERIES, [last.id.to_string()]));
+    let next_cursor =
+        paging::truncate_page(&mut data, limit).map(|last| paging::encode_id(last.id));
     Ok(Some(DeliveryPage { data, next_cursor }))
 }
 

@@ -8,7 +8,7 @@ use super::store::{CONFIRM_EVENT, EndpointSwitch, TEST_EVENTS};
 use super::{EndpointLock, EndpointOwner, MonitorLock, Outgoing, enqueue, read, store};
 use crate::commands::CommandError;
 use crate::contract::webhooks::{Delivery, MonitorTest};
-use crate::ids::{ChannelId, DeliveryId, TenantId};
+use crate::ids::{ChannelId, DeliveryId, Kind, TenantId};
 
 /// The type of a test event.
 pub const TEST_EVENT: &str = "monitor.test";
@@ -19,7 +19,7 @@ pub const TEST_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
 /// Where a delivery goes, to be locked before [`resend`].
 ///
 /// # Errors
-/// `NoDelivery`.
+/// `NotFound`.
 pub async fn owner_of(
     conn: &mut PgConnection,
     tenant: TenantId,
@@ -27,14 +27,14 @@ pub async fn owner_of(
 ) -> Result<EndpointOwner, CommandError> {
     store::owner_of(conn, tenant, id)
         .await?
-        .ok_or(CommandError::NoDelivery)
+        .ok_or(CommandError::NotFound(Kind::Delivery))
 }
 
 /// Resets a delivery of this endpoint, so that it is tried with all retries after the commit. It
 /// keeps its id, so a receiver can detect a duplicate.
 ///
 /// # Errors
-/// `NoDelivery`; `InvalidState` if its webhook is switched off or closed or its channel is paused, or for
+/// `NotFound`; `InvalidState` if its webhook is switched off or closed or its channel is paused, or for
 /// the mail with a code; `LimitExceeded` for a test.
 pub async fn resend(
     lock: &mut EndpointLock<'_>,
@@ -63,7 +63,7 @@ pub async fn resend(
     let tenant = lock.tenant();
     read::delivery(lock.conn(), tenant, id)
         .await?
-        .ok_or(CommandError::NoDelivery)
+        .ok_or(CommandError::NotFound(Kind::Delivery))
 }
 
 /// Locks an endpoint that is switched on; `false`: it does not exist.

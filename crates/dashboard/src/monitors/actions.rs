@@ -8,7 +8,7 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::post;
 use maud::html;
 
-use super::one::{own_monitor, render};
+use super::one::render;
 use super::webhook::secret_notice;
 use crate::failure::PageFailure;
 use crate::form::{SessionForm, check_current_key};
@@ -22,8 +22,7 @@ use farescan_core::app::error::ApiError;
 use farescan_core::commands::CommandError;
 use farescan_core::ids::{MonitorId, TenantId};
 use farescan_core::monitors::control;
-use farescan_core::monitors::deliveries::send_test;
-use farescan_core::webhooks::{LockFor, MonitorLock, endpoint};
+use farescan_core::monitors::deliveries;
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
@@ -59,24 +58,24 @@ async fn answer(
 
 async fn run(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
     let session = &form.session;
-    let found = own_monitor(session, &id)?;
+    let found = session.owned::<MonitorId>(&id)?;
     let key = once_key(&form.fields)?;
     let pace = &session.custody()?.pace;
     let done = control::run::run(session.context()?, pace, found.1, key.as_ref()).await;
-    let done = done.map(|run| parts::scan_path(run.response.id));
+    let done = done.map(|run| links::of(run.response.id));
     answer(session, found, done).await
 }
 
 async fn pause(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
     let session = &form.session;
-    let found = own_monitor(session, &id)?;
+    let found = session.owned::<MonitorId>(&id)?;
     let done = control::pause::pause(session.context()?, found.1).await;
     answer(session, found, done.map(|_| links::monitor(found.1))).await
 }
 
 async fn resume(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
     let session = &form.session;
-    let found = own_monitor(session, &id)?;
+    let found = session.owned::<MonitorId>(&id)?;
     let key = once_key(&form.fields)?;
     let pace = &session.custody()?.pace;
     let done = control::resume::resume(session.context()?, pace, found.1, key.as_ref()).await;
@@ -85,16 +84,16 @@ async fn resume(Path(id): Path<String>, form: SessionForm) -> Result<Response, P
 
 async fn delete(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
     let session = &form.session;
-    let found = own_monitor(session, &id)?;
+    let found = session.owned::<MonitorId>(&id)?;
     let done = control::delete::delete(session.context()?, found.1).await;
     answer(session, found, done.map(|()| links::MONITORS.to_owned())).await
 }
 
 async fn test(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
     let session = &form.session;
-    let found = own_monitor(session, &id)?;
+    let found = session.owned::<MonitorId>(&id)?;
     let key = once_key(&form.fields)?;
-    let done = send_test(session.context()?, found.1, key.as_ref()).await;
+    let done = deliveries::send_test(session.context()?, found.1, key.as_ref()).await;
     let done = done.map(|sent| links::delivery(sent.response.id));
     answer(session, found, done).await
 }
@@ -104,35 +103,24 @@ async fn enable_webhook(
     form: SessionForm,
 ) -> Result<Response, PageFailure> {
     let session = &form.session;
-    let found = own_monitor(session, &id)?;
-    let (mut tx, tenant) = session.context()?.begin(CommandError::NoWebhook).await?;
-    let mut lock = MonitorLock::acquire(&mut tx, tenant, found.1, LockFor::Webhook)
-        .await?
-        .ok_or(CommandError::NoWebhook)?;
-    endpoint::enable(&mut lock.endpoint()).await?;
-    tx.commit().await?;
-    Ok(Redirect::to(&links::monitor(found.1)).into_response())
+    let (_, id) = session.owned::<MonitorId>(&id)?;
+    deliveries::enable_webhook(session.context()?, id).await?;
+    Ok(Redirect::to(&links::monitor(id)).into_response())
 }
 
 /// Shows the new secret once, on a page that no browser stores.
 async fn rotate_secret(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
     let session = &form.session;
-    let (tenant, id) = own_monitor(session, &id)?;
+    let (tenant, id) = session.owned::<MonitorId>(&id)?;
     if let Err(refused) = check_current_key(session, &form.fields) {
         let refused = Some((StatusCode::UNPROCESSABLE_ENTITY, refused.message()));
         return render(session, tenant, id, None, refused).await;
     }
-    let context = session.context()?;
-    let (mut tx, tenant) = context.begin(CommandError::NoWebhook).await?;
-    let mut lock = MonitorLock::acquire(&mut tx, tenant, id, LockFor::Webhook)
-        .await?
-        .ok_or(CommandError::NoWebhook)?;
-    let (secret, old_until) = endpoint::rotate_secret(&mut lock, context.ring, context.now).await?;
-    tx.commit().await?;
+    let rotated = deliveries::rotate_secret(session.context()?, id).await?;
     let body = html! {
         div class="head" { h1 { "New signing secret" } }
-        (secret_notice(&secret))
-        p { "Until " (parts::time(old_until)) " each try is also signed with the old secret." }
+        (secret_notice(&rotated.webhook_secret))
+        p { "Until " (parts::time(rotated.old_secret_until)) " each try is also signed with the old secret." }
         p { a class="button" href=(links::monitor(id)) { "Back to the monitor" } }
     };
     let mut response = page(session, "New signing secret", NavItem::Monitors, body);

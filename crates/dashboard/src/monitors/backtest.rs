@@ -6,6 +6,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use farescan_sheets::sheet::Section;
 use farescan_sheets::{backtest, trip};
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -20,6 +21,7 @@ use crate::failure::PageFailure;
 use crate::form::FormFields;
 use crate::layout::{NavItem, page};
 use crate::links;
+use crate::parts;
 use crate::session::Session;
 use crate::sheet;
 use farescan_core::app::AppState;
@@ -36,10 +38,7 @@ pub(super) fn routes() -> Router<AppState> {
 /// A replayed monitor, or why its days cannot be replayed.
 pub(super) struct Replay {
     days: String,
-    zone: String,
-    rules: usize,
-    is_watch: bool,
-    outcome: Result<Backtest, ApiError>,
+    outcome: Result<(Section, Backtest), ApiError>,
 }
 
 impl Replay {
@@ -68,27 +67,12 @@ impl Replay {
         fields: &FormFields,
     ) -> Result<Self, ApiError> {
         let days = fields.text(DAYS).unwrap_or(DEFAULT_RANGE).to_owned();
-        let part = |object: &str, name: &str| body.get(object)?.get(name).cloned();
-        let zone = part("schedule", "timezone");
         let outcome = match replayed(session, body, &days).await {
+            Ok(found) => Ok((backtest::of_body(&found, body), found)),
             Err(error) if error.details().is_empty() => return Err(error),
-            outcome => outcome,
+            Err(error) => Err(error),
         };
-        Ok(Self {
-            days,
-            zone: zone
-                .as_ref()
-                .and_then(Value::as_str)
-                .unwrap_or("UTC")
-                .to_owned(),
-            rules: body
-                .get("alerts")
-                .and_then(Value::as_array)
-                .map_or(0, Vec::len),
-            is_watch: part("scan", "strategy")
-                .is_some_and(|strategy| strategy.get("watch").is_some()),
-            outcome,
-        })
+        Ok(Self { days, outcome })
     }
 
     /// The status of the page that shows it.
@@ -101,8 +85,8 @@ impl Replay {
 
     fn markup(&self) -> Markup {
         match &self.outcome {
-            Ok(found) => html! {
-                (sheet::content(&backtest::section(found, &self.zone, self.rules, self.is_watch)))
+            Ok((section, found)) => html! {
+                (sheet::content(section))
                 @if !found.alerts.is_empty() && is_whole(found) { (by_day(found)) }
             },
             Err(error) => error_notice(error.details()),
@@ -161,14 +145,7 @@ async fn show(
     };
     let title = format!("{}: replayed", monitor.name);
     let body = html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(path) { (monitor.name) } }
-                h1 { "Its rules on the past" }
-                p class="sub" { (trip::monitor_scan(&monitor.scan)) }
-            }
-            div class="actions" { a class="button" href={ (path) "/edit" } { "Change the rules" } }
-        }
+        (parts::head(&html! { a href=(path) { (monitor.name) } }, "Its rules on the past", &html! { (trip::monitor_scan(&monitor.scan)) }, &html! { a class="button" href={ (path) "/edit" } { "Change the rules" } }))
         (section(Some(&replay), form))
     };
     let status = replay.status();

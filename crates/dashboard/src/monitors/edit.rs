@@ -23,6 +23,7 @@ use crate::form::{FormFields, SessionForm, token_field};
 use crate::layout::{NavItem, page};
 use crate::links;
 use crate::once::{self, once_field, once_key};
+use crate::parts;
 use crate::session::Session;
 use crate::suggestions::Suggestions;
 use farescan_core::app::AppState;
@@ -72,13 +73,7 @@ async fn form_page(
         channels: &channels::all(session).await?,
     });
     let body = html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(path) { (monitor.name) } }
-                h1 { "Change the monitor" }
-                p class="sub" { "The next step shows what a month costs then. An empty field removes what it holds." }
-            }
-        }
+        (parts::head(&html! { a href=(path) { (monitor.name) } }, "Change the monitor", &html! { "The next step shows what a month costs then. An empty field removes what it holds." }, &html! {}))
         (error_notice(errors))
         (form)
     };
@@ -154,12 +149,7 @@ fn confirm_page(
     let stored = body_of(monitor);
     let patch = changes(&stored, wanted);
     let body = html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(path) { (monitor.name) } " · step 2 of 2" }
-                h1 { "What changes" }
-            }
-        }
+        (parts::head(&html! { a href=(path) { (monitor.name) } " · step 2 of 2" }, "What changes", &html! {}, &html! {}))
         @if let Some(previewed) = previewed {
             @for warning in &previewed.schedule_warnings { p class="notice warn" { (warning) } }
         }
@@ -334,12 +324,7 @@ fn changed_meanwhile(
     wanted.extend(patch.clone());
     let fields = fields_of(&wanted);
     let body = html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(path) { (monitor.name) } }
-                h1 { "Nothing was saved" }
-            }
-        }
+        (parts::head(&html! { a href=(path) { (monitor.name) } }, "Nothing was saved", &html! {}, &html! {}))
         div class="notice warn" role="alert" {
             p { "The monitor was changed since you opened its form, by another page or a program. Below is what your change would make of it now." }
         }

@@ -1,6 +1,6 @@
 //! What a month of a monitor costs.
 
-use farescan_sheets::monitor::month;
+use farescan_sheets::monitor::month_of;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -16,12 +16,11 @@ pub(super) fn cards(
     title: &str,
     more: &Markup,
 ) -> Markup {
-    let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
     let schedule = body.get("schedule");
     let zone = schedule.and_then(|schedule| schedule.get("timezone")?.as_str());
     html! {
         div class="grid2" {
-            (card(&previewed.forecast, limit.and_then(|limit| u32::try_from(limit).ok())))
+            (card(&previewed.forecast, body))
             section class="card" {
                 h2 { (title) }
                 ol class="plain-list" {
@@ -34,7 +33,7 @@ pub(super) fn cards(
 }
 
 /// The forecast with its limit and the price on each plan.
-pub(super) fn card(forecast: &MonitorForecast, limit: Option<u32>) -> Markup {
+fn card(forecast: &MonitorForecast, body: &Map<String, Value>) -> Markup {
     let plans = sheet::plans(&forecast.plans);
-    sheet::section(&month(Some(forecast), limit), &html! {}, &plans)
+    sheet::section(&month_of(forecast, body), &html! {}, &plans)
 }

@@ -21,6 +21,7 @@ use crate::form::{FormFields, SessionForm, token_field};
 use crate::layout::{NavItem, page};
 use crate::links;
 use crate::once::{once_field, once_field_for, once_key, once_of};
+use crate::parts;
 use crate::scans as scan_pages;
 use crate::session::Session;
 use crate::suggestions::Suggestions;
@@ -144,13 +145,7 @@ async fn form_page(
         channels: &channels::all(session).await?,
     });
     let body = html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(PATH) { "Monitors" } }
-                h1 { "New monitor" }
-                p class="sub" { "A scan that repeats. The next step shows what a month costs." }
-            }
-        }
+        (parts::head(&html! { a href=(PATH) { "Monitors" } }, "New monitor", &html! { "A scan that repeats. The next step shows what a month costs." }, &html! {}))
         (new_form::error_notice(errors))
         (form)
     };
@@ -181,13 +176,7 @@ fn cost_page(
     };
     let cards = forecast::cards(previewed, body, "First slots", &json);
     let body = html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(PATH) { "Monitors" } " · step 2 of 2" }
-                h1 { (text("name")) }
-                @if let Ok(scan) = &scan { p class="sub" { (trip::monitor_scan(scan)) } }
-            }
-        }
+        (parts::head(&html! { a href=(PATH) { "Monitors" } " · step 2 of 2" }, text("name"), &html! { @if let Ok(scan) = &scan { (trip::monitor_scan(scan)) } }, &html! {}))
         @for warning in previewed.schedule_warnings.iter().chain(same) {
             p class="notice warn" { (warning) }
         }

@@ -27,7 +27,7 @@ use farescan_core::contract::monitors::{
 };
 use farescan_core::contract::scans::{StrategyProgress, WatchProgress};
 use farescan_core::contract::webhooks::{DeliveriesQuery, Delivery};
-use farescan_core::ids::{MonitorId, TenantId};
+use farescan_core::ids::{Kind, MonitorId, TenantId};
 use farescan_core::monitors::alerts::read as alerts;
 use farescan_core::monitors::parity::markets;
 use farescan_core::monitors::read;
@@ -53,28 +53,17 @@ async fn show(
     Path(id): Path<String>,
     query: FormFields,
 ) -> Result<Response, PageFailure> {
-    let (tenant, id) = own_monitor(&session, &id)?;
+    let (tenant, id) = session.owned::<MonitorId>(&id)?;
     render(&session, tenant, id, query.text("cursor"), None).await
-}
-
-/// The caller's tenant and the id of a path. Another caller's id gets the same page as an unknown
-/// or malformed one.
-pub(super) fn own_monitor(
-    session: &Session,
-    id: &str,
-) -> Result<(TenantId, MonitorId), PageFailure> {
-    let unknown = || PageFailure::not_found("monitor");
-    let id = id.parse().map_err(|_| unknown())?;
-    Ok((session.tenant().ok_or_else(unknown)?, id))
 }
 
 /// A monitor of the caller.
 pub(super) async fn own(session: &Session, id: &str) -> Result<Monitor, PageFailure> {
-    let (tenant, id) = own_monitor(session, id)?;
+    let (tenant, id) = session.owned(id)?;
     let context = session.context()?;
     read::monitor(session.pool()?, context.ring, tenant, id, context.now)
         .await?
-        .ok_or_else(|| PageFailure::not_found("monitor"))
+        .ok_or_else(|| Kind::Monitor.into())
 }
 
 /// What is read for the page.
@@ -140,18 +129,17 @@ async fn load(
     cursor: Option<&str>,
     now: Timestamp,
 ) -> Result<ShownMonitor, PageFailure> {
-    let unknown = || PageFailure::not_found("monitor");
     let pool = session.pool()?;
     let ring = session.context()?.ring;
     let monitor = read::monitor(pool, ring, tenant, id, now)
         .await?
-        .ok_or_else(unknown)?;
+        .ok_or(Kind::Monitor)?;
     let pairs = [("limit", SLOTS)]
         .into_iter()
         .chain(cursor.map(|cursor| ("cursor", cursor)));
     let slots = read::slots(pool, tenant, id, &SlotsQuery::from_query(pairs)?)
         .await?
-        .ok_or_else(unknown)?;
+        .ok_or(Kind::Monitor)?;
     let runs = {
         let mut conn = pool.acquire().await?;
         run_prices(&mut conn, tenant, &[id], CHART_RUNS)
@@ -164,11 +152,11 @@ async fn load(
     let recent = [("monitor_id", of_monitor.as_str()), ("limit", RECENT)];
     let alerts = alerts::alerts(pool, tenant, &AlertsQuery::from_query(recent)?)
         .await?
-        .ok_or_else(unknown)?
+        .ok_or(Kind::Monitor)?
         .data;
     let deliveries = deliveries::deliveries(pool, tenant, &DeliveriesQuery::from_query(recent)?)
         .await?
-        .ok_or_else(unknown)?
+        .ok_or(Kind::Monitor)?
         .data;
     Ok(ShownMonitor {
         monitor,
@@ -198,14 +186,7 @@ async fn last_watch(
 
 fn head(session: &Session, monitor: &Monitor, facts: &[Value]) -> Markup {
     html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(links::MONITORS) { "Monitors" } }
-                h1 { (monitor.name) }
-                p class="sub" { (sheet::side_by_side(facts)) }
-            }
-            div class="actions" { (actions(session, monitor)) }
-        }
+        (parts::head(&html! { a href=(links::MONITORS) { "Monitors" } }, &monitor.name, &html! { (sheet::side_by_side(facts)) }, &html! { (actions(session, monitor)) }))
     }
 }
 
@@ -261,7 +242,7 @@ fn of_runs(monitor: &Monitor, runs: &[RunPrice]) -> Vec<Figure> {
         let slot = Value::Zoned(run.slot, monitor.schedule.timezone.clone());
         figure
             .note(slot)
-            .note(Value::Link(Link::Scan(run.scan), None))
+            .note(Value::Link(Link::of(run.scan), None))
             .notes(price)
     });
     let prices = Figure::of(

@@ -18,6 +18,7 @@ use crate::session::Session;
 use crate::sheet;
 use farescan_core::app::AppState;
 use farescan_core::contract::monitors::{Monitor, ParityHistory, ParityQuery};
+use farescan_core::ids::Kind;
 use farescan_core::monitors::parity::history;
 
 /// Charts on the page; the tables have all markets.
@@ -34,22 +35,13 @@ async fn show(
 ) -> Result<Response, PageFailure> {
     let monitor = own(&session, &id).await?;
     let query = ParityQuery::from_query(fields.pairs().filter(|(_, text)| !text.is_empty()))?;
-    let tenant = session
-        .tenant()
-        .ok_or_else(|| PageFailure::not_found("monitor"))?;
+    let tenant = session.tenant().ok_or(Kind::Monitor)?;
     let _permits = session.heavy_read_permits().await?;
     let context = session.context()?;
     let (pool, ring) = (session.pool()?, context.ring);
     let found = history(pool, ring, tenant, monitor.id, &query, context.now).await?;
     let body = html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(links::monitor(monitor.id)) { (monitor.name) } }
-                h1 { "Markets over time" }
-                p class="sub" { (sentence(&found)) " " (RULE) }
-            }
-            div class="actions" { a class="button" href=(links::monitor(monitor.id)) { "The monitor" } }
-        }
+        (parts::head(&html! { a href=(links::monitor(monitor.id)) { (monitor.name) } }, "Markets over time", &html! { (sentence(&found)) " " (RULE) }, &html! { a class="button" href=(links::monitor(monitor.id)) { "The monitor" } }))
         (baselines(&monitor, &found))
         @if found.runs.is_empty() {
             section class="card" { (parts::empty_state(&html! { p { "Each run of the monitor adds a line here, once it has ended." } })) }

@@ -117,7 +117,7 @@ fn line(what: &Markup, buttons: &Markup) -> Markup {
 
 fn scan_link(scan: &Scan) -> Markup {
     let title = trip::title(scan.endpoint, &scan.request, &scan.sweep);
-    html! { a href=(scan_pages::path(scan.id)) { (scan.label.as_deref().unwrap_or(&title)) } }
+    html! { a href=(links::of(scan.id)) { (scan.label.as_deref().unwrap_or(&title)) } }
 }
 
 fn paused(session: &Session, scan: &Scan) -> Markup {

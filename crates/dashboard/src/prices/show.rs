@@ -88,16 +88,7 @@ pub(super) async fn page(
 impl ShownProduct<'_> {
     fn head(&self) -> Markup {
         html! {
-            div class="head" {
-                div {
-                    p class="sub" { a href=(super::PATH) { "Trips" } }
-                    h1 { (self.choice.subject.title()) }
-                    p class="sub" { (self.product.label()) @if let Some(nights) = self.nights { ", " (numbers::counted(nights.unsigned_abs(), "night")) } }
-                }
-                div class="actions" {
-                    a class="button primary" href=(self.watch_link()) { "Watch this" }
-                }
-            }
+            (parts::head(&html! { a href=(super::PATH) { "Trips" } }, &self.choice.subject.title(), &html! { (self.product.label()) @if let Some(nights) = self.nights { ", " (numbers::counted(nights.unsigned_abs(), "night")) } }, &html! { a class="button primary" href=(self.watch_link()) { "Watch this" } }))
         }
     }
 
@@ -135,12 +126,7 @@ impl ShownProduct<'_> {
 
 fn empty_page(session: &Session, title: &str, of_trip: &Markup) -> Response {
     let body = html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(super::PATH) { "Trips" } }
-                h1 { (title) }
-            }
-        }
+        (parts::head(&html! { a href=(super::PATH) { "Trips" } }, title, &html! {}, &html! {}))
         div class="card" {
             (parts::empty_state(&html! {
                 p { "No searched date from today on." }

@@ -50,7 +50,7 @@ fn row(shown: &ShownProduct<'_>, date: Date, cell: &HistoryCell) -> [Cell; 7] {
     let price = cell.price.map(|found| {
         let price = price(found, &shown.product.currency);
         match cell.item_id {
-            Some(item) => Value::Link(Link::Item(item), Some(price)),
+            Some(item) => Value::Link(Link::of(item), Some(price)),
             None => Value::Text(price),
         }
     });

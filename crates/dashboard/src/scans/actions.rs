@@ -10,9 +10,9 @@ use farescan_sheets::scan::ask_again;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
-use super::own_scan;
 use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm, token_field};
+use crate::links;
 use crate::once::{once_field, once_key, once_pair};
 use crate::parts::ConfirmationPage;
 use crate::session::Session;
@@ -20,6 +20,7 @@ use farescan_core::app::AppState;
 use farescan_core::commands::IdempotencyKey;
 use farescan_core::contract::ValidationError;
 use farescan_core::contract::scans::{PauseReason, Scan, ScanStatus};
+use farescan_core::ids::ScanId;
 use farescan_core::scans;
 use farescan_core::scans::control;
 
@@ -41,7 +42,7 @@ pub(super) fn idempotency_key(fields: &FormFields) -> Result<IdempotencyKey, Pag
 
 /// The buttons that the scan's status allows.
 pub(super) fn buttons(session: &Session, scan: &Scan) -> Markup {
-    let path = super::path(scan.id);
+    let path = links::of(scan.id);
     let is_paused_by_caller = scan.status_reason == Some(PauseReason::ByCaller);
     html! {
         @if scan.status.is_ended() {
@@ -65,7 +66,7 @@ pub(super) fn buttons(session: &Session, scan: &Scan) -> Markup {
 
 /// The button that ends a pause.
 pub(crate) fn resume_button(session: &Session, scan: &Scan) -> Markup {
-    let path = super::path(scan.id);
+    let path = links::of(scan.id);
     let left = scan.items.pending;
     let needs_budget = scan.status_reason == Some(PauseReason::BudgetSpent);
     let suggested = scan.requests.spent.saturating_add(left);
@@ -151,7 +152,7 @@ fn retry_button(
         return html! {};
     }
     let most = items.saturating_mul(2);
-    ConfirmationPage::new(&format!("{}/retry", super::path(scan.id)), &format!("{label}: {}", counted(items, "search")), &ask_again(items.into()), html! {
+    ConfirmationPage::new(&format!("{}/retry", links::of(scan.id)), &format!("{label}: {}", counted(items, "search")), &ask_again(items.into()), html! {
             (reason)
             p {
                 "It costs " b { (requests(items, most)) } " of your plan. "
@@ -174,30 +175,30 @@ fn retry_button(
 }
 
 async fn pause(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
-    let (_, id) = own_scan(&form.session, &id)?;
+    let (_, id) = form.session.owned::<ScanId>(&id)?;
     control::pause::pause(form.session.context()?, id).await?;
-    Ok(Redirect::to(&super::path(id)).into_response())
+    Ok(Redirect::to(&links::of(id)).into_response())
 }
 
 async fn cancel(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
-    let (_, id) = own_scan(&form.session, &id)?;
+    let (_, id) = form.session.owned::<ScanId>(&id)?;
     scans::cancel::cancel(form.session.context()?, id).await?;
-    Ok(Redirect::to(&super::path(id)).into_response())
+    Ok(Redirect::to(&links::of(id)).into_response())
 }
 
 async fn resume(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
-    let (_, id) = own_scan(&form.session, &id)?;
+    let (_, id) = form.session.owned::<ScanId>(&id)?;
     let mut body = Map::new();
     if let Some(max) = max_requests(&form.fields)? {
         body.insert("max_requests".to_owned(), max);
     }
     let key = idempotency_key(&form.fields)?;
     control::resume::resume(form.session.context()?, id, &body, Some(&key)).await?;
-    Ok(Redirect::to(&super::path(id)).into_response())
+    Ok(Redirect::to(&links::of(id)).into_response())
 }
 
 async fn retry(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
-    let (_, id) = own_scan(&form.session, &id)?;
+    let (_, id) = form.session.owned::<ScanId>(&id)?;
     let statuses: Vec<_> = form.fields.all("search_status").collect();
     let mut body = Map::new();
     body.insert("search_status".to_owned(), json!(statuses));
@@ -207,11 +208,11 @@ async fn retry(Path(id): Path<String>, form: SessionForm) -> Result<Response, Pa
     body.insert("max_requests".to_owned(), max);
     let key = idempotency_key(&form.fields)?;
     scans::retry::retry(form.session.context()?, id, &body, Some(&key)).await?;
-    Ok(Redirect::to(&super::path(id)).into_response())
+    Ok(Redirect::to(&links::of(id)).into_response())
 }
 
 async fn delete(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {
-    let (_, id) = own_scan(&form.session, &id)?;
+    let (_, id) = form.session.owned::<ScanId>(&id)?;
     let with_history = form.fields.text("history") == Some("true");
     control::delete::delete(form.session.context()?, id, with_history).await?;
     Ok(Redirect::to(super::PATH).into_response())

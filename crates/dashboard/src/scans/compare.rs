@@ -14,10 +14,11 @@ use farescan_sheets::trip::{capitalised, facts, title};
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::own_scan;
+use super::scan_of;
 use crate::failure::PageFailure;
 use crate::form::FormFields;
 use crate::layout::{NavItem, page};
+use crate::links;
 use crate::parts::{self, Tone};
 use crate::price_table::{self, MOST_CALENDARS};
 use crate::session::Session;
@@ -42,13 +43,7 @@ pub(super) fn routes() -> Router<AppState> {
 
 /// The page of a comparison.
 fn path(before: ScanId, after: ScanId) -> String {
-    format!("{}/compare/{after}", super::path(before))
-}
-
-async fn scan_of(session: &Session, tenant: TenantId, id: ScanId) -> Result<Scan, PageFailure> {
-    scans::read::scan(session.pool()?, tenant, id)
-        .await?
-        .ok_or_else(|| PageFailure::not_found("scan"))
+    format!("{}/compare/{after}", links::of(before))
 }
 
 /// The scans of the same route or hotel; `with` names one and leads on.
@@ -57,23 +52,17 @@ async fn choose(
     Path(id): Path<String>,
     fields: FormFields,
 ) -> Result<Response, PageFailure> {
-    let (tenant, id) = own_scan(&session, &id)?;
+    let (tenant, id) = session.owned::<ScanId>(&id)?;
     let scan = scan_of(&session, tenant, id).await?;
     if let Some(with) = fields.text("with") {
-        let (_, with) = own_scan(&session, with)?;
+        let (_, with) = session.owned::<ScanId>(with)?;
         let other = scan_of(&session, tenant, with).await?;
         return Ok(Redirect::to(&sheet::href(&in_order(&scan, &other))).into_response());
     }
     let others = candidates(&session, tenant, &scan).await?;
     let name = title(scan.endpoint, &scan.request, &scan.sweep);
     let body = html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(super::path(id)) { (name) } }
-                h1 { "Compare with another scan" }
-                p class="sub" { "Created " (parts::time(scan.created_at)) " · " (facts(scan.endpoint, &scan.request, &scan.sweep).join(" · ")) }
-            }
-        }
+        (parts::head(&html! { a href=(links::of(id)) { (name) } }, "Compare with another scan", &html! { "Created " (parts::time(scan.created_at)) " · " (facts(scan.endpoint, &scan.request, &scan.sweep).join(" · ")) }, &html! {}))
         section class="card" {
             @if others.is_empty() {
                 (parts::empty_state(&html! {
@@ -83,7 +72,7 @@ async fn choose(
             } @else {
                 (candidate_table(&scan, &others))
             }
-            form class="filters" method="get" action={ (super::path(id)) "/compare" } {
+            form class="filters" method="get" action={ (links::of(id)) "/compare" } {
                 div class="field" {
                     label for="with" { "Or the id of a scan" }
                     input id="with" name="with" placeholder="scn_…" required spellcheck="false";
@@ -157,8 +146,8 @@ async fn show(
     Path((id, other)): Path<(String, String)>,
     fields: FormFields,
 ) -> Result<Response, PageFailure> {
-    let (tenant, before) = own_scan(&session, &id)?;
-    let (_, after) = own_scan(&session, &other)?;
+    let (tenant, before) = session.owned::<ScanId>(&id)?;
+    let (_, after) = session.owned::<ScanId>(&other)?;
     let one = scan_of(&session, tenant, before).await?;
     let two = scan_of(&session, tenant, after).await?;
     let permits = session.heavy_read_permits().await?;
@@ -172,19 +161,7 @@ async fn show(
     let chosen = fields.text("change");
     let name = title(one.endpoint, &one.request, &one.sweep);
     let body = html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(super::path(before)) { (name) } }
-                h1 { "What changed" }
-                p class="sub" {
-                    "From " (scan_link(&one)) " to " (scan_link(&two)) "."
-                }
-            }
-            div class="actions" {
-                a class="button" href=(path(after, before)) { "Swap" }
-                a class="button" href={ (super::path(after)) "/compare" } { "Another scan" }
-            }
-        }
+        (parts::head(&html! { a href=(links::of(before)) { (name) } }, "What changed", &html! { "From " (scan_link(&one)) " to " (scan_link(&two)) "." }, &html! { a class="button" href=(path(after, before)) { "Swap" } a class="button" href={ (links::of(after)) "/compare" } { "Another scan" } }))
         @if !one.status.is_ended() || !two.status.is_ended() {
             p class="notice" { "A scan has not ended yet: the changes of what it has not searched are unknown. Reload the page later." }
         }
@@ -211,7 +188,7 @@ async fn show(
 
 fn scan_link(scan: &Scan) -> Markup {
     html! {
-        a href=(super::path(scan.id)) {
+        a href=(links::of(scan.id)) {
             @if let Some(label) = &scan.label { (label) ", " }
             (parts::time(scan.created_at))
         }

@@ -6,11 +6,12 @@ use maud::{Markup, html};
 use super::ALREADY_STARTED;
 use crate::failure::PageFailure;
 use crate::form::FormFields;
+use crate::links;
 use crate::parts;
 use crate::session::Session;
 use crate::sheet;
 use farescan_core::contract::scans::{Item, ItemPage, ItemsQuery, Scan, StrategyProgress};
-use farescan_core::ids::TenantId;
+use farescan_core::ids::{Kind, TenantId};
 use farescan_core::scans;
 
 /// The formats of the exports with their names.
@@ -32,12 +33,12 @@ pub(super) async fn section(
     let query = ItemsQuery::from_query(given.chain([("limit", ROWS)]))?;
     let items = scans::read::items(session.pool()?, tenant, scan.id, &query)
         .await?
-        .ok_or_else(|| PageFailure::not_found("scan"))?;
+        .ok_or(Kind::Scan)?;
     Ok(render(scan, &items, filters))
 }
 
 fn render(scan: &Scan, items: &ItemPage, filters: &FormFields) -> Markup {
-    let path = super::path(scan.id);
+    let path = links::of(scan.id);
     html! {
         section id="items" data-live class="card" {
             div class="card-head" {

@@ -18,9 +18,8 @@ mod views;
 use axum::Router;
 
 use farescan_core::app::AppState;
-use farescan_core::app::error::ApiError;
 use farescan_core::contract::Scan;
-use farescan_core::ids::{ScanId, TenantId};
+use farescan_core::ids::{Kind, ScanId, TenantId};
 use farescan_core::scans;
 
 pub(super) use self::actions::{resume_button, retry_buttons};
@@ -47,23 +46,15 @@ pub(super) fn routes() -> Router<AppState> {
         .merge(actions::routes())
 }
 
-/// The path of a scan's page.
-pub(super) fn path(id: ScanId) -> String {
-    format!("{PATH}/{id}")
-}
-
 /// The caller's scan with this id.
 pub(super) async fn read_own(session: &Session, id: &str) -> Result<Scan, PageFailure> {
-    let (tenant, id) = own_scan(session, id)?;
-    scans::read::scan(session.pool()?, tenant, id)
-        .await?
-        .ok_or_else(|| PageFailure::not_found("scan"))
+    let (tenant, id) = session.owned(id)?;
+    scan_of(session, tenant, id).await
 }
 
-/// The caller's tenant and the id of a path. Another caller's id gets the same page as an unknown
-/// or malformed one.
-fn own_scan(session: &Session, id: &str) -> Result<(TenantId, ScanId), PageFailure> {
-    let unknown = || PageFailure::from(ApiError::not_found("There is no such scan."));
-    let id = id.parse().map_err(|_| unknown())?;
-    Ok((session.tenant().ok_or_else(unknown)?, id))
+/// A scan of the caller.
+async fn scan_of(session: &Session, tenant: TenantId, id: ScanId) -> Result<Scan, PageFailure> {
+    scans::read::scan(session.pool()?, tenant, id)
+        .await?
+        .ok_or_else(|| Kind::Scan.into())
 }

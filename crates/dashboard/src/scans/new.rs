@@ -13,6 +13,7 @@ use super::{ALREADY_STARTED, live_cost, new_form, preview, read_own};
 use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm};
 use crate::layout::{NavItem, page};
+use crate::links;
 use crate::once::{self, has_page_key, new_page_key};
 use crate::parts;
 use crate::session::Session;
@@ -80,12 +81,7 @@ async fn show(session: Session, query: FormFields) -> Result<Response, PageFailu
     }
     let suggestions = Suggestions::read(&session).await;
     let body = html! {
-        div class="head" {
-            div {
-                h1 { "New scan" }
-                p class="sub" { "Nothing is searched before you have seen what it costs." }
-            }
-        }
+        (parts::head(&html! {}, "New scan", &html! { "Nothing is searched before you have seen what it costs." }, &html! {}))
         @if let Some(error) = &errors { (parts::faults(error, "Nothing was searched. Please correct:")) }
         @if let Some(section) = shown {
             (section)
@@ -111,7 +107,7 @@ async fn submit(form: SessionForm) -> Result<Response, PageFailure> {
     let context = session.submit_context().await?;
     let pace = &session.custody()?.pace;
     let submitted = scans::submit::submit(context, pace, &body, Some(&key)).await?;
-    let path = super::path(submitted.response.id);
+    let path = links::of(submitted.response.id);
     if !submitted.replayed {
         return Ok(Redirect::to(&path).into_response());
     }

@@ -5,7 +5,7 @@
 //! here: the preview checks the body as the API does.
 
 use farescan_sheets::draft::{ScanDraft, date_fields, date_range, number, numbers};
-use farescan_sheets::trip::words;
+use farescan_sheets::trip::{capitalised, words};
 use serde_json::{Map, Value};
 
 use crate::form::FormFields;
@@ -49,12 +49,7 @@ pub(super) fn label(name: &str) -> String {
         "checkin_date" => "Check-in".to_owned(),
         "proxy_country" => "Market".to_owned(),
         "hotel_booking_id" => "Booking id".to_owned(),
-        other => {
-            let text = words(other);
-            let mut letters = text.chars();
-            let first = letters.next().map(|first| first.to_ascii_uppercase());
-            first.into_iter().chain(letters).collect()
-        }
+        other => capitalised(&words(other)),
     }
 }
 

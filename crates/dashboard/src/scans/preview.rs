@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::new_form::path_without_key;
 use super::same_as;
 use crate::form::{FormFields, token_field};
+use crate::links;
 use crate::once::{once_field_with, once_text_for};
 use crate::parts;
 use crate::session::Session;
@@ -50,7 +51,7 @@ impl EarlierScan {
                 p {
                     b { "This scan was already started " (parts::time(self.scan.created_at)) ". " }
                     @if self.is_deleted { "It was deleted since." }
-                    @else { "Its page: " a href=(super::path(self.scan.id)) { (name) } "." }
+                    @else { "Its page: " a href=(links::of(self.scan.id)) { (name) } "." }
                 }
                 div class="actions" { a class="button" href=(another) { "Start another" } }
             }

@@ -10,10 +10,11 @@ use farescan_sheets::sheet::{NextStep, Sheet};
 use maud::{Markup, html};
 use tokio::time::timeout;
 
-use super::{ALREADY_STARTED, actions, grid, items, new, own_scan, same_as};
+use super::{ALREADY_STARTED, actions, grid, items, new, same_as, scan_of};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
 use crate::layout::{NavItem, page};
+use crate::links;
 use crate::parts::{self, VERDICT_TIMEOUT};
 use crate::session::Session;
 use crate::sheet;
@@ -31,10 +32,8 @@ async fn show(
     Path(id): Path<String>,
     filters: FormFields,
 ) -> Result<Response, PageFailure> {
-    let (tenant, id) = own_scan(&session, &id)?;
-    let scan = scans::read::scan(session.pool()?, tenant, id)
-        .await?
-        .ok_or_else(|| PageFailure::not_found("scan"))?;
+    let (tenant, id) = session.owned::<ScanId>(&id)?;
+    let scan = scan_of(&session, tenant, id).await?;
     let grid = grid::read(&session, tenant, &scan).await?;
     let items = items::section(&session, tenant, &scan, &filters).await?;
     let mut best = match &scan.best {
@@ -91,11 +90,11 @@ fn head(session: &Session, scan: &Scan, sheet: &Sheet) -> Markup {
             div class="actions" { (actions::buttons(session, scan)) }
         }
         @if !scan.status.is_ended() {
-            div hidden data-events={ (super::path(scan.id)) "/events" } {}
+            div hidden data-events={ (links::of(scan.id)) "/events" } {}
             noscript { meta http-equiv="refresh" content="15"; }
             p class="hint without-script" {
                 "Without JavaScript this page is read again every 15 seconds. "
-                a href=(super::path(scan.id)) { "Reload" }
+                a href=(links::of(scan.id)) { "Reload" }
             }
         }
     }

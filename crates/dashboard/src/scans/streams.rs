@@ -6,11 +6,11 @@ use axum::response::Response;
 use axum::routing::get;
 use axum::{Extension, Router};
 
-use super::own_scan;
 use crate::api_answer::ApiRoutes;
 use crate::failure::PageFailure;
 use crate::session::Session;
 use farescan_core::app::AppState;
+use farescan_core::ids::ScanId;
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
@@ -24,7 +24,7 @@ async fn follow(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, PageFailure> {
-    let (_, id) = own_scan(&session, &id)?;
+    let (_, id) = session.owned::<ScanId>(&id)?;
     let path = format!("/v1/scans/{id}/events");
     api.get(session, &path, "", &headers).await
 }
@@ -36,7 +36,7 @@ async fn export(
     RawQuery(filters): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, PageFailure> {
-    let (_, id) = own_scan(&session, &id)?;
+    let (_, id) = session.owned::<ScanId>(&id)?;
     let path = format!("/v1/scans/{id}/items");
     let filters = filters.unwrap_or_default();
     api.get(session, &path, &filters, &headers).await

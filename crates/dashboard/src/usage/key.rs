@@ -1,15 +1,15 @@
 //! Moving the account to a new key: `POST /v1/account/rotate-key` as a form. No page shows a key.
 
 use axum::Router;
+use axum::http::HeaderMap;
 use axum::http::header::SET_COOKIE;
-use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::routing::post;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-use super::render;
-use crate::failure::PageFailure;
+use super::refused;
+use crate::failure::{PageFailure, correctable};
 use crate::form::{FormFields, SessionForm, check_current_key, current_key_field, token_field};
 use crate::layout::{NavItem, page};
 use crate::parts;
@@ -48,26 +48,14 @@ pub(super) fn form(session: &Session) -> Markup {
 
 async fn rotate(headers: HeaderMap, form: SessionForm) -> Result<Response, PageFailure> {
     let SessionForm { session, fields } = form;
-    match rotated(&session, &fields).await {
+    match correctable(rotated(&session, &fields).await)? {
         Ok((rotation, key)) => {
             let cookie = session::sign_in(&headers, session.app(), key).await?;
             let mut response = done_page(&session, &rotation);
             response.headers_mut().insert(SET_COOKIE, cookie);
             Ok(response)
         }
-        Err(error) if error.status().is_client_error() => {
-            let notice = html! {
-                div class="notice bad" role="alert" { "The key was not changed: " (error.message()) }
-            };
-            render(
-                &session,
-                StatusCode::UNPROCESSABLE_ENTITY,
-                &FormFields::default(),
-                &notice,
-            )
-            .await
-        }
-        Err(error) => Err(error.into()),
+        Err(error) => refused(&session, "The key was not changed", &error).await,
     }
 }
 

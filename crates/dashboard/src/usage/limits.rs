@@ -2,7 +2,6 @@
 
 use axum::Router;
 use axum::extract::Path;
-use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::post;
 use farescan_sheets::numbers;
@@ -10,8 +9,8 @@ use farescan_sheets::plan::api_name;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
-use super::render;
-use crate::failure::PageFailure;
+use super::refused;
+use crate::failure::{PageFailure, correctable};
 use crate::form::{FormFields, SessionForm, token_field};
 use crate::session::Session;
 use farescan_core::account::lane_bounds::set_lane_bounds;
@@ -112,27 +111,17 @@ async fn set(Path(api): Path<String>, form: SessionForm) -> Result<Response, Pag
         Ok(bounds) => {
             let context = session.submit_context().await?;
             let pace = &session.custody()?.pace;
-            set_lane_bounds(context, api, &bounds, pace)
-                .await
-                .map_err(ApiError::from)
+            let set = set_lane_bounds(context, api, &bounds, pace).await;
+            set.map_err(ApiError::from)
         }
         Err(errors) => Err(errors.into()),
     };
-    match done {
+    match correctable(done)? {
         Ok(_) => Ok(Redirect::to(&format!("{}#limits-{api}", super::PATH)).into_response()),
-        Err(error) if error.status().is_client_error() => {
-            let notice = html! {
-                div class="notice bad" role="alert" { "The limits for " (api) " were not saved: " (error.message()) }
-            };
-            render(
-                &session,
-                StatusCode::UNPROCESSABLE_ENTITY,
-                &FormFields::default(),
-                &notice,
-            )
-            .await
+        Err(error) => {
+            let what = format!("The limits for {api} were not saved");
+            refused(&session, &what, &error).await
         }
-        Err(error) => Err(error.into()),
     }
 }
 

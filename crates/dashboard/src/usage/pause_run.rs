@@ -10,7 +10,6 @@ use tokio::sync::watch;
 use tracing::Instrument as _;
 
 use crate::links;
-use crate::parts;
 use crate::session::Session;
 use farescan_core::app::error::ApiError;
 use farescan_core::commands::CommandError;
@@ -185,7 +184,7 @@ impl PauseReport {
                 if report.must_end(session) {
                     return report;
                 }
-                let path = parts::scan_path(id);
+                let path = links::of(id);
                 let done = change_scan(session, id, change).await;
                 report.scans += report.count(done, id.to_string(), path);
             }
@@ -254,9 +253,7 @@ async fn change_scan(
 fn was_changed<T>(done: Result<T, CommandError>) -> Result<bool, ApiError> {
     match done {
         Ok(_) => Ok(true),
-        Err(CommandError::InvalidState(_) | CommandError::NoScan | CommandError::NoMonitor) => {
-            Ok(false)
-        }
+        Err(CommandError::InvalidState(_) | CommandError::NotFound(_)) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

@@ -169,10 +169,7 @@ fn markets(grid: &Grid) -> Table {
     ];
     let rows = grid.cells.iter().map(|cell| {
         let shown = shown(cell, true);
-        let price = Value::Link(
-            Link::Item(cell.item_id),
-            Some(cell_words(cell, shown.value)),
-        );
+        let price = Value::Link(Link::of(cell.item_id), Some(cell_words(cell, shown.value)));
         let difference = match (shown.shade, &cell.parity) {
             (Shade::Difference(step), Some(parity)) if parity.verdict == ParityVerdict::Gap => {
                 let tone = if step < 0 { Tone::Good } else { Tone::Warn };

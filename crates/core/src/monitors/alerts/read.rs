@@ -8,12 +8,12 @@ use super::store;
 use crate::contract::ValidationErrors;
 use crate::contract::monitors::{Alert, AlertPage, AlertsQuery, MonitorAlertsQuery};
 use crate::contract::primitives::Cursor;
-use crate::ids::{AlertId, MonitorId, TenantId};
+use crate::ids::{AlertId, Kind, MonitorId, TenantId};
 use crate::monitors::store::monitor_exists;
 use crate::paging::{self, PageError, limit_plus_one};
 use crate::scans::read::{FoundPrice, judge_prices};
 
-const ALERTS: &str = "alerts";
+const ALERTS: &str = Kind::Alert.plural();
 
 /// A page of a tenant's alerts, newest first, those of one run the strongest first. `None` if the
 /// monitor does not exist.
@@ -25,14 +25,16 @@ pub async fn alerts(
     tenant: TenantId,
     query: &AlertsQuery,
 ) -> Result<Option<AlertPage>, PageError> {
-    if let Some(monitor) = query.monitor_id
+    let limit = usize::from(query.limit_or_default().get());
+    let before = query.cursor.as_ref().map(decode_cursor).transpose()?;
+    let mut rows = store::list_alerts(pool, tenant, query, before, limit_plus_one(limit)).await?;
+    // Alerts are deleted with their monitor.
+    if rows.is_empty()
+        && let Some(monitor) = query.monitor_id
         && !monitor_exists(&mut *pool.acquire().await?, tenant, monitor).await?
     {
         return Ok(None);
     }
-    let limit = usize::from(query.limit_or_default().get());
-    let before = query.cursor.as_ref().map(decode_cursor).transpose()?;
-    let mut rows = store::list_alerts(pool, tenant, query, before, limit_plus_one(limit)).await?;
     let next_cursor = paging::truncate_page(&mut rows, limit)
         .map(|(fired_at, id, _)| encode_cursor(*fired_at, *id));
     Ok(Some(AlertPage {

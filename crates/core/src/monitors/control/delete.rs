@@ -1,7 +1,7 @@
 //! Deletes a monitor.
 
 use crate::commands::{CommandError, RequestContext};
-use crate::ids::{GrantId, MonitorId};
+use crate::ids::{GrantId, Kind, MonitorId};
 use crate::monitors::store;
 use crate::webhooks::{LockFor, endpoint};
 
@@ -9,9 +9,9 @@ use crate::webhooks::{LockFor, endpoint};
 /// continues; its caller may cancel it.
 ///
 /// # Errors
-/// `NoMonitor`, also for a deleted monitor.
+/// `NotFound`, also for a deleted monitor.
 pub async fn delete(context: RequestContext<'_>, id: MonitorId) -> Result<(), CommandError> {
-    let (mut tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
+    let (mut tx, tenant) = context.begin_locked(Kind::Monitor).await?;
     let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Deletion).await?;
     // Destroys the secrets. The deliveries are deleted with the monitor.
     endpoint::close_for_deletion(&mut lock, context.now).await?;

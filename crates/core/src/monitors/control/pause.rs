@@ -5,7 +5,7 @@ use jiff_sqlx::Timestamp as SqlTimestamp;
 
 use crate::commands::{CommandError, RequestContext};
 use crate::contract::monitors::{Monitor, SlotKind, SlotOutcome};
-use crate::ids::{GrantId, MonitorId};
+use crate::ids::{GrantId, Kind, MonitorId};
 use crate::monitors::schedule::Schedule;
 use crate::monitors::store::{Decision, LockedMonitor};
 use crate::monitors::{read, store};
@@ -16,9 +16,9 @@ use crate::webhooks::LockFor;
 /// slot starts a scan after this returns. A paused monitor is returned unchanged.
 ///
 /// # Errors
-/// `NoMonitor`.
+/// `NotFound`.
 pub async fn pause(context: RequestContext<'_>, id: MonitorId) -> Result<Monitor, CommandError> {
-    let (mut tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
+    let (mut tx, tenant) = context.begin_locked(Kind::Monitor).await?;
     let (mut lock, monitor) = store::lock(&mut tx, tenant, id, LockFor::Change).await?;
     if !monitor.paused {
         let undecided = undecided(

@@ -9,7 +9,7 @@ use crate::commands::{
 };
 use crate::config::PaceConfig;
 use crate::contract::monitors::Monitor;
-use crate::ids::{GrantId, MonitorId};
+use crate::ids::{GrantId, Kind, MonitorId};
 use crate::monitors::create::NEVER_EXPIRES;
 use crate::monitors::schedule::Schedule;
 use crate::monitors::{read, store};
@@ -24,7 +24,7 @@ use crate::webhooks::LockFor;
 /// monitor only gets the new key.
 ///
 /// # Errors
-/// `NoMonitor`; `IdempotencyMismatch`.
+/// `NotFound`; `IdempotencyMismatch`.
 pub async fn resume(
     context: RequestContext<'_>,
     pace: &PaceConfig,
@@ -35,7 +35,7 @@ pub async fn resume(
     if let Some(replay) = idempotent.find_response(context).await? {
         return with_current_url(context, id, replay).await;
     }
-    let (tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
+    let (tx, tenant) = context.begin_locked(Kind::Monitor).await?;
     let work = async |conn: &mut PgConnection| {
         let (mut lock, monitor) = store::lock(conn, tenant, id, LockFor::Change).await?;
         let next = if monitor.paused {

@@ -10,7 +10,7 @@ use crate::commands::{
 use crate::config::PaceConfig;
 use crate::contract::monitors::{SlotKind, SlotOutcome};
 use crate::contract::scans::Scan;
-use crate::ids::MonitorId;
+use crate::ids::{Kind, MonitorId, TenantId};
 use crate::monitors::schedule::Schedule;
 use crate::monitors::start_run::{RunContext, StartRunError, start_run};
 use crate::monitors::store::{self, Decision, LockedMonitor};
@@ -21,7 +21,7 @@ use crate::webhooks::{LockFor, MonitorLock};
 /// The schedule is unchanged.
 ///
 /// # Errors
-/// `NoMonitor`; `InvalidState` while another run has not ended, at the monthly limit, or when the
+/// `NotFound`; `InvalidState` while another run has not ended, at the monthly limit, or when the
 /// stored scan is no longer valid; `LimitExceeded` at a limit of the tenant;
 /// `IdempotencyMismatch`.
 pub async fn run(
@@ -31,15 +31,11 @@ pub async fn run(
     key: Option<&IdempotencyKey>,
 ) -> Result<Replayable<Scan>, CommandError> {
     let idempotent = IdempotentRequest::new(format!("/v1/monitors/{id}/run"), &Map::new(), key);
-    if let Some(replay) = idempotent.find_response(context).await? {
-        return Ok(replay);
-    }
-    let (tx, tenant) = context.begin_locked(CommandError::NoMonitor).await?;
-    let work = async |conn: &mut PgConnection| {
+    let work = async |conn: &mut PgConnection, tenant: TenantId| {
         let (mut lock, monitor) = store::lock(conn, tenant, id, LockFor::Change).await?;
         run_locked(&mut lock, &monitor, context, pace).await
     };
-    idempotent.run(context, tx, tenant, work).await
+    idempotent.carry_out(context, Kind::Monitor, work).await
 }
 
 async fn run_locked(

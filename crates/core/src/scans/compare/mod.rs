@@ -23,24 +23,20 @@ use crate::contract::scans::{
 };
 use crate::contract::{Endpoint, Request, SearchStatus, ValidationError};
 use crate::history::Subject;
-use crate::ids::{ScanId, TenantId};
+use crate::ids::{Kind, ScanId, TenantId};
 
 /// Compares two scans of a caller in their current states.
 ///
 /// # Errors
-/// `NoScan` for either; `ValidationErrors` when they are of different endpoints.
+/// `NotFound` for either; `ValidationErrors` when they are of different endpoints.
 pub async fn compare(
     pool: &PgPool,
     tenant: TenantId,
     before: ScanId,
     after: ScanId,
 ) -> Result<Comparison, CommandError> {
-    let one = read::scan(pool, tenant, before)
-        .await?
-        .ok_or(CommandError::NoScan)?;
-    let other = read::scan(pool, tenant, after)
-        .await?
-        .ok_or(CommandError::NoScan)?;
+    let one = read::scan(pool, tenant, before).await?.ok_or(Kind::Scan)?;
+    let other = read::scan(pool, tenant, after).await?.ok_or(Kind::Scan)?;
     if one.endpoint != other.endpoint {
         let expected = format!(
             "a scan of {}, like the first; this one is of {}",

@@ -6,7 +6,7 @@ use super::store;
 use crate::commands::{CommandError, RequestContext};
 use crate::db;
 use crate::history::{self, ObservedItem};
-use crate::ids::{ScanId, TenantId};
+use crate::ids::{Kind, ScanId, TenantId};
 use crate::scans::store::lock::{DeletionLock, LockedScanRow};
 
 /// Deletes a scan with its items, attempts, answers, key grant, and the stored responses of POSTs
@@ -16,14 +16,14 @@ use crate::scans::store::lock::{DeletionLock, LockedScanRow};
 /// spend twice.
 ///
 /// # Errors
-/// `NoScan`, also for a scan that was deleted before; `InvalidState` while the scan runs or calls
+/// `NotFound`, also for a scan that was deleted before; `InvalidState` while the scan runs or calls
 /// of it are in flight.
 pub async fn delete(
     context: RequestContext<'_>,
     id: ScanId,
     with_history: bool,
 ) -> Result<(), CommandError> {
-    let (mut tx, tenant) = context.begin(CommandError::NoScan).await?;
+    let (mut tx, tenant) = context.begin(Kind::Scan).await?;
     let mut lock = lock_ended(&mut tx, tenant, id).await?;
     if with_history {
         delete_observations(&mut lock).await?;
@@ -37,7 +37,7 @@ pub async fn delete(
 /// stay.
 ///
 /// # Errors
-/// `NoScan`; `InvalidState` when it runs again.
+/// `NotFound`; `InvalidState` when it runs again.
 pub async fn delete_expired(
     pool: &PgPool,
     tenant: TenantId,
@@ -57,7 +57,7 @@ async fn lock_ended(
 ) -> Result<DeletionLock<'_>, CommandError> {
     let lock = DeletionLock::lock(conn, tenant, id)
         .await?
-        .ok_or(CommandError::NoScan)?;
+        .ok_or(Kind::Scan)?;
     require_ended(&lock.row)?;
     Ok(lock)
 }

@@ -3,7 +3,7 @@
 use super::{require_live, store};
 use crate::commands::{CommandError, RequestContext};
 use crate::contract::scans::{PauseReason, Scan};
-use crate::ids::ScanId;
+use crate::ids::{Kind, ScanId};
 use crate::scans::store::lock::LockedScan;
 use crate::scans::submit;
 
@@ -12,12 +12,12 @@ use crate::scans::submit;
 /// A scan paused for another reason is paused by its caller from now on.
 ///
 /// # Errors
-/// `NoScan`; `InvalidState` when the scan has ended.
+/// `NotFound`; `InvalidState` when the scan has ended.
 pub async fn pause(context: RequestContext<'_>, id: ScanId) -> Result<Scan, CommandError> {
-    let (mut tx, tenant) = context.begin(CommandError::NoScan).await?;
+    let (mut tx, tenant) = context.begin(Kind::Scan).await?;
     let mut scan = LockedScan::lock(&mut tx, tenant, id)
         .await?
-        .ok_or(CommandError::NoScan)?;
+        .ok_or(Kind::Scan)?;
     require_live(&scan.row, "paused")?;
     if scan.row.status_reason != Some(PauseReason::ByCaller) {
         store::pause(&mut scan).await?;

@@ -9,7 +9,7 @@ use crate::commands::{
 };
 use crate::contract::scans::{ResumeRequest, Scan, ScanStatus};
 use crate::contract::{FieldValue as _, ValidationError};
-use crate::ids::ScanId;
+use crate::ids::{Kind, ScanId};
 use crate::scans::store::lock::{LockedScan, api_of};
 use crate::scans::{retry, submit};
 
@@ -20,7 +20,7 @@ use crate::scans::{retry, submit};
 ///
 /// # Errors
 /// `ValidationErrors` for the body, or when the budget is spent and no higher one is given;
-/// `NoScan`; `InvalidState` when the scan has ended; `IdempotencyMismatch`.
+/// `NotFound`; `InvalidState` when the scan has ended; `IdempotencyMismatch`.
 pub async fn resume(
     context: RequestContext<'_>,
     id: ScanId,
@@ -32,16 +32,14 @@ pub async fn resume(
         return Ok(replay);
     }
     let request = ResumeRequest::from_body(body)?;
-    let (tx, tenant) = context.begin_locked(CommandError::NoScan).await?;
+    let (tx, tenant) = context.begin_locked(Kind::Scan).await?;
     let work = async |conn: &mut PgConnection| {
-        let api = api_of(conn, tenant, id)
-            .await?
-            .ok_or(CommandError::NoScan)?;
+        let api = api_of(conn, tenant, id).await?.ok_or(Kind::Scan)?;
         // First, because the lock does not wake a lane that is still paused.
         store::resume_lane(conn, tenant, api).await?;
         let mut scan = LockedScan::lock(conn, tenant, id)
             .await?
-            .ok_or(CommandError::NoScan)?;
+            .ok_or(Kind::Scan)?;
         let status = require_live(&scan.row, "resumed")?;
         check_max_requests(&request, &scan, status)?;
         store::resume(&mut scan, &request).await?;

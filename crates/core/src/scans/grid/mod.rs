@@ -22,7 +22,7 @@ use super::read;
 use crate::commands::CommandError;
 use crate::contract::scans::{Grid, GridAxis, GridCell, GridQuery, Scan};
 use crate::contract::{Api, Endpoint};
-use crate::ids::{ItemId, ScanId, TenantId};
+use crate::ids::{ItemId, Kind, ScanId, TenantId};
 
 pub(super) use self::layout::{SweptDimension, SweptDimensions};
 
@@ -37,9 +37,7 @@ pub async fn grid(
     id: ScanId,
     query: &GridQuery,
 ) -> Result<Grid, CommandError> {
-    let scan = read::scan(pool, tenant, id)
-        .await?
-        .ok_or(CommandError::NoScan)?;
+    let scan = read::scan(pool, tenant, id).await?.ok_or(Kind::Scan)?;
     let layout = GridLayout::of(&scan, query)?;
     let items = store::items(pool, tenant, id, &layout).await?;
     Ok(build_grid(&scan, &layout, items))

@@ -110,19 +110,10 @@ pub async fn scans_where(
     more: &ScanConditions,
 ) -> Result<ScanPage, PageError> {
     let limit = usize::from(query.limit_or_default().get());
-    let before = match &query.cursor {
-        None => None,
-        Some(cursor) => {
-            let [id] = paging::decode_cursor(SCANS, cursor)?;
-            Some(
-                id.parse::<ScanId>()
-                    .map_err(|_| paging::invalid_cursor(cursor))?,
-            )
-        }
-    };
+    let before = paging::decode_id(query.cursor.as_ref())?;
     let mut rows = store::scans(pool, tenant, query, more, before, limit_plus_one(limit)).await?;
     let next_cursor = paging::truncate_page(&mut rows, limit)
-        .map(|last| paging::encode_cursor(SCANS, [ScanId::from(last.scan_id).to_string()]));
+        .map(|last| paging::encode_id(ScanId::from(last.scan_id)));
     let mut data: Vec<_> = rows.into_iter().map(Scan::from).collect();
     leave_out_implausible(&mut *pool.acquire().await?, tenant, &mut data).await?;
     Ok(ScanPage { data, next_cursor })
@@ -135,7 +126,6 @@ pub async fn live(pool: &PgPool, tenant: TenantId) -> sqlx::Result<Vec<Scan>> {
     Ok(rows.into_iter().map(Scan::from).collect())
 }
 
-const SCANS: &str = "scans";
 const ITEMS_BY_POSITION: &str = "items";
 const ITEMS_BY_PRICE: &str = "prices";
 const DECISIONS: &str = "decisions";
