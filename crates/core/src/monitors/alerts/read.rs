@@ -32,13 +32,26 @@ pub async fn alerts(
     }
     let limit = usize::from(query.limit_or_default().get());
     let before = query.cursor.as_ref().map(decode_cursor).transpose()?;
-    let mut rows = store::list_alerts(pool, tenant, query, before, limit_plus_one(limit)).await?;
+    let mut rows =
+        store::list_alerts(pool, tenant, query, None, before, limit_plus_one(limit)).await?;
     let next_cursor = paging::truncate_page(&mut rows, limit)
         .map(|(fired_at, id, _)| encode_cursor(*fired_at, *id));
     Ok(Some(AlertPage {
         data: rows.into_iter().map(|(.., alert)| alert).collect(),
         next_cursor,
     }))
+}
+
+/// The newest alerts of all monitors or of some, before one: for a list that has other rows as well.
+pub async fn alerts_before(
+    pool: &PgPool,
+    tenant: TenantId,
+    query: &AlertsQuery,
+    of: Option<&[MonitorId]>,
+    before: Option<(Timestamp, AlertId)>,
+    limit: i64,
+) -> sqlx::Result<Vec<(Timestamp, AlertId, Value)>> {
+    store::list_alerts(pool, tenant, query, of, before, limit).await
 }
 
 /// Adds the verdict from the caller's own history to alerts about a price that lack it
