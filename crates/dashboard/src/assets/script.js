@@ -10,8 +10,14 @@
     for (const element of root.querySelectorAll("time[datetime]:not([data-zone])")) {
       const at = new Date(element.dateTime);
       if (!Number.isNaN(at.getTime())) {
-        element.title = element.textContent;
-        element.textContent = format.format(at);
+        const text = format.format(at);
+        // The exact time stands behind an age.
+        if (element.dataset.age === undefined) {
+          element.title = element.textContent;
+          element.textContent = text;
+        } else {
+          element.title = text;
+        }
       }
     }
   }
