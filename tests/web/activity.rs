@@ -1,4 +1,4 @@
-//! `/activity`: everything that happened as one list.
+//! `/activity`: everything that happened as one list, and the navigation around it.
 
 use std::collections::BTreeSet;
 
@@ -223,5 +223,43 @@ async fn read_all(test: &AlertTest, tenant: TenantId, limit: u16) -> Vec<String>
             return rows;
         };
         cursor = Some(Cursor::read(&json!(next)).unwrap());
+    }
+}
+
+#[tokio::test]
+async fn each_page_has_its_place_in_the_navigation() {
+    let (service, id) = service_with_scan().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    for (path, entry, second) in [
+        ("/overview", "aria-current=\"true\">Home<", None),
+        ("/ask", "aria-current=\"true\">Home<", None),
+        ("/prices", "Trips", Some("Routes and hotels")),
+        ("/monitors", "Trips", Some("Monitors")),
+        ("/monitors/new", "Trips", Some("Monitors")),
+        ("/activity", "Activity", Some("All")),
+        ("/scans", "Activity", Some("Scans")),
+        (&format!("/scans/{id}"), "Activity", Some("Scans")),
+        ("/alerts", "Activity", Some("Alerts")),
+        ("/deliveries", "Activity", Some("Deliveries")),
+        ("/usage", "Account", Some("Usage and limits")),
+        ("/channels", "Account", Some("Channels")),
+    ] {
+        let page = browser.page(path).await;
+        let (head, _) = page.split_once("<main").unwrap();
+        let marks = head.matches("aria-current").count();
+        // Of Home the box of questions finds as well.
+        assert_eq!(head.contains("id=\"find\""), second.is_some(), "{path}");
+        let Some(second) = second else {
+            assert!(head.contains(entry) && marks == 1, "{path}: {head}");
+            continue;
+        };
+        for part in [
+            format!("aria-current=\"true\">{entry}</a>"),
+            format!("<nav class=\"second\" aria-label=\"{entry}\">"),
+            format!("aria-current=\"page\">{second}</a>"),
+        ] {
+            assert!(head.contains(&part), "{path}: {part} not in {head}");
+        }
+        assert_eq!(marks, 2, "{path}: {head}");
     }
 }

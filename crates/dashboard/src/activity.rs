@@ -163,7 +163,7 @@ async fn list(session: Session, fields: FormFields) -> Result<Response, PageFail
             (pager(&filters, older.as_deref()))
         }
     };
-    Ok(page(&session, "Activity", NavItem::Scans, body))
+    Ok(page(&session, "Activity", NavItem::Activity, body))
 }
 
 /// The lines of a page, and the cursor of the next one.

@@ -17,7 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
 use self::decisions::Decisions;
-use super::ask::ask_box;
+use super::ask::find_or_ask_box;
 use super::failure::PageFailure;
 use super::layout::{NavItem, page};
 use super::links;
@@ -83,12 +83,12 @@ async fn overview(session: Session) -> Result<Response, PageFailure> {
     let body = html! {
         div class="head" {
             div {
-                h1 { "Overview" }
+                h1 { "Home" }
                 p class="sub" { "Everything of the key that you signed in with." }
             }
             div class="actions" { a class="button primary" href="/scans/new" { "New scan" } }
         }
-        section class="card" { (ask_box("", false)) }
+        section class="card" { (find_or_ask_box("")) }
         (figures(&work, &usage, &quota))
         (work.decisions.section(&session))
         (running(&work))
@@ -97,7 +97,7 @@ async fn overview(session: Session) -> Result<Response, PageFailure> {
             (plan(&quota))
         }
     };
-    Ok(page(&session, "Overview", NavItem::Overview, body))
+    Ok(page(&session, "Home", NavItem::Home, body))
 }
 
 async fn work(session: &Session, tenant: TenantId, now: Timestamp) -> Result<Work, PageFailure> {
