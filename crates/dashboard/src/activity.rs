@@ -6,6 +6,7 @@ use axum::response::Response;
 use axum::routing::get;
 use farescan_sheets::activity::{ActivityLine, of_alert, of_delivery, of_scan};
 use farescan_sheets::numbers::counted;
+use farescan_sheets::sheet::Link;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
@@ -159,11 +160,26 @@ async fn list(session: Session, fields: FormFields) -> Result<Response, PageFail
         }
         div class="card" {
             div class="list-head" { (filters.tabs()) (filters.form()) }
-            @if lines.is_empty() { (nothing(&filters)) } @else { (days(&lines, now)) }
+            @if lines.is_empty() { (nothing(&filters)) } @else { (days(&lines, now, false)) }
             (pager(&filters, older.as_deref()))
         }
     };
     Ok(page(&session, "Activity", NavItem::Activity, body))
+}
+
+/// The newest rows of a caller, of any kind, without `others`; `None` without any.
+pub(super) async fn latest(
+    session: &Session,
+    most: u16,
+    others: &[Link],
+    now: Timestamp,
+) -> Result<Option<Markup>, PageFailure> {
+    let all = ActivityConditions::default();
+    let limit = most.saturating_add(u16::try_from(others.len()).unwrap_or(u16::MAX));
+    let (mut lines, _) = read(session, &all, limit, None).await?;
+    lines.retain(|line| !others.contains(&line.of));
+    lines.truncate(most.into());
+    Ok((!lines.is_empty()).then(|| days(&lines, now, true)))
 }
 
 /// The lines of a page, and the cursor of the next one.
@@ -190,8 +206,8 @@ async fn read(
     Ok((lines.collect(), next_cursor))
 }
 
-/// The lines below their days of UTC, the newest first.
-fn days(lines: &[ActivityLine], now: Timestamp) -> Markup {
+/// The lines below their days of UTC, the newest first. `is_part`: they stand below a heading of the page.
+fn days(lines: &[ActivityLine], now: Timestamp, is_part: bool) -> Markup {
     let date = |at: Timestamp| at.to_zoned(TimeZone::UTC).date();
     let today = date(now);
     // Clocks of different processes differ: a line that is a moment too new stays below its neighbour.
@@ -208,7 +224,7 @@ fn days(lines: &[ActivityLine], now: Timestamp) -> Markup {
         @for of_day in lines.chunk_by(|(_, one), (_, other)| one == other) {
             @if let Some((_, day)) = of_day.first() {
                 @let name = day_name(*day, today);
-                h2 class="day" { (name) }
+                @if is_part { h3 class="day" { (name) } } @else { h2 class="day" { (name) } }
             }
             ol class="stream" {
                 @for (line, _) in of_day { (entry(line, now)) }
