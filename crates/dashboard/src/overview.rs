@@ -1,4 +1,4 @@
-//! `/overview`: what runs, what needs a decision, the monitors, and what was spent.
+//! `/overview`: what runs, what needs a decision, what happened last, the monitors, and what was spent.
 
 mod decisions;
 
