@@ -112,7 +112,7 @@ pub fn of_alert(
 
 /// A delivery.
 pub fn of_delivery(of: &Delivery, reported: Reported) -> ActivityLine {
-    let what = event(&of.event_type);
+    let what = delivery::event(&of.event_type).to_owned();
     let (title, what) = match reported.trip {
         Some(trip) => (trip, Some(what.into())),
         None => (what, None),
@@ -134,20 +134,23 @@ pub fn of_delivery(of: &Delivery, reported: Reported) -> ActivityLine {
     }
 }
 
-/// What a delivery is, by its type of event.
-fn event(event_type: &str) -> String {
-    let words = match event_type {
-        "monitor.alerts" => "Alerts to the webhook",
-        "monitor.digest" => "Collected alerts to the webhook",
-        "monitor.test" => "Test of the webhook",
-        "channel.alerts" => "Message to a channel",
-        "channel.confirm" => "Code to confirm an address",
-        "channel.test" => "Test of a channel",
-        other => other,
-    };
-    words.to_owned()
-}
-
 fn monitor(link: Option<Link>, name: Option<String>) -> Option<Value> {
     Some(Value::Link(link?, Some(name?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_alert_that_cannot_be_read_is_still_a_line() {
+        let (at, id) = (Timestamp::UNIX_EPOCH, AlertId::new());
+        let of = of_alert(at, id, &json!({"id": 7}), |_| Reported::default());
+        assert_eq!(
+            (of.at, of.kind, of.of, of.title.as_str()),
+            (at, "Alert", Link::Alert(id), alert::OTHER_VERSION)
+        );
+    }
 }
