@@ -204,6 +204,7 @@ async fn pages(pool: &PgPool) -> Res<Vec<(&'static str, String)>> {
         ("monitors", "/monitors".to_owned()),
         ("monitor", format!("/monitors/mon_{monitor}")),
         ("new monitor", "/monitors/new".to_owned()),
+        ("activity", "/activity".to_owned()),
         ("alerts", "/alerts".to_owned()),
         ("deliveries", "/deliveries".to_owned()),
         ("usage", "/usage".to_owned()),

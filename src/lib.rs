@@ -74,9 +74,9 @@
 //! directions; `tests/architecture.rs` lists which module of `core` may use which.
 
 pub use farescan_core::{
-    account, app, channels, charges, commands, config, contract, db, history, ids, marketplace,
-    metrics, monitors, notices, notify, open_files, paging, passes, planner, queue, scans, search,
-    search_recorder, tenants, upkeep, upstream, visible_text, webhooks, worker,
+    account, activity, app, channels, charges, commands, config, contract, db, history, ids,
+    marketplace, metrics, monitors, notices, notify, open_files, paging, passes, planner, queue,
+    scans, search, search_recorder, tenants, upkeep, upstream, visible_text, webhooks, worker,
 };
 pub use {farescan_api as api, farescan_dashboard as dashboard, farescan_sandbox as sandbox};
 

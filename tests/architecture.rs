@@ -57,6 +57,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "webhooks", "tenants", "search", "contract",
         ],
     ),
+    ("activity", &["scans", "monitors", "webhooks", "contract"]),
     (
         "account",
         &["commands", "db", "scans", "tenants", "contract"],

@@ -57,7 +57,7 @@ impl Person {
             self.presses
         );
         if self.browser.path().await != "/overview" {
-            self.browser.tab_to("Overview").await;
+            self.browser.tab_to("Home").await;
             self.browser.key(Key::Enter).await;
             self.browser.wait_for_path("/overview").await;
         }
@@ -172,7 +172,7 @@ async fn spending_is_seen_and_stopped_by_keyboard() {
     let gate = service.upstream.answer_fares_after_gate();
     let id = service.submit(&departing_from("ZRH", fares(10))).await;
     service.upstream.wait_for_in_flight(2).await;
-    person.choose("Usage").await;
+    person.choose("Account").await;
     person.browser.wait_for_path("/usage").await;
     person.choose("Pause everything").await;
     person

@@ -143,6 +143,9 @@ async fn the_keyboard_alone_makes_a_monitor() {
     service.accept_key().await;
     let browser = Chromium::start(service.url()).await;
     browser.sign_in_by_keyboard().await;
+    browser.tab_to("Trips").await;
+    browser.key(Key::Enter).await;
+    browser.wait_for_path("/prices").await;
     browser.tab_to("Monitors").await;
     browser.key(Key::Enter).await;
     browser.tab_to("New monitor").await;
@@ -183,6 +186,8 @@ async fn a_slash_leads_to_the_box_that_finds() {
     service.accept_key().await;
     let browser = Chromium::start(service.url()).await;
     browser.sign_in_by_keyboard().await;
+    browser.type_text("/").await;
+    assert_eq!(browser.focus().await["name"], "Where, and when?");
     browser.open("/usage").await;
     browser.type_text("/").await;
     assert_eq!(

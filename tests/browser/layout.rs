@@ -34,6 +34,7 @@ async fn a_long_name_hides_no_column_and_widens_no_page() {
     browser.sign_in().await;
     for path in [
         "/overview",
+        "/activity",
         "/scans",
         "/monitors",
         &format!("/scans/{scan}"),
@@ -58,14 +59,20 @@ async fn the_navigation_is_in_view_at_every_width() {
     let service = TestService::start().await;
     let browser = Chromium::start(service.url()).await;
     browser.sign_in().await;
-    let hidden = "const nav = document.querySelector('.top nav').getBoundingClientRect();
-        return [...document.querySelectorAll('.top nav a')].filter((link) => {
-            const { left, right } = link.getBoundingClientRect();
-            return left < nav.left - 8 || right > Math.min(nav.right, innerWidth) + 1;
+    let hidden = "return [...document.querySelectorAll('.top nav')].flatMap((nav) => {
+            const frame = nav.getBoundingClientRect();
+            return [...nav.querySelectorAll('a')].filter((link) => {
+                const { left, right } = link.getBoundingClientRect();
+                return left < frame.left - 8 || right > Math.min(frame.right, innerWidth) + 1;
+            });
         }).map((link) => link.textContent)";
-    for width in [320, 390, 768, 1280] {
-        browser.resize(width).await;
-        assert_eq!(browser.script(hidden).await, json!([]), "{width}");
+    for path in ["/overview", "/activity"] {
+        browser.open(path).await;
+        for width in [320, 390, 768, 1280] {
+            browser.resize(width).await;
+            assert_eq!(browser.script(hidden).await, json!([]), "{path}, {width}");
+            assert_eq!(browser.overflow().await, 0, "{path}, {width}");
+        }
     }
     browser.end().await;
 }

@@ -25,7 +25,7 @@ async fn one_button_signs_in_with_the_sandbox_key() {
     browser.press("Continue with the sandbox key").await;
     browser.wait_for_path("/overview").await;
     let page = browser.text().await;
-    Chromium::assert_says(&page, &["Overview", "Sandbox", "Sign out"]);
+    Chromium::assert_says(&page, &["Home", "Sandbox", "Sign out"]);
     assert_eq!(
         service.upstream.calls()[0].key,
         farescan::sandbox::DEMO_KEY,
@@ -159,7 +159,7 @@ async fn another_callers_page_is_not_found() {
     ] {
         browser.open(&path).await;
         let page = browser.text().await;
-        Chromium::assert_says(&page, &["Not found", "There is no such", "Overview"]);
+        Chromium::assert_says(&page, &["Not found", "There is no such", "Home"]);
         assert!(!page.contains("TLV"), "{page}");
     }
     browser.end().await;

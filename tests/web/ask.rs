@@ -260,7 +260,7 @@ async fn the_overview_leads_to_the_question() {
     let browser = Browser::sign_in(&service, key()).await;
     let page = browser.page("/overview").await;
     assert!(
-        page.contains("action=\"/ask\"") && page.contains("name=\"q\""),
+        page.contains("action=\"/find\"") && page.contains("id=\"ask\" name=\"q\""),
         "{page}"
     );
     let empty = browser.page("/ask").await;

@@ -32,7 +32,7 @@ async fn an_unknown_path_is_a_page_for_a_person() {
         assert_eq!(response.header("vary"), "accept");
         assert!(!response.header("x-request-id").is_empty());
         let page = response.text();
-        for part in ["There is no page", "/overview", "/scans", "/docs/"] {
+        for part in ["There is no page", "/overview", "/activity", "/docs/"] {
             assert!(page.contains(part), "{part}: {page}");
         }
         assert!(!page.contains("<script>"), "{page}");
@@ -85,7 +85,7 @@ async fn an_error_of_a_page_has_ways_onward() {
     ] {
         let page = browser.get(path).await.expect(status).text();
         assert!(
-            page.contains("<h1>") && page.contains("href=\"/scans\""),
+            page.contains("<h1>") && page.contains("href=\"/activity\""),
             "{path}: {page}"
         );
     }

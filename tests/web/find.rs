@@ -21,8 +21,10 @@ async fn a_name_an_airport_and_an_id_are_found_and_other_words_are_asked() {
     let watched = with(&json!({"name": "January <fares>"}));
     let watched = service.create_monitor(&watched).await;
     let browser = Browser::sign_in(&service, key()).await;
-    let home = browser.page("/overview").await;
-    assert!(home.contains("action=\"/find\""), "{home}");
+    for path in ["/overview", "/scans"] {
+        let page = browser.page(path).await;
+        assert_eq!(page.matches("action=\"/find\"").count(), 1, "{page}");
+    }
     for (words, expected) in [
         ("arts", [false, true, false]),
         ("100%25", [false, true, false]),

@@ -1,6 +1,7 @@
 //! The dashboard from outside: what a browser gets and sends. Each test is a browser without
 //! JavaScript.
 
+mod activity;
 mod alerts;
 mod ask;
 mod channels;

@@ -28,7 +28,9 @@ fn pages(scan: &str, item: &str) -> Vec<String> {
         "/prices/flights?from_airport=TLV&to_airport=LHR".to_owned(),
         "/monitors".to_owned(),
         "/monitors/new".to_owned(),
+        "/activity".to_owned(),
         "/alerts".to_owned(),
+        "/channels".to_owned(),
         "/deliveries".to_owned(),
         "/usage".to_owned(),
     ]
@@ -133,6 +135,7 @@ async fn another_callers_pages_are_not_found() {
         assert!(!response.text().contains("TLV"), "{path}");
     }
     assert!(!stranger.page("/scans").await.contains(&scan));
+    assert!(!stranger.page("/activity").await.contains(&scan));
     assert!(!stranger.page("/overview").await.contains(&scan));
 }
 

@@ -32,6 +32,8 @@ pub mod channels;
 
 pub mod monitors;
 
+pub mod activity;
+
 pub mod queue;
 
 pub mod charges;

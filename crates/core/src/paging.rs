@@ -28,7 +28,7 @@ pub enum PageError {
     Database(#[from] sqlx::Error),
 }
 
-/// Separates the parts of a key, which are numbers and hexadecimal digits.
+/// Separates the parts of a key, which are numbers, and digits of hexadecimal or base64url.
 const SEPARATOR: char = '|';
 
 /// The cursor after a row of `list` with this sort key.

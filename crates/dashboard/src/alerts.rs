@@ -58,7 +58,6 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
                     }
                 }
             }
-            div class="actions" { a class="button" href=(links::DELIVERIES) { "Deliveries" } }
         }
         (type_filter(&filter))
         section class="card" {

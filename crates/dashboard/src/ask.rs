@@ -40,13 +40,21 @@ pub(super) fn routes() -> Router<AppState> {
     Router::new().route(links::ASK, get(ask))
 }
 
-/// The box that leads here; `text` stands in it.
-pub(super) fn ask_box(text: &str, is_first: bool) -> Markup {
+/// The box of a page whose text is found or asked; `text` stands in it.
+pub(super) fn find_or_ask_box(text: &str) -> Markup {
     html! {
-        form class="ask-box" method="get" action=(links::ASK) role="search" {
+        (ask_box(links::FIND, text, false))
+        p class="hint" { "Or a name, label or id: the box also finds scans and monitors." }
+    }
+}
+
+/// The box whose text goes to a path.
+fn ask_box(path: &str, text: &str, is_first: bool) -> Markup {
+    html! {
+        form class="ask-box" method="get" action=(path) role="search" {
             label for="ask" { "Where, and when?" }
             div class="ask-line" {
-                input id="ask" name=(FIELD) value=(text) maxlength=(MAX_CHARS) placeholder="tel aviv london march below 150" autocomplete="off" autocapitalize="none" spellcheck="false" autofocus[is_first];
+                input id="ask" name=(FIELD) value=(text) maxlength=(MAX_CHARS) placeholder="tel aviv london march below 150" autocomplete="off" autocapitalize="none" spellcheck="false" aria-keyshortcuts="/ Control+K" autofocus[is_first];
                 button class="primary" type="submit" { "Ask" }
             }
         }
@@ -102,10 +110,10 @@ pub(super) fn path_of(text: &str) -> String {
 fn render(session: &Session, status: StatusCode, text: &str, answer: &Markup) -> Response {
     let body = html! {
         (head(&html! {}, "Ask", &html! { "Cities, airports or a hotel, and dates. Nothing is searched before you press a button." }, &html! { a class="button" href="/scans/new" { "All fields" } }))
-        section class="card" { (ask_box(text, text.is_empty())) }
+        section class="card" { (ask_box(links::ASK, text, text.is_empty())) }
         (answer)
     };
-    (status, page(session, "Ask", NavItem::Ask, body)).into_response()
+    (status, page(session, "Ask", NavItem::Home, body)).into_response()
 }
 
 fn examples() -> Markup {

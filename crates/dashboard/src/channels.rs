@@ -76,7 +76,6 @@ async fn render(
                 h1 { "Channels" }
                 p class="sub" { "Where you hear of alerts. A new monitor of these pages or of the command line names each active channel, unless you choose others." }
             }
-            div class="actions" { a class="button" href=(links::ALERTS) { "Alerts" } }
         }
         @if let Some(error) = &refused {
             @if error.details().is_empty() {
@@ -94,7 +93,7 @@ async fn render(
         }
         (new_channel(session, entered))
     };
-    Ok((status, page(session, "Channels", NavItem::Alerts, body)).into_response())
+    Ok((status, page(session, "Channels", NavItem::Channels, body)).into_response())
 }
 
 fn buttons(session: &Session, channel: &Channel) -> Markup {

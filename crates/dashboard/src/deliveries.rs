@@ -68,7 +68,6 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
                     }
                 }
             }
-            div class="actions" { a class="button" href=(links::ALERTS) { "Alerts" } }
         }
         (status_filter(&filter))
         section class="card" {
@@ -80,7 +79,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
             }
         }
     };
-    Ok(page(&session, "Deliveries", NavItem::Alerts, body))
+    Ok(page(&session, "Deliveries", NavItem::Deliveries, body))
 }
 
 fn status_filter(filter: &DeliveriesQuery) -> Markup {
@@ -147,7 +146,12 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
             pre tabindex="0" { (payload) }
         }
     };
-    Ok(page(&session, &delivery.event_type, NavItem::Alerts, body))
+    Ok(page(
+        &session,
+        &delivery.event_type,
+        NavItem::Deliveries,
+        body,
+    ))
 }
 
 /// The button that sends a delivery again.

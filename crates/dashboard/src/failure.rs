@@ -57,7 +57,7 @@ impl IntoResponse for PageFailure {
                 html! {
                     h1 { "Nothing was done" }
                     p { "This form was not sent by a page of your current session. Go back, reload the page and send the form again." }
-                    p { a class="button" href="/overview" { "Overview" } }
+                    p { a class="button" href=(links::OVERVIEW) { "Home" } }
                 },
             ),
             Self::Api(error) => error_page(&error),

@@ -1,4 +1,4 @@
-//! `/find`: the box in the head of every page. An id leads to its page; other text to the scans and monitors that contain it.
+//! `/find`: the box in the head of every page, and that of Home. An id leads to its page; other text to the scans and monitors that contain it.
 //! What nothing contains is read as a question.
 
 use axum::Router;
@@ -7,7 +7,7 @@ use axum::routing::get;
 use maud::{Markup, html};
 
 use super::failure::PageFailure;
-use super::form::FormFields;
+use super::form::{FormFields, MAX_FILTER_CHARS};
 use super::layout::{NavItem, page};
 use super::parts::{head, with_query};
 use super::session::Session;
@@ -21,8 +21,6 @@ use farescan_core::scans::read::{self as read_scans, ScanConditions};
 
 /// Scans and monitors on the page, of each the newest.
 const MOST: u16 = 10;
-/// The longest text that is compared with stored ones, in characters: as in the filters of scans.
-const MAX_CHARS: usize = 200;
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new().route(links::FIND, get(find))
@@ -33,8 +31,8 @@ async fn find(session: Session, query: FormFields) -> Result<Response, PageFailu
     if let Some(path) = path_of_id(text) {
         return Ok(Redirect::to(&path).into_response());
     }
-    let is_comparable =
-        (1..=MAX_CHARS).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+    let is_comparable = (1..=MAX_FILTER_CHARS).contains(&text.chars().count())
+        && !text.chars().any(char::is_control);
     let (scans, monitors) = match session.tenant().filter(|_| is_comparable) {
         Some(_) => containing(&session, text).await?,
         None => (Vec::new(), Vec::new()),
@@ -43,7 +41,7 @@ async fn find(session: Session, query: FormFields) -> Result<Response, PageFailu
         return Ok(Redirect::to(&ask::path_of(text)).into_response());
     }
     let body = found(&session, text, &scans, &monitors).await?;
-    Ok(page(&session, "Find", NavItem::Ask, body))
+    Ok(page(&session, "Find", NavItem::Home, body))
 }
 
 /// The page of an id, whether or not it exists.
@@ -88,6 +86,7 @@ async fn found(
     let monitor_rows = monitors::rows(session, monitors).await?;
     Ok(html! {
         (head(&html! {}, "Find", &html! { "Scans and monitors with “" (text) "” in their name, label, tags, airports or hotel." }, &html! { a class="button" href=(ask::path_of(text)) { "Ask “" (text) "”" } }))
+        section class="card" { (ask::find_or_ask_box(text)) }
         @if !monitors.is_empty() {
             section class="card" { h2 { "Monitors" } (monitor_rows) }
         }

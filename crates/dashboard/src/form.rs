@@ -27,6 +27,8 @@ use farescan_core::tenants::TOKEN_BYTES;
 
 /// The field with the session's form token.
 const TOKEN_FIELD: &str = "form_token";
+/// The longest text of a filter of a list, in characters.
+pub(super) const MAX_FILTER_CHARS: usize = 200;
 /// The field with the key that [`check_current_key`] checks.
 const CURRENT_KEY_FIELD: &str = "current_key";
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -119,6 +121,24 @@ impl FromRequest<AppState> for SessionForm {
             Err(PageFailure::ForeignForm)
         }
     }
+}
+
+/// A text that is compared with stored ones.
+///
+/// # Errors
+/// When it is longer than [`MAX_FILTER_CHARS`] or has control characters.
+pub(super) fn short_text(
+    fields: &FormFields,
+    name: &str,
+) -> Result<Option<String>, ValidationErrors> {
+    let Some(text) = fields.text(name) else {
+        return Ok(None);
+    };
+    if text.chars().count() <= MAX_FILTER_CHARS && !text.chars().any(char::is_control) {
+        return Ok(Some(text.to_owned()));
+    }
+    let expected = format!("text of at most {MAX_FILTER_CHARS} characters");
+    Err(ValidationError::new(name, &text.into(), expected).into())
 }
 
 /// The hidden field that every form of a session has.

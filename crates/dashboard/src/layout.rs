@@ -23,68 +23,107 @@ const OPENER: (HeaderName, HeaderValue) = (
 /// With `no-referrer` browsers would send `Origin: null` with a form.
 const REFERRER: HeaderValue = HeaderValue::from_static("same-origin");
 
-/// An entry of the navigation.
+/// What the navigation marks as the place of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NavItem {
-    Ask,
-    Overview,
-    Scans,
+    Home,
     Trips,
     Monitors,
+    Activity,
+    Scans,
     Alerts,
-    Usage,
+    Deliveries,
+    Account,
+    Channels,
 }
 
-impl NavItem {
-    const ALL: [Self; 7] = [
-        Self::Ask,
-        Self::Overview,
-        Self::Scans,
-        Self::Trips,
-        Self::Monitors,
-        Self::Alerts,
-        Self::Usage,
-    ];
+/// An entry of the navigation's first row, and its pages, which a second row has if they are several.
+struct NavEntry {
+    name: &'static str,
+    pages: &'static [(NavItem, &'static str, &'static str)],
+}
 
-    /// Its name and its path.
-    const fn link(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Ask => ("Ask", links::ASK),
-            Self::Overview => ("Overview", links::OVERVIEW),
-            Self::Scans => ("Scans", "/scans"),
-            Self::Trips => ("Trips", "/prices"),
-            Self::Monitors => ("Monitors", links::MONITORS),
-            Self::Alerts => ("Alerts", links::ALERTS),
-            Self::Usage => ("Usage", "/usage"),
-        }
+const ENTRIES: [NavEntry; 4] = [
+    NavEntry {
+        name: "Home",
+        pages: &[(NavItem::Home, "Home", links::OVERVIEW)],
+    },
+    NavEntry {
+        name: "Trips",
+        pages: &[
+            (NavItem::Trips, "Routes and hotels", "/prices"),
+            (NavItem::Monitors, "Monitors", links::MONITORS),
+        ],
+    },
+    NavEntry {
+        name: "Activity",
+        pages: &[
+            (NavItem::Activity, "All", links::ACTIVITY),
+            (NavItem::Scans, "Scans", "/scans"),
+            (NavItem::Alerts, "Alerts", links::ALERTS),
+            (NavItem::Deliveries, "Deliveries", links::DELIVERIES),
+        ],
+    },
+    NavEntry {
+        name: "Account",
+        pages: &[
+            (NavItem::Account, "Usage and limits", "/usage"),
+            (NavItem::Channels, "Channels", links::CHANNELS),
+        ],
+    },
+];
+
+impl NavEntry {
+    fn has(&self, item: NavItem) -> bool {
+        self.pages.iter().any(|(page, ..)| *page == item)
     }
+}
+
+/// The two rows: the entries, and the pages of the one that is open.
+fn navigation(active: NavItem) -> [Markup; 2] {
+    let first = html! {
+        nav aria-label="Pages" {
+            @for entry in &ENTRIES {
+                @if let Some((_, _, path)) = entry.pages.first() {
+                    a href=(path) aria-current=[entry.has(active).then_some("true")] { (entry.name) }
+                }
+            }
+        }
+    };
+    let several = |entry: &&NavEntry| entry.has(active) && entry.pages.len() > 1;
+    let second = html! {
+        @for entry in ENTRIES.iter().filter(several) {
+            nav class="second" aria-label=(entry.name) {
+                @for (item, name, path) in entry.pages {
+                    a href=(path) aria-current=[(*item == active).then_some("page")] { (name) }
+                }
+            }
+        }
+    };
+    [first, second]
 }
 
 /// A page of a signed-in caller. `title` is the page's own; `body` begins with its `h1`. With another
 /// status, such as 422 for a form that has to be corrected, it is `(status, page).into_response()`.
 pub(super) fn page(session: &Session, title: &str, active: NavItem, body: Markup) -> Response {
+    let [first, second] = navigation(active);
     let header = html! {
         header class="top" {
             div class="top-inner" {
-                a class="brand" href="/overview" { "fare" span { "scan" } }
+                a class="brand" href=(links::OVERVIEW) { "fare" span { "scan" } }
                 @if session.app().is_sandbox() {
                     span class="chip warn" title="Searches go to the sandbox: prices are invented and nothing is billed" { "Sandbox" }
                 }
-                nav aria-label="Pages" {
-                    @for item in NavItem::ALL {
-                        @let (name, path) = item.link();
-                        a href=(path) aria-current=[(item == active).then_some("page")] { (name) }
-                    }
-                    a href="/docs/" { "API" }
-                }
-                form class="find" method="get" action=(links::FIND) role="search" aria-label="Find" {
-                    input id="find" name="q" type="search" maxlength="500" placeholder="Find or ask  /" aria-label="Find a scan or monitor, or ask" aria-keyshortcuts="/ Control+K" autocomplete="off" autocapitalize="none" spellcheck="false";
-                }
+                (first)
+                // The pages of Home have the box of questions, which finds as well.
+                @if active != NavItem::Home { (find_box()) }
+                a class="docs" href="/docs/" { "API" }
                 form class="sign-out" method="post" action=(links::LOGOUT) {
                     (token_field(session))
                     button class="quiet" type="submit" title="Ends every session of this key, on every device" { "Sign out" }
                 }
             }
+            (second)
             @if session.is_all_paused() {
                 p class="all-paused" { b { "Everything is paused." } " " a href="/usage" { "Resume" } }
             }
@@ -93,11 +132,19 @@ pub(super) fn page(session: &Session, title: &str, active: NavItem, body: Markup
     document(StatusCode::OK, title, header, body)
 }
 
+fn find_box() -> Markup {
+    html! {
+        form class="find" method="get" action=(links::FIND) role="search" aria-label="Find" {
+            input id="find" name="q" type="search" maxlength="500" placeholder="Find or ask  /" aria-label="Find a scan or monitor, or ask" aria-keyshortcuts="/ Control+K" autocomplete="off" autocapitalize="none" spellcheck="false";
+        }
+    }
+}
+
 /// A page without a session: the login page and errors.
 pub(super) fn bare_page(status: StatusCode, title: &str, body: Markup) -> Response {
     let header = html! {
         header class="top" {
-            div class="top-inner" { a class="brand" href="/overview" { "fare" span { "scan" } } }
+            div class="top-inner" { a class="brand" href=(links::OVERVIEW) { "fare" span { "scan" } } }
         }
     };
     document(
@@ -112,9 +159,9 @@ pub(super) fn bare_page(status: StatusCode, title: &str, body: Markup) -> Respon
 pub(super) fn ways_onward() -> Markup {
     html! {
         p class="actions" {
-            a class="button primary" href="/overview" { "Overview" }
-            a class="button" href="/scans" { "Scans" }
+            a class="button primary" href=(links::OVERVIEW) { "Home" }
             a class="button" href="/prices" { "Trips" }
+            a class="button" href=(links::ACTIVITY) { "Activity" }
             a class="button" href="/docs/" { "API" }
         }
     }

@@ -9,6 +9,7 @@
 //! Shared by the pages: the frame (`layout`), sessions (`session`), forms (`form`), errors
 //! (`failure`), and small parts such as times and prices (`parts`).
 
+mod activity;
 mod alerts;
 mod api_answer;
 mod ask;

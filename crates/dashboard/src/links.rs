@@ -7,6 +7,7 @@ pub(super) const LOGOUT: &str = "/logout";
 pub(super) const ASK: &str = "/ask";
 pub(super) const FIND: &str = "/find";
 pub(super) const OVERVIEW: &str = "/overview";
+pub(super) const ACTIVITY: &str = "/activity";
 pub(super) const MONITORS: &str = "/monitors";
 pub(super) const CHANNELS: &str = "/channels";
 pub(super) const ALERTS: &str = "/alerts";

@@ -1,4 +1,4 @@
-//! `/overview`: what runs, what needs a decision, the monitors, and what was spent.
+//! `/overview`: what runs, what needs a decision, what happened last, the monitors, and what was spent.
 
 mod decisions;
 
@@ -7,17 +7,17 @@ use std::collections::HashMap;
 use axum::Router;
 use axum::response::Response;
 use axum::routing::get;
+use farescan_sheets::monitor;
 use farescan_sheets::numbers::{self, count, counted};
 use farescan_sheets::scan::waits_for_caller;
 use farescan_sheets::sheet::{Column, Figure, Link, Table};
 use farescan_sheets::trip::words;
-use farescan_sheets::{alert, monitor};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
 use self::decisions::Decisions;
-use super::ask::ask_box;
+use super::ask::find_or_ask_box;
 use super::failure::PageFailure;
 use super::layout::{NavItem, page};
 use super::links;
@@ -25,12 +25,12 @@ use super::parts::{self, Tone, chip};
 use super::session::Session;
 use super::sheet;
 use super::usage::bill;
-use super::{monitors as monitor_pages, scans as scan_pages};
+use super::{activity, monitors as monitor_pages, scans as scan_pages};
 use farescan_core::account::quota::quota;
 use farescan_core::account::usage::usage;
 use farescan_core::app::AppState;
 use farescan_core::contract::Api;
-use farescan_core::contract::monitors::{AlertsQuery, Monitor, MonitorsQuery};
+use farescan_core::contract::monitors::{Monitor, MonitorsQuery};
 use farescan_core::contract::quota::{LaneQuota, Quota};
 use farescan_core::contract::scans::{Scan, ScanStatus, ScansQuery};
 use farescan_core::contract::usage::{Usage, UsageCounts, UsageQuery};
@@ -43,12 +43,10 @@ use farescan_core::{monitors, scans, webhooks};
 const PATH: &str = links::OVERVIEW;
 /// Rows of each list.
 const ROWS: &str = "10";
-/// Ended scans below those that run.
-const ENDED_ROWS: usize = 5;
+/// Rows of what happened last.
+const LATEST: u16 = 8;
 /// Rows of the scans that run or wait.
 const LIVE_ROWS: usize = 20;
-/// Alerts among which each monitor's last one is looked for.
-const ALERTS: &str = "100";
 /// Runs of a sparkline.
 const RUNS: u16 = 30;
 /// An older incomplete scan was left as it is.
@@ -62,11 +60,8 @@ pub(super) fn routes() -> Router<AppState> {
 #[derive(Default)]
 struct Work {
     live: Vec<Scan>,
-    recent: Vec<Scan>,
     monitors: Vec<Monitor>,
     prices: HashMap<MonitorId, Vec<RunPrice>>,
-    /// The newest alert of each monitor, as it was sent.
-    alerts: HashMap<String, serde_json::Value>,
     decisions: Decisions,
 }
 
@@ -80,24 +75,25 @@ async fn overview(session: Session) -> Result<Response, PageFailure> {
     let quota = quota(pool, session.tenant(), &session.custody()?.pace).await?;
     let month = month_so_far(now)?;
     let usage = usage(pool, session.tenant(), &month, now).await?;
+    let live = work.live.iter().take(LIVE_ROWS);
+    let live: Vec<_> = live.map(|scan| Link::Scan(scan.id)).collect();
+    let latest_rows = activity::latest(&session, LATEST, &live, now).await?;
     let body = html! {
         div class="head" {
-            div {
-                h1 { "Overview" }
-                p class="sub" { "Everything of the key that you signed in with." }
-            }
+            h1 { "Home" }
             div class="actions" { a class="button primary" href="/scans/new" { "New scan" } }
         }
-        section class="card" { (ask_box("", false)) }
+        section class="card" { (find_or_ask_box("")) }
         (figures(&work, &usage, &quota))
         (work.decisions.section(&session))
         (running(&work))
+        @if latest_rows.is_some() || live.is_empty() { (latest(latest_rows)) }
         div class="grid2" {
             (monitor_list(&work))
             (plan(&quota))
         }
     };
-    Ok(page(&session, "Overview", NavItem::Overview, body))
+    Ok(page(&session, "Home", NavItem::Home, body))
 }
 
 async fn work(session: &Session, tenant: TenantId, now: Timestamp) -> Result<Work, PageFailure> {
@@ -115,8 +111,6 @@ async fn work(session: &Session, tenant: TenantId, now: Timestamp) -> Result<Wor
         ScanStatus::Queued => 1,
         _ => 2,
     });
-    let query = ScansQuery::from_query([("limit", ROWS)])?;
-    let recent = scans::read::scans(pool, tenant, &query).await?.data;
     let query = ScansQuery::from_query([("status", "incomplete"), ("limit", ROWS)])?;
     let incomplete = scans::read::scans_where(pool, tenant, &query, &lately).await?;
     let query = MonitorsQuery::from_query([("limit", ROWS)])?;
@@ -137,10 +131,8 @@ async fn work(session: &Session, tenant: TenantId, now: Timestamp) -> Result<Wor
         deliveries.map_or_else(|| (Vec::new(), None), |page| (page.data, page.next_cursor));
     Ok(Work {
         live,
-        recent,
         monitors,
         prices,
-        alerts: last_alerts(session, tenant).await?,
         decisions: Decisions {
             paused,
             incomplete: incomplete.data,
@@ -151,22 +143,6 @@ async fn work(session: &Session, tenant: TenantId, now: Timestamp) -> Result<Wor
             has_more_deliveries: after.is_some(),
         },
     })
-}
-
-/// The newest alert of each monitor among the last ones.
-async fn last_alerts(
-    session: &Session,
-    tenant: TenantId,
-) -> Result<HashMap<String, serde_json::Value>, PageFailure> {
-    let query = AlertsQuery::from_query([("limit", ALERTS)])?;
-    let page = monitors::alerts::read::alerts(session.pool()?, tenant, &query).await?;
-    let mut newest = HashMap::new();
-    for alert in page.map(|page| page.data).unwrap_or_default() {
-        if let Some(monitor) = alert["monitor_id"].as_str() {
-            newest.entry(monitor.to_owned()).or_insert(alert);
-        }
-    }
-    Ok(newest)
 }
 
 /// The usage of this UTC month. By day, because its totals are summed from the days.
@@ -233,37 +209,36 @@ fn against_plans(quota: &Quota) -> String {
     known.join("; ")
 }
 
+/// The scans that run or wait, if there are any.
 fn running(work: &Work) -> Markup {
     html! {
-        section class="card" {
-            div class="card-head" {
-                h2 { @if work.live.is_empty() { "Last scans" } @else { "Running now" } }
-                a href="/scans" { "All scans" }
-            }
-            @if !work.live.is_empty() {
+        @if !work.live.is_empty() {
+            section class="card" {
+                div class="card-head" { h2 { "Running now" } a href="/scans" { "All scans" } }
                 (scan_pages::table("Running now", work.live.get(..LIVE_ROWS).unwrap_or(&work.live)))
                 @if work.live.len() > LIVE_ROWS {
                     p class="hint" { (counted((work.live.len() - LIVE_ROWS) as u64, "more scan")) " not shown." }
                 }
-                @let ended = ended(work);
-                @if !ended.is_empty() {
-                    h3 class="next-list" { "Last scans" }
-                    (scan_pages::table("Last scans", &ended))
-                }
-            } @else if work.recent.is_empty() {
-                (parts::empty_state(&html! {
-                    p { "No scans yet. A scan finds the cheapest date of a range, or compares markets." }
-                    a class="button primary" href="/scans/new" { "New scan" }
-                }))
-            } @else { (scan_pages::table("Last scans", &work.recent)) }
+            }
         }
     }
 }
 
-/// The newest scans that have ended.
-fn ended(work: &Work) -> Vec<Scan> {
-    let ended = work.recent.iter().filter(|scan| scan.status.is_ended());
-    ended.take(ENDED_ROWS).cloned().collect()
+fn latest(rows: Option<Markup>) -> Markup {
+    html! {
+        section class="card" {
+            div class="card-head" { h2 { "Latest" } a href=(links::ACTIVITY) { "All activity" } }
+            @match rows {
+                Some(rows) => { (rows) }
+                None => {
+                    (parts::empty_state(&html! {
+                        p { "No scans yet. A scan finds the cheapest date of a range, or compares markets." }
+                        a class="button primary" href="/scans/new" { "New scan" }
+                    }))
+                }
+            }
+        }
+    }
 }
 
 fn monitor_list(work: &Work) -> Markup {
@@ -285,7 +260,6 @@ fn monitor_list(work: &Work) -> Markup {
 fn monitor_table(work: &Work) -> Table {
     let columns = [
         Column::text("Monitor"),
-        Column::detail("Last alert"),
         Column::text("Lowest price of each run"),
         Column::number("Last"),
         Column::text("State"),
@@ -293,11 +267,8 @@ fn monitor_table(work: &Work) -> Table {
     let rows = work.monitors.iter().map(|monitor| {
         let runs = work.prices.get(&monitor.id).map_or(&[][..], Vec::as_slice);
         let [prices, last] = monitor_pages::prices_of_runs(&monitor.name, runs);
-        let alert = work.alerts.get(&monitor.id.to_string());
-        let alert = alert.map(|alert| [vec!["Last alert:".into()], alert::line(alert)].concat());
         let cells = [
             vec![monitor.name.clone().into()],
-            alert.unwrap_or_else(|| vec!["no alert lately".into()]),
             prices,
             last,
             vec![monitor::state(monitor)],

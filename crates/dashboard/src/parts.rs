@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use farescan_sheets::item::search_tone;
+use farescan_sheets::numbers::short_age;
 use farescan_sheets::scan::status_tone;
 pub(super) use farescan_sheets::sheet::Tone;
 use jiff::Timestamp;
@@ -17,11 +18,29 @@ use farescan_core::contract::{ScanStatus, SearchStatus};
 /// How long a page waits for verdicts on its prices; then it shows none.
 pub(super) const VERDICT_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Seconds.
+const DAY: u64 = 24 * 60 * 60;
+
 /// A time with its zone: UTC, which the script replaces with the viewer's zone.
 pub(super) fn time(at: Timestamp) -> Markup {
     let utc = at.to_zoned(TimeZone::UTC);
     html! {
         time datetime=(at.strftime("%Y-%m-%dT%H:%M:%SZ")) { (utc.strftime("%-d %b %Y, %H:%M UTC")) }
+    }
+}
+
+/// A time within a day as its age, before as its clock in UTC; the exact one is behind it.
+pub(super) fn age(at: Timestamp, now: Timestamp) -> Markup {
+    let utc = at.to_zoned(TimeZone::UTC);
+    let seconds = now.duration_since(at).as_secs().max(0).unsigned_abs();
+    html! {
+        time datetime=(at.strftime("%Y-%m-%dT%H:%M:%SZ")) title=(utc.strftime("%-d %b %Y, %H:%M UTC")) data-age {
+            @match seconds {
+                0..60 => { "now" }
+                60..DAY => { (short_age(seconds)) " ago" }
+                _ => { (utc.strftime("%H:%M UTC")) }
+            }
+        }
     }
 }
 

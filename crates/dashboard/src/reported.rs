@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::failure::PageFailure;
 use super::session::Session;
+use farescan_core::activity::Activity;
 use farescan_core::contract::Endpoint;
 use farescan_core::contract::monitors::{Alert, Monitor};
 use farescan_core::ids::{ItemId, MonitorId, TenantId};
@@ -56,6 +57,29 @@ impl ReportedMonitors {
         })
     }
 
+    /// Those of a page of activity.
+    pub(super) async fn of_activity(
+        session: &Session,
+        tenant: TenantId,
+        rows: &[Activity],
+    ) -> Result<Self, PageFailure> {
+        let monitor = |row: &Activity| match row {
+            Activity::Scan(scan) => scan.monitor_id,
+            Activity::Alert(.., alert) => id(alert, "monitor_id"),
+            Activity::Delivery(delivery) => delivery.monitor_id,
+        };
+        let item = |row: &Activity| match row {
+            Activity::Alert(.., alert) => id(alert, "item_id"),
+            Activity::Scan(_) | Activity::Delivery(_) => None,
+        };
+        let items: Vec<ItemId> = rows.iter().filter_map(item).collect();
+        let reported = Self::read(session, tenant, rows.iter().filter_map(monitor)).await?;
+        Ok(Self {
+            searches: scans::read::searches(session.pool()?, tenant, &items).await?,
+            ..reported
+        })
+    }
+
     /// A monitor's name, and the route or hotel and the dates that it looks at.
     pub(super) fn of(&self, id: MonitorId) -> Reported {
         Reported::of(self.monitors.get(&id), &Map::new())
@@ -83,6 +107,9 @@ impl ReportedMonitors {
 
 /// The ids in a field of stored alerts, some of which this program may be unable to read.
 fn ids<T: FromStr>(alerts: &[Value], name: &str) -> Vec<T> {
-    let id = |alert: &Value| alert.get(name)?.as_str()?.parse::<T>().ok();
-    alerts.iter().filter_map(id).collect()
+    alerts.iter().filter_map(|alert| id(alert, name)).collect()
+}
+
+fn id<T: FromStr>(alert: &Value, name: &str) -> Option<T> {
+    alert.get(name)?.as_str()?.parse().ok()
 }

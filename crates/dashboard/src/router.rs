@@ -4,8 +4,8 @@ use axum::{Extension, Router};
 
 use super::api_answer::ApiRoutes;
 use super::{
-    alerts, ask, assets, channels, deliveries, find, front_page, item, login, monitors, overview,
-    prices, scans, unsubscribe, usage,
+    activity, alerts, ask, assets, channels, deliveries, find, front_page, item, login, monitors,
+    overview, prices, scans, unsubscribe, usage,
 };
 use farescan_core::app::AppState;
 
@@ -21,6 +21,7 @@ pub fn pages(api: Router, demo_key: &'static str) -> Router<AppState> {
         .merge(find::routes())
         .merge(prices::routes())
         .merge(monitors::routes())
+        .merge(activity::routes())
         .merge(alerts::routes())
         .merge(channels::routes())
         .merge(unsubscribe::routes())

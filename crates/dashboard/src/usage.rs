@@ -68,7 +68,7 @@ async fn render(
     let body = html! {
         div class="head" {
             div {
-                h1 { "Usage" }
+                h1 { "Usage and limits" }
                 p class="sub" { "Each billed request is one of your plan at the marketplace. This page costs none." }
             }
             div class="actions" { (buttons) }
@@ -79,7 +79,11 @@ async fn render(
         div class="grid2" { @for (api, lane) in lanes { (limits::form(session, api, lane)) } }
         (key::form(session))
     };
-    Ok((status, page(session, "Usage", NavItem::Usage, body)).into_response())
+    Ok((
+        status,
+        page(session, "Usage and limits", NavItem::Account, body),
+    )
+        .into_response())
 }
 
 fn lane_card(api: Api, lane: &LaneQuota, now: Timestamp) -> Markup {

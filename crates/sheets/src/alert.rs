@@ -90,7 +90,7 @@ pub fn table(alerts: &[Json], reported: impl Fn(&Alert) -> Reported) -> Table {
     Table::new("Alerts", columns, rows)
 }
 
-const OTHER_VERSION: &str = "An alert of another version";
+pub(crate) const OTHER_VERSION: &str = "An alert of another version";
 
 /// The link to a stored alert.
 fn link(stored: &Json) -> Option<Link> {
@@ -110,7 +110,7 @@ pub fn line(stored: &Json) -> Cell {
 }
 
 /// The rule as a sentence; one of another version by its type and its other fields.
-fn title(alert: &Alert) -> String {
+pub(crate) fn title(alert: &Alert) -> String {
     if let Ok(rule) = Rule::read(&alert.rule) {
         return rule::sentence(&rule, alert.currency.as_deref());
     }
@@ -122,7 +122,7 @@ fn title(alert: &Alert) -> String {
 }
 
 /// The swept values of the alert's search.
-fn swept(alert: &Alert) -> String {
+pub(crate) fn swept(alert: &Alert) -> String {
     let words = alert.cell.iter();
     let words = words.map(|(name, value)| trip::field_text(name, value));
     words.collect::<Vec<_>>().join(", ")

@@ -124,6 +124,19 @@ pub fn status(delivery: &Delivery) -> Cell {
     cell([Some(Value::word(tone, delivery.status.as_str())), why])
 }
 
+/// What a delivery is, by its type of event.
+pub fn event(event_type: &str) -> &str {
+    match event_type {
+        "monitor.alerts" => "Alerts to the webhook",
+        "monitor.digest" => "Collected alerts to the webhook",
+        "monitor.test" => "Test of the webhook",
+        "channel.alerts" => "Message to a channel",
+        "channel.confirm" => "Code to confirm an address",
+        "channel.test" => "Test of a channel",
+        other => other,
+    }
+}
+
 /// Why a delivery failed.
 pub const fn reason(reason: DeliveryReason) -> &'static str {
     match reason {

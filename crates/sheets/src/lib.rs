@@ -6,6 +6,7 @@
 //! Everything here is a pure function of the API's types. Colours, HTML and the width of a terminal
 //! are for the renderers.
 
+pub mod activity;
 pub mod alert;
 pub mod backtest;
 pub mod calendar;

@@ -175,6 +175,24 @@ pub async fn monitors_where(
     to_monitors(&mut conn, ring, tenant, rows, now).await
 }
 
+/// The monitors whose name, airports or hotel contain a text, in any case.
+pub async fn ids_containing(
+    pool: &PgPool,
+    tenant: TenantId,
+    text: &str,
+) -> sqlx::Result<Vec<MonitorId>> {
+    let text = Some(text.to_owned());
+    let conditions = &MonitorConditions {
+        text,
+        ..MonitorConditions::default()
+    };
+    // All: a caller has at most `MAX_MONITORS`.
+    let limit = i64::MAX;
+    let which = MonitorFilter::Where { conditions, limit };
+    let rows = store::monitor_rows(&mut *pool.acquire().await?, tenant, &which).await?;
+    Ok(rows.into_iter().map(|row| row.monitor_id.into()).collect())
+}
+
 /// The newest monitors that do not do what they are for, at most `limit`, and the number of all of
 /// them. Their caller has not paused them: the key is refused, the last slot failed or was over the
 /// monthly limit, or the webhook is off.

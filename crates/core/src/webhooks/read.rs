@@ -6,7 +6,7 @@ use sqlx::{PgConnection, PgPool};
 use super::store::lists as store;
 use crate::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage};
 use crate::db;
-use crate::ids::{DeliveryId, TenantId};
+use crate::ids::{DeliveryId, MonitorId, TenantId};
 use crate::paging::{self, PageError, limit_plus_one};
 
 /// The most tries shown of one delivery.
@@ -34,10 +34,23 @@ pub async fn deliveries(
     {
         return Ok(None);
     }
-    let mut data = store::deliveries(pool, tenant, query, before, limit_plus_one(limit)).await?;
+    let mut data =
+        store::deliveries(pool, tenant, query, None, before, limit_plus_one(limit)).await?;
     let next_cursor =
         paging::truncate_page(&mut data, limit).map(|last| paging::encode_id(last.id));
     Ok(Some(DeliveryPage { data, next_cursor }))
+}
+
+/// The newest deliveries of all monitors or of some, before one: for a list that has other rows as well.
+pub async fn deliveries_before(
+    pool: &PgPool,
+    tenant: TenantId,
+    query: &DeliveriesQuery,
+    of: Option<&[MonitorId]>,
+    before: Option<DeliveryId>,
+    limit: i64,
+) -> sqlx::Result<Vec<Delivery>> {
+    store::deliveries(pool, tenant, query, of, before, limit).await
 }
 
 /// One delivery with its payload and its newest tries.

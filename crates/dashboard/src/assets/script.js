@@ -10,8 +10,14 @@
     for (const element of root.querySelectorAll("time[datetime]:not([data-zone])")) {
       const at = new Date(element.dateTime);
       if (!Number.isNaN(at.getTime())) {
-        element.title = element.textContent;
-        element.textContent = format.format(at);
+        const text = format.format(at);
+        // The exact time stands behind an age.
+        if (element.dataset.age === undefined) {
+          element.title = element.textContent;
+          element.textContent = text;
+        } else {
+          element.title = text;
+        }
       }
     }
   }
@@ -127,12 +133,12 @@
     });
   }
 
-  // "/" and Ctrl-K lead to the box in the head of the page.
+  // "/" and Ctrl-K lead to the box in the head of the page, on Home to the box of questions.
   document.addEventListener("keydown", (event) => {
     const isTyping = event.target.closest?.("input, select, textarea");
     const isSlash = event.key === "/" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey;
     const isCommand = event.key === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
-    const box = document.getElementById("find");
+    const box = document.getElementById("find") ?? document.getElementById("ask");
     if (box && (isSlash || isCommand)) {
       event.preventDefault();
       box.select();

@@ -178,7 +178,7 @@ fn failing(session: &Session, monitor: &Monitor) -> Markup {
 fn given_up(session: &Session, of: &Delivery) -> Markup {
     line(
         &html! {
-            a href=(links::delivery(of.id)) { "Delivery of " (of.event_type) } " " (chip(Tone::Bad, "given up"))
+            a href=(links::delivery(of.id)) { (delivery::event(&of.event_type)) } " " (chip(Tone::Bad, "given up"))
             div class="sub" {
                 @if let Some(reason) = of.reason { (delivery::reason(reason)) ", " }
                 (parts::time(of.created_at))

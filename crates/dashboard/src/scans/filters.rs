@@ -6,7 +6,7 @@ use jiff::{Timestamp, ToSpan as _};
 use maud::{Markup, html};
 
 use super::PATH;
-use crate::form::FormFields;
+use crate::form::{FormFields, MAX_FILTER_CHARS, short_text};
 use farescan_core::contract::scans::{ScanStatus, ScansQuery};
 use farescan_core::contract::{Endpoint, ValidationError, ValidationErrors};
 use farescan_core::scans::read::ScanConditions;
@@ -24,8 +24,6 @@ const OF_PAGE: [&str; 8] = [
     "created_until",
     "failed",
 ];
-/// The longest text of a filter, in characters.
-const MAX_CHARS: usize = 200;
 /// The filters that a form shows only on request.
 const FOLDED: [&str; 7] = [
     "text",
@@ -56,9 +54,9 @@ impl ListFilters {
         let conditions = ScanConditions {
             from_airport: airport(fields, "from_airport")?,
             to_airport: airport(fields, "to_airport")?,
-            hotel: text(fields, "hotel")?,
-            label: text(fields, "label")?,
-            text: text(fields, "text")?,
+            hotel: short_text(fields, "hotel")?,
+            label: short_text(fields, "label")?,
+            text: short_text(fields, "text")?,
             created_from: fields.date("created_from")?.map(begin_of),
             created_before: fields
                 .date("created_until")?
@@ -158,7 +156,7 @@ impl ListFilters {
         html! {
             div class="field" {
                 label for=(name) { (label) }
-                input id=(name) name=(name) placeholder=(placeholder) value=[self.fields.text(name)] maxlength=(MAX_CHARS) spellcheck="false";
+                input id=(name) name=(name) placeholder=(placeholder) value=[self.fields.text(name)] maxlength=(MAX_FILTER_CHARS) spellcheck="false";
             }
         }
     }
@@ -207,18 +205,6 @@ pub(super) fn path(query: &str) -> String {
     } else {
         format!("{PATH}?{query}")
     }
-}
-
-/// A text that is compared with stored ones.
-fn text(fields: &FormFields, name: &str) -> Result<Option<String>, ValidationErrors> {
-    let Some(text) = fields.text(name) else {
-        return Ok(None);
-    };
-    if text.chars().count() <= MAX_CHARS && !text.chars().any(char::is_control) {
-        return Ok(Some(text.to_owned()));
-    }
-    let expected = format!("text of at most {MAX_CHARS} characters");
-    Err(ValidationError::new(name, &text.into(), expected).into())
 }
 
 fn airport(fields: &FormFields, name: &str) -> Result<Option<String>, ValidationErrors> {

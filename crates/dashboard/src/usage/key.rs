@@ -97,5 +97,5 @@ fn done_page(session: &Session, rotation: &KeyRotation) -> Response {
             p { a class="button primary" href=(super::PATH) { "Usage" } }
         }
     };
-    page(session, "The account has a new key", NavItem::Usage, body)
+    page(session, "The account has a new key", NavItem::Account, body)
 }

@@ -27,7 +27,8 @@ pub async fn alerts(
 ) -> Result<Option<AlertPage>, PageError> {
     let limit = usize::from(query.limit_or_default().get());
     let before = query.cursor.as_ref().map(decode_cursor).transpose()?;
-    let mut rows = store::list_alerts(pool, tenant, query, before, limit_plus_one(limit)).await?;
+    let mut rows =
+        store::list_alerts(pool, tenant, query, None, before, limit_plus_one(limit)).await?;
     // Alerts are deleted with their monitor.
     if rows.is_empty()
         && let Some(monitor) = query.monitor_id
@@ -41,6 +42,18 @@ pub async fn alerts(
         data: rows.into_iter().map(|(.., alert)| alert).collect(),
         next_cursor,
     }))
+}
+
+/// The newest alerts of all monitors or of some, before one: for a list that has other rows as well.
+pub async fn alerts_before(
+    pool: &PgPool,
+    tenant: TenantId,
+    query: &AlertsQuery,
+    of: Option<&[MonitorId]>,
+    before: Option<(Timestamp, AlertId)>,
+    limit: i64,
+) -> sqlx::Result<Vec<(Timestamp, AlertId, Value)>> {
+    store::list_alerts(pool, tenant, query, of, before, limit).await
 }
 
 /// Adds the verdict from the caller's own history to alerts about a price that lack it

@@ -302,14 +302,16 @@ pub(super) async fn skip_evaluation(
     Ok(())
 }
 
-/// The newest first; `before` is the last alert of the previous page.
+/// The newest first, of some monitors or of all; `before` is the last alert of the previous page.
 pub(super) async fn list_alerts(
     pool: &PgPool,
     tenant: TenantId,
     query: &AlertsQuery,
+    of: Option<&[MonitorId]>,
     before: Option<(Timestamp, AlertId)>,
     limit: i64,
 ) -> sqlx::Result<Vec<(Timestamp, AlertId, Value)>> {
+    let of: Option<Vec<_>> = of.map(|of| of.iter().map(|monitor| monitor.uuid()).collect());
     let rows = sqlx::query!(
         r#"select fired_at, alert_id, alert, delivery_id,
                   case when is_held then (select m.notify_at from monitors m where m.tenant_id = $1 and m.monitor_id = a.monitor_id) end
@@ -318,6 +320,7 @@ pub(super) async fn list_alerts(
            where a.tenant_id = $1 and ($2::uuid is null or monitor_id = $2) and ($3::text is null or rule_type = $3)
              and ($4::timestamptz is null or fired_at >= $4) and ($5::timestamptz is null or fired_at < $5)
              and ($6::timestamptz is null or fired_at < $6 or fired_at = $6 and alert_id < $7)
+             and ($9::uuid[] is null or monitor_id = any ($9))
            order by fired_at desc, alert_id desc limit $8"#,
         tenant.uuid(),
         query.monitor_id.map(MonitorId::uuid),
@@ -327,6 +330,7 @@ pub(super) async fn list_alerts(
         before.map(|(fired_at, _)| fired_at.to_sqlx()) as _,
         before.map(|(_, id)| id.uuid()),
         limit,
+        of.as_deref(),
     );
     let rows = rows.fetch_all(pool).await?;
     Ok(rows

@@ -29,7 +29,7 @@ use crate::contract::scans::{
     ItemsQuery, Scan, ScanPage, ScansQuery,
 };
 use crate::contract::{Endpoint, RawJson, ValidationErrors};
-use crate::ids::{ItemId, ScanId, TenantId};
+use crate::ids::{ItemId, MonitorId, ScanId, TenantId};
 use crate::paging::{self, PageError, limit_plus_one};
 
 /// The most items of a page with answers; each answer may have megabytes.
@@ -68,8 +68,13 @@ pub struct ScanConditions {
     pub label: Option<String>,
     /// It is about exactly this hotel or place, among others.
     pub place: Option<SearchedPlace>,
-    /// Its label, a tag, an airport, or the name or place of its hotel contains this text, in any case.
+    /// Its label, a tag, an airport, or the name or place of its hotel contains this text, in any case;
+    /// or it is a run of one of `monitors`.
     pub text: Option<String>,
+    /// The monitors whose runs fulfil the condition of `text` as well.
+    pub monitors: Vec<MonitorId>,
+    /// It is a run of a monitor.
+    pub is_run: bool,
     /// It was created at this time or later.
     pub created_from: Option<Timestamp>,
     /// It was created before this time.
@@ -117,6 +122,21 @@ pub async fn scans_where(
     let mut data: Vec<_> = rows.into_iter().map(Scan::from).collect();
     leave_out_implausible(&mut *pool.acquire().await?, tenant, &mut data).await?;
     Ok(ScanPage { data, next_cursor })
+}
+
+/// The newest scans as in [`scans_where`], before one: for a list that has other rows as well.
+pub async fn scans_before(
+    pool: &PgPool,
+    tenant: TenantId,
+    query: &ScansQuery,
+    more: &ScanConditions,
+    before: Option<ScanId>,
+    limit: i64,
+) -> sqlx::Result<Vec<Scan>> {
+    let rows = store::scans(pool, tenant, query, more, before, limit).await?;
+    let mut data: Vec<_> = rows.into_iter().map(Scan::from).collect();
+    leave_out_implausible(&mut *pool.acquire().await?, tenant, &mut data).await?;
+    Ok(data)
 }
 
 /// Every scan of a caller that has not ended, newest first: at most as many as a caller may have at

@@ -49,6 +49,7 @@ pub(super) async fn scans(
     limit: i64,
 ) -> sqlx::Result<Vec<ScanRow>> {
     // In an array of airports each code stands in quotes.
+    let monitors: Vec<_> = more.monitors.iter().map(|monitor| monitor.uuid()).collect();
     let quoted = |code: &Option<String>| code.as_ref().map(|code| format!("\"{code}\""));
     sqlx::query_as!(
         ScanRow,
@@ -72,7 +73,9 @@ pub(super) async fn scans(
              and (not $16::boolean or partial + degraded + failed > 0)
              and ($17::text is null or position(lower($17) in lower(concat_ws(' ', label, array_to_string(tags, ' '),
                   request ->> 'from_airport', sweep ->> 'from_airport', request ->> 'to_airport', sweep ->> 'to_airport',
-                  request ->> 'hotel_name', request ->> 'destination', sweep ->> 'hotel_name', sweep ->> 'destination'))) > 0)
+                  request ->> 'hotel_name', request ->> 'destination', sweep ->> 'hotel_name', sweep ->> 'destination'))) > 0
+                  or monitor_id = any ($20))
+             and (not $21::boolean or monitor_id is not null)
              and ($18::text is null or lower(request ->> $18) = lower($19)
                   or position(lower(to_json($19::text)::text) in lower(sweep ->> $18)) > 0)
            order by scan_id desc limit $7"#,
@@ -95,6 +98,8 @@ pub(super) async fn scans(
         more.text.as_deref(),
         more.place.as_ref().map(|place| place.field),
         more.place.as_ref().map(|place| place.text.as_str()),
+        &monitors,
+        more.is_run,
     )
     .fetch_all(pool)
     .await

@@ -40,19 +40,22 @@ impl From<DeliveryRow> for Delivery {
     }
 }
 
-/// The newest deliveries of the query, before the delivery `before`.
+/// The newest deliveries of the query, of some monitors or of all, before the delivery `before`.
 pub(in crate::webhooks) async fn deliveries(
     pool: &PgPool,
     tenant: TenantId,
     query: &DeliveriesQuery,
+    of: Option<&[MonitorId]>,
     before: Option<DeliveryId>,
     limit: i64,
 ) -> sqlx::Result<Vec<Delivery>> {
+    let of: Option<Vec<_>> = of.map(|of| of.iter().map(|monitor| monitor.uuid()).collect());
     let rows = sqlx::query_as!(
         DeliveryRow,
         "select delivery_id, monitor_id, channel_id, event_type, status, reason, tries, due_at, created_at, ended_at from deliveries
          where tenant_id = $1 and ($2::uuid is null or delivery_id < $2) and ($3::uuid is null or monitor_id = $3)
            and ($4::text is null or status = $4) and ($6::uuid is null or channel_id = $6)
+           and ($7::uuid[] is null or monitor_id = any ($7))
          order by delivery_id desc limit $5",
         tenant.uuid(),
         before.map(DeliveryId::uuid),
@@ -60,6 +63,7 @@ pub(in crate::webhooks) async fn deliveries(
         query.status.map(DeliveryStatus::as_str),
         limit,
         query.channel_id.map(ChannelId::uuid),
+        of.as_deref(),
     );
     Ok(rows
         .fetch_all(pool)

@@ -1,0 +1,298 @@
+//! A caller's activity: scans, alerts and deliveries as one list, newest first.
+//!
+//! Each kind is read in its own order, scans and deliveries by id, alerts by time and id, and the page is
+//! merged by time. A cursor holds a place in each kind, also of one that the page has no row of. So the
+//! pages lose no row and list none twice, also with equal times or with a time of the past, and a row that
+//! is added meanwhile is newer than each of them.
+
+use std::iter::Peekable;
+use std::vec::IntoIter;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
+use serde_json::Value;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::contract::ValidationErrors;
+use crate::contract::monitors::AlertsQuery;
+use crate::contract::primitives::Cursor;
+use crate::contract::scans::{Scan, ScansQuery};
+use crate::contract::webhooks::{DeliveriesQuery, Delivery};
+use crate::ids::{AlertId, DeliveryId, MonitorId, ScanId, TenantId};
+use crate::monitors::alerts;
+use crate::monitors::read::ids_containing;
+use crate::paging::{self, PageError, limit_plus_one};
+use crate::scans::read::{ScanConditions, scans_before};
+use crate::webhooks::read::deliveries_before;
+
+const ACTIVITY: &str = "activity";
+
+/// A kind of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActivityKind {
+    /// Scans, also the runs of monitors.
+    Scans,
+    /// The runs of monitors.
+    Runs,
+    /// Alerts.
+    Alerts,
+    /// Deliveries.
+    Deliveries,
+}
+
+/// Conditions of a list. A row has to fulfil all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ActivityConditions {
+    /// It is of this kind.
+    pub kind: Option<ActivityKind>,
+    /// It is a scan that contains this text as `ScanConditions::text` says, or of a monitor whose name,
+    /// airports or hotel contain it.
+    pub text: Option<String>,
+    /// It is an incomplete scan or a failed delivery.
+    pub needs_attention: bool,
+}
+
+/// A row.
+#[derive(Debug, Clone)]
+pub enum Activity {
+    /// A scan, which may be the run of a monitor.
+    Scan(Box<Scan>),
+    /// An alert as it is stored, with its time and id.
+    Alert(Timestamp, AlertId, Value),
+    /// A delivery.
+    Delivery(Delivery),
+}
+
+impl Activity {
+    /// When it was created, or fired.
+    pub fn at(&self) -> Timestamp {
+        match self {
+            Self::Scan(scan) => scan.created_at,
+            Self::Alert(at, ..) => *at,
+            Self::Delivery(delivery) => delivery.created_at,
+        }
+    }
+}
+
+/// A page of the list.
+#[derive(Debug, Clone, Default)]
+pub struct ActivityPage {
+    /// The newest first; of one time deliveries, then alerts, then scans, as one causes the other.
+    pub data: Vec<Activity>,
+    /// The cursor of the next page, if there is one.
+    pub next_cursor: Option<String>,
+}
+
+/// A page of a caller's activity, of at most `limit` rows.
+///
+/// # Errors
+/// When the cursor is not from this list, or the database does not answer.
+pub async fn activity(
+    pool: &PgPool,
+    tenant: TenantId,
+    conditions: &ActivityConditions,
+    limit: u16,
+    cursor: Option<&Cursor>,
+) -> Result<ActivityPage, PageError> {
+    let before = cursor.map(ActivityPlace::decode).transpose()?;
+    let more = limit_plus_one(limit.into());
+    let of = match &conditions.text {
+        Some(text) => Some(ids_containing(pool, tenant, text).await?),
+        None => None,
+    };
+    let of = of.as_deref();
+    let scans = read_scans(pool, tenant, conditions, of, before, more).await?;
+    let alerts = read_alerts(pool, tenant, conditions, of, before, more).await?;
+    let deliveries = read_deliveries(pool, tenant, conditions, of, before, more).await?;
+    let mut rows = Rows {
+        scans: scans.into_iter().peekable(),
+        alerts: alerts.into_iter().peekable(),
+        deliveries: deliveries.into_iter().peekable(),
+    };
+    let data: Vec<_> = rows.by_ref().take(limit.into()).collect();
+    let next = rows.place().filter(|_| !data.is_empty());
+    Ok(ActivityPage {
+        data,
+        next_cursor: next.map(ActivityPlace::encode),
+    })
+}
+
+async fn read_scans(
+    pool: &PgPool,
+    tenant: TenantId,
+    conditions: &ActivityConditions,
+    of: Option<&[MonitorId]>,
+    before: Option<ActivityPlace>,
+    limit: i64,
+) -> Result<Vec<Scan>, PageError> {
+    let is_run = match conditions.kind {
+        None | Some(ActivityKind::Scans) => false,
+        Some(ActivityKind::Runs) => true,
+        Some(ActivityKind::Alerts | ActivityKind::Deliveries) => return Ok(Vec::new()),
+    };
+    let status = conditions
+        .needs_attention
+        .then_some(("status", "incomplete"));
+    let query = ScansQuery::from_query(status)?;
+    let more = ScanConditions {
+        text: conditions.text.clone(),
+        monitors: of.unwrap_or_default().to_vec(),
+        is_run,
+        ..ScanConditions::default()
+    };
+    let before = before.map(|place| place.scan);
+    Ok(scans_before(pool, tenant, &query, &more, before, limit).await?)
+}
+
+async fn read_alerts(
+    pool: &PgPool,
+    tenant: TenantId,
+    conditions: &ActivityConditions,
+    of: Option<&[MonitorId]>,
+    before: Option<ActivityPlace>,
+    limit: i64,
+) -> Result<Vec<(Timestamp, AlertId, Value)>, PageError> {
+    let is_left_out = |kind| kind != ActivityKind::Alerts;
+    if conditions.needs_attention || conditions.kind.is_some_and(is_left_out) {
+        return Ok(Vec::new());
+    }
+    let query = AlertsQuery::from_query([])?;
+    let before = before.map(|place| place.alert);
+    Ok(alerts::read::alerts_before(pool, tenant, &query, of, before, limit).await?)
+}
+
+async fn read_deliveries(
+    pool: &PgPool,
+    tenant: TenantId,
+    conditions: &ActivityConditions,
+    of: Option<&[MonitorId]>,
+    before: Option<ActivityPlace>,
+    limit: i64,
+) -> Result<Vec<Delivery>, PageError> {
+    let is_left_out = |kind| kind != ActivityKind::Deliveries;
+    if conditions.kind.is_some_and(is_left_out) {
+        return Ok(Vec::new());
+    }
+    let status = conditions.needs_attention.then_some(("status", "failed"));
+    let query = DeliveriesQuery::from_query(status)?;
+    let before = before.map(|place| place.delivery);
+    Ok(deliveries_before(pool, tenant, &query, of, before, limit).await?)
+}
+
+/// The rows of each kind in its order, of each one more than a page has: what is left of a kind after a
+/// page is all that a next page needs to know.
+struct Rows {
+    scans: Peekable<IntoIter<Scan>>,
+    alerts: Peekable<IntoIter<(Timestamp, AlertId, Value)>>,
+    deliveries: Peekable<IntoIter<Delivery>>,
+}
+
+impl Iterator for Rows {
+    type Item = Activity;
+
+    fn next(&mut self) -> Option<Activity> {
+        let scan = self.scans.peek().map(|scan| scan.created_at);
+        let alert = self.alerts.peek().map(|(at, ..)| *at);
+        let delivery = self.deliveries.peek().map(|delivery| delivery.created_at);
+        // `None` is the least.
+        let newest = scan.max(alert).max(delivery)?;
+        if delivery == Some(newest) {
+            self.deliveries.next().map(Activity::Delivery)
+        } else if alert == Some(newest) {
+            let alert = self.alerts.next();
+            alert.map(|(at, id, alert)| Activity::Alert(at, id, alert))
+        } else {
+            self.scans.next().map(|scan| Activity::Scan(Box::new(scan)))
+        }
+    }
+}
+
+impl Rows {
+    /// The place before the next row of each kind; `None` if no kind has one.
+    fn place(&mut self) -> Option<ActivityPlace> {
+        let scan = self.scans.peek().map(|scan| scan.id);
+        let alert = self.alerts.peek().map(|(at, id, _)| (*at, *id));
+        let delivery = self.deliveries.peek().map(|delivery| delivery.id);
+        if scan.is_none() && alert.is_none() && delivery.is_none() {
+            return None;
+        }
+        Some(ActivityPlace {
+            scan: scan.map_or(Uuid::nil(), |id| following(id.uuid())).into(),
+            alert: alert.map_or((Timestamp::UNIX_EPOCH, Uuid::nil().into()), |(at, id)| {
+                (at, following(id.uuid()).into())
+            }),
+            delivery: delivery
+                .map_or(Uuid::nil(), |id| following(id.uuid()))
+                .into(),
+        })
+    }
+}
+
+/// The id after one: what is less is that one or less.
+fn following(id: Uuid) -> Uuid {
+    Uuid::from_u128(id.as_u128().saturating_add(1))
+}
+
+/// A place in the list: of each kind only rows that are less. Nothing is less than a nil id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ActivityPlace {
+    scan: ScanId,
+    alert: (Timestamp, AlertId),
+    delivery: DeliveryId,
+}
+
+impl ActivityPlace {
+    fn encode(self) -> String {
+        let (at, alert) = self.alert;
+        // A cursor has at most 200 characters.
+        let id = |id: Uuid| URL_SAFE_NO_PAD.encode(id);
+        let parts = [
+            id(self.scan.uuid()),
+            at.as_microsecond().to_string(),
+            id(alert.uuid()),
+            id(self.delivery.uuid()),
+        ];
+        paging::encode_cursor(ACTIVITY, parts)
+    }
+
+    fn decode(cursor: &Cursor) -> Result<Self, ValidationErrors> {
+        let [scan, at, alert, delivery] = paging::decode_cursor(ACTIVITY, cursor)?;
+        let id = |text: &str| Uuid::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok();
+        let place = || {
+            Some(Self {
+                scan: id(&scan)?.into(),
+                alert: (paging::cursor_time(&at)?, id(&alert)?.into()),
+                delivery: id(&delivery)?.into(),
+            })
+        };
+        place().ok_or_else(|| paging::invalid_cursor(cursor))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::contract::FieldValue as _;
+
+    #[test]
+    fn a_place_is_read_as_it_was_written_and_other_cursors_are_refused() {
+        let place = ActivityPlace {
+            scan: ScanId::new(),
+            alert: (Timestamp::UNIX_EPOCH, Uuid::nil().into()),
+            delivery: following(DeliveryId::new().uuid()).into(),
+        };
+        let read = |text: &str| ActivityPlace::decode(&Cursor::read(&json!(text)).unwrap());
+        assert_eq!(read(&place.encode()), Ok(place));
+        let others = [
+            paging::encode_cursor("scans", [place.scan.to_string()]),
+            paging::encode_cursor(ACTIVITY, ["AA", "0", "AA", "AA"].map(str::to_owned)),
+        ];
+        for other in others {
+            assert!(read(&other).is_err(), "{other}");
+        }
+    }
+}
