@@ -16,7 +16,7 @@ use crate::webhooks::harness::{RunningDeliverer, deliver, guard};
 
 pub struct MailServer {
     child: Child,
-    port: u16,
+    address: String,
     mails: Arc<Mutex<Vec<Value>>>,
 }
 
@@ -28,8 +28,13 @@ impl Drop for MailServer {
 }
 
 impl MailServer {
-    /// `None`: it could not be installed.
+    /// Without TLS and login; `None`: it could not be installed.
     pub fn start() -> Option<Self> {
+        Self::start_with("127.0.0.1", &[])
+    }
+
+    /// With the arguments of `smtp.py`.
+    pub fn start_with(host: &str, arguments: &[&str]) -> Option<Self> {
         let python =
             std::env::var("FARESCAN_AIOSMTPD_PYTHON").unwrap_or_else(|_| "python3".to_owned());
         if python == "none" {
@@ -39,6 +44,7 @@ impl MailServer {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/channels/smtp.py");
         let mut child = Command::new(python)
             .arg(script)
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -47,7 +53,7 @@ impl MailServer {
         let port = lines
             .next()
             .expect("Python with aiosmtpd (script/setup aiosmtpd)");
-        let port = port.unwrap().parse().unwrap();
+        let address = format!("{host}:{}", port.unwrap());
         let mails = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&mails);
         std::thread::spawn(move || {
@@ -57,24 +63,25 @@ impl MailServer {
                     .push(serde_json::from_str(&line).unwrap());
             }
         });
-        Some(Self { child, port, mails })
+        Some(Self {
+            child,
+            address,
+            mails,
+        })
     }
 
-    /// The operator's settings for it.
-    pub fn settings(&self) -> ChannelConfig {
-        ChannelConfig {
-            public_url: Some("https://fares.example.com".to_owned()),
-            smtp_url: Some(SecretString::from(format!(
-                "smtp://127.0.0.1:{}",
-                self.port
-            ))),
-            smtp_from: Some("Fares <fares@example.com>".to_owned()),
-            apprise_url: None,
-        }
+    /// Its URL; `before` the address: the scheme, and the login if there is one.
+    pub fn url(&self, before: &str) -> String {
+        format!("{before}{}", self.address)
     }
 
     pub fn deliverer(&self, test: &TestService) -> RunningDeliverer {
-        let mailer = Mailer::of_config(&self.settings()).unwrap();
+        self.deliverer_by(self.url("smtp://"), test)
+    }
+
+    /// The same with another URL.
+    pub fn deliverer_by(&self, url: String, test: &TestService) -> RunningDeliverer {
+        let mailer = Mailer::of_config(&settings(url)).unwrap();
         deliver(
             test.pool(),
             Sender::new(guard()).unwrap().with_mailer(mailer),
@@ -90,6 +97,16 @@ impl MailServer {
         let mails = self.mails.lock().unwrap().clone();
         assert_eq!(mails.len(), count, "{mails:#?}");
         mails
+    }
+}
+
+/// An operator's settings for the mail server of a URL.
+fn settings(url: String) -> ChannelConfig {
+    ChannelConfig {
+        public_url: Some("https://fares.example.com".to_owned()),
+        smtp_url: Some(SecretString::from(url)),
+        smtp_from: Some("Fares <fares@example.com>".to_owned()),
+        apprise_url: None,
     }
 }
 

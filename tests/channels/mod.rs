@@ -6,7 +6,8 @@ mod command;
 mod kill;
 mod locks;
 mod mail;
-mod mail_server;
+pub mod mail_server;
+mod mail_tls;
 mod messages;
 mod receivers;
 mod relay;
@@ -36,7 +37,7 @@ fn deliverer(test: &AlertTest) -> RunningDeliverer {
 }
 
 /// Creates a channel; returns its id.
-async fn channel(test: &TestService, body: &Value) -> String {
+pub async fn channel(test: &TestService, body: &Value) -> String {
     test.post("/v1/channels", body).await.created(201)
 }
 

@@ -106,6 +106,17 @@ fn navigation(active: NavItem) -> [Markup; 2] {
 /// A page of a signed-in caller. `title` is the page's own; `body` begins with its `h1`. With another
 /// status, such as 422 for a form that has to be corrected, it is `(status, page).into_response()`.
 pub(super) fn page(session: &Session, title: &str, active: NavItem, body: Markup) -> Response {
+    live_page(session, title, active, None, body)
+}
+
+/// The same of what changes by itself: without JavaScript it is read again after so many seconds.
+pub(super) fn live_page(
+    session: &Session,
+    title: &str,
+    active: NavItem,
+    again_after: Option<u8>,
+    body: Markup,
+) -> Response {
     let [first, second] = navigation(active);
     let header = html! {
         header class="top" {
@@ -129,7 +140,7 @@ pub(super) fn page(session: &Session, title: &str, active: NavItem, body: Markup
             }
         }
     };
-    document(StatusCode::OK, title, header, body)
+    document(StatusCode::OK, title, again_after, header, body)
 }
 
 fn find_box() -> Markup {
@@ -150,6 +161,7 @@ pub(super) fn bare_page(status: StatusCode, title: &str, body: Markup) -> Respon
     document(
         status,
         title,
+        None,
         header,
         html! { div class="card narrow" { (body) } },
     )
@@ -167,7 +179,13 @@ pub(super) fn ways_onward() -> Markup {
     }
 }
 
-fn document(status: StatusCode, title: &str, header: Markup, body: Markup) -> Response {
+fn document(
+    status: StatusCode,
+    title: &str,
+    again_after: Option<u8>,
+    header: Markup,
+    body: Markup,
+) -> Response {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -179,6 +197,8 @@ fn document(status: StatusCode, title: &str, header: Markup, body: Markup) -> Re
                 link rel="icon" type="image/svg+xml" href=(assets::icon_path());
                 link rel="stylesheet" href=(assets::style_path());
                 script src=(assets::script_path()) defer {}
+                // Only the head may have it.
+                @if let Some(seconds) = again_after { noscript { meta http-equiv="refresh" content=(seconds); } }
             }
             body {
                 a class="skip" href="#main" { "Skip to the content" }

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::{ALREADY_STARTED, actions, grid, items, new, same_as, scan_of};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
-use crate::layout::{NavItem, page};
+use crate::layout::{NavItem, live_page};
 use crate::links;
 use crate::parts::{self, VERDICT_TIMEOUT};
 use crate::session::Session;
@@ -22,6 +22,9 @@ use farescan_core::app::AppState;
 use farescan_core::contract::scans::{Item, Scan};
 use farescan_core::ids::{ScanId, TenantId};
 use farescan_core::scans;
+
+/// After how many seconds a live page is read again without JavaScript.
+const AGAIN_AFTER: u8 = 15;
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new().route("/scans/{id}", get(show))
@@ -65,7 +68,14 @@ async fn show(
         (items)
         (same_as::section(&scan))
     };
-    Ok(page(&session, &sheet.title, NavItem::Scans, body))
+    let again_after = (!scan.status.is_ended()).then_some(AGAIN_AFTER);
+    Ok(live_page(
+        &session,
+        &sheet.title,
+        NavItem::Scans,
+        again_after,
+        body,
+    ))
 }
 
 /// Adds the verdicts of items. Without the history, or if it is not read in time, they have none.
@@ -91,9 +101,8 @@ fn head(session: &Session, scan: &Scan, sheet: &Sheet) -> Markup {
         }
         @if !scan.status.is_ended() {
             div hidden data-events={ (links::of(scan.id)) "/events" } {}
-            noscript { meta http-equiv="refresh" content="15"; }
             p class="hint without-script" {
-                "Without JavaScript this page is read again every 15 seconds. "
+                "Without JavaScript this page is read again every " (AGAIN_AFTER) " seconds. "
                 a href=(links::of(scan.id)) { "Reload" }
             }
         }
