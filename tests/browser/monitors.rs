@@ -49,6 +49,8 @@ async fn a_monitor_runs_when_it_is_due_and_its_alert_is_shown() {
     service.tick(slot + SignedDuration::from_secs(1)).await;
     assert_eq!(service.call_count("ZRH"), 3, "one run of three dates");
 
+    browser.press("Activity").await;
+    browser.wait_for_path("/activity").await;
     browser.press("Alerts").await;
     browser.wait_for_text("150 USD").await;
     browser

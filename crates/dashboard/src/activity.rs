@@ -27,7 +27,7 @@ use farescan_core::contract::{FieldValue as _, ValidationError, ValidationErrors
 
 const PATH: &str = links::ACTIVITY;
 /// Rows of a page.
-const ROWS: u16 = 50;
+const ROWS: u16 = 30;
 const TEXT: &str = "text";
 const KIND: &str = "kind";
 const ATTENTION: &str = "attention";

@@ -48,8 +48,8 @@ pub(super) async fn scans(
     before: Option<ScanId>,
     limit: i64,
 ) -> sqlx::Result<Vec<ScanRow>> {
-    // In an array of airports each code stands in quotes.
     let monitors: Vec<_> = more.monitors.iter().map(|monitor| monitor.uuid()).collect();
+    // In an array of airports each code stands in quotes.
     let quoted = |code: &Option<String>| code.as_ref().map(|code| format!("\"{code}\""));
     sqlx::query_as!(
         ScanRow,
