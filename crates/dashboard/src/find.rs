@@ -119,6 +119,9 @@ mod tests {
             let id = format!("{prefix}_{digits}");
             assert_eq!(path_of_id(&id), Some(format!("{path}{id}")));
         }
+        let channels = path_of_id(&format!("chn_{digits}"));
+        assert_eq!(channels.as_deref(), Some(links::CHANNELS));
+        assert_eq!(path_of_id(&format!("att_{digits}")), None);
         assert_eq!(path_of_id("scn_1"), None);
         assert_eq!(path_of_id("tel aviv"), None);
     }
