@@ -53,13 +53,34 @@ const DELIVERIES: Kind = Kind {
     plural: "deliveries",
     first_step: "`farescan monitors webhook test MONITOR` sends one",
 };
-
+const ITEMS: Kind = Kind {
+    noun: "item",
+    prefix: "itm",
+    plural: "items",
+    first_step: SCANS.first_step,
+};
 const CHANNELS: Kind = Kind {
     noun: "channel",
     prefix: "chn",
     plural: "channels",
     first_step: "`farescan channels add ntfy URL` adds one",
 };
+
+/// The command that shows what an id, or the beginning of one, names: its words, with the id where the
+/// command takes one.
+pub fn command_of(text: &str) -> Option<Vec<&str>> {
+    let (prefix, _) = text.split_once('_')?;
+    let is_id = |kind: &Kind| beginning(kind, text).is_ok();
+    if prefix == ITEMS.prefix {
+        return is_id(&ITEMS).then(|| vec!["why", text]);
+    }
+    if prefix == CHANNELS.prefix {
+        return is_id(&CHANNELS).then(|| vec![CHANNELS.plural]);
+    }
+    let kinds = [SCANS, MONITORS, ALERTS, DELIVERIES];
+    let kind = kinds.into_iter().find(|kind| kind.prefix == prefix)?;
+    is_id(&kind).then(|| vec![kind.plural, "show", text])
+}
 
 /// The id of a scan.
 pub async fn scan(client: &ApiClient, text: &str) -> Result<ScanId, Failure> {
@@ -217,6 +238,30 @@ fn cut(id: &str, digits: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_has_its_command_and_a_word_has_none() {
+        for (id, words) in [
+            ("scn_01a203c0e342", "scans show scn_01a203c0e342"),
+            ("mon_01a2", "monitors show mon_01a2"),
+            ("alr_01a203c0e342", "alerts show alr_01a203c0e342"),
+            ("dlv_01a203c0e342", "deliveries show dlv_01a203c0e342"),
+            ("itm_01a203c0e342", "why itm_01a203c0e342"),
+            ("chn_01a203c0e342", "channels"),
+        ] {
+            assert_eq!(command_of(id).unwrap().join(" "), words);
+        }
+        for word in [
+            "scn_1",
+            "scn_london",
+            "abc_01a203c0e342",
+            "spring_2027",
+            "01a203c0e342",
+            "london",
+        ] {
+            assert_eq!(command_of(word), None, "{word}");
+        }
+    }
 
     #[test]
     fn shortened_ids_stay_unique() {

@@ -13,11 +13,11 @@ use super::parts::{item_path, scan_path, with_query};
 use super::session::Session;
 use super::{ask, links, monitors, scans};
 use farescan_core::app::AppState;
-use farescan_core::contract::monitors::Monitor;
+use farescan_core::contract::monitors::{Monitor, MonitorsQuery};
 use farescan_core::contract::scans::{Scan, ScansQuery};
-use farescan_core::ids::ItemId;
-use farescan_core::monitors::read::{self as read_monitors, MonitorConditions};
-use farescan_core::scans::read::{self as read_scans, ScanConditions};
+use farescan_core::ids::{ChannelId, ItemId};
+use farescan_core::monitors::read as read_monitors;
+use farescan_core::scans::read as read_scans;
 
 /// Scans and monitors on the page, of each the newest.
 const MOST: u16 = 10;
@@ -54,6 +54,9 @@ fn path_of_id(text: &str) -> Option<String> {
     if let Ok(id) = text.parse::<ItemId>() {
         return Some(item_path(id));
     }
+    if text.parse::<ChannelId>().is_ok() {
+        return Some(links::CHANNELS.to_owned());
+    }
     if let Ok(id) = text.parse() {
         return Some(links::monitor(id));
     }
@@ -73,20 +76,12 @@ async fn containing(
     let Some(tenant) = session.tenant() else {
         return Ok((Vec::new(), Vec::new()));
     };
-    let query = ScansQuery::from_query([("limit", MOST.to_string().as_str())])?;
-    let conditions = ScanConditions {
-        text: Some(text.to_owned()),
-        ..ScanConditions::default()
-    };
-    let scans = read_scans::scans_where(pool, tenant, &query, &conditions).await?;
-    let conditions = MonitorConditions {
-        text: Some(text.to_owned()),
-        ..MonitorConditions::default()
-    };
-    let (ring, now) = (context.ring, context.now);
-    let monitors =
-        read_monitors::monitors_where(pool, ring, tenant, &conditions, MOST, now).await?;
-    Ok((scans.data, monitors))
+    let most = MOST.to_string();
+    let pairs = [("text", text), ("limit", &most)];
+    let scans = read_scans::scans(pool, tenant, &ScansQuery::from_query(pairs)?).await?;
+    let (query, ring, now) = (MonitorsQuery::from_query(pairs)?, context.ring, context.now);
+    let monitors = read_monitors::monitors(pool, ring, tenant, &query, now).await?;
+    Ok((scans.data, monitors.data))
 }
 
 async fn found(
@@ -103,7 +98,7 @@ async fn found(
                 h1 { "Find" }
                 p class="sub" { "Scans and monitors with “" (text) "” in their name, label, tags, airports or hotel." }
             }
-            div class="actions" { a class="button" href=(ask::path_of(text)) { "Ask “" (text) "”" } }
+            div class="actions" { a class="button clip" href=(ask::path_of(text)) { "Ask “" (text) "”" } }
         }
         @if !monitors.is_empty() {
             section class="card" { h2 { "Monitors" } (monitor_rows) }
@@ -137,6 +132,8 @@ mod tests {
             let id = format!("{prefix}_{digits}");
             assert_eq!(path_of_id(&id), Some(format!("{path}{id}")));
         }
+        let channel = format!("chn_{digits}");
+        assert_eq!(path_of_id(&channel).as_deref(), Some("/channels"));
         assert_eq!(path_of_id("scn_1"), None);
         assert_eq!(path_of_id("tel aviv"), None);
     }

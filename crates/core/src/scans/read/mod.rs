@@ -68,8 +68,6 @@ pub struct ScanConditions {
     pub label: Option<String>,
     /// It is about exactly this hotel or place, among others.
     pub place: Option<SearchedPlace>,
-    /// Its label, a tag, an airport, or the name or place of its hotel contains this text, in any case.
-    pub text: Option<String>,
     /// It was created at this time or later.
     pub created_from: Option<Timestamp>,
     /// It was created before this time.
