@@ -34,16 +34,21 @@ pub fn scan_request(items: usize) -> Value {
     let mut sweep = json!({"departure_date": {"from": first.to_string(), "to": last.to_string()}});
     let mut request = json!({"from_airport": "TLV", "currency": "USD"});
     if items > DAYS {
-        sweep["to_airport"] = (0..items / DAYS).map(airport).collect();
+        sweep["to_airport"] = airports().take(items / DAYS).collect();
     } else {
         request["to_airport"] = "LHR".into();
     }
     json!({"endpoint": "flights/oneway", "request": request, "sweep": sweep})
 }
 
-fn airport(number: usize) -> String {
-    let letter = |at: usize| char::from(b'A' + u8::try_from(at % 26).unwrap_or_default());
-    format!("X{}{}", letter(number / 26), letter(number))
+/// Airports that a scan takes: those that exist, but for the one of departure.
+fn airports() -> impl Iterator<Item = String> {
+    let codes = (0..26_u32.pow(3)).filter_map(|number| {
+        let letters = [number / 676, number / 26 % 26, number % 26];
+        let letters = letters.map(|letter| char::from_u32(u32::from('A') + letter));
+        letters.into_iter().collect::<Option<String>>()
+    });
+    codes.filter(|code| code != "TLV" && farescan_ask::places::exists(code))
 }
 
 /// Submits a scan; returns the latency of its 202.
