@@ -19,8 +19,6 @@ use super::load::{get, post};
 const DAYS: usize = 250;
 /// Callers that are created at once.
 const CREATED_AT_ONCE: usize = 8;
-/// The codes of airports that exist: others are refused.
-const AIRPORTS: &str = include_str!("../crates/ask/data/airports.tsv");
 /// How often the end of all scans is polled.
 const POLL: Duration = Duration::from_millis(10);
 
@@ -36,15 +34,21 @@ pub fn scan_request(items: usize) -> Value {
     let mut sweep = json!({"departure_date": {"from": first.to_string(), "to": last.to_string()}});
     let mut request = json!({"from_airport": "TLV", "currency": "USD"});
     if items > DAYS {
-        sweep["to_airport"] = (0..items / DAYS).map(airport).collect();
+        sweep["to_airport"] = airports().take(items / DAYS).collect();
     } else {
         request["to_airport"] = "LHR".into();
     }
     json!({"endpoint": "flights/oneway", "request": request, "sweep": sweep})
 }
 
-fn airport(number: usize) -> String {
-    AIRPORTS.lines().nth(number).unwrap_or_default()[..3].to_owned()
+/// Airports that a scan takes: those that exist, but for the one of departure.
+fn airports() -> impl Iterator<Item = String> {
+    let codes = (0..26_u32.pow(3)).filter_map(|number| {
+        let letters = [number / 676, number / 26 % 26, number % 26];
+        let letters = letters.map(|letter| char::from_u32(u32::from('A') + letter));
+        letters.into_iter().collect::<Option<String>>()
+    });
+    codes.filter(|code| code != "TLV" && farescan_ask::places::exists(code))
 }
 
 /// Submits a scan; returns the latency of its 202.

@@ -13,6 +13,14 @@ use super::screenshots;
 use crate::support::TestService;
 use crate::support::app::KEY;
 
+/// A path whose query ends with a field.
+fn with(path: &str, name: &str, value: &str) -> String {
+    let query = form_urlencoded::Serializer::new(String::new())
+        .append_pair(name, value)
+        .finish();
+    format!("{path}{query}")
+}
+
 /// Every page: a name and a path. A new page gets a line here.
 pub fn pages(of: &Filled) -> Vec<(&'static str, String)> {
     let preview = "/scans/new?endpoint=flights/oneway&from_airport=TLV&to_airport=LHR,CDG\
@@ -24,11 +32,15 @@ pub fn pages(of: &Filled) -> Vec<(&'static str, String)> {
         running,
         paused,
         monitor,
+        parity,
+        runs,
         alert,
         delivery,
         items,
+        names,
         ..
     } = of;
+    let word: String = names.label.chars().take(6).collect();
     [
         ("overview", "/overview".to_owned()),
         ("ask", "/ask".to_owned()),
@@ -40,7 +52,9 @@ pub fn pages(of: &Filled) -> Vec<(&'static str, String)> {
             "refused words",
             "/ask?q=tel+aviv+portland+lodnon+march".to_owned(),
         ),
+        ("found", with("/find?", "q", &word)),
         ("scans", "/scans".to_owned()),
+        ("scans of a tag", with("/scans?", "tag", &names.tag)),
         ("scans of no status", "/scans?status=cancelled".to_owned()),
         ("new scan", "/scans/new".to_owned()),
         (
@@ -56,6 +70,11 @@ pub fn pages(of: &Filled) -> Vec<(&'static str, String)> {
         ("fares", format!("/scans/{fares}")),
         ("markets", format!("/scans/{markets}")),
         ("stays", format!("/scans/{stays}")),
+        ("choice of a comparison", format!("/scans/{fares}/compare")),
+        (
+            "comparison",
+            format!("/scans/{}/compare/{}", runs[0], runs[1]),
+        ),
         ("running scan", format!("/scans/{running}")),
         ("paused scan", format!("/scans/{paused}")),
         ("degraded item", format!("/items/{}", items[0])),
@@ -71,7 +90,11 @@ pub fn pages(of: &Filled) -> Vec<(&'static str, String)> {
         ),
         (
             "prices of a hotel",
-            "/prices/hotels?hotel_name=hotel+arts%2C+barcelona&nights=3".to_owned(),
+            with(
+                "/prices/hotels?nights=3&",
+                "hotel_name",
+                &names.hotel.to_lowercase(),
+            ),
         ),
         ("monitors", "/monitors".to_owned()),
         ("new monitor", "/monitors/new".to_owned()),
@@ -80,12 +103,15 @@ pub fn pages(of: &Filled) -> Vec<(&'static str, String)> {
             format!("/monitors/new?like={fares}"),
         ),
         ("monitor", format!("/monitors/{monitor}")),
+        ("change of a monitor", format!("/monitors/{monitor}/edit")),
+        ("markets over time", format!("/monitors/{parity}/parity")),
         (
             "backtest of a monitor",
             format!("/monitors/{monitor}/backtest"),
         ),
         ("activity", "/activity".to_owned()),
         ("activity of no kind", "/activity?text=nothing".to_owned()),
+        ("channels", "/channels".to_owned()),
         ("alerts", "/alerts".to_owned()),
         ("alert", format!("/alerts/{alert}")),
         ("deliveries", "/deliveries".to_owned()),
@@ -101,7 +127,7 @@ pub fn pages(of: &Filled) -> Vec<(&'static str, String)> {
 }
 
 /// What is wrong with the page that is open, at both widths and in both themes.
-async fn faults(browser: &Chromium, name: &str) -> String {
+pub async fn faults(browser: &Chromium, name: &str) -> String {
     let mut faults = String::new();
     browser.load_axe().await;
     for width in WIDTHS {

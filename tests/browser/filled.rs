@@ -28,10 +28,47 @@ pub struct Filled {
     pub running: String,
     pub paused: String,
     pub monitor: String,
+    /// It compares markets; it ran twice, by these scans.
+    pub parity: String,
+    pub runs: [String; 2],
     pub alert: String,
     pub delivery: String,
     /// An item that did not complete, and one with offers.
     pub items: [String; 2],
+    pub names: Names,
+}
+
+/// What the person named.
+pub struct Names {
+    pub label: String,
+    pub tag: String,
+    pub monitor: String,
+    pub channel: String,
+    pub hotel: String,
+}
+
+impl Names {
+    fn ordinary() -> Self {
+        Self {
+            label: "Spring in London".to_owned(),
+            tag: "spring".to_owned(),
+            monitor: "London in a week".to_owned(),
+            channel: "my phone".to_owned(),
+            hotel: "Hotel Arts, Barcelona".to_owned(),
+        }
+    }
+
+    /// A text repeated up to 200 characters, or as many as the field takes.
+    pub fn of(text: &str) -> Self {
+        let long = |most: usize| text.chars().cycle().take(most).collect();
+        Self {
+            label: long(200),
+            tag: long(50),
+            monitor: long(200),
+            channel: long(100),
+            hotel: long(200),
+        }
+    }
 }
 
 impl std::ops::Deref for Filled {
@@ -119,6 +156,10 @@ pub fn reply(call: &Call, dearer: u64) -> Reply {
 
 impl Filled {
     pub async fn open() -> Self {
+        Self::named(Names::ordinary()).await
+    }
+
+    pub async fn named(names: Names) -> Self {
         let service = HistoryFixture::open().await;
         let gate = Gate::closed();
         service.upstream.answer(|call| reply(call, 0));
@@ -131,14 +172,14 @@ impl Filled {
             &json!({
                 "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "currency": "USD"},
                 "sweep": {"departure_date": {"from": first, "to": first.saturating_add(3.months()).saturating_sub(1.day())}},
-                "label": "Spring in London", "tags": ["spring"]
+                "label": names.label, "tags": [names.tag]
             }),
         )
         .await;
         let markets = scan(
             &service,
             &json!({
-                "endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts, Barcelona"},
+                "endpoint": "hotels/by-name", "request": {"hotel_name": names.hotel},
                 "sweep": {"checkin_date": {"from": first, "to": first.saturating_add(6.days())}, "nights": [3],
                           "proxy_country": ["us", "de", "gb", "jp", "br"]}
             }),
@@ -152,7 +193,8 @@ impl Filled {
             }),
         )
         .await;
-        let (monitor, alert) = monitor(&service).await;
+        let (parity, runs) = markets_monitor(&service, &names).await;
+        let (monitor, alert) = monitor(&service, &names).await;
         let delivery = text(&service.page("/v1/deliveries").await[0]["id"]);
         let wait = gate.clone();
         service.upstream.answer(move |call| {
@@ -181,9 +223,12 @@ impl Filled {
             running,
             paused,
             monitor,
+            parity,
+            runs,
             alert,
             delivery,
             items,
+            names,
         }
     }
 
@@ -216,10 +261,39 @@ async fn history(service: &HistoryFixture, today: Date) {
     service.insert(&observations).await;
 }
 
-/// A monitor with a webhook and six runs, of which the last fired an alert.
-async fn monitor(service: &TestService) -> (String, String) {
+/// Runs a monitor once, at its next slot.
+async fn run(service: &TestService, monitor: &str) {
+    let slot = service.next_slot(monitor).await;
+    service.tick(slot).await;
+    let live = "select count(*) from scans where finished_at is null";
+    service.wait_for_count(live, 0).await;
+    service.tick(slot + SignedDuration::from_secs(1)).await;
+}
+
+/// A monitor of a hotel in three markets, and the scans of its two runs.
+async fn markets_monitor(service: &TestService, names: &Names) -> (String, [String; 2]) {
     let body = json!({
-        "name": "London in a week", "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London"},
+        "name": names.monitor, "schedule": {"cron": "0 5 * * mon", "timezone": "UTC"},
+        "scan": {
+            "endpoint": "hotels/by-name", "request": {"hotel_name": names.hotel},
+            "sweep": {"checkin_date": {"from": "+30d", "to": "+31d"}, "nights": [3], "proxy_country": ["us", "de", "gb"], "samples": 3}
+        },
+        "alerts": [{"type": "parity_gap_percent", "percent": 90, "baseline": "us"}]
+    });
+    let id = service.create_monitor(&body).await;
+    for _ in 0..2 {
+        run(service, &id).await;
+    }
+    let newest = service.page("/v1/scans?limit=2").await;
+    (id, [text(&newest[1]["id"]), text(&newest[0]["id"])])
+}
+
+/// A monitor with a webhook, a channel and six runs, of which the last fired an alert.
+async fn monitor(service: &TestService, names: &Names) -> (String, String) {
+    let channel = json!({"name": names.channel, "kind": "ntfy", "url": "https://ntfy.example.com/fares-3f9a2c71d0"});
+    let channel = service.post("/v1/channels", &channel).await.created(201);
+    let body = json!({
+        "name": names.monitor, "channels": [channel], "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London"},
         "scan": {
             "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
             "sweep": {"departure_date": {"from": "+7d", "to": "+13d"}}
@@ -243,11 +317,7 @@ async fn monitor(service: &TestService) -> (String, String) {
             .upstream
             .on(Endpoint::FlightsOneway)
             .answer(move |call| reply(call, dearer));
-        let slot = service.next_slot(&id).await;
-        service.tick(slot).await;
-        let live = "select count(*) from scans where finished_at is null";
-        service.wait_for_count(live, 0).await;
-        service.tick(slot + SignedDuration::from_secs(1)).await;
+        run(service, &id).await;
     }
     let alert = text(&service.alerts(&id).await[0]["id"]);
     (id, alert)

@@ -87,6 +87,10 @@ fn two_concurrent_demos_both_finish() {
         );
         assert!(out.contains("   Alert: "), "a rule fired: {out}");
         assert!(
+            out.contains("three times each") && !out.contains("too few samples"),
+            "the markets can be told apart: {out}"
+        );
+        assert!(
             !out.contains("Yours to try"),
             "nothing is offered that is gone: {out}"
         );

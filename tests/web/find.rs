@@ -1,14 +1,15 @@
-//! `/find`, the box in the head of every page.
+//! `/find`, the box in the head of every page, and `farescan find`, which finds the same.
 
 use serde_json::json;
 
 use super::{Browser, key, redirect, service_with_scan};
+use crate::cli::monitors::{cli, out};
 use crate::monitors::with;
 use crate::support::SearchOutcome;
 
 const OTHER: &str = "another-key-0123456789";
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_name_an_airport_and_an_id_are_found_and_other_words_are_asked() {
     let (service, fares) = service_with_scan().await;
     let hotel = json!({
@@ -39,6 +40,9 @@ async fn a_name_an_airport_and_an_id_are_found_and_other_words_are_asked() {
             format!("/monitors/{watched}\""),
         ];
         assert_eq!(paths.map(|path| page.contains(&path)), expected, "{words}");
+        let shown = out(&service, &["find", &words.replace("%25", "%")]);
+        let ids = [&fares, &hotel, &watched].map(|id| shown.contains(&id[..16]));
+        assert_eq!(ids, expected, "{words}: {shown}");
         assert!(page.contains("href=\"/ask?q="), "{words} can be asked");
         assert!(!page.contains("<fares>"), "names are escaped");
     }
@@ -52,6 +56,12 @@ async fn a_name_an_airport_and_an_id_are_found_and_other_words_are_asked() {
     assert_eq!(leads("a%00b").await, "/ask?q=a%00b");
     let long = "x".repeat(400);
     assert_eq!(leads(&long).await, format!("/ask?q={long}"));
+    assert!(out(&service, &["find", &fares]).contains(&fares));
+    assert!(out(&service, &[&watched[..16]]).contains(&watched));
+    let both = out(&service, &["find", "TLV", "LHR", "--json"]);
+    assert_eq!(both.lines().count(), 2, "{both}");
+    let nothing = cli(&service, &["find", "berlin paris"]);
+    assert!(nothing.err.contains("farescan ask"), "{nothing:?}");
     // Nothing of another caller is found.
     let stranger = Browser::sign_in(&service, OTHER).await;
     let answer = stranger.get("/find?q=arts").await;

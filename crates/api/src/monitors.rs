@@ -87,6 +87,11 @@ pub(super) async fn backtest(
 pub(super) async fn list(request: ApiRequest) -> ApiResult {
     let context = request.context()?;
     let query = MonitorsQuery::from_query(request.pairs.iter())?;
+    // No index serves it: all rows of the caller may be read.
+    let _permits = match query.text {
+        Some(_) => Some(request.heavy_permits().await?),
+        None => None,
+    };
     let page = match find_tenant(context).await? {
         Some(tenant) => {
             query_monitors::monitors(context.pool, context.ring, tenant, &query, context.now)

@@ -48,6 +48,11 @@ pub(super) async fn submit(
 pub(super) async fn list(request: ApiRequest) -> ApiResult {
     let context = request.context()?;
     let query = ScansQuery::from_query(request.pairs.iter())?;
+    // No index serves it: all rows of the caller may be read.
+    let _permits = match query.text {
+        Some(_) => Some(request.heavy_permits().await?),
+        None => None,
+    };
     let page = match find_tenant(context).await? {
         Some(tenant) => scans::read::scans(context.pool, tenant, &query).await?,
         None => ScanPage::default(),

@@ -2,8 +2,9 @@
 
 use super::Failure;
 use super::{
-    alerts, ask, channels, compare, completions, control, deliveries, export, history, login, man,
-    monitors, quota, retry, rotate_key, scan, scans, search, settings, usage, verify, watch, why,
+    alerts, ask, channels, compare, completions, control, deliveries, export, find, history, login,
+    man, monitors, quota, retry, rotate_key, scan, scans, search, settings, usage, verify, watch,
+    why,
 };
 
 /// A command as a client.
@@ -14,6 +15,11 @@ pub enum ClientCommand {
         after_help = "Examples:\n  farescan ask \"tel aviv london march below 150\"\n  farescan ask tel aviv to paris or rome, 4-14 march --all\n  farescan ask hotel Arts Barcelona, 3 nights in february, us de gb\n  farescan ask TLV LHR march below 150 --watch --yes\n\n`farescan tel aviv london march` asks the same."
     )]
     Ask(Box<ask::AskArgs>),
+    /// Find scans and monitors by a name, label, tag, airport or hotel, or show what an id names
+    #[command(
+        after_help = "Examples:\n  farescan find spring\n  farescan find hotel arts\n  farescan find scn_01a203c0e342\n\n`farescan scn_01a203c0e342` shows it as well."
+    )]
+    Find(find::FindArgs),
     /// Search once, at the price of one request
     #[command(
         subcommand,
@@ -137,6 +143,7 @@ impl ClientCommand {
     pub async fn run(self, program: clap::Command) -> Result<(), Failure> {
         match self {
             Self::Ask(args) => ask::run(*args).await,
+            Self::Find(args) => find::run(args).await,
             Self::Search(command) => search::run(command).await,
             Self::Scan(args) => scan::run(*args).await,
             Self::Scans(args) => scans::run(args).await,

@@ -3,7 +3,7 @@
 /// Words that people try, and the command that does it.
 const WORDS: [(&[&str], &str); 9] = [
     (
-        &["find", "cheapest", "calendar", "dates", "fares", "flights"],
+        &["cheapest", "calendar", "dates", "fares", "flights"],
         "farescan scan oneway TLV LHR 2027-02",
     ),
     (

@@ -28,6 +28,22 @@ const fn first_step(kind: Kind) -> &'static str {
     }
 }
 
+/// The command that shows what an id, or the beginning of one, names: its words, with the id where the
+/// command takes one.
+pub fn command_of(text: &str) -> Option<Vec<&str>> {
+    let (prefix, _) = text.split_once('_')?;
+    let kind = *Kind::ALL.iter().find(|kind| kind.prefix() == prefix)?;
+    beginning(kind, text).ok()?;
+    match kind {
+        Kind::Item => Some(vec!["why", text]),
+        Kind::Channel => Some(vec![kind.plural()]),
+        Kind::Scan | Kind::Monitor | Kind::Alert | Kind::Delivery => {
+            Some(vec![kind.plural(), "show", text])
+        }
+        _ => None,
+    }
+}
+
 #[derive(Deserialize)]
 struct IdPage {
     data: Vec<IdRow>,
@@ -180,6 +196,30 @@ fn cut(id: &str, digits: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_has_its_command_and_a_word_has_none() {
+        for (id, words) in [
+            ("scn_01a203c0e342", "scans show scn_01a203c0e342"),
+            ("mon_01a2", "monitors show mon_01a2"),
+            ("alr_01a203c0e342", "alerts show alr_01a203c0e342"),
+            ("dlv_01a203c0e342", "deliveries show dlv_01a203c0e342"),
+            ("itm_01a203c0e342", "why itm_01a203c0e342"),
+            ("chn_01a203c0e342", "channels"),
+        ] {
+            assert_eq!(command_of(id).unwrap().join(" "), words);
+        }
+        for word in [
+            "scn_1",
+            "scn_london",
+            "abc_01a203c0e342",
+            "spring_2027",
+            "01a203c0e342",
+            "london",
+        ] {
+            assert_eq!(command_of(word), None, "{word}");
+        }
+    }
 
     #[test]
     fn shortened_ids_stay_unique() {

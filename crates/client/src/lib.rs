@@ -19,6 +19,7 @@ mod deliveries;
 mod env_file;
 pub mod exit;
 mod export;
+mod find;
 mod for_terminal;
 pub mod format;
 mod hints;

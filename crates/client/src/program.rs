@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use super::interrupt::until_interrupted;
-use super::{ClientCommand, Failure, ask, env_file, hints, memory, report};
+use super::{ClientCommand, Failure, ask, env_file, hints, ids, memory, report};
 
 /// The end of a program's help.
 pub const EXIT_CODES: &str = "\n\nExit codes:\n    0  done\n    1  failed\n    2  invalid arguments; nothing was sent\n    3  a search or scan is incomplete\n    4  refused before anything was spent: a budget, a quota, or your answer\n  130  Ctrl-C";
@@ -50,12 +50,26 @@ impl ClientProgram {
 /// Parses the command line. Wrong usage ends the process with 2; its error also names the
 /// environment variable, because clap names only the flag, which the user may not have given.
 pub fn parse<P: Parser>() -> P {
-    P::try_parse()
+    let args = of_id(std::env::args_os().collect());
+    P::try_parse_from(&args)
         .or_else(|error| {
-            let args = std::env::args_os().collect();
             as_question(&error, &P::command(), args).map_or(Err(error), P::try_parse_from)
         })
         .unwrap_or_else(|error| with_hint(with_variable_name(error, &P::command())).exit())
+}
+
+/// The arguments, with the command that shows an id in place of `find` or of no command.
+fn of_id(mut args: Vec<OsString>) -> Vec<OsString> {
+    let first = first_word(&args);
+    let place = first + usize::from(args.get(first).is_some_and(|word| word == "find"));
+    let rest = args.get(place + 1).and_then(|word| word.to_str());
+    let is_alone = rest.is_none_or(|next| next.starts_with('-'));
+    let word = args.get(place).filter(|_| is_alone).cloned();
+    let word = word.as_ref().and_then(|word| word.to_str());
+    if let Some(command) = word.and_then(ids::command_of) {
+        args.splice(first..=place, command.into_iter().map(OsString::from));
+    }
+    args
 }
 
 /// The arguments as those of `ask`, if they are words of a question: not if the first word is a
@@ -211,6 +225,36 @@ mod tests {
             .map(|arg| arg.to_string_lossy())
             .collect();
         Some(words.join(" "))
+    }
+
+    #[test]
+    fn an_id_is_shown_by_its_command() {
+        for (typed, read) in [
+            (
+                "find scn_01a203c0e342 --json",
+                "scans show scn_01a203c0e342 --json",
+            ),
+            (
+                "--env-file x alr_01a203c0e342",
+                "--env-file x alerts show alr_01a203c0e342",
+            ),
+            ("chn_01a203c0e342", "channels"),
+            ("find spring", "find spring"),
+            (
+                "find scn_01a203c0e342 spring",
+                "find scn_01a203c0e342 spring",
+            ),
+            ("scans show scn_01a203c0e342", "scans show scn_01a203c0e342"),
+            ("find", "find"),
+        ] {
+            let line = format!("farescan {typed}");
+            let args = of_id(line.split(' ').map(OsString::from).collect());
+            let words: Vec<_> = args[1..]
+                .iter()
+                .map(|word| word.to_string_lossy())
+                .collect();
+            assert_eq!(words.join(" "), read);
+        }
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub enum ActivityKind {
 pub struct ActivityConditions {
     /// It is of this kind.
     pub kind: Option<ActivityKind>,
-    /// It is a scan that contains this text as `ScanConditions::text` says, or of a monitor whose name,
+    /// It is a scan that contains this text as `ScansQuery::text` says, or of a monitor whose name,
     /// airports or hotel contain it.
     pub text: Option<String>,
     /// It is an incomplete scan or a failed delivery.
@@ -135,9 +135,9 @@ async fn read_scans(
     let status = conditions
         .needs_attention
         .then_some(("status", "incomplete"));
-    let query = ScansQuery::from_query(status)?;
+    let text = conditions.text.as_deref().map(|text| ("text", text));
+    let query = ScansQuery::from_query(status.into_iter().chain(text))?;
     let more = ScanConditions {
-        text: conditions.text.clone(),
         monitors: of.unwrap_or_default().to_vec(),
         is_run,
         ..ScanConditions::default()

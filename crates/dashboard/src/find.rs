@@ -13,11 +13,11 @@ use super::parts::{head, with_query};
 use super::session::Session;
 use super::{ask, links, monitors, scans};
 use farescan_core::app::AppState;
-use farescan_core::contract::monitors::Monitor;
+use farescan_core::contract::monitors::{Monitor, MonitorsQuery};
 use farescan_core::contract::scans::{Scan, ScansQuery};
 use farescan_core::ids::{AnyId, Kind};
-use farescan_core::monitors::read::{self as read_monitors, MonitorConditions};
-use farescan_core::scans::read::{self as read_scans, ScanConditions};
+use farescan_core::monitors::read as read_monitors;
+use farescan_core::scans::read as read_scans;
 
 /// Scans and monitors on the page, of each the newest.
 const MOST: u16 = 10;
@@ -60,20 +60,12 @@ async fn containing(
     let Some(tenant) = session.tenant() else {
         return Ok((Vec::new(), Vec::new()));
     };
-    let query = ScansQuery::from_query([("limit", MOST.to_string().as_str())])?;
-    let conditions = ScanConditions {
-        text: Some(text.to_owned()),
-        ..ScanConditions::default()
-    };
-    let scans = read_scans::scans_where(pool, tenant, &query, &conditions).await?;
-    let conditions = MonitorConditions {
-        text: Some(text.to_owned()),
-        ..MonitorConditions::default()
-    };
-    let (ring, now) = (context.ring, context.now);
-    let monitors =
-        read_monitors::monitors_where(pool, ring, tenant, &conditions, MOST, now).await?;
-    Ok((scans.data, monitors))
+    let most = MOST.to_string();
+    let pairs = [("text", text), ("limit", &most)];
+    let scans = read_scans::scans(pool, tenant, &ScansQuery::from_query(pairs)?).await?;
+    let (query, ring, now) = (MonitorsQuery::from_query(pairs)?, context.ring, context.now);
+    let monitors = read_monitors::monitors(pool, ring, tenant, &query, now).await?;
+    Ok((scans.data, monitors.data))
 }
 
 async fn found(
@@ -85,7 +77,7 @@ async fn found(
     let is_cut = scans.len() >= usize::from(MOST);
     let monitor_rows = monitors::rows(session, monitors).await?;
     Ok(html! {
-        (head(&html! {}, "Find", &html! { "Scans and monitors with “" (text) "” in their name, label, tags, airports or hotel." }, &html! { a class="button" href=(ask::path_of(text)) { "Ask “" (text) "”" } }))
+        (head(&html! {}, "Find", &html! { "Scans and monitors with “" (text) "” in their name, label, tags, airports or hotel." }, &html! { a class="button clip" href=(ask::path_of(text)) { "Ask “" (text) "”" } }))
         section class="card" { (ask::find_or_ask_box(text)) }
         @if !monitors.is_empty() {
             section class="card" { h2 { "Monitors" } (monitor_rows) }

@@ -177,7 +177,8 @@ fn list(title: &str, empty: &str, choices: &[Choice]) -> Markup {
                         tbody {
                             @for choice in choices {
                                 tr {
-                                    td { a href=(choice.subject.path()) { (choice.subject.title()) } }
+                                    @let name = choice.subject.title();
+                                    td { a class="clip" href=(choice.subject.path()) title=(name) { (name) } }
                                     td class="muted" { (choice.what.join(", ")) }
                                     td class="num" { (numbers::count(choice.products)) }
                                 }

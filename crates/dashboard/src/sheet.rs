@@ -174,7 +174,7 @@ pub(super) fn side_by_side(parts: &[Value]) -> Markup {
 
 /// A link; a name may be longer than its column.
 fn link(to: &Link, name: Option<&str>) -> Markup {
-    let is_named = name.is_some() && (to.is_of(Kind::Scan) || to.is_of(Kind::Monitor));
+    let is_named = name.is_some() && !matches!(to, Link::Offer(_));
     let rel = matches!(to, Link::Offer(_)).then_some("noreferrer noopener external");
     html! {
         a class=[is_named.then_some("clip")] href=(href(to)) rel=[rel] title=[name.filter(|_| is_named)] { (name.unwrap_or(to.title())) }

@@ -44,12 +44,12 @@ pub fn of_scan(of: &Scan, reported: Reported) -> ActivityLine {
         } else {
             "Scan"
         },
-        of: Link::Scan(of.id),
+        of: Link::of(of.id),
         title,
         details: cell([
             trip,
             Some(facts.into()),
-            monitor(of.monitor_id.map(Link::Monitor), reported.monitor),
+            monitor(of.monitor_id.map(Link::of), reported.monitor),
         ]),
         status: scan::status(of),
         price: best.map(|best| Value::Money(best.price, Some(best.currency.clone()))),
@@ -67,7 +67,7 @@ pub fn of_alert(
     let line = |title: String, details, status, price| ActivityLine {
         at,
         kind: "Alert",
-        of: Link::Alert(id),
+        of: Link::of(id),
         title,
         details,
         status,
@@ -91,7 +91,7 @@ pub fn of_alert(
         Err(_) => trip::capitalised(&trip::words(&of.rule_type)),
     };
     let sentence = alert::title(&of);
-    let link = Some(Link::Monitor(of.monitor_id));
+    let link = Some(Link::of(of.monitor_id));
     let (title, sentence) = match trip {
         Some(trip) => (trip, Some(sentence.into())),
         None => (
@@ -121,12 +121,12 @@ pub fn of_delivery(of: &Delivery, reported: Reported) -> ActivityLine {
     ActivityLine {
         at: of.created_at,
         kind: "Delivery",
-        of: Link::Delivery(of.id),
+        of: Link::of(of.id),
         title,
         details: cell([
             what,
             tries.map(Value::Text),
-            monitor(of.monitor_id.map(Link::Monitor), reported.monitor),
+            monitor(of.monitor_id.map(Link::of), reported.monitor),
         ]),
         status: delivery::status(of),
         price: None,
@@ -150,7 +150,7 @@ mod tests {
         let of = of_alert(at, id, &json!({"id": 7}), |_| Reported::default());
         assert_eq!(
             (of.at, of.kind, of.of, of.title.as_str()),
-            (at, "Alert", Link::Alert(id), alert::OTHER_VERSION)
+            (at, "Alert", Link::of(id), alert::OTHER_VERSION)
         );
     }
 }

@@ -1,5 +1,5 @@
 //! The demo's walkthrough: a month of fares, a retry of the one degraded date, a hotel from five
-//! markets, a monitor with an alert (`monitor`).
+//! markets with as many samples as tell a gap from chance, a monitor with an alert (`monitor`).
 //!
 //! It calls the service over HTTP and prints the answers.
 
@@ -128,13 +128,14 @@ impl<W: Write> Walkthrough<'_, W> {
         let body = json!({
             "endpoint": "hotels/by-name",
             "request": stay,
-            "sweep": {"proxy_country": MARKETS},
+            "sweep": {"proxy_country": MARKETS, "samples": 3},
         });
         writeln!(
             self.out,
-            "\n3. One stay from five markets: Hotel Arts, Barcelona, 3 nights from {checkin}\n"
+            "\n3. Three nights from five markets, three times each: Hotel Arts, Barcelona\n"
         )?;
-        let markets = format!("hotels/by-name, {checkin}, from {}", MARKETS.join(", "));
+        let markets = MARKETS.join(", ");
+        let markets = format!("hotels/by-name, {checkin}, from {markets}, 3 times");
         let scan = self.run(&markets, &body).await?;
         self.table(&scan).await?;
         Ok(scan.id)

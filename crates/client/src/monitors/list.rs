@@ -1,7 +1,7 @@
 //! `farescan monitors`: all of them.
 
 use farescan_sheets::monitor;
-use farescan_sheets::sheet::Cell;
+use farescan_sheets::sheet::{Cell, Table};
 
 use crate::Failure;
 use crate::client::ClientArgs;
@@ -24,8 +24,10 @@ pub(super) async fn run(args: MonitorListArgs) -> Result<(), Failure> {
     let session = args.client.open()?;
     let query = Query::new("/v1/monitors").with("status", args.status);
     let nothing = "No monitors. `farescan monitors create --help` has two examples.";
-    // The prices of runs are on the page.
-    let table =
-        async |monitors: &[Monitor]| Ok(monitor::table(monitors, |_| [Cell::new(), Cell::new()]));
-    print_table(&session, query, None, nothing, table).await
+    print_table(&session, query, None, nothing, async |rows| Ok(table(rows))).await
+}
+
+/// Monitors without the prices of their runs, which are on the page.
+pub fn table(monitors: &[Monitor]) -> Table {
+    monitor::table(monitors, |_| [Cell::new(), Cell::new()])
 }

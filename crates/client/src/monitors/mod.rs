@@ -13,6 +13,7 @@ mod webhook;
 
 pub use channels::ChannelOptions;
 pub use create::create as create_from;
+pub use list::table;
 
 use super::Failure;
 

@@ -5,6 +5,7 @@ use super::slot::SlotOutcome;
 use crate::primitives::{Cursor, PageLimit};
 use crate::query_string::query_string;
 use crate::request_body::request_body;
+use crate::scans::SoughtText;
 
 request_body! {
     /// The query of `GET /v1/monitors`.
@@ -13,6 +14,8 @@ request_body! {
         optional {
             /// Only monitors in this status.
             status: MonitorStatus;
+            /// Only monitors whose name, airports, or hotel or place contain this text, in any case.
+            text: SoughtText;
             /// The maximum monitors of a page.
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;
             /// Where the page begins: the `next_cursor` of the previous page.

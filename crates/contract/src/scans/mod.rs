@@ -26,7 +26,8 @@ pub use queries::{
 };
 pub use request::{
     DelaySeconds, Label, MaxAgeSeconds, MaxAttempts, MaxRequests, ReasonWord, ResumeRequest,
-    RetryPolicy, RetryRequest, RetryStatus, ScanEndpoint, ScanRequest, Tag, UpstreamLimit,
+    RetryPolicy, RetryRequest, RetryStatus, ScanEndpoint, ScanRequest, SoughtText, Tag,
+    UpstreamLimit,
 };
 pub use resource::{
     AvoidedRequests, BestPrice, ImplausiblePrice, ItemCounts, KeyCustody, RequestCounts,

@@ -1,6 +1,6 @@
 //! Queries of scans and items.
 
-use super::request::{ReasonWord, ScanEndpoint, Tag};
+use super::request::{ReasonWord, ScanEndpoint, SoughtText, Tag};
 use super::state::{Expand, ItemSort, ItemState, ScanStatus};
 use crate::ids::MonitorId;
 use crate::primitives::{Cursor, ListFormat, PageLimit, bounded_integer};
@@ -21,6 +21,8 @@ request_body! {
             tag: Tag;
             /// Only scans of this monitor.
             monitor_id: MonitorId;
+            /// Only scans whose label, tags, airports, or hotel or place contain this text, in any case.
+            text: SoughtText;
             /// The maximum scans of a page.
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;
             /// Where the page begins: the `next_cursor` of the previous page.

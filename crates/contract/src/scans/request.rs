@@ -194,6 +194,20 @@ text_type! {
     }
 }
 
+/// The longest text that is looked for, in characters.
+const MAX_SOUGHT_CHARS: usize = 200;
+
+text_type! {
+    /// A text that lists are searched for.
+    pub struct SoughtText {
+        expected: "text of 1 to 200 characters without control characters",
+        accepts: |text| (1..=MAX_SOUGHT_CHARS).contains(&text.chars().count()) && !text.chars().any(char::is_control),
+        normalize: str::to_owned,
+        examples: ["lhr"],
+        schema: { min_length: 1, max_length: MAX_SOUGHT_CHARS, pattern: r"^[^\u0000-\u001F\u007F-\u009F]*$" },
+    }
+}
+
 text_type! {
     /// A `reason` of items.
     pub struct ReasonWord {

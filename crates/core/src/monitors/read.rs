@@ -175,20 +175,21 @@ pub async fn monitors_where(
     to_monitors(&mut conn, ring, tenant, rows, now).await
 }
 
-/// The monitors whose name, airports or hotel contain a text, in any case.
+/// All monitors whose name, airports or hotel contain a text, in any case.
+///
+/// # Errors
+/// When the text is too long, or the database fails.
 pub async fn ids_containing(
     pool: &PgPool,
     tenant: TenantId,
     text: &str,
-) -> sqlx::Result<Vec<MonitorId>> {
-    let text = Some(text.to_owned());
-    let conditions = &MonitorConditions {
-        text,
-        ..MonitorConditions::default()
+) -> Result<Vec<MonitorId>, PageError> {
+    let which = MonitorFilter::List {
+        query: &MonitorsQuery::from_query([("text", text)])?,
+        before: None,
+        // A caller has at most `MAX_MONITORS`.
+        limit: i64::MAX,
     };
-    // All: a caller has at most `MAX_MONITORS`.
-    let limit = i64::MAX;
-    let which = MonitorFilter::Where { conditions, limit };
     let rows = store::monitor_rows(&mut *pool.acquire().await?, tenant, &which).await?;
     Ok(rows.into_iter().map(|row| row.monitor_id.into()).collect())
 }

@@ -67,7 +67,6 @@ fn conditions(subject: &PriceSubject) -> (MonitorConditions, ScanConditions) {
         from_airport: from_airport.clone(),
         to_airport: to_airport.clone(),
         place: place.clone(),
-        text: None,
     };
     let of_scans = ScanConditions {
         from_airport,

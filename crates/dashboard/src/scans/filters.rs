@@ -12,10 +12,17 @@ use farescan_core::contract::{Endpoint, ValidationError, ValidationErrors};
 use farescan_core::scans::read::ScanConditions;
 
 /// Filters of the API's list.
-const OF_API: [&str; 6] = ["status", "endpoint", "tag", "monitor_id", "limit", "cursor"];
-/// Filters of this page alone.
-const OF_PAGE: [&str; 8] = [
+const OF_API: [&str; 7] = [
+    "status",
+    "endpoint",
+    "tag",
+    "monitor_id",
     "text",
+    "limit",
+    "cursor",
+];
+/// Filters of this page alone.
+const OF_PAGE: [&str; 7] = [
     "from_airport",
     "to_airport",
     "hotel",
@@ -56,7 +63,6 @@ impl ListFilters {
             to_airport: airport(fields, "to_airport")?,
             hotel: short_text(fields, "hotel")?,
             label: short_text(fields, "label")?,
-            text: short_text(fields, "text")?,
             created_from: fields.date("created_from")?.map(begin_of),
             created_before: fields
                 .date("created_until")?

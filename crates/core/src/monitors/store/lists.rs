@@ -56,7 +56,7 @@ pub(in crate::monitors) struct SlotRow {
     pub(in crate::monitors) confirmation: Option<StoredConfirmation>,
 }
 
-/// What monitors of a trip, or of a text, have.
+/// What monitors of a trip have.
 #[derive(Debug, Clone, Default)]
 pub struct MonitorConditions {
     /// Its scan departs from this airport, in upper case, among others.
@@ -65,8 +65,6 @@ pub struct MonitorConditions {
     pub to_airport: Option<String>,
     /// Its scan is about exactly this hotel or place, among others.
     pub place: Option<SearchedPlace>,
-    /// Its name, an airport, or the name or place of its hotel contains this text, in any case.
-    pub text: Option<String>,
 }
 
 /// Some monitors, or a page of a list.
@@ -89,7 +87,7 @@ pub(in crate::monitors) async fn monitor_rows(
     which: &MonitorFilter<'_>,
 ) -> sqlx::Result<Vec<MonitorRow>> {
     let any = MonitorConditions::default();
-    let (ids, status, before, limit, conditions) = match which {
+    let (ids, query, before, limit, conditions) = match which {
         MonitorFilter::Ids(ids) => {
             let uuids: Vec<_> = ids.iter().map(|id| id.uuid()).collect();
             (Some(uuids), None, None, i64::MAX, &any)
@@ -98,13 +96,7 @@ pub(in crate::monitors) async fn monitor_rows(
             query,
             before,
             limit,
-        } => (
-            None,
-            query.status.map(|s| s.as_str()),
-            before.map(MonitorId::uuid),
-            *limit,
-            &any,
-        ),
+        } => (None, Some(query), before.map(MonitorId::uuid), *limit, &any),
         MonitorFilter::Where { conditions, limit } => (None, None, None, *limit, *conditions),
     };
     sqlx::query_as!(
@@ -140,13 +132,13 @@ pub(in crate::monitors) async fn monitor_rows(
         tenant.uuid(),
         ids.as_deref(),
         before,
-        status,
+        query.and_then(|query| query.status).map(|status| status.as_str()),
         limit,
         conditions.from_airport.as_deref(),
         conditions.to_airport.as_deref(),
         conditions.place.as_ref().map(|place| place.field),
         conditions.place.as_ref().map(|place| place.text.as_str()),
-        conditions.text.as_deref(),
+        query.and_then(|query| query.text.as_ref()).map(|text| text.as_str()),
     )
     .fetch_all(conn)
     .await

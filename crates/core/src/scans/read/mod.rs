@@ -68,10 +68,7 @@ pub struct ScanConditions {
     pub label: Option<String>,
     /// It is about exactly this hotel or place, among others.
     pub place: Option<SearchedPlace>,
-    /// Its label, a tag, an airport, or the name or place of its hotel contains this text, in any case;
-    /// or it is a run of one of `monitors`.
-    pub text: Option<String>,
-    /// The monitors whose runs fulfil the condition of `text` as well.
+    /// The monitors whose runs fulfil the query's condition `text` as well.
     pub monitors: Vec<MonitorId>,
     /// It is a run of a monitor.
     pub is_run: bool,

@@ -95,7 +95,7 @@ pub(super) async fn scans(
         more.created_from.map(|from| from.to_sqlx()) as Option<SqlTimestamp>,
         more.created_before.map(|before| before.to_sqlx()) as Option<SqlTimestamp>,
         more.has_undone,
-        more.text.as_deref(),
+        query.text.as_ref().map(|text| text.as_str()),
         more.place.as_ref().map(|place| place.field),
         more.place.as_ref().map(|place| place.text.as_str()),
         &monitors,
