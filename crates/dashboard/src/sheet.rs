@@ -12,7 +12,6 @@ use super::links;
 use super::parts::{self, chip};
 use farescan_core::contract::history_verdict::HistoryVerdict;
 use farescan_core::contract::scans::PlanCost;
-use farescan_core::ids::Kind;
 
 /// The facts side by side, then the tags.
 pub(super) fn facts(sheet: &Sheet) -> Markup {
