@@ -11,7 +11,6 @@ use tokio::time::timeout;
 use super::failure::PageFailure;
 use super::session::Session;
 use farescan_core::contract::Endpoint;
-use farescan_core::contract::scans::ScansQuery;
 use farescan_core::history::places;
 use farescan_core::ids::TenantId;
 use farescan_core::scans;
@@ -55,13 +54,8 @@ impl Suggestions {
 
     async fn add_all(&mut self, session: &Session, tenant: TenantId) -> Result<(), PageFailure> {
         // Scans first: they have names as they were typed.
-        let query = ScansQuery::from_query([])?;
-        let page = scans::read::scans(session.pool()?, tenant, &query).await?;
-        for fields in page
-            .data
-            .iter()
-            .flat_map(|scan| [&scan.request, &scan.sweep])
-        {
+        let newest = scans::read::newest_unjudged(session.pool()?, tenant).await?;
+        for fields in newest.iter().flat_map(|scan| [&scan.request, &scan.sweep]) {
             for (list, (_, names)) in LISTS.iter().enumerate() {
                 for value in names.iter().filter_map(|name| fields.get(*name)) {
                     self.add_value(list, value);

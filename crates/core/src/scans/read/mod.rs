@@ -121,6 +121,17 @@ pub async fn scans_where(
     Ok(ScanPage { data, next_cursor })
 }
 
+/// The newest 50 scans, for what they search: their best price may be implausible, which is not looked up.
+///
+/// # Errors
+/// As [`scans`].
+pub async fn newest_unjudged(pool: &PgPool, tenant: TenantId) -> Result<Vec<Scan>, PageError> {
+    let (query, all) = (ScansQuery::from_query([])?, ScanConditions::default());
+    let limit = i64::from(query.limit_or_default().get());
+    let rows = store::scans(pool, tenant, &query, &all, None, limit).await?;
+    Ok(rows.into_iter().map(Scan::from).collect())
+}
+
 /// The newest scans as in [`scans_where`], before one: for a list that has other rows as well.
 pub async fn scans_before(
     pool: &PgPool,
