@@ -28,7 +28,7 @@ async fn a_monitor_runs_when_it_is_due_and_its_alert_is_shown() {
     browser.press("Show the cost of a month").await;
     browser.wait_for_text("Create this monitor?").await;
     let cost = browser.text().await;
-    Chromium::assert_says(&cost, &["ZRH → LHR", "3 to 6 requests", "First slots"]);
+    Chromium::assert_says(&cost, &["ZRH → LHR", "3 to 6 requests", "Next runs"]);
     assert_eq!(service.count("select count(*) from monitors").await, 0);
 
     browser.press("Create for").await;
@@ -60,7 +60,7 @@ async fn a_monitor_runs_when_it_is_due_and_its_alert_is_shown() {
     let evidence = browser.text().await;
     Chromium::assert_says(&evidence, &["150 USD", "200 USD", "3 of 3 complete"]);
     browser.open(&format!("/monitors/{id}")).await;
-    Chromium::assert_says(&browser.text().await, &["fired, not armed"]);
+    Chromium::assert_says(&browser.text().await, &["told you"]);
     worker.stop().await;
     browser.end().await;
 }

@@ -113,7 +113,7 @@ async fn each_run_says_how_many_stays_of_a_market_differ() {
         "Markets over time",
         "33.3 %",
         "cheaper",
-        "dearer",
+        "more expensive",
         "same",
         "DE against US",
         "unknown",
@@ -126,7 +126,7 @@ async fn each_run_says_how_many_stays_of_a_market_differ() {
         "DE",
         "33.3 %",
         "cheaper",
-        "dearer",
+        "more expensive",
         "same",
         "unknown",
     ] {

@@ -32,7 +32,7 @@ async fn two_scans_are_compared_cell_by_cell() {
         "Tue 1 Jan 2030: 300 USD, then 270 USD: cheaper",
         "Wed 2 Jan 2030: no price, then 310 USD: new",
         "Thu 3 Jan 2030: no price, then 250 USD: unknown",
-        "Fri 4 Jan 2030: 200 USD, then 211 USD: dearer",
+        "Fri 4 Jan 2030: 200 USD, then 211 USD: more expensive",
         "−10.0 %",
         "+5.5 %",
         "200 → 211",

@@ -95,8 +95,7 @@ async fn show(session: Session, Path(id): Path<String>) -> Result<Response, Page
 fn timeline(scan: &Scan, attempts: &[Attempt]) -> Markup {
     html! {
         section class="card" {
-            h2 { "Attempts" }
-            p class="sub" { "Each call to the marketplace, oldest first. It is recorded before its first byte is sent." }
+            h2 { "Calls" }
             ol class="timeline" {
                 li {
                     span class="dot" {}
@@ -305,7 +304,7 @@ fn search_fields(item: &Item) -> Markup {
     html! {
         section class="card" {
             h2 { "Search" }
-            p class="sub" { "The complete body of the request." }
+            p class="sub" { "What was sent." }
             dl class="kv" {
                 @for (name, value) in &item.search {
                     dt { code { (name) } }

@@ -179,7 +179,7 @@ fn legend(table: &PriceTable) -> Markup {
                 li { "Cheap " @for fifth in 1..=5 { span class={ "swatch q" (fifth) } {} } " expensive" }
             }
             @if has_shade(|shade| matches!(shade, Shade::Difference(_))) {
-                li { "Cheaper " @for step in -3..=3 { span class={ "swatch " (difference_class(step)) } {} } " dearer" }
+                li { "Cheaper " @for step in -3..=3 { span class={ "swatch " (difference_class(step)) } {} } " more expensive" }
             }
             @if has_shade(|shade| shade == Shade::New) { li { span class="swatch busy" {} " new" } }
             @if table.has(|cell| cell.is_best) { li { span class="swatch best" {} " cheapest" } }

@@ -11,7 +11,7 @@ use crate::trip::axis_value;
 pub const fn change_words(change: Change) -> &'static str {
     match change {
         Change::Cheaper => "cheaper",
-        Change::Dearer => "dearer",
+        Change::Dearer => "more expensive",
         Change::Unchanged => "unchanged",
         Change::New => "new",
         Change::Gone => "gone",
@@ -86,7 +86,7 @@ pub fn figures(comparison: &Comparison) -> Vec<Figure> {
     let mut figures = vec![
         cheapest,
         of("Cheaper", counts.cheaper, format!("of {searches}")).tone(Tone::Good),
-        of("Dearer", counts.dearer, unchanged).tone(Tone::Bad),
+        of("More expensive", counts.dearer, unchanged).tone(Tone::Bad),
         Figure::new("New and gone", new).note(without),
         of("Unknown", counts.unknown, incomplete),
     ];

@@ -169,7 +169,7 @@ fn rules(monitor: &Monitor) -> Section {
     let sentence = if monitor.alerts.is_empty() {
         "No rules: this monitor only collects prices. A rule tells when a price deserves an alert."
     } else {
-        "A rule fires once, then waits until its condition has become false by its margin."
+        "A rule tells you once, and again only after its condition has ended."
     };
     Section {
         sentence: Some(sentence.to_owned()),
@@ -208,10 +208,10 @@ fn armed(standing: Option<&RuleStanding>) -> Value {
     match (standing.and_then(|standing| standing.armed), cells) {
         (None, _) => Value::word(Tone::Plain, "no run yet"),
         (Some(true), Some((cells, armed))) => {
-            Value::word(Tone::Info, format!("armed for {armed} of {cells}"))
+            Value::word(Tone::Info, format!("waiting for {armed} of {cells}"))
         }
-        (Some(true), None) => Value::word(Tone::Info, "armed"),
-        (Some(false), _) => Value::word(Tone::Warn, "fired, not armed"),
+        (Some(true), None) => Value::word(Tone::Info, "waiting"),
+        (Some(false), _) => Value::word(Tone::Warn, "told you"),
     }
 }
 
@@ -280,11 +280,11 @@ fn slots(slots: &[MonitorSlot], zone: &str) -> Section {
         Column::text("Details"),
     ];
     let rows = slots.iter().map(|slot| (None, slot_cells(slot, zone)));
-    let none = slots.is_empty().then(|| "No slot yet.".to_owned());
+    let none = slots.is_empty().then(|| "No run yet.".to_owned());
     Section {
         sentence: none,
         table: Some(Table::new("Slots", columns, rows)),
-        ..Section::new("What became of each slot")
+        ..Section::new("Past runs")
     }
 }
 

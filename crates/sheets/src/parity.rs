@@ -33,7 +33,7 @@ pub fn markets(history: &ParityHistory) -> Table {
         Column::text("Market"),
         Column::number("Same price"),
         Column::number("Cheaper"),
-        Column::number("Dearer"),
+        Column::number("More expensive"),
         Column::number("Unknown").rank(2),
         Column::number("Median"),
         Column::number("Lowest to highest").rank(1),
@@ -102,15 +102,15 @@ fn stays(run: &RunParity, market: &str) -> Cell {
     vec![signed_percent(differences.median).into(), word]
 }
 
-/// `cheaper`, `3 of 4 dearer`, `1 cheaper, 2 dearer of 4`.
+/// `cheaper`, `3 of 4 more expensive`, `1 cheaper, 2 more expensive of 4`.
 fn gap_words(market: &MarketParity, known: u32) -> String {
     let (cheaper, dearer) = (market.cheaper, market.dearer);
     match (cheaper, dearer) {
         (_, 0) if cheaper == known => "cheaper".to_owned(),
-        (0, _) if dearer == known => "dearer".to_owned(),
+        (0, _) if dearer == known => "more expensive".to_owned(),
         (_, 0) => format!("{cheaper} of {known} cheaper"),
-        (0, _) => format!("{dearer} of {known} dearer"),
-        _ => format!("{cheaper} cheaper, {dearer} dearer of {known}"),
+        (0, _) => format!("{dearer} of {known} more expensive"),
+        _ => format!("{cheaper} cheaper, {dearer} more expensive of {known}"),
     }
 }
 

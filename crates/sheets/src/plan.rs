@@ -70,7 +70,7 @@ fn left(lane: &LaneQuota, now: Timestamp) -> Figure {
 
 const fn pace_source(source: PaceSource) -> &'static str {
     match source {
-        PaceSource::Start => "the start value until the marketplace reports a rate",
+        PaceSource::Start => "assumed until the marketplace reports a rate",
         PaceSource::Headers => "as the marketplace reports",
         PaceSource::After429 => "reduced after a 429; it grows again by itself",
         PaceSource::Caller => "your own limit or plan",

@@ -38,7 +38,7 @@ pub fn sheet(preview: &ScanPreview, body: &Map<String, Json>) -> Sheet {
 fn requests_note(preview: &ScanPreview) -> String {
     let expected = preview.requests.expected;
     let expected = expected.map(|expected| format!("{} if prices are as stored", count(expected)));
-    let most = Some("the most only after server errors and retries".to_owned());
+    let most = Some("the higher number only if the marketplace has errors".to_owned());
     let reused = preview.reused.filter(|reused| *reused > 0);
     let reused = reused.map(|reused| format!("{} reused", counted(reused, "answer")));
     let parts = [expected, most, reused].into_iter().flatten();

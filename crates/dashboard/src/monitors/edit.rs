@@ -155,7 +155,7 @@ fn confirm_page(
         }
         (change_table(&stored, &patch, channels))
         @match previewed {
-            Some(previewed) => { (forecast::cards(previewed, wanted, "Next slots", &html! {})) }
+            Some(previewed) => { (forecast::cards(previewed, wanted, "Next runs", &html! {})) }
             None => {
                 p class="notice warn" { "The next run cannot be planned, usually because its dates have passed, so its cost is unknown." }
             }

@@ -174,7 +174,7 @@ fn cost_page(
             pre tabindex="0" { (pretty) }
         }
     };
-    let cards = forecast::cards(previewed, body, "First slots", &json);
+    let cards = forecast::cards(previewed, body, "Next runs", &json);
     let body = html! {
         (parts::head(&html! { a href=(PATH) { "Monitors" } " · step 2 of 2" }, text("name"), &html! { @if let Ok(scan) = &scan { (trip::monitor_scan(scan)) } }, &html! {}))
         @for warning in previewed.schedule_warnings.iter().chain(same) {

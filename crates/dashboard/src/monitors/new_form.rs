@@ -302,7 +302,7 @@ fn when(inputs: &Inputs<'_>) -> Markup {
             div class="field" {
                 label for="time" { "At" }
                 input id="time" name="time" type="time" value=(inputs.fields.text("time").unwrap_or("06:00"));
-                span class="hint" { "Of runs every 6 or 12 hours only the minute counts" }
+                span class="hint" { "Every 6 or 12 hours: only the minute is used" }
             }
             div class="field" {
                 label for="timezone" { "Time zone" }

@@ -266,7 +266,7 @@ fn coming(monitor: &Monitor, now: Timestamp) -> Markup {
             std::iter::once(next).chain(later)
         });
     html! {
-        h3 { "Next slots" }
+        h3 { "Next runs" }
         ol class="plain-list" { @for slot in slots { li { (parts::zoned(slot, &monitor.schedule.timezone)) } } }
         @if monitor.next_slot.is_none() { p class="hint" { "No slot is due. A paused monitor has none; resume it to go on." } }
     }

@@ -218,14 +218,14 @@ fn options(fields: &FormFields) -> Markup {
 /// Whether to search only what can still be the cheapest.
 fn risks(fields: &FormFields) -> Markup {
     let texts = [
-        "Find only the cheapest",
+        "Find the cheapest",
         "starts from the prices that you have; counted on such questions",
     ];
     let known = [
         ("", "search all"),
-        ("0.02", "miss it in 2 of 100"),
-        ("0.05", "miss it in 5 of 100"),
-        ("0.2", "miss it in 20 of 100"),
+        ("0.02", "98 % sure"),
+        ("0.05", "95 % sure"),
+        ("0.2", "80 % sure"),
     ];
     let other = |risk: &str| format!("risk {risk}");
     choice(fields, "max_risk", texts, &known, other)
@@ -384,7 +384,9 @@ fn placeholder(field: &FieldSpec) -> String {
 
 fn field_hint(field: &FieldSpec) -> String {
     match field.name {
-        "from_airport" | "to_airport" => "IATA codes; several are searched each".to_owned(),
+        "from_airport" | "to_airport" => {
+            "airport codes, such as TLV; more than one is fine".to_owned()
+        }
         "proxy_country" => "country codes; several compare markets".to_owned(),
         _ => first_sentence(field.doc),
     }

@@ -27,7 +27,7 @@ pub(super) fn form(session: &Session) -> Markup {
     html! {
         section class="card" id="key" {
             h2 { "Change the key" }
-            p class="sub" { "The new key then owns everything that the old one owned: scans, prices, monitors. Stored keys of live scans are replaced, and lanes that stopped because of the old key go on." }
+            p class="sub" { "The new key then owns everything that the old one owned: scans, prices, monitors. Running scans go on with the new key." }
             details class="fold" {
                 summary { "Move this account to another marketplace key" }
                 form class="stack" method="post" action="/usage/key" {
