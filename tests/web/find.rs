@@ -56,7 +56,13 @@ async fn a_name_an_airport_and_an_id_are_found_and_other_words_are_asked() {
     assert_eq!(leads("a%00b").await, "/ask?q=a%00b");
     let long = "x".repeat(400);
     assert_eq!(leads(&long).await, format!("/ask?q={long}"));
-    assert!(out(&service, &["find", &fares]).contains(&fares));
+    for words in [
+        &["find", &fares] as &[_],
+        &["find", &fares, "-n", "5"],
+        &["find", "--json", &fares],
+    ] {
+        assert!(out(&service, words).contains(&fares), "{words:?}");
+    }
     assert!(out(&service, &[&watched[..16]]).contains(&watched));
     let both = out(&service, &["find", "TLV", "LHR", "--json"]);
     assert_eq!(both.lines().count(), 2, "{both}");
