@@ -89,4 +89,9 @@ async fn a_long_list_leads_to_all_of_its_scans() {
     assert!(page.contains("href=\"/scans?text=Arts\""), "{page}");
     let all = browser.page("/scans?text=Arts").await;
     assert_eq!(all.matches("href=\"/scans/scn_").count(), 11, "{all}");
+    for (words, most) in [(&[] as &[_], 10), (&["-n", "3"], 3)] {
+        let words = [&["find", "Arts", "--json"], words].concat();
+        let lines = out(&service, &words);
+        assert_eq!(lines.lines().count(), most, "{words:?}: {lines}");
+    }
 }

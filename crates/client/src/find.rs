@@ -66,8 +66,8 @@ async fn containing(args: FindArgs) -> Result<(), Failure> {
     };
     let (of_monitors, of_scans) = (path("/v1/monitors"), path("/v1/scans"));
     if session.json {
-        print_lines(&session, &of_monitors).await?;
-        return print_lines(&session, &of_scans).await;
+        print_lines(&session, &of_monitors, most).await?;
+        return print_lines(&session, &of_scans, most).await;
     }
     let monitors: Vec<Monitor> = rows(&session.client, &of_monitors, most).await?;
     let scans: Vec<Scan> = rows(&session.client, &of_scans, most).await?;
