@@ -30,22 +30,13 @@ pub(super) async fn list(request: ApiRequest) -> ApiResult {
     let page = match find_tenant(context).await? {
         Some(tenant) => read::deliveries(context.pool, tenant, &query)
             .await?
-            .ok_or(owner_kind(&query))?,
+            .ok_or(query.owner_kind())?,
         None if query.monitor_id.is_some() || query.channel_id.is_some() => {
-            return Err(owner_kind(&query).into());
+            return Err(query.owner_kind().into());
         }
         None => DeliveryPage::default(),
     };
     Ok(request.page(&page, page.next_cursor.as_deref()))
-}
-
-/// What the query names the owner of.
-fn owner_kind(query: &DeliveriesQuery) -> Kind {
-    if query.monitor_id.is_some() {
-        Kind::Monitor
-    } else {
-        Kind::Channel
-    }
 }
 
 /// Read a delivery
