@@ -6,6 +6,7 @@ use clap::{FromArgMatches as _, Subcommand as _};
 use farescan_contract::Scan;
 use farescan_contract::monitors::Monitor;
 use farescan_contract::visible_text::VisibleText;
+use farescan_sheets::draft::shell_word;
 use farescan_sheets::scan;
 
 use super::client::ClientArgs;
@@ -72,9 +73,10 @@ async fn containing(args: FindArgs) -> Result<(), Failure> {
     let monitors: Vec<Monitor> = rows(&session.client, &of_monitors, most).await?;
     let scans: Vec<Scan> = rows(&session.client, &of_scans, most).await?;
     if monitors.is_empty() && scans.is_empty() {
-        let text = VisibleText::one_line(text.as_str());
+        let text = VisibleText::one_line(text.as_str()).to_string();
+        let word = shell_word(&text);
         let nothing = format!(
-            "No scan or monitor has \"{text}\" in its name, label, tags, airports or hotel. `farescan ask '{text}'` asks for prices."
+            "No scan or monitor has \"{text}\" in its name, label, tags, airports or hotel. `farescan ask {word}` asks for prices."
         );
         return print_nothing(&session.client, &nothing).await;
     }
