@@ -57,7 +57,7 @@ async fn a_name_an_airport_and_an_id_are_found_and_other_words_are_asked() {
     let long = "x".repeat(400);
     assert_eq!(leads(&long).await, format!("/ask?q={long}"));
     for words in [
-        &["find", &fares] as &[_],
+        &["find", &fares] as &[&str],
         &["find", &fares, "-n", "5"],
         &["find", "--json", &fares],
     ] {
@@ -90,8 +90,8 @@ async fn a_long_list_leads_to_all_of_its_scans() {
     assert!(page.contains("href=\"/scans?text=Arts\""), "{page}");
     let all = browser.page("/scans?text=Arts").await;
     assert_eq!(all.matches("href=\"/scans/scn_").count(), 11, "{all}");
-    for (words, most) in [(&[] as &[_], 10), (&["-n", "3"], 3)] {
-        let words = [&["find", "Arts", "--json"], words].concat();
+    for (words, most) in [(vec![], 10), (vec!["-n", "3"], 3)] {
+        let words = [vec!["find", "Arts", "--json"], words].concat();
         let lines = out(&service, &words);
         assert_eq!(lines.lines().count(), most, "{words:?}: {lines}");
     }
