@@ -56,12 +56,19 @@ async fn a_name_an_airport_and_an_id_are_found_and_other_words_are_asked() {
     assert_eq!(leads("a%00b").await, "/ask?q=a%00b");
     let long = "x".repeat(400);
     assert_eq!(leads(&long).await, format!("/ask?q={long}"));
-    assert!(out(&service, &["find", &fares]).contains(&fares));
+    for words in [
+        &["find", &fares] as &[&str],
+        &["find", &fares, "-n", "5"],
+        &["find", "--json", &fares],
+    ] {
+        assert!(out(&service, words).contains(&fares), "{words:?}");
+    }
     assert!(out(&service, &[&watched[..16]]).contains(&watched));
     let both = out(&service, &["find", "TLV", "LHR", "--json"]);
     assert_eq!(both.lines().count(), 2, "{both}");
-    let nothing = cli(&service, &["find", "berlin paris"]);
-    assert!(nothing.err.contains("farescan ask"), "{nothing:?}");
+    let nothing = cli(&service, &["find", "berlin's", "zoo"]);
+    let asks = r"`farescan ask 'berlin'\''s zoo'`";
+    assert!(nothing.err.contains(asks), "{nothing:?}");
     // Nothing of another caller is found.
     let stranger = Browser::sign_in(&service, OTHER).await;
     let answer = stranger.get("/find?q=arts").await;
@@ -83,4 +90,9 @@ async fn a_long_list_leads_to_all_of_its_scans() {
     assert!(page.contains("href=\"/scans?text=Arts\""), "{page}");
     let all = browser.page("/scans?text=Arts").await;
     assert_eq!(all.matches("href=\"/scans/scn_").count(), 11, "{all}");
+    for (words, most) in [(vec![], 10), (vec!["-n", "3"], 3)] {
+        let words = [vec!["find", "Arts", "--json"], words].concat();
+        let lines = out(&service, &words);
+        assert_eq!(lines.lines().count(), most, "{words:?}: {lines}");
+    }
 }

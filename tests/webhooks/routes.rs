@@ -67,6 +67,14 @@ async fn deliveries_can_be_listed_and_read() {
         ids(&app.get("/v1/deliveries?status=delivered").await.json()),
         [&first]
     );
+    // The cursor is read before the monitor is looked for.
+    for list in ["deliveries", "alerts"] {
+        let path = format!("/v1/{list}?monitor_id=mon_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b");
+        assert_eq!(app.get(&path).await.kind(), "404 not_found", "{list}");
+        let refused = app.get(&format!("{path}&cursor=77")).await;
+        assert_eq!(refused.kind(), "400 invalid_request", "{list}");
+        assert!(refused.message().contains("`cursor`"), "{list}");
+    }
     let refused = app
         .get("/v1/deliveries?monitor_id=x&status=lost&limit=0&cursor=77&also=1")
         .await;

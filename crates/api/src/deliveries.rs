@@ -6,6 +6,7 @@ use super::openapi::{CommandErrors, IdempotencyHeader, ReadErrors, WebhookErrors
 use farescan_core::app::api_request::{ApiRequest, accepted_response, find_tenant};
 use farescan_core::app::error::ApiResult;
 use farescan_core::app::extract::NoBody;
+use farescan_core::commands::CommandError;
 use farescan_core::contract::monitors::Webhook;
 use farescan_core::contract::webhooks::{
     DeliveriesQuery, Delivery, DeliveryDetail, DeliveryPage, RotatedSecret,
@@ -14,7 +15,7 @@ use farescan_core::ids::{DeliveryId, Kind, MonitorId};
 use farescan_core::monitors::deliveries::{
     enable_webhook, resend_delivery, rotate_secret as rotate_secret_of, send_test,
 };
-use farescan_core::webhooks::read;
+use farescan_core::webhooks::{endpoint, read};
 
 /// List deliveries
 ///
@@ -29,22 +30,13 @@ pub(super) async fn list(request: ApiRequest) -> ApiResult {
     let page = match find_tenant(context).await? {
         Some(tenant) => read::deliveries(context.pool, tenant, &query)
             .await?
-            .ok_or(owner_kind(&query))?,
+            .ok_or(query.owner_kind())?,
         None if query.monitor_id.is_some() || query.channel_id.is_some() => {
-            return Err(owner_kind(&query).into());
+            return Err(query.owner_kind().into());
         }
         None => DeliveryPage::default(),
     };
     Ok(request.page(&page, page.next_cursor.as_deref()))
-}
-
-/// What the query names the owner of.
-fn owner_kind(query: &DeliveriesQuery) -> Kind {
-    if query.monitor_id.is_some() {
-        Kind::Monitor
-    } else {
-        Kind::Channel
-    }
 }
 
 /// Read a delivery
@@ -124,6 +116,9 @@ pub(super) async fn rotate_secret(
     responses((status = 200, description = "The webhook", body = Webhook), CommandErrors)
 )]
 pub(super) async fn enable(request: ApiRequest, _: NoBody) -> ApiResult<Json<Webhook>> {
-    let webhook = enable_webhook(request.context()?, request.id()?).await?;
-    Ok(Json(webhook))
+    let (context, id) = (request.context()?, request.id()?);
+    let tenant = enable_webhook(context, id).await?;
+    let mut conn = context.pool.acquire().await?;
+    let webhook = endpoint::show(&mut conn, context.ring, tenant, id, context.now).await?;
+    Ok(Json(webhook.ok_or(CommandError::NoWebhook)?))
 }

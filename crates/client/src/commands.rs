@@ -143,7 +143,7 @@ impl ClientCommand {
     pub async fn run(self, program: clap::Command) -> Result<(), Failure> {
         match self {
             Self::Ask(args) => ask::run(*args).await,
-            Self::Find(args) => find::run(args).await,
+            Self::Find(args) => find::run(args, program).await,
             Self::Search(command) => search::run(command).await,
             Self::Scan(args) => scan::run(*args).await,
             Self::Scans(args) => scans::run(args).await,

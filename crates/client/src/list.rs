@@ -23,7 +23,7 @@ pub async fn print_table<T: DeserializeOwned>(
 ) -> Result<(), Failure> {
     let path = query.with("limit", Some(page_limit(most))).path();
     if session.json {
-        return print_lines(session, &path).await;
+        return print_lines(session, &path, None).await;
     }
     let rows: Vec<T> = rows(&session.client, &path, most).await?;
     if rows.is_empty() {

@@ -56,9 +56,14 @@ struct RawPage {
     next_cursor: Option<String>,
 }
 
-/// Prints each row of a list on a line, all pages.
-pub async fn print_lines(session: &ServiceSession, path: &str) -> Result<(), Failure> {
+/// Prints each row of a list on a line: all pages, or the first `most` rows.
+pub async fn print_lines(
+    session: &ServiceSession,
+    path: &str,
+    most: Option<usize>,
+) -> Result<(), Failure> {
     let mut out = anstream::stdout();
+    let mut left = most.unwrap_or(usize::MAX);
     let (mut cursor, mut is_empty) = (None, true);
     loop {
         let answer = session
@@ -66,11 +71,12 @@ pub async fn print_lines(session: &ServiceSession, path: &str) -> Result<(), Fai
             .ask(&page_path(path, cursor.as_deref()))
             .await?;
         let page: RawPage = answer.read_data()?;
-        for row in page.data {
+        is_empty &= page.data.is_empty();
+        for row in page.data.iter().take(left) {
             writeln!(out, "{}", row.get())?;
-            is_empty = false;
         }
-        match page.next_cursor {
+        left = left.saturating_sub(page.data.len());
+        match page.next_cursor.filter(|_| left > 0) {
             Some(next) => cursor = Some(next),
             None if is_empty => return check_key_is_known(&session.client).await,
             None => return Ok(()),

@@ -58,16 +58,15 @@ pub fn parse<P: Parser>() -> P {
         .unwrap_or_else(|error| with_hint(with_variable_name(error, &P::command())).exit())
 }
 
-/// The arguments, with the command that shows an id in place of `find` or of no command.
+/// The arguments, with the command that shows an id where the id stands without a command.
 fn of_id(mut args: Vec<OsString>) -> Vec<OsString> {
     let first = first_word(&args);
-    let place = first + usize::from(args.get(first).is_some_and(|word| word == "find"));
-    let rest = args.get(place + 1).and_then(|word| word.to_str());
+    let rest = args.get(first + 1).and_then(|word| word.to_str());
     let is_alone = rest.is_none_or(|next| next.starts_with('-'));
-    let word = args.get(place).filter(|_| is_alone).cloned();
+    let word = args.get(first).filter(|_| is_alone).cloned();
     let word = word.as_ref().and_then(|word| word.to_str());
     if let Some(command) = word.and_then(ids::command_of) {
-        args.splice(first..=place, command.into_iter().map(OsString::from));
+        args.splice(first..=first, command.into_iter().map(OsString::from));
     }
     args
 }
@@ -231,7 +230,7 @@ mod tests {
     fn an_id_is_shown_by_its_command() {
         for (typed, read) in [
             (
-                "find scn_01a203c0e342 --json",
+                "scn_01a203c0e342 --json",
                 "scans show scn_01a203c0e342 --json",
             ),
             (
@@ -239,11 +238,7 @@ mod tests {
                 "--env-file x alerts show alr_01a203c0e342",
             ),
             ("chn_01a203c0e342", "channels"),
-            ("find spring", "find spring"),
-            (
-                "find scn_01a203c0e342 spring",
-                "find scn_01a203c0e342 spring",
-            ),
+            ("find scn_01a203c0e342", "find scn_01a203c0e342"),
             ("scans show scn_01a203c0e342", "scans show scn_01a203c0e342"),
             ("find", "find"),
         ] {

@@ -43,7 +43,7 @@ pub async fn run(args: UsageArgs) -> Result<(), Failure> {
         .with("until", args.until)
         .path();
     if session.json {
-        return print_lines(&session, &path).await;
+        return print_lines(&session, &path, None).await;
     }
     let (first, rows): (Usage, Vec<UsageRow>) = collect(&session.client, &path, None).await?;
     if rows.is_empty() {

@@ -26,7 +26,7 @@ pub trait ResourceId: FromStr<Err = InvalidId> + fmt::Display + Copy {
     const KIND: Kind;
 }
 
-/// An id of any kind.
+/// An id of any kind that has a list or a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnyId {
     /// What it names.
@@ -40,12 +40,26 @@ impl fmt::Display for AnyId {
     }
 }
 
-impl AnyId {
-    /// The id with this text; `None` if it is of no kind.
-    pub fn parse(text: &str) -> Option<Self> {
-        let of = |kind: &Kind| parse(text, kind.prefix()).map(|uuid| Self { kind: *kind, uuid });
-        Kind::ALL.iter().find_map(of)
-    }
+/// The kinds that have a path in the API and on the pages.
+macro_rules! with_paths {
+    ($($name:ident),+) => {
+        impl AnyId {
+            /// The id with this text; `None` if it is of no such kind.
+            pub fn parse(text: &str) -> Option<Self> {
+                let mut found = None;
+                $( found = found.or_else(|| text.parse::<$name>().ok().map(Self::from)); )+
+                found
+            }
+        }
+
+        $(
+            impl From<$name> for AnyId {
+                fn from(id: $name) -> Self {
+                    Self { kind: $name::KIND, uuid: id.0 }
+                }
+            }
+        )+
+    };
 }
 
 /// The table of kinds: what an id names, its type, the prefix of its text, and the noun for one and for
@@ -121,12 +135,6 @@ macro_rules! prefixed_id {
 
         impl ResourceId for $name {
             const KIND: Kind = Kind::$kind;
-        }
-
-        impl From<$name> for AnyId {
-            fn from($name(uuid): $name) -> Self {
-                Self { kind: Kind::$kind, uuid }
-            }
         }
 
         impl From<Uuid> for $name {
@@ -213,6 +221,8 @@ kinds! {
     /// An alert: a rule of a monitor that fired.
     Alert AlertId "alr" "alert" "alerts";
 }
+
+with_paths!(ScanId, ItemId, MonitorId, ChannelId, DeliveryId, AlertId);
 
 #[cfg(test)]
 mod tests {

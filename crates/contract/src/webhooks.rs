@@ -11,7 +11,7 @@ use super::primitives::{Cursor, PageLimit};
 use super::query_string::query_string;
 use super::request_body::request_body;
 use super::string_enum::string_enum;
-use crate::ids::{ChannelId, DeliveryId, MonitorId};
+use crate::ids::{ChannelId, DeliveryId, Kind, MonitorId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -100,6 +100,17 @@ request_body! {
     }
 }
 query_string!(DeliveriesQuery);
+
+impl DeliveriesQuery {
+    /// What the query names the owner of: a monitor or a channel.
+    pub const fn owner_kind(&self) -> Kind {
+        if self.monitor_id.is_some() {
+            Kind::Monitor
+        } else {
+            Kind::Channel
+        }
+    }
+}
 
 /// One event that is sent to a webhook, or one message to a channel, at least once. Each attempt has
 /// the delivery's id: `webhook-id` of a webhook, `farescan-delivery` of a channel.

@@ -39,7 +39,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
     let deliveries = match session.tenant() {
         Some(tenant) => read::deliveries(session.pool()?, tenant, &filter)
             .await?
-            .ok_or(Kind::Monitor)?,
+            .ok_or(filter.owner_kind())?,
         None => DeliveryPage {
             data: Vec::new(),
             next_cursor: None,

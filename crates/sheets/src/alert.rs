@@ -1,7 +1,7 @@
 //! An alert: the rule that fired, the trip, the price, and the data on which it fired.
 
 use farescan_contract::history_verdict::HistoryVerdict;
-use farescan_contract::ids::AnyId;
+use farescan_contract::ids::AlertId;
 use farescan_contract::monitors::relative_dates::resolve_dates;
 use farescan_contract::monitors::{
     Alert, BacktestAlert, Monitor, PriceMark, Rule, RuleScope, RuleState, RuleType,
@@ -94,7 +94,8 @@ pub(crate) const OTHER_VERSION: &str = "An alert of another version";
 
 /// The link to a stored alert.
 fn link(stored: &Json) -> Option<Link> {
-    AnyId::parse(stored.get("id")?.as_str()?).map(Link::Of)
+    let id: AlertId = stored.get("id")?.as_str()?.parse().ok()?;
+    Some(Link::of(id))
 }
 
 /// A stored alert in a line.

@@ -11,6 +11,7 @@ use farescan_contract::{Endpoint, FieldKind, FieldSpec};
 use jiff::civil::Date;
 use serde_json::{Map, Value, json};
 
+pub use command::shell_word;
 pub use entered::{entered, number, numbers, plain};
 
 /// The fields of a body beside its searches that forms and flags have: the name, the object that it

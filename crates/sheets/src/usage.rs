@@ -1,7 +1,7 @@
 //! What was asked, and what it cost.
 
 use farescan_contract::Api;
-use farescan_contract::ids::AnyId;
+use farescan_contract::ids::{MonitorId, ScanId};
 use farescan_contract::usage::{Usage, UsageCounts, UsageGroup, UsageRow, UsageTotal};
 
 use crate::plan::api_name;
@@ -65,7 +65,8 @@ fn cells(key: Value, api: Api, counts: &UsageCounts) -> [Cell; 12] {
 /// What a row is about.
 fn key(group: UsageGroup, key: Option<&str>) -> Value {
     let link = |id: &str| match group {
-        UsageGroup::Scan | UsageGroup::Monitor => AnyId::parse(id).map(Link::Of),
+        UsageGroup::Scan => id.parse::<ScanId>().ok().map(Link::of),
+        UsageGroup::Monitor => id.parse::<MonitorId>().ok().map(Link::of),
         UsageGroup::Day | UsageGroup::Endpoint => None,
     };
     match (group, key) {

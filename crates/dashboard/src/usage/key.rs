@@ -94,7 +94,7 @@ fn done_page(session: &Session, rotation: &KeyRotation) -> Response {
                 dt { "Lanes that go on" } dd { @if lanes.is_empty() { "none had stopped" } @else { (lanes.join(", ")) } }
             }
             p { "You are signed in with the new key. Set it in your programs now." }
-            p { a class="button primary" href=(super::PATH) { "Usage" } }
+            p { a class="button primary" href=(super::PATH) { "Usage and limits" } }
         }
     };
     page(session, "The account has a new key", NavItem::Account, body)

@@ -61,7 +61,7 @@ impl ScanDraft {
             };
             words.extend(given.into_iter().flat_map(|text| [flag.to_owned(), text]));
         }
-        let quoted: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+        let quoted: Vec<_> = words.iter().map(|word| shell_word(word)).collect();
         Some(quoted.join(" "))
     }
 }
@@ -96,8 +96,8 @@ fn scalars(value: &Value) -> Option<String> {
     }
 }
 
-/// One word of a shell.
-fn quoted(word: &str) -> String {
+/// One word of a POSIX shell: quoted where it needs that.
+pub fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || ",.-_/:=@+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
