@@ -26,16 +26,29 @@ async fn a_filtered_list_counts_as_a_large_read() {
             > 0
     };
     let first = browser.get("/scans?label=none");
-    let second = async {
+    let others = async {
         wait_until("the first list is being read", waits).await;
-        let second = browser.get("/scans?hotel=none").await;
+        for path in [
+            "/scans?hotel=none",
+            "/monitors?text=none",
+            "/activity?text=none",
+            "/find?q=none",
+        ] {
+            let refused = browser.get(path).await.expect(429).text();
+            assert!(refused.contains("large reads"), "{path}: {refused}");
+        }
+        for list in ["/v1/scans", "/v1/monitors"] {
+            let refused = service.app.get(&format!("{list}?text=none")).await;
+            let kind = refused.kind();
+            assert_eq!(kind, "429 too_many_requests", "{list}: {}", refused.text());
+        }
+        // A whole question reads no list.
+        let asked = browser.get("/find?q=tlv+lhr+march").await;
+        assert_eq!(redirect(asked), "/ask?q=tlv+lhr+march");
         holding.rollback().await.unwrap();
-        second
     };
-    let (first, second) = tokio::join!(first, second);
+    let (first, ()) = tokio::join!(first, others);
     first.expect(200);
-    let refused = second.expect(429).text();
-    assert!(refused.contains("large reads"), "{refused}");
 }
 
 #[tokio::test]
