@@ -52,6 +52,8 @@ pub struct ActivityConditions {
     pub text: Option<String>,
     /// It is an incomplete scan or a failed delivery.
     pub needs_attention: bool,
+    /// It is none of these scans.
+    pub without: Vec<ScanId>,
 }
 
 /// A row.
@@ -146,7 +148,11 @@ async fn read_scans(
         Some(None) => return Ok(Vec::new()),
         place => place.flatten(),
     };
-    Ok(scans_before(pool, tenant, &query, &more, before, limit).await?)
+    // As many more as may be left out.
+    let limit = limit.saturating_add(i64::try_from(conditions.without.len()).unwrap_or(i64::MAX));
+    let mut scans = scans_before(pool, tenant, &query, &more, before, limit).await?;
+    scans.retain(|scan| !conditions.without.contains(&scan.id));
+    Ok(scans)
 }
 
 async fn read_alerts(
