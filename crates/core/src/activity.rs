@@ -164,7 +164,10 @@ async fn read_alerts(
     limit: i64,
 ) -> Result<Vec<(Timestamp, AlertId, Value)>, PageError> {
     let is_left_out = |kind| kind != ActivityKind::Alerts;
-    if conditions.needs_attention || conditions.kind.is_some_and(is_left_out) {
+    if of.is_some_and(<[_]>::is_empty)
+        || conditions.needs_attention
+        || conditions.kind.is_some_and(is_left_out)
+    {
         return Ok(Vec::new());
     }
     let query = AlertsQuery::from_query([])?;
@@ -184,7 +187,7 @@ async fn read_deliveries(
     limit: i64,
 ) -> Result<Vec<Delivery>, PageError> {
     let is_left_out = |kind| kind != ActivityKind::Deliveries;
-    if conditions.kind.is_some_and(is_left_out) {
+    if of.is_some_and(<[_]>::is_empty) || conditions.kind.is_some_and(is_left_out) {
         return Ok(Vec::new());
     }
     let status = conditions.needs_attention.then_some(("status", "failed"));
