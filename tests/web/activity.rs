@@ -125,6 +125,7 @@ async fn what_needs_attention_stands_alone() {
         page.contains(">incomplete<") && page.contains(">failed<"),
         "{page}"
     );
+    assert!(page.contains(">Incomplete and failed</a>"), "{page}");
     assert_eq!(lines(&browser.page("/activity").await).len(), 4);
     for query in ["kind=colours", "status=paused", "cursor=x", "text=a%00b"] {
         browser.get(&format!("/activity?{query}")).await.expect(400);

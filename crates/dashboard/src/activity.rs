@@ -105,7 +105,7 @@ impl Filters {
         html! {
             nav class="tabs" aria-label="State" {
                 a href=(all) aria-current=[(!chosen).then_some("true")] { "Everything" }
-                a href=(needed) aria-current=[chosen.then_some("true")] { "Needs attention" }
+                a href=(needed) aria-current=[chosen.then_some("true")] { "Incomplete and failed" }
             }
         }
     }
