@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::{Browser, key, service_with_scan};
 use crate::alerts::{AlertTest, fares, monitor};
+use crate::monitors::with;
 use crate::support::app::KEY;
 use crate::support::{TestService, departing_from, text};
 use crate::webhooks::harness;
@@ -106,15 +107,26 @@ async fn a_run_its_alerts_and_their_delivery_stand_in_one_list() {
 async fn what_needs_attention_stands_alone() {
     let (service, id) = service_with_scan().await;
     let browser = Browser::sign_in(&service, key()).await;
+    service.create_monitor(&with(&json!({}))).await;
+    let deliveries = "insert into deliveries (tenant_id, delivery_id, monitor_id, event_type, body, status, reason, most_tries, created_at, ended_at)
+        select tenant_id, gen_random_uuid(), monitor_id, 'monitor.test', '{}', s.status, s.reason, 8, now(), now()
+        from monitors, (values ('failed', 'gone'), ('delivered', null)) s (status, reason)";
+    execute!(service.pool(), deliveries);
+    let failed = text(&service.page("/v1/deliveries?status=failed").await[0]["id"]);
     service
         .submit_and_complete(&departing_from("HFA", crate::support::fares(1)), |_| {
             crate::support::SearchOutcome::Ok(1)
         })
         .await;
     let page = browser.page("/activity?attention=true").await;
-    assert_eq!(lines(&page), [format!("/scans/{id}")]);
-    assert!(page.contains(">incomplete<"), "{page}");
-    assert_eq!(lines(&browser.page("/activity").await).len(), 2);
+    let expected = [format!("/deliveries/{failed}"), format!("/scans/{id}")];
+    assert_eq!(lines(&page), expected);
+    assert!(
+        page.contains(">incomplete<") && page.contains(">failed<"),
+        "{page}"
+    );
+    assert!(page.contains(">Incomplete and failed</a>"), "{page}");
+    assert_eq!(lines(&browser.page("/activity").await).len(), 4);
     for query in ["kind=colours", "status=paused", "cursor=x", "text=a%00b"] {
         browser.get(&format!("/activity?{query}")).await.expect(400);
     }
@@ -201,21 +213,74 @@ async fn pages_of_each_size_are_the_whole_list_in_one_order() {
     of_one_time(&test).await;
     let all = total(&test).await;
     let tenant = harness::tenant(test.pool(), KEY).await;
-    let whole = read_all(&test, tenant, 500).await;
+    let any = ActivityConditions::default();
+    let whole = read_all(&test, tenant, &any, 500).await;
     assert_eq!(whole.len(), all);
+    // Without the newest scans, which would be whole pages, the rest is the same.
+    let ids = test.column("/v1/scans?limit=3", "id").await;
+    let without = ActivityConditions {
+        without: ids.iter().map(|id| text(id).parse().unwrap()).collect(),
+        ..ActivityConditions::default()
+    };
+    let rest = read_all(&test, tenant, &without, 500).await;
+    assert_eq!(rest.len(), all - 3);
+    assert!(rest.iter().all(|row| whole.contains(row)));
     for limit in [1, 2, 7, 50] {
-        assert_eq!(read_all(&test, tenant, limit).await, whole, "{limit}");
+        for (conditions, expected) in [(&any, &whole), (&without, &rest)] {
+            let found = read_all(&test, tenant, conditions, limit).await;
+            assert_eq!(&found, expected, "{limit}");
+        }
+    }
+    test.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_later_page_has_the_filters_of_the_first() {
+    let test = AlertTest::open().await;
+    of_one_time(&test).await;
+    let failed = "insert into deliveries (tenant_id, delivery_id, monitor_id, event_type, body, status, reason, most_tries, created_at, ended_at)
+        select tenant_id, gen_random_uuid(), monitor_id, event_type, body, 'failed', 'gone', most_tries, created_at, now()
+        from deliveries, generate_series(1, 40)";
+    execute!(test.pool(), failed);
+    let browser = Browser::sign_in(&test, KEY).await;
+    for (filters, all) in [
+        (
+            &["text=easter", "kind=alerts"][..],
+            "select count(*) from alerts",
+        ),
+        (
+            &["text=easter", "kind=deliveries", "attention=true"][..],
+            "select count(*) from deliveries where status = 'failed'",
+        ),
+    ] {
+        let mut next = Some(format!("/activity?{}", filters.join("&")));
+        let (mut found, mut pages) = (BTreeSet::new(), 0);
+        while let Some(path) = next {
+            let has_each = filters.iter().all(|filter| path.contains(filter));
+            assert!(has_each, "{filters:?}: {path}");
+            let page = browser.page(&path).await;
+            found.extend(lines(&page));
+            pages += 1;
+            next = older(&page);
+        }
+        let all = usize::try_from(test.count(all).await).unwrap();
+        assert!(pages > 1, "{pages} pages of {all}");
+        assert_eq!(found.len(), all, "{filters:?}");
     }
     test.close().await;
 }
 
 /// The rows of every page, by what they are.
-async fn read_all(test: &AlertTest, tenant: TenantId, limit: u16) -> Vec<String> {
+async fn read_all(
+    test: &AlertTest,
+    tenant: TenantId,
+    conditions: &ActivityConditions,
+    limit: u16,
+) -> Vec<String> {
     let mut rows = Vec::new();
     let mut cursor: Option<Cursor> = None;
-    let all = ActivityConditions::default();
     loop {
-        let page = activity(test.pool(), tenant, &all, limit, cursor.as_ref()).await;
+        let page = activity(test.pool(), tenant, conditions, limit, cursor.as_ref()).await;
         let page = page.unwrap();
         assert!(page.data.len() <= limit.into());
         rows.extend(page.data.iter().map(|row| format!("{row:?}")));

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Browser, key, redirect, service_with_scan};
 use crate::cli::monitors::{cli, out};
 use crate::monitors::with;
-use crate::support::SearchOutcome;
+use crate::support::{SearchOutcome, fares_with};
 
 const OTHER: &str = "another-key-0123456789";
 
@@ -69,6 +69,13 @@ async fn a_name_an_airport_and_an_id_are_found_and_other_words_are_asked() {
     let nothing = cli(&service, &["find", "berlin's", "zoo"]);
     let asks = r"`farescan ask 'berlin'\''s zoo'`";
     assert!(nothing.err.contains(asks), "{nothing:?}");
+    // A whole question is asked, also one whose words a label has.
+    let question = "tlv+lhr+march";
+    let label = json!({"label": question.replace('+', " ")});
+    service
+        .submit_and_complete(&fares_with(1, &label), |_| SearchOutcome::Ok(100))
+        .await;
+    assert_eq!(leads(question).await, format!("/ask?q={question}"));
     // Nothing of another caller is found.
     let stranger = Browser::sign_in(&service, OTHER).await;
     let answer = stranger.get("/find?q=arts").await;

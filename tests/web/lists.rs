@@ -26,16 +26,29 @@ async fn a_filtered_list_counts_as_a_large_read() {
             > 0
     };
     let first = browser.get("/scans?label=none");
-    let second = async {
+    let others = async {
         wait_until("the first list is being read", waits).await;
-        let second = browser.get("/scans?hotel=none").await;
+        for path in [
+            "/scans?hotel=none",
+            "/monitors?text=none",
+            "/activity?text=none",
+            "/find?q=none",
+        ] {
+            let refused = browser.get(path).await.expect(429).text();
+            assert!(refused.contains("large reads"), "{path}: {refused}");
+        }
+        for list in ["/v1/scans", "/v1/monitors"] {
+            let refused = service.app.get(&format!("{list}?text=none")).await;
+            let kind = refused.kind();
+            assert_eq!(kind, "429 too_many_requests", "{list}: {}", refused.text());
+        }
+        // A whole question reads no list.
+        let asked = browser.get("/find?q=tlv+lhr+march").await;
+        assert_eq!(redirect(asked), "/ask?q=tlv+lhr+march");
         holding.rollback().await.unwrap();
-        second
     };
-    let (first, second) = tokio::join!(first, second);
+    let (first, ()) = tokio::join!(first, others);
     first.expect(200);
-    let refused = second.expect(429).text();
-    assert!(refused.contains("large reads"), "{refused}");
 }
 
 #[tokio::test]
@@ -86,6 +99,38 @@ async fn the_list_filters_by_route_hotel_label_and_time() {
     let stranger = Browser::sign_in(&service, OTHER).await;
     let page = stranger.page("/scans?to_airport=LHR").await;
     assert!(!page.contains(&fares) && !page.contains(&swept), "{page}");
+}
+
+#[tokio::test]
+async fn spaces_around_a_text_are_no_part_of_it() {
+    let (service, id) = service_with_scan().await;
+    let hotel = json!({"endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts"},
+        "sweep": {"checkin_date": ["2030-01-01"], "nights": [3]}});
+    for _ in 0..2 {
+        service
+            .submit_and_complete(&hotel, |_| SearchOutcome::Ok(100))
+            .await;
+    }
+    let browser = Browser::sign_in(&service, key()).await;
+    let mut path = "/scans?text=arts+&limit=1".to_owned();
+    for is_last in [false, true] {
+        let page = browser.page(&path).await;
+        assert_eq!(page.matches("href=\"/scans/scn_").count(), 1, "{page}");
+        assert!(!page.contains(&id), "{page}");
+        let next = page.split_once("rel=\"next\" href=\"");
+        assert_eq!(next.is_none(), is_last, "{page}");
+        let Some((_, next)) = next else { break };
+        path = next.split('"').next().unwrap().replace("&amp;", "&");
+    }
+    // Blank text is no filter of the page and none of the API.
+    let page = browser.page("/scans?text=%20%20").await;
+    assert_eq!(page.matches("href=\"/scans/scn_").count(), 3, "{page}");
+    for list in ["/v1/scans", "/v1/monitors"] {
+        let refused = service.app.get(&format!("{list}?text=%20%20")).await;
+        let refused = refused.expect(400).text();
+        assert!(refused.contains("not spaces alone"), "{refused}");
+    }
+    assert_eq!(service.page("/v1/scans?text=arts%20").await.len(), 2);
 }
 
 #[tokio::test]

@@ -44,6 +44,29 @@ pub fn filled(page: &str, more: &[(&str, &str)]) -> Form {
     form
 }
 
+#[tokio::test]
+async fn a_text_stays_in_the_links_of_the_list() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    for name in ["Easter 1", "Easter 2", "Autumn"] {
+        service.create_monitor(&with(&json!({"name": name}))).await;
+    }
+    let browser = Browser::sign_in(&service, KEY).await;
+    let page = browser.page("/monitors?text=+easter+&limit=1").await;
+    assert!(page.contains("Easter 2") && !page.contains("Autumn"));
+    assert!(page.contains("href=\"/monitors?text=easter&amp;status=active\""));
+    let (_, next) = page.split_once("rel=\"next\" href=\"").unwrap();
+    let next = next.split('"').next().unwrap().replace("&amp;", "&");
+    assert!(next.starts_with("/monitors?text=easter&cursor="), "{next}");
+    let page = browser.page(&next).await;
+    assert!(page.contains("Easter 1") && !page.contains("Autumn"));
+    let page = browser.page("/monitors?text=++").await;
+    assert!(page.contains("Easter 1") && page.contains("Autumn"));
+    let page = browser.page("/monitors?text=winter").await;
+    assert!(page.contains("No monitor fits these filters."), "{page}");
+    assert!(!page.contains("No monitors yet"), "{page}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_monitor_is_stored_after_its_cost_was_shown() {
     let service = TestService::start().await;

@@ -52,6 +52,8 @@ pub struct ActivityConditions {
     pub text: Option<String>,
     /// It is an incomplete scan or a failed delivery.
     pub needs_attention: bool,
+    /// It is none of these scans.
+    pub without: Vec<ScanId>,
 }
 
 /// A row.
@@ -142,8 +144,15 @@ async fn read_scans(
         is_run,
         ..ScanConditions::default()
     };
-    let before = before.map(|place| place.scan);
-    Ok(scans_before(pool, tenant, &query, &more, before, limit).await?)
+    let before = match before.map(|place| place.scan) {
+        Some(None) => return Ok(Vec::new()),
+        place => place.flatten(),
+    };
+    // As many more as may be left out.
+    let limit = limit.saturating_add(i64::try_from(conditions.without.len()).unwrap_or(i64::MAX));
+    let mut scans = scans_before(pool, tenant, &query, &more, before, limit).await?;
+    scans.retain(|scan| !conditions.without.contains(&scan.id));
+    Ok(scans)
 }
 
 async fn read_alerts(
@@ -155,11 +164,17 @@ async fn read_alerts(
     limit: i64,
 ) -> Result<Vec<(Timestamp, AlertId, Value)>, PageError> {
     let is_left_out = |kind| kind != ActivityKind::Alerts;
-    if conditions.needs_attention || conditions.kind.is_some_and(is_left_out) {
+    if of.is_some_and(<[_]>::is_empty)
+        || conditions.needs_attention
+        || conditions.kind.is_some_and(is_left_out)
+    {
         return Ok(Vec::new());
     }
     let query = AlertsQuery::from_query([])?;
-    let before = before.map(|place| place.alert);
+    let before = match before.map(|place| place.alert) {
+        Some(None) => return Ok(Vec::new()),
+        place => place.flatten(),
+    };
     Ok(alerts::read::alerts_before(pool, tenant, &query, of, before, limit).await?)
 }
 
@@ -172,12 +187,15 @@ async fn read_deliveries(
     limit: i64,
 ) -> Result<Vec<Delivery>, PageError> {
     let is_left_out = |kind| kind != ActivityKind::Deliveries;
-    if conditions.kind.is_some_and(is_left_out) {
+    if of.is_some_and(<[_]>::is_empty) || conditions.kind.is_some_and(is_left_out) {
         return Ok(Vec::new());
     }
     let status = conditions.needs_attention.then_some(("status", "failed"));
     let query = DeliveriesQuery::from_query(status)?;
-    let before = before.map(|place| place.delivery);
+    let before = match before.map(|place| place.delivery) {
+        Some(None) => return Ok(Vec::new()),
+        place => place.flatten(),
+    };
     Ok(deliveries_before(pool, tenant, &query, of, before, limit).await?)
 }
 
@@ -215,18 +233,12 @@ impl Rows {
         let scan = self.scans.peek().map(|scan| scan.id);
         let alert = self.alerts.peek().map(|(at, id, _)| (*at, *id));
         let delivery = self.deliveries.peek().map(|delivery| delivery.id);
-        if scan.is_none() && alert.is_none() && delivery.is_none() {
-            return None;
-        }
-        Some(ActivityPlace {
-            scan: scan.map_or(Uuid::nil(), |id| following(id.uuid())).into(),
-            alert: alert.map_or((Timestamp::UNIX_EPOCH, Uuid::nil().into()), |(at, id)| {
-                (at, following(id.uuid()).into())
-            }),
-            delivery: delivery
-                .map_or(Uuid::nil(), |id| following(id.uuid()))
-                .into(),
-        })
+        let place = ActivityPlace {
+            scan: scan.map(|id| following(id.uuid()).into()),
+            alert: alert.map(|(at, id)| (at, following(id.uuid()).into())),
+            delivery: delivery.map(|id| following(id.uuid()).into()),
+        };
+        (place != ActivityPlace::default()).then_some(place)
     }
 }
 
@@ -235,39 +247,51 @@ fn following(id: Uuid) -> Uuid {
     Uuid::from_u128(id.as_u128().saturating_add(1))
 }
 
-/// A place in the list: of each kind only rows that are less. Nothing is less than a nil id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A place in the list: of each kind only rows that are less, and none of a kind without a place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct ActivityPlace {
-    scan: ScanId,
-    alert: (Timestamp, AlertId),
-    delivery: DeliveryId,
+    scan: Option<ScanId>,
+    alert: Option<(Timestamp, AlertId)>,
+    delivery: Option<DeliveryId>,
 }
 
 impl ActivityPlace {
     fn encode(self) -> String {
-        let (at, alert) = self.alert;
         // A cursor has at most 200 characters.
         let id = |id: Uuid| URL_SAFE_NO_PAD.encode(id);
+        let alert = self.alert.map(|(at, alert)| (at, alert.uuid()));
         let parts = [
-            id(self.scan.uuid()),
-            at.as_microsecond().to_string(),
-            id(alert.uuid()),
-            id(self.delivery.uuid()),
+            self.scan.map(|scan| id(scan.uuid())),
+            alert.map(|(at, _)| at.as_microsecond().to_string()),
+            alert.map(|(_, alert)| id(alert)),
+            self.delivery.map(|delivery| id(delivery.uuid())),
         ];
-        paging::encode_cursor(ACTIVITY, parts)
+        paging::encode_cursor(ACTIVITY, parts.map(Option::unwrap_or_default))
     }
 
     fn decode(cursor: &Cursor) -> Result<Self, ValidationErrors> {
-        let [scan, at, alert, delivery] = paging::decode_cursor(ACTIVITY, cursor)?;
-        let id = |text: &str| Uuid::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok();
-        let place = || {
-            Some(Self {
-                scan: id(&scan)?.into(),
-                alert: (paging::cursor_time(&at)?, id(&alert)?.into()),
-                delivery: id(&delivery)?.into(),
-            })
+        let parts: [String; 4] = paging::decode_cursor(ACTIVITY, cursor)?;
+        Self::of_parts(&parts).ok_or_else(|| paging::invalid_cursor(cursor))
+    }
+
+    fn of_parts([scan, at, alert, delivery]: &[String; 4]) -> Option<Self> {
+        // Empty: the kind has no more rows.
+        let id = |text: &str| match text {
+            "" => Some(None),
+            text => {
+                let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+                Uuid::from_slice(&bytes).ok().map(Some)
+            }
         };
-        place().ok_or_else(|| paging::invalid_cursor(cursor))
+        let alert = match id(alert)? {
+            Some(alert) => Some((paging::cursor_time(at)?, alert.into())),
+            None => None,
+        };
+        Some(Self {
+            scan: id(scan)?.map(Into::into),
+            alert,
+            delivery: id(delivery)?.map(Into::into),
+        })
     }
 }
 
@@ -281,14 +305,20 @@ mod tests {
     #[test]
     fn a_place_is_read_as_it_was_written_and_other_cursors_are_refused() {
         let place = ActivityPlace {
-            scan: ScanId::new(),
-            alert: (Timestamp::UNIX_EPOCH, Uuid::nil().into()),
-            delivery: following(DeliveryId::new().uuid()).into(),
+            scan: Some(ScanId::new()),
+            alert: Some((Timestamp::UNIX_EPOCH, AlertId::new())),
+            delivery: Some(following(DeliveryId::new().uuid()).into()),
         };
         let read = |text: &str| ActivityPlace::decode(&Cursor::read(&json!(text)).unwrap());
-        assert_eq!(read(&place.encode()), Ok(place));
+        let last = ActivityPlace {
+            scan: place.scan,
+            ..ActivityPlace::default()
+        };
+        for place in [place, last] {
+            assert_eq!(read(&place.encode()), Ok(place));
+        }
         let others = [
-            paging::encode_cursor("scans", [place.scan.to_string()]),
+            paging::encode_cursor("scans", [ScanId::new().to_string()]),
             paging::encode_cursor(ACTIVITY, ["AA", "0", "AA", "AA"].map(str::to_owned)),
         ];
         for other in others {

@@ -6,7 +6,6 @@ use axum::response::Response;
 use axum::routing::get;
 use farescan_sheets::activity::{ActivityLine, of_alert, of_delivery, of_scan};
 use farescan_sheets::numbers::counted;
-use farescan_sheets::sheet::Link;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
@@ -24,6 +23,7 @@ use farescan_core::activity::{Activity, ActivityConditions, ActivityKind, Activi
 use farescan_core::app::AppState;
 use farescan_core::contract::primitives::Cursor;
 use farescan_core::contract::{FieldValue as _, ValidationError, ValidationErrors};
+use farescan_core::ids::ScanId;
 
 const PATH: &str = links::ACTIVITY;
 /// Rows of a page.
@@ -71,6 +71,7 @@ impl Filters {
                 kind,
                 text: short_text(fields, TEXT)?,
                 needs_attention: fields.text(ATTENTION).is_some(),
+                without: Vec::new(),
             },
             cursor: cursor.transpose()?,
             chosen: chosen.collect(),
@@ -104,7 +105,7 @@ impl Filters {
         html! {
             nav class="tabs" aria-label="State" {
                 a href=(all) aria-current=[(!chosen).then_some("true")] { "Everything" }
-                a href=(needed) aria-current=[chosen.then_some("true")] { "Needs attention" }
+                a href=(needed) aria-current=[chosen.then_some("true")] { "Incomplete and failed" }
             }
         }
     }
@@ -167,18 +168,18 @@ async fn list(session: Session, fields: FormFields) -> Result<Response, PageFail
     Ok(page(&session, "Activity", NavItem::Activity, body))
 }
 
-/// The newest rows of a caller, of any kind, without `others`; `None` without any.
+/// The newest rows of a caller, of any kind, without some scans; `None` without any.
 pub(super) async fn latest(
     session: &Session,
     most: u16,
-    others: &[Link],
+    others: &[ScanId],
     now: Timestamp,
 ) -> Result<Option<Markup>, PageFailure> {
-    let all = ActivityConditions::default();
-    let limit = most.saturating_add(u16::try_from(others.len()).unwrap_or(u16::MAX));
-    let (mut lines, _) = read(session, &all, limit, None).await?;
-    lines.retain(|line| !others.contains(&line.of));
-    lines.truncate(most.into());
+    let conditions = ActivityConditions {
+        without: others.to_vec(),
+        ..ActivityConditions::default()
+    };
+    let (lines, _) = read(session, &conditions, most, None).await?;
     Ok((!lines.is_empty()).then(|| days(&lines, now, true)))
 }
 

@@ -71,8 +71,7 @@ async fn ask(session: Session, query: FormFields) -> Result<Response, PageFailur
             &html! { (examples()) },
         ));
     };
-    let today = session.app().now()?.to_zoned(TimeZone::UTC).date();
-    let Reading { chips, result } = farescan_ask::read(text, today);
+    let Reading { chips, result } = read(&session, text)?;
     let question = match result {
         Err(refusals) => {
             let answer = html! { (refusal_list(&refusals)) (chip_list(&chips)) };
@@ -100,6 +99,16 @@ async fn ask(session: Session, query: FormFields) -> Result<Response, PageFailur
     let known = known_prices(&session, &question).await;
     let answer = html! { (chip_list(&chips)) (ways) (known) };
     Ok(render(&session, status, text, &answer))
+}
+
+fn read(session: &Session, text: &str) -> Result<Reading, ApiError> {
+    let today = session.app().now()?.to_zoned(TimeZone::UTC).date();
+    Ok(farescan_ask::read(text, today))
+}
+
+/// Whether a text is a question from its first to its last word: a route or a hotel, with dates.
+pub(super) fn is_question(session: &Session, text: &str) -> Result<bool, ApiError> {
+    Ok(read(session, text)?.result.is_ok())
 }
 
 /// The page of a question.

@@ -1,5 +1,5 @@
-//! `/find`: the box in the head of every page, and that of Home. An id leads to its page; other text to the scans and monitors that contain it.
-//! What nothing contains is read as a question.
+//! `/find`: the box in the head of every page, and that of Home. An id leads to its page, a whole question to
+//! its answer, other text to the scans and monitors that contain it. What nothing contains is asked as well.
 
 use axum::Router;
 use axum::response::{IntoResponse as _, Redirect, Response};
@@ -30,6 +30,10 @@ async fn find(session: Session, query: FormFields) -> Result<Response, PageFailu
     let text = query.text("q").map(str::trim).unwrap_or_default();
     if let Some(path) = path_of_id(text) {
         return Ok(Redirect::to(&path).into_response());
+    }
+    // A whole question costs no search of the lists.
+    if ask::is_question(&session, text)? {
+        return Ok(Redirect::to(&ask::path_of(text)).into_response());
     }
     let is_comparable = (1..=MAX_FILTER_CHARS).contains(&text.chars().count())
         && !text.chars().any(char::is_control);

@@ -79,6 +79,13 @@ impl FormFields {
             .map_err(|_| ValidationError::new(name, &text.into(), expected).into())
     }
 
+    /// Names and trimmed texts in their order, without blank ones: what [`Self::text`] sees.
+    pub(super) fn filled(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.pairs()
+            .map(|(name, text)| (name, text.trim()))
+            .filter(|(_, text)| !text.is_empty())
+    }
+
     /// Names and texts in their order, without the form token.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0

@@ -50,7 +50,12 @@ pub(super) fn routes() -> Router<AppState> {
 }
 
 async fn list(session: Session, query: FormFields) -> Result<Response, PageFailure> {
-    let filter = MonitorsQuery::from_query(query.pairs().filter(|(_, text)| !text.is_empty()))?;
+    let filter = MonitorsQuery::from_query(query.filled())?;
+    // No index serves a text: all rows of the caller may be read.
+    let permits = match filter.text {
+        Some(_) => Some(session.heavy_read_permits().await?),
+        None => None,
+    };
     let now = session.context()?.now;
     let mut monitors = MonitorPage {
         data: Vec::new(),
@@ -60,14 +65,17 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
         let ring = session.context()?.ring;
         monitors = read::monitors(session.pool()?, ring, tenant, &filter, now).await?;
     }
+    drop(permits);
     let rows = rows(&session, &monitors.data).await?;
     let status = filter.status.map(MonitorStatus::as_str);
     let all = MonitorStatus::ALL
         .iter()
         .map(|of| (of.as_str(), capitalised(of.as_str())));
-    let here = status.map_or_else(
-        || PATH.to_owned(),
-        |status| parts::with_query(PATH, "status", status),
+    let text = filter.text.as_ref().map(|text| ("text", text.as_str()));
+    let of_text = parts::path_with(PATH, text);
+    let here = parts::path_with(
+        PATH,
+        status.map(|of| ("status", of)).into_iter().chain(text),
     );
     let body = html! {
         div class="head" {
@@ -77,10 +85,10 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
             }
             div class="actions" { a class="button primary" href=(NEW_PATH) { "New monitor" } }
         }
-        (parts::filter_tabs("Status", PATH, "status", status, all))
+        (parts::filter_tabs("Status", &of_text, "status", status, all))
         section class="card" {
             @if monitors.data.is_empty() {
-                (empty(status.is_some()))
+                (empty(status.is_some() || text.is_some()))
             } @else {
                 (rows)
                 (parts::next_page(&here, monitors.next_cursor.as_deref()))
@@ -108,7 +116,7 @@ pub(super) async fn rows(session: &Session, monitors: &[Monitor]) -> Result<Mark
 fn empty(is_filtered: bool) -> Markup {
     parts::empty_state(&html! {
         @if is_filtered {
-            p { "No monitor is in this state." }
+            p { "No monitor fits these filters." }
             a class="button" href=(PATH) { "All monitors" }
         } @else {
             p { "No monitors yet. A monitor repeats a scan, keeps the prices, and tells you when one drops." }

@@ -76,7 +76,7 @@ async fn overview(session: Session) -> Result<Response, PageFailure> {
     let month = month_so_far(now)?;
     let usage = usage(pool, session.tenant(), &month, now).await?;
     let live = work.live.iter().take(LIVE_ROWS);
-    let live: Vec<_> = live.map(|scan| Link::of(scan.id)).collect();
+    let live: Vec<_> = live.map(|scan| scan.id).collect();
     let latest_rows = activity::latest(&session, LATEST, &live, now).await?;
     let body = html! {
         div class="head" {

@@ -7,7 +7,7 @@ use super::strategy::Strategy;
 use super::sweep::Sweep;
 use crate::endpoint::Endpoint;
 use crate::field::{FieldValue, invalid_value};
-use crate::primitives::{BoundedList, NonEmpty, bounded_integer, text_type};
+use crate::primitives::{BoundedList, NonEmpty, bounded_integer, is_name, text_type};
 use crate::request_body::request_body;
 use crate::string_enum::{quoted_list, string_enum};
 use crate::validation::ValidationErrors;
@@ -198,13 +198,13 @@ text_type! {
 const MAX_SOUGHT_CHARS: usize = 200;
 
 text_type! {
-    /// A text that lists are searched for.
+    /// A text that lists are searched for, without the spaces around it.
     pub struct SoughtText {
-        expected: "text of 1 to 200 characters without control characters",
-        accepts: |text| (1..=MAX_SOUGHT_CHARS).contains(&text.chars().count()) && !text.chars().any(char::is_control),
-        normalize: str::to_owned,
+        expected: "text of 1 to 200 characters without control characters, not spaces alone",
+        accepts: |text| is_name(text, MAX_SOUGHT_CHARS),
+        normalize: |text: &str| text.trim().to_owned(),
         examples: ["lhr"],
-        schema: { min_length: 1, max_length: MAX_SOUGHT_CHARS, pattern: r"^[^\u0000-\u001F\u007F-\u009F]*$" },
+        schema: { min_length: 1, max_length: MAX_SOUGHT_CHARS, pattern: r"^(?=.*\S)[^\u0000-\u001F\u007F-\u009F]*$" },
     }
 }
 

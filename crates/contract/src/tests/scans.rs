@@ -5,7 +5,7 @@ use crate::scans::{
     DateRange, DeleteQuery, ItemsQuery, ResumeRequest, RetryPolicy, RetryRequest, ScanQuery,
     ScanRequest, ScansQuery, SweepValue,
 };
-use crate::{Endpoint, FieldValue};
+use crate::{Endpoint, FieldValue, ValidationErrors};
 use serde_json::{Value, json};
 
 const SWEEP_VALUE: &str =
@@ -208,6 +208,20 @@ fn each_resume_and_delete_field_is_validated() {
         history("1").unwrap_err().to_string(),
         "`history`: found 1; expected true or false"
     );
+}
+
+#[test]
+fn a_sought_text_is_trimmed_and_not_blank() {
+    let text = |text| {
+        let query = ScansQuery::from_query([("text", text)])?;
+        Ok::<_, ValidationErrors>(query.text.map(|text| text.as_str().to_owned()))
+    };
+    assert_eq!(text(" Hotel Arts "), Ok(Some("Hotel Arts".to_owned())));
+    assert_eq!(text(""), Ok(None));
+    for wrong in ["  ", "\u{3000}", "a\0b"] {
+        let error = text(wrong).unwrap_err().to_string();
+        assert!(error.contains("expected text of 1 to 200"), "{error}");
+    }
 }
 
 fn sweep_faults(sweep: &Value) -> Vec<String> {

@@ -176,22 +176,12 @@ pub async fn monitors_where(
 }
 
 /// All monitors whose name, airports or hotel contain a text, in any case.
-///
-/// # Errors
-/// When the text is too long, or the database fails.
 pub async fn ids_containing(
     pool: &PgPool,
     tenant: TenantId,
     text: &str,
-) -> Result<Vec<MonitorId>, PageError> {
-    let which = MonitorFilter::List {
-        query: &MonitorsQuery::from_query([("text", text)])?,
-        before: None,
-        // A caller has at most `MAX_MONITORS`.
-        limit: i64::MAX,
-    };
-    let rows = store::monitor_rows(&mut *pool.acquire().await?, tenant, &which).await?;
-    Ok(rows.into_iter().map(|row| row.monitor_id.into()).collect())
+) -> sqlx::Result<Vec<MonitorId>> {
+    store::ids_containing(pool, tenant, text).await
 }
 
 /// The newest monitors that do not do what they are for, at most `limit`, and the number of all of

@@ -16,8 +16,8 @@ use uuid::Uuid;
 
 pub use lists::{MonitorConditions, Pauses, pauses};
 pub(super) use lists::{
-    MonitorFilter, MonitorRow, RunPriceRow, SlotRow, failing, monitor_exists, monitor_rows,
-    run_prices, slot_rows,
+    MonitorFilter, MonitorRow, RunPriceRow, SlotRow, failing, ids_containing, monitor_exists,
+    monitor_rows, run_prices, slot_rows,
 };
 pub(super) use slots::{
     Decision, FirstPrice, StoredConfirmation, UnevaluatedSlot, active_runs, has_later_run,

@@ -56,7 +56,7 @@ impl ListFilters {
     /// # Errors
     /// Every invalid or unknown filter.
     pub(super) fn read(fields: &FormFields) -> Result<Self, ValidationErrors> {
-        let of_api = fields.pairs().filter(|(name, _)| !OF_PAGE.contains(name));
+        let of_api = fields.filled().filter(|(name, _)| !OF_PAGE.contains(name));
         let query = ScansQuery::from_query(of_api)?;
         let conditions = ScanConditions {
             from_airport: airport(fields, "from_airport")?,

@@ -144,6 +144,25 @@ pub(in crate::monitors) async fn monitor_rows(
     .await
 }
 
+/// All monitors that contain a text, as the list of [`monitor_rows`] compares it.
+pub(in crate::monitors) async fn ids_containing(
+    pool: &PgPool,
+    tenant: TenantId,
+    text: &str,
+) -> sqlx::Result<Vec<MonitorId>> {
+    let ids = sqlx::query_scalar!(
+        "select m.monitor_id from monitors m
+           where m.tenant_id = $1 and position(lower($2::text) in lower(concat_ws(' ', m.name,
+                 m.scan #>> '{request,from_airport}', m.scan #>> '{sweep,from_airport}', m.scan #>> '{request,to_airport}', m.scan #>> '{sweep,to_airport}',
+                 m.scan #>> '{request,hotel_name}', m.scan #>> '{request,destination}', m.scan #>> '{sweep,hotel_name}', m.scan #>> '{sweep,destination}'))) > 0",
+        tenant.uuid(),
+        text,
+    )
+    .fetch_all(pool)
+    .await?;
+    Ok(ids.into_iter().map(Into::into).collect())
+}
+
 /// The newest monitors that do not do what they are for, and the number of all of them: the lane's
 /// key is refused, the newest slot had no run for lack of budget or by a failure, or the webhook is
 /// off. What their caller paused is as the caller wants it.
