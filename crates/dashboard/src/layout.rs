@@ -136,7 +136,7 @@ pub(super) fn live_page(
             }
             (second)
             @if session.is_all_paused() {
-                p class="all-paused" { b { "Everything is paused." } " " a href="/usage" { "Resume" } }
+                p class="all-paused" { b { "Everything is paused." } " " a href=(links::RESUME_ALL) { "Resume everything" } }
             }
         }
     };

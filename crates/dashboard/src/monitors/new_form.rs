@@ -272,6 +272,9 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
 fn what_is_searched(inputs: &Inputs<'_>) -> Markup {
     html! {
         h2 { "What is searched" }
+        @if inputs.fields.text("scan").is_some() {
+            p class="notice" { "Some parts of this search have no field here. All of it stands below as JSON, and the fields above that change nothing." }
+        }
         div class="fields" {
             (inputs.text("name", "Name", "For lists and alerts", "name"))
             (select("endpoint", "Search", &endpoints(), inputs.fields.text("endpoint")))

@@ -58,7 +58,7 @@ async fn resume_button(session: &Session) -> Result<Markup, PageFailure> {
         "Resume everything",
         "Resume all monitors and scans",
         html! {
-            p { "Resumes each monitor and each scan that you have paused, also those that you paused alone." }
+            p id="resume-all" { "Resumes each monitor and each scan that you have paused, also those that you paused alone." }
             @if number > 0 {
                 p { (count(left)) " searches are left in " (counted(number, "scan")) ": " (count(left)) " to " (counted(left.saturating_mul(2), "request")) "." }
             }
