@@ -76,11 +76,11 @@ impl MailServer {
     }
 
     pub fn deliverer(&self, test: &TestService) -> RunningDeliverer {
-        self.deliverer_by(self.url("smtp://"), test)
+        Self::deliverer_by(self.url("smtp://"), test)
     }
 
     /// The same with another URL.
-    pub fn deliverer_by(&self, url: String, test: &TestService) -> RunningDeliverer {
+    pub fn deliverer_by(url: String, test: &TestService) -> RunningDeliverer {
         let mailer = Mailer::of_config(&settings(url)).unwrap();
         deliver(
             test.pool(),

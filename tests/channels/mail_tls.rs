@@ -160,7 +160,7 @@ async fn a_password_is_not_sent_without_tls_and_a_mail_without_one_goes_by_any_c
         return;
     };
     let test = open().await;
-    let running = plain.deliverer_by(plain.url(&format!("smtp://{LOGIN}")), &test);
+    let running = MailServer::deliverer_by(plain.url(&format!("smtp://{LOGIN}")), &test);
     let body = json!({"name": "mail", "kind": "email", "url": "reader@example.com"});
     channel(&test, &body).await;
     let failed = "select count(*) from delivery_tries where error = 'unconnected'";
