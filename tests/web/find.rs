@@ -82,7 +82,7 @@ async fn a_name_an_airport_and_an_id_are_found_and_other_words_are_asked() {
     assert_eq!(redirect(answer), "/ask?q=arts");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_long_list_leads_to_all_of_its_scans() {
     let (service, _) = service_with_scan().await;
     let one = json!({"endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts"},
