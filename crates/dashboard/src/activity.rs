@@ -236,7 +236,7 @@ fn days(lines: &[ActivityLine], now: Timestamp, is_part: bool) -> Markup {
 
 /// `Today` and `Yesterday` with their dates, `Thu 26 Nov 2026` before.
 fn day_name(day: Date, today: Date) -> Markup {
-    let name = if day >= today {
+    let name = if day == today {
         "Today"
     } else if day.saturating_add(1.day()) == today {
         "Yesterday"
