@@ -1,11 +1,10 @@
-//! Server time and weight of every page of the dashboard, through HTTP, for one caller with two scans
-//! of 10,000 items, 499 other scans, 21 monitors with their runs and alerts, and a million observations.
+//! Server time and weight of every page of the dashboard, through HTTP, for one caller with a scan
+//! of 10,000 items, 499 other scans, 20 monitors and a million observations.
 //!
 //! The scans run through the program against the benches' marketplace; the observations are filled
 //! in by SQL, as `script/bench history` does it. Then each page is requested one time after the
 //! other over one connection, as by one person: a time is from the request to the last byte.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -19,7 +18,7 @@ use super::environment::BenchEnvironment;
 use super::load::post;
 use super::meter::{Measurement, ProcessSet, Times, ms};
 use super::scans::{
-    analyze_tables, count, create_callers, open_lanes, scan_request, submit, wait_until_done,
+    analyze_tables, create_callers, open_lanes, scan_request, submit, wait_until_done,
 };
 use super::upstream::Upstream;
 
@@ -28,23 +27,20 @@ const ITEMS: usize = 10_000;
 const SCANS: usize = 499;
 const FEW: usize = 10;
 const MONITORS: usize = 20;
-/// Runs of each monitor, and of the one that compares markets.
-const RUNS: usize = 2;
-const MARKET_RUNS: usize = 8;
 /// Observations: each of these routes on each of these departures on each of these days.
 const ROUTES: i64 = 50;
 const DATES: i64 = 60;
 const DAYS: i64 = 334;
 const WARM: usize = 20;
 const REQUESTS: usize = 200;
-/// The aims: a page's 95th percentile, and its bytes as browsers get them, compressed.
-const AIM: Duration = Duration::from_millis(80);
-const BYTES: usize = 20_000;
+/// The aims: a page's 95th percentile, its bytes, and the bytes of the page of 10,000 items.
+const AIM: Duration = Duration::from_millis(50);
+const BYTES: usize = 100_000;
+const LARGE_BYTES: usize = 300_000;
 
 pub async fn run() -> Res<()> {
     println!(
-        "\npages: one caller with two scans of {ITEMS} items, {SCANS} other scans, {} monitors and {} observations",
-        MONITORS + 1,
+        "\npages: one caller with a scan of {ITEMS} items, {SCANS} other scans, {MONITORS} monitors and {} observations",
         ROUTES * DATES * DAYS
     );
     let env = BenchEnvironment::new().await?;
@@ -79,10 +75,11 @@ pub async fn run() -> Res<()> {
         missed += usize::from(!visitor.measure(name, path).await?);
     }
     println!(
-        "  {missed} of {} pages miss an aim (95 % within {}, {} kB compressed); {}",
+        "  {missed} of {} pages miss an aim (95 % within {}, {} kB, {} kB for the scan of {ITEMS}); {}",
         pages.len(),
         ms(AIM),
         BYTES / 1000,
+        LARGE_BYTES / 1000,
         measurement.finish()?
     );
     serve.stop().await?;
@@ -91,14 +88,12 @@ pub async fn run() -> Res<()> {
 }
 
 /// Fills the account; returns its key.
-async fn fill(env: &BenchEnvironment, api: SocketAddr) -> Res<String> {
+async fn fill(env: &BenchEnvironment, api: std::net::SocketAddr) -> Res<String> {
     let pool = env.pool();
     let key = create_callers(pool, api, "pages", 1).await?.remove(0);
+    submit(api, &key, &scan_request(ITEMS)).await?;
     open_lanes(pool).await?;
-    for _ in 0..2 {
-        submit(api, &key, &scan_request(ITEMS)).await?;
-        wait_until_done(pool).await?;
-    }
+    wait_until_done(pool).await?;
     // Some at a time: the number of live scans of a caller is limited.
     for number in 2..=SCANS {
         submit(api, &key, &scan_request(FEW)).await?;
@@ -107,69 +102,24 @@ async fn fill(env: &BenchEnvironment, api: SocketAddr) -> Res<String> {
         }
     }
     wait_until_done(pool).await?;
-    let create = async |path: &str, body: &Value| created(api, &key, path, body).await;
-    // Nobody listens there: its messages wait.
-    let channel = json!({"name": "my phone", "kind": "ntfy", "url": "http://127.0.0.1:9/fares"});
-    let channel = create("/v1/channels", &channel).await?;
     for number in 0..MONITORS {
-        let monitor = create("/v1/monitors", &monitor(number, &channel)).await?;
-        run_monitor(pool, api, &key, &monitor, RUNS).await?;
+        let monitor = monitor(number);
+        let (status, body) = post(api, "/v1/monitors", &[("x-api-key", &key)], &monitor).await?;
+        if status != 201 {
+            return Err(format!("{status}: {}", String::from_utf8_lossy(&body)).into());
+        }
     }
-    let monitor = create("/v1/monitors", &monitor_of_markets()).await?;
-    run_monitor(pool, api, &key, &monitor, MARKET_RUNS).await?;
     observations(pool).await?;
     analyze_tables(pool).await?;
     Ok(key)
 }
 
-/// The id of what a POST creates.
-async fn created(api: SocketAddr, key: &str, path: &str, body: &Value) -> Res<String> {
-    let (status, answer) = post(api, path, &[("x-api-key", key)], body).await?;
-    let text = String::from_utf8_lossy(&answer);
-    let made: Value = serde_json::from_str(&text).unwrap_or_default();
-    match made["id"]
-        .as_str()
-        .filter(|_| (201..=202).contains(&status))
-    {
-        Some(id) => Ok(id.to_owned()),
-        None => Err(format!("{path}: {status}: {text}").into()),
-    }
-}
-
-/// Runs a monitor one time after the other, each until its alerts are decided.
-async fn run_monitor(
-    pool: &PgPool,
-    api: SocketAddr,
-    key: &str,
-    monitor: &str,
-    runs: usize,
-) -> Res<()> {
-    for _ in 0..runs {
-        created(api, key, &format!("/v1/monitors/{monitor}/run"), &json!({})).await?;
-        let open = "select count(*) from monitor_slots where evaluated_at is null";
-        while count(pool, open).await? > 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    }
-    Ok(())
-}
-
-fn monitor_of_markets() -> Value {
+fn monitor(number: usize) -> Value {
     json!({
-        "name": "Markets", "schedule": {"cron": "0 5 * * mon", "timezone": "UTC"},
-        "scan": {"endpoint": "hotels/by-name", "request": {"hotel_name": HOTEL},
-                 "sweep": {"checkin_date": {"from": "+30d", "to": "+36d"}, "nights": [3], "samples": 3,
-                           "proxy_country": ["us", "de", "gb", "jp", "br"]}},
-        "alerts": [{"type": "parity_gap_percent", "percent": 5, "baseline": "us"}]
-    })
-}
-
-fn monitor(number: usize, channel: &str) -> Value {
-    json!({
-        "name": format!("Monitor {number}"), "channels": [channel], "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London"},
+        "name": format!("Monitor {number}"), "schedule": {"cron": "0 6 * * *", "timezone": "Europe/London"},
         "scan": {"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
                  "sweep": {"departure_date": {"from": "+7d", "to": "+36d"}}},
-        "alerts": [{"type": "price_below", "amount": 200}, {"type": "new_low", "days": 30}]
+        "alerts": [{"type": "price_below", "amount": 150}, {"type": "new_low", "days": 30}]
     })
 }
 
@@ -218,56 +168,24 @@ async fn observations(pool: &PgPool) -> Res<()> {
     Ok(())
 }
 
-/// Every page of the account that is read: a name and a path. A new page gets a line here.
+/// Every page of the account: a name and a path.
 async fn pages(pool: &PgPool) -> Res<Vec<(&'static str, String)>> {
-    let text = async |sql: &'static str| -> Res<String> {
-        Ok(sqlx::query_scalar(sql).fetch_one(pool).await?)
-    };
-    let id = async |prefix: &str, sql: &'static str| -> Res<String> {
+    let id = async |sql: &'static str| -> Res<String> {
         let id: uuid::Uuid = sqlx::query_scalar(sql).fetch_one(pool).await?;
-        Ok(format!("{prefix}_{}", id.simple()))
+        Ok(id.simple().to_string())
     };
-    let large = id(
-        "scn",
-        "select scan_id from scans order by total desc, scan_id limit 1",
-    )
-    .await?;
-    let other = id(
-        "scn",
-        "select scan_id from scans order by total desc, scan_id offset 1 limit 1",
-    )
-    .await?;
-    let small = id(
-        "scn",
-        "select scan_id from scans order by total, scan_id limit 1",
-    )
-    .await?;
-    let item = id("itm", "select item_id from scan_items limit 1").await?;
-    let monitor = id(
-        "mon",
-        "select monitor_id from monitors order by monitor_id limit 1",
-    )
-    .await?;
-    let markets = id(
-        "mon",
-        "select monitor_id from monitors order by monitor_id desc limit 1",
-    )
-    .await?;
-    let alert = id("alr", "select alert_id from alerts limit 1").await?;
-    let delivery = id("dlv", "select delivery_id from deliveries limit 1").await?;
+    let large = id("select scan_id from scans order by total desc limit 1").await?;
+    let small = id("select scan_id from scans order by total, scan_id limit 1").await?;
+    let item = id("select item_id from scan_items limit 1").await?;
+    let monitor = id("select monitor_id from monitors limit 1").await?;
     let route = "/prices/flights?from_airport=RAB&to_airport=LHR";
-    let hotel: String = form_urlencoded::byte_serialize(HOTEL.to_lowercase().as_bytes()).collect();
-    let date = text("select (current_date + 20)::text").await?;
+    let date: String = sqlx::query_scalar("select (current_date + 20)::text")
+        .fetch_one(pool)
+        .await?;
     Ok([
         ("sign in", "/login".to_owned()),
         ("overview", "/overview".to_owned()),
-        ("ask", "/ask".to_owned()),
-        ("question of a quarter", "/ask?q=tlv+lhr+march+to+may+below+200".to_owned()),
-        ("question of a hotel", format!("/ask?q=hotel+{hotel}+3+nights+in+february+us+de+gb")),
-        ("refused words", "/ask?q=tel+aviv+portland+lodnon+march".to_owned()),
-        ("find", "/find?q=LHR".to_owned()),
         ("scans", "/scans".to_owned()),
-        ("scans of a word", "/scans?text=LHR".to_owned()),
         ("new scan", "/scans/new".to_owned()),
         (
             "cost of a scan of 10,000",
@@ -276,37 +194,26 @@ async fn pages(pool: &PgPool) -> Res<Vec<(&'static str, String)>> {
              &once=01970a1b-2c3d-7e4f-8a9b-0c1d2e3f4a5b"
                 .to_owned(),
         ),
-        ("scan of 10,000 items", format!("/scans/{large}")),
-        ("its degraded items", format!("/scans/{large}?search_status=degraded")),
-        ("its comparison", format!("/scans/{large}/compare/{other}")),
-        ("scan of 10 items", format!("/scans/{small}")),
-        ("choice of a comparison", format!("/scans/{small}/compare")),
-        ("item", format!("/items/{item}")),
+        (LARGE, format!("/scans/scn_{large}")),
+        ("its degraded items", format!("/scans/scn_{large}?search_status=degraded")),
+        ("scan of 10 items", format!("/scans/scn_{small}")),
+        ("item", format!("/items/itm_{item}")),
         ("prices", "/prices".to_owned()),
         ("prices of a route", route.to_owned()),
         ("prices of a route and date", format!("{route}&date={date}")),
-        ("prices of a hotel", format!("/prices/hotels?hotel_name={hotel}&nights=3")),
         ("monitors", "/monitors".to_owned()),
-        ("monitor", format!("/monitors/{monitor}")),
-        ("change of a monitor", format!("/monitors/{monitor}/edit")),
-        ("backtest of a monitor", format!("/monitors/{monitor}/backtest")),
-        ("markets over time", format!("/monitors/{markets}/parity")),
+        ("monitor", format!("/monitors/mon_{monitor}")),
         ("new monitor", "/monitors/new".to_owned()),
         ("activity", "/activity".to_owned()),
-        ("cost of watching a scan", format!("/monitors/new?like={small}")),
-        ("channels", "/channels".to_owned()),
         ("alerts", "/alerts".to_owned()),
-        ("alert", format!("/alerts/{alert}")),
         ("deliveries", "/deliveries".to_owned()),
-        ("delivery", format!("/deliveries/{delivery}")),
         ("usage", "/usage".to_owned()),
         ("usage by scan", "/usage?group=scan".to_owned()),
-        ("usage by monitor", "/usage?group=monitor".to_owned()),
     ]
     .into())
 }
 
-const HOTEL: &str = "Hotel Arts, Barcelona";
+const LARGE: &str = "scan of 10,000 items";
 
 /// A signed-in browser.
 struct Visitor {
@@ -375,6 +282,7 @@ impl Visitor {
         }
         let compressed = self.get(path, "br").await?;
         let times = Times::of(times);
+        let most = if name == LARGE { LARGE_BYTES } else { BYTES };
         println!(
             "  | {name} | {} | {} | {} | {} | {} |",
             ms(times.median()),
@@ -383,6 +291,6 @@ impl Visitor {
             bytes.div_ceil(1000),
             compressed.div_ceil(1000)
         );
-        Ok(times.p95() < AIM && compressed <= BYTES)
+        Ok(times.p95() < AIM && bytes <= most)
     }
 }
