@@ -124,7 +124,6 @@ impl BenchEnvironment {
             .env("FARESCAN_FLIGHTS_PER_MINUTE", "60000")
             .env("FARESCAN_MAX_IN_FLIGHT", "1000")
             .env("FARESCAN_LOG_FORMAT", "json")
-            .env("FARESCAN_WEBHOOKS_ALLOW_INSECURE", "true")
             .envs(settings.iter().map(|(name, value)| (*name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -167,7 +167,6 @@ async fn answer(
         arrivals.len()
     };
     state.open.fetch_add(1, Ordering::Relaxed);
-    let is_stay = request.uri().path() == "/hotel_by_name";
     // A marketplace reads the body too; its content is ignored.
     drop(request.into_body().collect().await);
     if state.delay > Duration::ZERO {
@@ -176,23 +175,11 @@ async fn answer(
         let _ = is_over.await;
     }
     state.open.fetch_sub(1, Ordering::Relaxed);
-    let body = if is_stay {
-        stay(number).to_string().into()
-    } else {
-        state.bodies[number % BODIES].clone()
-    };
+    let body = state.bodies[number % BODIES].clone();
     let response = Response::builder()
         .header("content-type", "application/json")
         .header("x-search-status", "ok");
     Ok(response.body(Full::new(body)).unwrap_or_default())
-}
-
-/// What a hotel of a name costs.
-fn stay(number: usize) -> Value {
-    json!({
-        "name": "Hotel Arts Barcelona", "available": true, "price": 400 + number % 60, "room_type": "Double",
-        "link": "https://hotels.example/arts"
-    })
 }
 
 fn statistics(state: &ServerState, path: &str) -> Value {
