@@ -98,20 +98,26 @@ pub async fn activity(
     limit: u16,
     cursor: Option<&Cursor>,
 ) -> Result<ActivityPage, PageError> {
-    let before = cursor.map(ActivityPlace::decode).transpose()?;
-    let more = limit_plus_one(limit.into());
-    let of = match &conditions.text {
-        Some(text) => Some(ids_containing(pool, tenant, text).await?),
-        None => None,
+    let place = cursor.map(ActivityPlace::decode).transpose()?;
+    let place = place.unwrap_or_else(ActivityPlace::newest);
+    let read = ActivityRead {
+        pool,
+        tenant,
+        conditions,
+        monitors: match &conditions.text {
+            Some(text) => Some(ids_containing(pool, tenant, text).await?),
+            None => None,
+        },
+        limit: limit_plus_one(limit.into()),
     };
-    let of = of.as_deref();
-    let scans = read_scans(pool, tenant, conditions, of, before, more).await?;
-    let alerts = read_alerts(pool, tenant, conditions, of, before, more).await?;
-    let deliveries = read_deliveries(pool, tenant, conditions, of, before, more).await?;
     let mut rows = Rows {
-        scans: scans.into_iter().peekable(),
-        alerts: alerts.into_iter().peekable(),
-        deliveries: deliveries.into_iter().peekable(),
+        scans: read.scans(place.scan).await?.into_iter().peekable(),
+        alerts: read.alerts(place.alert).await?.into_iter().peekable(),
+        deliveries: read
+            .deliveries(place.delivery)
+            .await?
+            .into_iter()
+            .peekable(),
     };
     let data: Vec<_> = rows.by_ref().take(limit.into()).collect();
     let next = rows.place().filter(|_| !data.is_empty());
@@ -121,82 +127,78 @@ pub async fn activity(
     })
 }
 
-async fn read_scans(
-    pool: &PgPool,
+/// What the rows of each kind are read by. A kind without a place has no more rows.
+struct ActivityRead<'a> {
+    pool: &'a PgPool,
     tenant: TenantId,
-    conditions: &ActivityConditions,
-    of: Option<&[MonitorId]>,
-    before: Option<ActivityPlace>,
+    conditions: &'a ActivityConditions,
+    /// With a text: the monitors that contain it.
+    monitors: Option<Vec<MonitorId>>,
     limit: i64,
-) -> Result<Vec<Scan>, PageError> {
-    let is_run = match conditions.kind {
-        None | Some(ActivityKind::Scans) => false,
-        Some(ActivityKind::Runs) => true,
-        Some(ActivityKind::Alerts | ActivityKind::Deliveries) => return Ok(Vec::new()),
-    };
-    let status = conditions
-        .needs_attention
-        .then_some(("status", "incomplete"));
-    let text = conditions.text.as_deref().map(|text| ("text", text));
-    let query = ScansQuery::from_query(status.into_iter().chain(text))?;
-    let more = ScanConditions {
-        monitors: of.unwrap_or_default().to_vec(),
-        is_run,
-        ..ScanConditions::default()
-    };
-    let before = match before.map(|place| place.scan) {
-        Some(None) => return Ok(Vec::new()),
-        place => place.flatten(),
-    };
-    // As many more as may be left out.
-    let limit = limit.saturating_add(i64::try_from(conditions.without.len()).unwrap_or(i64::MAX));
-    let mut scans = scans_before(pool, tenant, &query, &more, before, limit).await?;
-    scans.retain(|scan| !conditions.without.contains(&scan.id));
-    Ok(scans)
 }
 
-async fn read_alerts(
-    pool: &PgPool,
-    tenant: TenantId,
-    conditions: &ActivityConditions,
-    of: Option<&[MonitorId]>,
-    before: Option<ActivityPlace>,
-    limit: i64,
-) -> Result<Vec<(Timestamp, AlertId, Value)>, PageError> {
-    let is_left_out = |kind| kind != ActivityKind::Alerts;
-    if of.is_some_and(<[_]>::is_empty)
-        || conditions.needs_attention
-        || conditions.kind.is_some_and(is_left_out)
-    {
-        return Ok(Vec::new());
+impl ActivityRead<'_> {
+    async fn scans(&self, before: Option<ScanId>) -> Result<Vec<Scan>, PageError> {
+        let conditions = self.conditions;
+        let is_run = match conditions.kind {
+            None | Some(ActivityKind::Scans) => false,
+            Some(ActivityKind::Runs) => true,
+            Some(ActivityKind::Alerts | ActivityKind::Deliveries) => return Ok(Vec::new()),
+        };
+        if before.is_none() {
+            return Ok(Vec::new());
+        }
+        let status = conditions
+            .needs_attention
+            .then_some(("status", "incomplete"));
+        let text = conditions.text.as_deref().map(|text| ("text", text));
+        let query = ScansQuery::from_query(status.into_iter().chain(text))?;
+        let more = ScanConditions {
+            monitors: self.monitors.clone().unwrap_or_default(),
+            is_run,
+            ..ScanConditions::default()
+        };
+        // As many more as may be left out.
+        let without = i64::try_from(conditions.without.len()).unwrap_or(i64::MAX);
+        let limit = self.limit.saturating_add(without);
+        let mut scans = scans_before(self.pool, self.tenant, &query, &more, before, limit).await?;
+        scans.retain(|scan| !conditions.without.contains(&scan.id));
+        Ok(scans)
     }
-    let query = AlertsQuery::from_query([])?;
-    let before = match before.map(|place| place.alert) {
-        Some(None) => return Ok(Vec::new()),
-        place => place.flatten(),
-    };
-    Ok(alerts::read::alerts_before(pool, tenant, &query, of, before, limit).await?)
-}
 
-async fn read_deliveries(
-    pool: &PgPool,
-    tenant: TenantId,
-    conditions: &ActivityConditions,
-    of: Option<&[MonitorId]>,
-    before: Option<ActivityPlace>,
-    limit: i64,
-) -> Result<Vec<Delivery>, PageError> {
-    let is_left_out = |kind| kind != ActivityKind::Deliveries;
-    if of.is_some_and(<[_]>::is_empty) || conditions.kind.is_some_and(is_left_out) {
-        return Ok(Vec::new());
+    async fn alerts(
+        &self,
+        before: Option<(Timestamp, AlertId)>,
+    ) -> Result<Vec<(Timestamp, AlertId, Value)>, PageError> {
+        if self.leaves_out(ActivityKind::Alerts)
+            || self.conditions.needs_attention
+            || before.is_none()
+        {
+            return Ok(Vec::new());
+        }
+        let (query, of) = (AlertsQuery::from_query([])?, self.monitors.as_deref());
+        let read =
+            alerts::read::alerts_before(self.pool, self.tenant, &query, of, before, self.limit);
+        Ok(read.await?)
     }
-    let status = conditions.needs_attention.then_some(("status", "failed"));
-    let query = DeliveriesQuery::from_query(status)?;
-    let before = match before.map(|place| place.delivery) {
-        Some(None) => return Ok(Vec::new()),
-        place => place.flatten(),
-    };
-    Ok(deliveries_before(pool, tenant, &query, of, before, limit).await?)
+
+    async fn deliveries(&self, before: Option<DeliveryId>) -> Result<Vec<Delivery>, PageError> {
+        if self.leaves_out(ActivityKind::Deliveries) || before.is_none() {
+            return Ok(Vec::new());
+        }
+        let failed = self.conditions.needs_attention;
+        let query = DeliveriesQuery::from_query(failed.then_some(("status", "failed")))?;
+        let of = self.monitors.as_deref();
+        let read = deliveries_before(self.pool, self.tenant, &query, of, before, self.limit);
+        Ok(read.await?)
+    }
+
+    /// Another kind is chosen, or no monitor contains the text.
+    fn leaves_out(&self, kind: ActivityKind) -> bool {
+        let chosen = self.conditions.kind;
+        chosen.is_some_and(|chosen| chosen != kind)
+            || self.monitors.as_ref().is_some_and(Vec::is_empty)
+    }
 }
 
 /// The rows of each kind in its order, of each one more than a page has: what is left of a kind after a
@@ -256,6 +258,16 @@ struct ActivityPlace {
 }
 
 impl ActivityPlace {
+    /// Before the newest row of each kind.
+    fn newest() -> Self {
+        let id = Uuid::max();
+        Self {
+            scan: Some(id.into()),
+            alert: Some((Timestamp::MAX, id.into())),
+            delivery: Some(id.into()),
+        }
+    }
+
     fn encode(self) -> String {
         // A cursor has at most 200 characters.
         let id = |id: Uuid| URL_SAFE_NO_PAD.encode(id);
