@@ -15,7 +15,7 @@ use super::{ask, links, monitors, scans};
 use farescan_core::app::AppState;
 use farescan_core::contract::monitors::{Monitor, MonitorsQuery};
 use farescan_core::contract::scans::{Scan, ScansQuery};
-use farescan_core::ids::{AnyId, Kind};
+use farescan_core::ids::AnyId;
 use farescan_core::monitors::read as read_monitors;
 use farescan_core::scans::read as read_scans;
 
@@ -50,8 +50,7 @@ async fn find(session: Session, query: FormFields) -> Result<Response, PageFailu
 
 /// The page of an id, whether or not it exists.
 fn path_of_id(text: &str) -> Option<String> {
-    let has_page = |id: &AnyId| !matches!(id.kind, Kind::Tenant | Kind::Attempt | Kind::Grant);
-    AnyId::parse(text).filter(has_page).map(links::of)
+    AnyId::parse(text).map(links::of)
 }
 
 /// The newest scans and monitors of the caller that contain a text.
