@@ -60,7 +60,7 @@ async fn a_monitor_runs_when_it_is_due_and_its_alert_is_shown() {
     let evidence = browser.text().await;
     Chromium::assert_says(&evidence, &["150 USD", "200 USD", "3 of 3 complete"]);
     browser.open(&format!("/monitors/{id}")).await;
-    Chromium::assert_says(&browser.text().await, &["told you"]);
+    Chromium::assert_says(&browser.text().await, &["alerted"]);
     worker.stop().await;
     browser.end().await;
 }

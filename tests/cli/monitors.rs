@@ -148,7 +148,7 @@ async fn alerts_and_deliveries_have_their_evidence() {
         "the verdict is shown once: {judged}"
     );
     assert!(
-        out(&test, &["monitors", "show", &id]).contains("told you"),
+        out(&test, &["monitors", "show", &id]).contains("alerted"),
         "its rule"
     );
     test.patch(&id, &json!({"notify": {"digest_at": "08:00"}}))

@@ -88,7 +88,7 @@ fn two_concurrent_demos_both_finish() {
         assert!(out.contains("   Alert: "), "a rule fired: {out}");
         assert!(
             out.contains("three times each") && !out.contains("too few samples"),
-            "the markets can be told apart: {out}"
+            "the markets differ by more than one differs from itself: {out}"
         );
         assert!(
             !out.contains("Yours to try"),

@@ -457,7 +457,7 @@ async fn an_alert_opens_with_its_evidence_and_is_sent_again() {
     }
     let shown = browser.page(&format!("/monitors/{id}")).await;
     assert!(
-        shown.contains("told you") && shown.contains("150"),
+        shown.contains("alerted") && shown.contains("150"),
         "{shown}"
     );
     let notify = json!({"quiet_hours": {"from": "22:00", "until": "07:00"}, "digest_at": "08:00"});

@@ -169,7 +169,7 @@ fn rules(monitor: &Monitor) -> Section {
     let sentence = if monitor.alerts.is_empty() {
         "No rules: this monitor only collects prices. A rule tells when a price deserves an alert."
     } else {
-        "A rule tells you once, and again only after its condition has ended."
+        "A rule alerts once, and again only after its condition has ended."
     };
     Section {
         sentence: Some(sentence.to_owned()),
@@ -211,7 +211,7 @@ fn armed(standing: Option<&RuleStanding>) -> Value {
             Value::word(Tone::Info, format!("waiting for {armed} of {cells}"))
         }
         (Some(true), None) => Value::word(Tone::Info, "waiting"),
-        (Some(false), _) => Value::word(Tone::Warn, "told you"),
+        (Some(false), _) => Value::word(Tone::Warn, "alerted"),
     }
 }
 
