@@ -1,7 +1,7 @@
 //! The lowest price that a candidate may plausibly have.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 use rust_decimal::Decimal;
@@ -16,6 +16,9 @@ const NEAREST: usize = 4;
 const BELOW_NEAREST: (f64, f64) = (1.1, 1.25);
 /// Without a known date nearer than this, every so many-th date is searched first.
 const GRID: usize = 4;
+/// A line is empty once so many of its dates had no offer, at least one of each weekday that it has:
+/// flights of one day a week are not overlooked.
+const MIN_EMPTY: usize = 7;
 /// The share by which a price may change in a day, for the guard.
 const SLACK: f64 = 0.06;
 /// The least slack: one fare step. That a price has changed once says nothing about the others. And
@@ -50,6 +53,7 @@ impl CandidateBounds {
         } else {
             BELOW_NEAREST.0
         };
+        let has_price = candidates.iter().any(|one| one.known_price().is_some());
         let mut bounds = vec![None; candidates.len()];
         let mut grid = Vec::new();
         for line in lines(candidates) {
@@ -58,6 +62,8 @@ impl CandidateBounds {
             let known: Vec<_> = known
                 .filter_map(|one| Some((one.date, one.known_price()?)))
                 .collect();
+            // Where nothing has a price yet, every date is searched before the answer is "nothing".
+            let is_empty = has_price && known.is_empty() && is_empty(candidates, &line);
             // Who was answered needs no bound.
             for at in line {
                 let candidate = &candidates[at];
@@ -66,6 +72,7 @@ impl CandidateBounds {
                     Some(stored) => stored.price.and_then(|price| price.to_f64()).map(|price| {
                         price / (1.0 + f64::from(setting.percent_a_day) / 100.0 * days(stored.age))
                     }),
+                    None if is_empty => None,
                     None => Some(nearest(&known, candidate.date) / below),
                 };
             }
@@ -99,6 +106,17 @@ fn lines(candidates: &[Candidate]) -> impl Iterator<Item = Vec<usize>> {
         line.sort_by_key(|at| candidates[*at].date);
         line
     })
+}
+
+/// Whether the answers of a line, none of which has a price, show that there is nothing.
+fn is_empty(candidates: &[Candidate], line: &[usize]) -> bool {
+    let weekdays = |positions: &[usize]| -> BTreeSet<_> {
+        let weekday = |at: &usize| candidates[*at].date.weekday().to_monday_zero_offset();
+        positions.iter().map(weekday).collect()
+    };
+    let is_without_offer = |at: &usize| candidates[*at].is_without_offer();
+    let empty: Vec<_> = line.iter().copied().filter(is_without_offer).collect();
+    empty.len() >= MIN_EMPTY && weekdays(&empty) == weekdays(line)
 }
 
 /// Every fourth candidate of a line and its last one, if no stored answer is less than four from it.

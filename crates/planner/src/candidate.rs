@@ -61,6 +61,12 @@ impl Candidate {
         self.searched.is_none() && !self.unanswered
     }
 
+    /// Whether its newest answer has no offer.
+    pub(crate) fn is_without_offer(&self) -> bool {
+        let is_answered = self.searched.is_some() || self.stored.is_some();
+        is_answered && self.known_price().is_none()
+    }
+
     /// The time since it was last searched before this question, whatever that came to.
     pub(crate) fn tried_before(&self) -> Option<SignedDuration> {
         let answered = self.stored.map(|stored| stored.age);

@@ -198,7 +198,10 @@ impl BoundSearch {
         } else if !unseen.is_empty() {
             (DecisionReason::LongestUnseen, first(&unseen, at_once))
         } else if !grid.is_empty() {
-            (DecisionReason::EveryFourth, spread(&grid, at_once))
+            let mut search = spread(&grid, at_once);
+            // Across the lines, so that an early price of each is seen.
+            search.sort_by_key(|at| (candidates[*at].date, candidates[*at].line));
+            (DecisionReason::EveryFourth, search)
         } else {
             let reason = if facts.says_nothing {
                 DecisionReason::NothingKnown

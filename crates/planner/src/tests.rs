@@ -129,6 +129,30 @@ fn a_date_that_was_never_seen_is_taken_for_its_nearest_ones_in_its_line() {
     assert_eq!(first(&candidates), [45, 44], "50 is near in line 1, at 150");
 }
 
+/// Of two airports one has no flight: the dates on which it is asked in vain, and the answer.
+#[test]
+fn an_airport_without_flights_is_asked_on_every_weekday_and_no_more() {
+    let two = |dates: usize| -> Vec<Candidate> {
+        let one = calendar(0, vec![None; dates]);
+        let other = one.iter().cloned().map(|one| Candidate { line: 1, ..one });
+        one.iter().cloned().chain(other).collect()
+    };
+    let asked = |candidates: &[Candidate], now: &[i64]| {
+        let Played { searched, end } = played(&find(USUAL), candidates, now);
+        let in_vain = searched.iter().filter(|at| now[**at] == 0).count();
+        (in_vain, end.best.map(|(at, _)| at))
+    };
+    let (valley, none) = (valley(), [0; 90]);
+    assert_eq!(asked(&two(90), &[&valley[..], &none].concat()), (24, Some(45)));
+    // Of a month every fourth date falls on each weekday, of 20 days six more are asked, of six all.
+    let shorter = |dates: usize| asked(&two(dates), &[&valley[..dates], &none[..dates]].concat());
+    assert_eq!(shorter(26), (8, Some(25)));
+    assert_eq!(shorter(20), (12, Some(19)));
+    assert_eq!(shorter(6), (6, Some(5)));
+    // Nothing is said to be nowhere before it was looked for everywhere.
+    assert_eq!(asked(&two(90), &[0; 180]), (180, None));
+}
+
 #[test]
 fn the_setting_is_the_cheapest_whose_counted_misses_are_few_enough() {
     let (own, has_prior) = ([].into(), true);
