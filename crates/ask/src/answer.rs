@@ -41,6 +41,8 @@ pub enum ChipKind {
     Markets,
     Currency,
     Below,
+    Checks,
+    Via,
 }
 
 impl ChipKind {
@@ -60,6 +62,8 @@ impl ChipKind {
             Self::Markets => "Markets",
             Self::Currency => "Currency",
             Self::Below => "Below",
+            Self::Checks => "Looks",
+            Self::Via => "Alerts by",
         }
     }
 }

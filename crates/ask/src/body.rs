@@ -10,9 +10,6 @@ use crate::question::{Question, QuestionSubject, SAMPLES, SeatClass};
 const MAX_RUN: u32 = 18;
 /// The fewest, which the API asks for.
 const MIN_RUN: u32 = 2;
-/// Runs of the longest month.
-const RUNS_OF_MONTH: u32 = 31;
-const MONDAYS_OF_MONTH: u32 = 5;
 /// A market that differs by so many percent is an alert.
 const GAP_PERCENT: u8 = 5;
 /// The field of the limit of a month.
@@ -88,7 +85,7 @@ impl Question {
         self.below?.normalize().to_string().parse().ok()
     }
 
-    /// The body of a monitor that looks each day at 06:00 UTC for a price below the amount, and alerts;
+    /// The body of a monitor that looks at 06:00 UTC for a price below the amount, and alerts;
     /// `None` without an amount. Of `searches` each run makes at most [`run_limit`].
     pub fn monitor(
         &self,
@@ -104,12 +101,15 @@ impl Question {
         }
         scan.insert("max_requests".to_owned(), run_limit(searches).into());
         let alerts = json!([{"type": "price_below", "amount": below}]);
-        let mut body = MonitorRequest::draft(&name, ["0 6 * * *", "UTC"], scan, alerts);
-        body.insert(MOST_A_MONTH.to_owned(), month_limit(searches).into());
+        let checks = self.watch_checks();
+        let cron = checks.cron();
+        let mut body = MonitorRequest::draft(&name, [&cron, "UTC"], scan, alerts);
+        let most = run_limit(searches) * checks.runs_of_month();
+        body.insert(MOST_A_MONTH.to_owned(), most.into());
         Some(body)
     }
 
-    /// The body of a monitor that compares the markets of a hotel each Monday at 06:00 UTC, and alerts of
+    /// The body of a monitor that compares the markets of a hotel at 06:00 UTC, and alerts of
     /// differences; `None` for other questions. With `today` the dates stay as far ahead as they are then.
     pub fn parity_monitor(
         &self,
@@ -131,9 +131,12 @@ impl Question {
         let rule = json!({
             "type": "parity_gap_percent", "percent": GAP_PERCENT, "baseline": baseline.to_ascii_lowercase()
         });
-        let (name, times) = (format!("{name}: markets"), ["0 6 * * mon", "UTC"]);
-        let mut body = MonitorRequest::draft(&name, times, scan, vec![rule]);
-        body.insert(MOST_A_MONTH.to_owned(), parity_month_limit(searches).into());
+        let checks = self.watch_checks();
+        let (name, cron) = (format!("{name}: markets"), checks.cron());
+        let mut body = MonitorRequest::draft(&name, [&cron, "UTC"], scan, vec![rule]);
+        // Each search twice.
+        let most = searches.saturating_mul(2 * checks.runs_of_month());
+        body.insert(MOST_A_MONTH.to_owned(), most.into());
         Some(body)
     }
 
@@ -243,14 +246,4 @@ fn roll(scan: &mut Map<String, Value>, today: Date) {
             each(value, today);
         }
     }
-}
-
-/// The limit of requests of a month of a weekly comparison: each search of five Mondays twice.
-pub const fn parity_month_limit(searches: u32) -> u32 {
-    searches.saturating_mul(2 * MONDAYS_OF_MONTH)
-}
-
-/// The limit of requests of a month of a daily watch.
-pub const fn month_limit(searches: u32) -> u32 {
-    run_limit(searches) * RUNS_OF_MONTH
 }

@@ -1,12 +1,14 @@
 //! The parts of a question beside its places and dates: each reader takes the tokens that begin
 //! with its part, and says how many they are.
 
+use farescan_contract::channels::ChannelKind;
+use farescan_contract::scans::Weekday;
 use rust_decimal::Decimal;
 
 use crate::countries;
-use crate::dates::count;
+use crate::dates::{count, weekday};
 use crate::lexer::{Token, TokenKind, is_one_of};
-use crate::question::SeatClass;
+use crate::question::{Checks, SeatClass};
 
 /// The most nights of a stay.
 const MAX_NIGHTS: u32 = 366;
@@ -18,7 +20,7 @@ const MAX_LENGTHS: usize = 31;
 /// Words that mean nothing more than that something is asked.
 const FILLERS: &str = "find search show me i we want need a an the please cheapest cheap lowest best price \
     prices fare fares flight flights fly flying ticket tickets trip in on of at for with and \
-    or any airport airports date dates during between when only day days if tell falls drops costs cost how much what";
+    or any airport airports date dates during between when only day days if tell alert alerts notify let know watch check falls drops costs cost how much what";
 
 /// What a part says.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +34,11 @@ pub(crate) enum Part {
     OneWay,
     RoundTrip,
     Currency(&'static str),
+    /// How often a watch looks.
+    Checks(Checks),
+    /// Days on which a watch looks, or a journey begins.
+    Each(Weekday),
+    Via(ChannelKind),
     /// What is wrong, and words that say it: a text and the words.
     Fault(String, Vec<(String, String)>),
 }
@@ -44,8 +51,7 @@ pub(crate) fn is_filler(word: &str) -> bool {
 
 /// Whether a word is one of the grammar, so that in small letters it is no code.
 pub(crate) fn is_reserved(word: &str) -> bool {
-    const OTHERS: &str =
-        "to from below under less than night nights one two six ten non max day eur";
+    const OTHERS: &str = "to from below under less than night nights one two six ten non max day eur every each daily weekly mail email phone";
     is_filler(word) || is_one_of(word, OTHERS) || crate::dates::is_date_word(word)
 }
 
@@ -56,6 +62,8 @@ pub(crate) fn part(tokens: &[Token]) -> PartRead {
         .or_else(|| nights(tokens))
         .or_else(|| counted(tokens))
         .or_else(|| flight_option(tokens))
+        .or_else(|| checks(tokens))
+        .or_else(|| via(tokens))
         .or_else(|| amount(tokens))
 }
 
@@ -257,6 +265,52 @@ fn flight_option(tokens: &[Token]) -> PartRead {
         ("oneway", _) => (Part::OneWay, 1),
         _ => return None,
     })
+}
+
+/// `daily`, `check every week`, `watch each monday`.
+fn checks(tokens: &[Token]) -> PartRead {
+    const LEADS: &str = "check checked checks checking look looks watch watched watching compare compared repeat again";
+    let lead = usize::from(word(tokens, 0).is_some_and(|word| is_one_of(word, LEADS)));
+    let (checks, used) = match (word(tokens, lead)?, word(tokens, lead + 1)) {
+        ("daily", _) => (Part::Checks(Checks::Daily), 1),
+        ("weekly", _) => (Part::Checks(Checks::Weekly(Weekday::Monday)), 1),
+        ("every" | "each", Some("day" | "morning")) => (Part::Checks(Checks::Daily), 2),
+        ("every" | "each", Some("week")) => (Part::Checks(Checks::Weekly(Weekday::Monday)), 2),
+        ("every" | "each", Some(day)) => {
+            let day = weekday(day)?;
+            let checks = if lead > 0 {
+                Part::Checks(Checks::Weekly(day))
+            } else {
+                Part::Each(day)
+            };
+            (checks, 2)
+        }
+        // `watch` alone says nothing more than that something is asked.
+        _ => return None,
+    };
+    Some((checks, lead + used))
+}
+
+/// `by mail`, `email me`, `on my phone`.
+fn via(tokens: &[Token]) -> PartRead {
+    const LEADS: &str = "by via on to my per";
+    let lead = (0..2).take_while(|at| word(tokens, *at).is_some_and(|word| is_one_of(word, LEADS)));
+    let lead = lead.count();
+    // `e-mail`.
+    let is_dashed = word(tokens, lead) == Some("e")
+        && tokens
+            .get(lead + 1)
+            .is_some_and(|token| token.kind == TokenKind::Dash && token.glued);
+    let lead = if is_dashed { lead + 2 } else { lead };
+    let kind = match word(tokens, lead)? {
+        "mail" | "email" | "emails" => ChannelKind::Email,
+        "phone" | "ntfy" | "mobile" => ChannelKind::Ntfy,
+        "slack" => ChannelKind::Slack,
+        "telegram" => ChannelKind::Apprise,
+        _ => return None,
+    };
+    let after = usize::from(word(tokens, lead + 1) == Some("me"));
+    Some((Part::Via(kind), lead + 1 + after))
 }
 
 /// A number alone, or with a currency, says nothing.

@@ -7,6 +7,7 @@ use jiff::civil::Date;
 use jiff::{Span, ToSpan as _};
 
 use self::range::{PartialDate, checked, joins, point, range};
+use crate::clauses::currency_of;
 use crate::lexer::{Token, TokenKind};
 
 /// The most days of a range.
@@ -30,13 +31,16 @@ const NUMBERS: [&str; 13] = [
     "", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
     "twelve",
 ];
-const SEASONS: [(&str, &str); 5] = [
-    ("spring", "march to may"),
-    ("summer", "june to august"),
-    ("autumn", "september to november"),
-    ("fall", "september to november"),
-    ("winter", "december to february"),
+/// The first months of the seasons in the north; in the south they are six months later.
+const SEASONS: [(&str, i8); 5] = [
+    ("spring", 3),
+    ("summer", 6),
+    ("autumn", 9),
+    ("fall", 9),
+    ("winter", 12),
 ];
+/// A year alone is at most so many years from now.
+const MAX_YEARS: i16 = 2;
 /// Words after a number that make it no day of a month.
 const UNITS: &str = "night nights day days week weeks month months adult adults child children kid kids \
     people person persons passenger passengers guest guests traveller travellers travelers \
@@ -46,6 +50,10 @@ const UNITS: &str = "night nights day days week weeks month months adult adults 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum When {
     Range(Date, Date),
+    /// The months of a season in the north, and the words of those in the south.
+    Season(Date, Date, String),
+    /// A year alone.
+    Year(i16),
     /// The days of a weekend that is named.
     Weekend(Date, Date),
     /// Days of the week; as a filter, or the next ones.
@@ -59,12 +67,13 @@ pub(crate) type DateRead = Option<(When, usize)>;
 
 /// Reads the dates that begin with the first token.
 pub(crate) fn when(tokens: &[Token], today: Date) -> DateRead {
-    relative(tokens, today)
+    season(tokens, today)
+        .or_else(|| relative(tokens, today))
         .or_else(|| slashes(tokens))
-        .or_else(|| season(tokens))
         .or_else(|| part_of_month(tokens, today))
         .or_else(|| range(tokens, today))
         .or_else(|| weekdays(tokens))
+        .or_else(|| year(tokens, today))
 }
 
 /// A number in digits or as a word; `a` is one.
@@ -88,7 +97,7 @@ pub(crate) fn is_date_word(word: &str) -> bool {
         || SEASONS.iter().any(|(name, _)| *name == word)
         || [
             "next", "this", "coming", "today", "tomorrow", "weekend", "weekends", "weekdays",
-            "workdays", "early", "late", "mid",
+            "workdays", "early", "late", "mid", "year",
         ]
         .contains(&word)
 }
@@ -105,7 +114,7 @@ fn month(word: &str) -> Option<i8> {
     i8::try_from(at + 1).ok()
 }
 
-fn weekday(word: &str) -> Option<Weekday> {
+pub(crate) fn weekday(word: &str) -> Option<Weekday> {
     let stem = word
         .strip_suffix('s')
         .filter(|stem| stem.ends_with("day"))
@@ -217,18 +226,80 @@ fn slashes(tokens: &[Token]) -> DateRead {
     ))
 }
 
-fn title(word: &str) -> String {
+pub(crate) fn title(word: &str) -> String {
     let mut letters = word.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
 }
 
-fn season(tokens: &[Token]) -> DateRead {
-    let first = word(tokens, 0)?;
-    let (name, months) = SEASONS.iter().find(|(name, _)| *name == first)?;
-    let says = format!("The months of {name} differ from place to place; expected months.");
-    let choices = vec![(title(months), (*months).to_owned())];
-    Some((When::Fault(says, choices), 1))
+/// `spring`, `next summer`, `autumn of 2027`.
+fn season(tokens: &[Token], today: Date) -> DateRead {
+    let is_next = word(tokens, 0) == Some("next");
+    let at = usize::from(is_next || matches!(word(tokens, 0), Some("this" | "coming")));
+    let name = word(tokens, at)?;
+    let (_, month) = SEASONS.iter().find(|(season, _)| *season == name)?;
+    let skip = usize::from(word(tokens, at + 1) == Some("of"));
+    let year = range::year_at(tokens, at + 1 + skip);
+    let used = at + 1 + year.map_or(0, |_| skip + 1);
+    if let Some(year) = year.filter(|_| *month == 12) {
+        let choice = |from: i16| {
+            let words = format!("December {from} to February {}", from + 1);
+            (words.clone(), words)
+        };
+        let says = "A winter has two years; expected its months.".to_owned();
+        return Some((
+            When::Fault(says, vec![choice(year - 1), choice(year)]),
+            used,
+        ));
+    }
+    let of_year = |year: i16| {
+        let first = Date::new(year, *month, 1).ok()?;
+        Some((first, first.saturating_add(2.months()).last_of_month()))
+    };
+    let mut seasons = year
+        .map_or(today.year() - 1..=today.year() + 2, |year| year..=year)
+        .filter_map(of_year);
+    let is_it = |(first, last): &(Date, Date)| match year {
+        Some(_) => true,
+        None if is_next => *first > today,
+        None => *last >= today,
+    };
+    let (from, to) = seasons.find(is_it)?;
+    let south = from.saturating_add(6.months());
+    let south_end = south.saturating_add(2.months());
+    let words = format!(
+        "{} to {}",
+        south.strftime("%B %Y"),
+        south_end.strftime("%B %Y")
+    );
+    Some(match checked(from, to, today) {
+        When::Range(from, to) => (When::Season(from, to, words), used),
+        fault => (fault, used),
+    })
+}
+
+/// `2027`, `next year`.
+fn year(tokens: &[Token], today: Date) -> DateRead {
+    let this = today.year();
+    match (word(tokens, 0), word(tokens, 1)) {
+        (Some("next"), Some("year")) => return Some((When::Year(this + 1), 2)),
+        (Some("this"), Some("year")) => return Some((When::Year(this), 2)),
+        _ => {}
+    }
+    let year = range::year_at(tokens, 0)?;
+    let is_money = tokens
+        .get(1)
+        .is_some_and(|token| currency_of(token).is_some());
+    let is_near = (this..=this + MAX_YEARS).contains(&year);
+    (is_near && !is_money).then_some((When::Year(year), 1))
+}
+
+/// A year from today on.
+pub(crate) fn whole_year(year: i16, today: Date) -> When {
+    match (Date::new(year, 1, 1), Date::new(year, 12, 31)) {
+        (Ok(from), Ok(to)) => checked(from, to, today),
+        _ => When::Fault(String::new(), Vec::new()),
+    }
 }
 
 /// `early march`, `mid-march 2027`, `end of march`.

@@ -26,5 +26,5 @@ mod read;
 mod tests;
 
 pub use answer::{Chip, ChipKind, Reading, RefusedWords, Suggestion};
-pub use question::{Question, QuestionSubject};
+pub use question::{Checks, Question, QuestionSubject};
 pub use read::{MAX_CHARS, read};

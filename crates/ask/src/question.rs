@@ -2,9 +2,12 @@
 
 use std::fmt::{self, Write as _};
 
+use farescan_contract::channels::ChannelKind;
 use farescan_contract::scans::Weekday;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
+
+use crate::dates::title;
 
 /// Searches of each market that is compared: the fewest that tell a difference from chance (guide on rate parity).
 pub(crate) const SAMPLES: u8 = 3;
@@ -26,6 +29,54 @@ pub struct Question {
     pub currency: &'static str,
     /// The price below which an answer is wanted.
     pub below: Option<Decimal>,
+    /// How often a watch looks; `None`: nothing was said.
+    pub checks: Option<Checks>,
+    /// Which kind of channels hear of a watch; `None`: all.
+    pub via: Option<ChannelKind>,
+}
+
+/// How often a watch looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checks {
+    Daily,
+    /// Each week on this day.
+    Weekly(Weekday),
+}
+
+impl Checks {
+    /// `each day`, `each Monday`.
+    pub fn words(self) -> String {
+        match self {
+            Self::Daily => "each day".to_owned(),
+            Self::Weekly(day) => format!("each {}", title(Weekday::NAMES[day as usize])),
+        }
+    }
+
+    /// At 06:00.
+    pub(crate) fn cron(self) -> String {
+        match self {
+            Self::Daily => "0 6 * * *".to_owned(),
+            Self::Weekly(day) => format!("0 6 * * {}", day.as_str()),
+        }
+    }
+
+    /// In the longest month.
+    pub(crate) const fn runs_of_month(self) -> u32 {
+        match self {
+            Self::Daily => 31,
+            Self::Weekly(_) => 5,
+        }
+    }
+}
+
+/// The word of a kind of channel.
+pub(crate) const fn channel_word(kind: ChannelKind) -> &'static str {
+    match kind {
+        ChannelKind::Ntfy => "phone",
+        ChannelKind::Slack => "Slack",
+        ChannelKind::Email => "mail",
+        ChannelKind::Apprise => "Telegram",
+    }
 }
 
 /// What is searched.
@@ -103,6 +154,15 @@ impl Question {
         }
     }
 
+    /// How often a watch of it looks.
+    pub fn watch_checks(&self) -> Checks {
+        self.checks.unwrap_or(if self.compares_markets() {
+            Checks::Weekly(Weekday::Monday)
+        } else {
+            Checks::Daily
+        })
+    }
+
     /// Whether it is about flights.
     pub const fn is_of_flights(&self) -> bool {
         matches!(self.subject, QuestionSubject::Flights { .. })
@@ -140,8 +200,14 @@ impl fmt::Display for Question {
         write!(f, ", {}", travellers_text(self.adults, self.children))?;
         self.write_options(f)?;
         write!(f, ", {}", self.currency)?;
-        match self.below {
-            Some(below) => write!(f, ", below {below}"),
+        if let Some(below) = self.below {
+            write!(f, ", below {below}")?;
+        }
+        if let Some(checks) = self.checks {
+            write!(f, ", check {}", checks.words())?;
+        }
+        match self.via {
+            Some(kind) => write!(f, ", by {}", channel_word(kind)),
             None => Ok(()),
         }
     }

@@ -195,6 +195,17 @@ impl<'a> Reader<'a> {
                 self.draft.weekdays.value.extend(days);
                 self.draft.weekdays.spans.push(span);
             }
+            When::Season(from, to, south) => {
+                self.draft.date_choices.push(Suggestion {
+                    text: format!("{south} (in the south)"),
+                    question: self.replaced(&span, &south),
+                });
+                self.add_range(from, to, &span);
+            }
+            When::Year(year) => {
+                self.draft.year.value = Some(year);
+                self.draft.year.spans.push(span);
+            }
             When::Fault(says, choices) => {
                 self.refuse(&span, says, choices);
                 self.draft.is_refused_date = true;
@@ -281,6 +292,7 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(mut self) -> Reading {
+        self.settle_year();
         self.settle_days();
         self.check();
         self.refusals.truncate(MAX_REFUSALS);
@@ -303,6 +315,30 @@ impl<'a> Reader<'a> {
                     result: Err(self.refusals),
                 }
             }
+        }
+    }
+
+    /// A year alone is all of it; beside other dates it is theirs.
+    fn settle_year(&mut self) {
+        let Some(year) = self.draft.year.value else {
+            return;
+        };
+        let span = self.draft.year.spans[0].clone();
+        match self.draft.dates.value {
+            Some((from, to)) if (from.year(), to.year()) == (year, year) => {}
+            Some((from, to)) => {
+                let shown = dates::shown(from, to);
+                let says = format!(
+                    "{shown} is not in {year}; expected the year beside its month, as in `march {year}`."
+                );
+                self.refuse(&span, says, Vec::new());
+            }
+            None => match dates::whole_year(year, self.today) {
+                When::Range(from, to) => {
+                    self.draft.dates.value = Some((from, to));
+                }
+                _ => self.refuse(&span, format!("{year} has passed."), Vec::new()),
+            },
         }
     }
 

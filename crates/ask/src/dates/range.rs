@@ -88,7 +88,7 @@ pub(super) fn point(tokens: &[Token]) -> Option<(PartialDate, usize)> {
     ))
 }
 
-fn year_at(tokens: &[Token], at: usize) -> Option<i16> {
+pub(super) fn year_at(tokens: &[Token], at: usize) -> Option<i16> {
     let year = tokens.get(at)?.whole()?;
     (2000..=2100)
         .contains(&year)

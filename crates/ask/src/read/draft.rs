@@ -4,6 +4,7 @@ mod chips;
 
 use std::ops::Range;
 
+use farescan_contract::channels::ChannelKind;
 use farescan_contract::scans::Weekday;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
@@ -11,7 +12,7 @@ use rust_decimal::Decimal;
 use crate::answer::Suggestion;
 use crate::clauses::Part;
 use crate::places::Place;
-use crate::question::{Question, QuestionSubject, SeatClass};
+use crate::question::{Checks, Question, QuestionSubject, SeatClass};
 
 /// A value with the places of its words in the text.
 #[derive(Debug, Default)]
@@ -66,6 +67,9 @@ pub(super) struct Draft {
     pub(super) dates: Said<Option<(Date, Date)>>,
     pub(super) weekdays: Said<Vec<Weekday>>,
     pub(super) is_weekend: bool,
+    /// What the words of a season mean in the south.
+    pub(super) date_choices: Vec<Suggestion>,
+    pub(super) year: Said<Option<i16>>,
     nights: Said<Option<Vec<u16>>>,
     one_way: Said<Option<bool>>,
     adults: Said<Option<u32>>,
@@ -74,6 +78,8 @@ pub(super) struct Draft {
     cabin: Said<Option<SeatClass>>,
     currency: Said<Option<&'static str>>,
     below: Said<Option<Decimal>>,
+    checks: Said<Option<Checks>>,
+    via: Said<Option<ChannelKind>>,
     /// Whether a place or a date was refused, so that it is not missing as well.
     pub(super) is_refused_place: bool,
     pub(super) is_refused_date: bool,
@@ -160,6 +166,14 @@ impl Draft {
             Part::OneWay => self.one_way.set(true, span),
             Part::RoundTrip => self.one_way.set(false, span),
             Part::Currency(code) => self.currency.set(code, span),
+            Part::Checks(checks) => self.checks.set(checks, span),
+            Part::Each(day) if flights => {
+                self.weekdays.value.push(day);
+                self.weekdays.spans.push(span);
+                true
+            }
+            Part::Each(day) => self.checks.set(Checks::Weekly(day), span),
+            Part::Via(kind) => self.via.set(kind, span),
         };
         if is_new {
             Ok(())
@@ -258,7 +272,7 @@ impl Draft {
         if self.dates.value.is_none() && !self.is_refused_date {
             fault(
                 "When? Expected a month, a date or a range.",
-                &["next month", "next 30 days", "next weekend"],
+                &["next weekend", "next month", "next 30 days"],
             );
         }
         match (self.one_way.value, &self.nights.value) {
@@ -322,6 +336,8 @@ impl Draft {
             children: self.children.value.unwrap_or(0),
             currency: self.currency.value.unwrap_or("USD"),
             below: self.below.value,
+            checks: self.checks.value,
+            via: self.via.value,
         })
     }
 }

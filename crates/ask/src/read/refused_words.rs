@@ -60,8 +60,14 @@ impl Reader<'_> {
         } else {
             "This sign has no meaning here."
         };
-        self.draft.is_refused_place = true;
-        self.draft.is_refused_date = true;
+        // What is like a date is the date that would be missing, and all else the place.
+        let is_date = |choice: &(String, String)| dates::is_date_word(&choice.1);
+        let draft = &mut self.draft;
+        if choices.iter().any(is_date) {
+            draft.is_refused_date = true;
+        } else {
+            draft.is_refused_place = true;
+        }
         self.refuse(&span, says, choices);
     }
 

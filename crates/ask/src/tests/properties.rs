@@ -1,12 +1,13 @@
 //! What holds for any text.
 
+use farescan_contract::channels::ChannelKind;
 use farescan_contract::scans::Weekday;
 use jiff::ToSpan as _;
 use proptest::prelude::*;
 use rust_decimal::Decimal;
 
 use super::TODAY;
-use crate::question::{Question, QuestionSubject, SeatClass};
+use crate::question::{Checks, Question, QuestionSubject, SeatClass};
 use crate::{MAX_CHARS, places, read};
 
 const AIRPORTS: [&str; 8] = ["TLV", "LHR", "MAR", "SAT", "DEC", "JFK", "MAD", "ZZQ"];
@@ -66,6 +67,8 @@ prop_compose! {
         children in 0..=9_u32,
         currency in proptest::sample::select(vec!["USD", "EUR", "ILS", "ALL", "MAD"]),
         below in proptest::option::of(1..1_000_000_u32),
+        checks in proptest::option::of(proptest::option::of(0..7_usize)),
+        via in proptest::option::of(proptest::sample::select(ChannelKind::ALL.to_vec())),
     ) -> Question {
         let from = TODAY.saturating_add(first.days());
         // Days of the week need a week.
@@ -82,6 +85,8 @@ prop_compose! {
             children,
             currency,
             below: below.map(|cents| Decimal::new(cents.into(), 2).normalize()),
+            checks: checks.map(|day| day.map_or(Checks::Daily, |day| Checks::Weekly(Weekday::ALL[day]))),
+            via,
         }
     }
 }
@@ -107,6 +112,7 @@ proptest! {
         words in proptest::collection::vec(proptest::sample::select(vec![
             "tel aviv", "london", "→", "to", "from", "march", "may", "4", "2027", "-", ",", "next", "weekend", "3", "nights",
             "below", "150", "€", "eur", "hotel", "hotels", "in", "arts", "\"", "us", "uk", "germany", "or", "and", "fri", "MAR",
+            "every", "week", "friday", "daily", "by", "mail", "email", "me", "phone", "year", "spring", "of", "check",
             "2027-03-04", "adults", "round", "trip", "one", "way", "paris", "QQQ", "anywhere", "portland", "<", "/", "summer", "the",
         ]), 0..40),
     ) {

@@ -7,7 +7,7 @@ use crate::answer::{Chip, ChipKind, Suggestion};
 use crate::countries::{country_name, currency_name};
 use crate::dates;
 use crate::places::listed;
-use crate::question::{nights_text, stops_text, travellers_text};
+use crate::question::{channel_word, nights_text, stops_text, travellers_text};
 use crate::read::Reader;
 
 impl Draft {
@@ -22,7 +22,11 @@ impl Draft {
             Some(hotel) => hotel.chips(&mut chips),
         }
         if let Some((from, to)) = self.dates(reader.today) {
-            chips.push(ChipKind::Dates, dates::shown(from, to), &self.dates.spans);
+            let spans = [self.dates.spans.as_slice(), &self.year.spans].concat();
+            chips.push(ChipKind::Dates, dates::shown(from, to), &spans);
+            if let Some(chip) = chips.chips.last_mut() {
+                chip.choices.clone_from(&self.date_choices);
+            }
         }
         if !self.weekdays.value.is_empty() {
             let days: Vec<_> = self.weekdays.value.iter().map(|day| day.as_str()).collect();
@@ -66,6 +70,16 @@ impl Draft {
                 ChipKind::Below,
                 format!("below {below} {code}"),
                 &self.below.spans,
+            );
+        }
+        if let Some(checks) = self.checks.value {
+            chips.push(ChipKind::Checks, checks.words(), &self.checks.spans);
+        }
+        if let Some(kind) = self.via.value {
+            chips.push(
+                ChipKind::Via,
+                channel_word(kind).to_owned(),
+                &self.via.spans,
             );
         }
         chips.chips.sort_by_key(|chip| chip.kind);
