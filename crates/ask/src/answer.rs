@@ -7,6 +7,8 @@ use crate::question::Question;
 pub struct Reading {
     /// What was understood, in the order of [`ChipKind`]; also beside refusals.
     pub chips: Vec<Chip>,
+    /// The text with the first choice of every refusal, where there are several and that is a question.
+    pub corrected: Option<String>,
     /// The question, or why there is none.
     pub result: Result<Question, Vec<RefusedWords>>,
 }

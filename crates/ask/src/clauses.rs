@@ -11,7 +11,7 @@ use crate::lexer::{Token, TokenKind, is_one_of};
 use crate::question::{Checks, SeatClass};
 
 /// The most nights of a stay.
-const MAX_NIGHTS: u32 = 366;
+pub(crate) const MAX_NIGHTS: u32 = 366;
 /// The most travellers of each kind.
 const MAX_TRAVELLERS: u32 = 9;
 /// The most values of a list of nights.
@@ -19,8 +19,11 @@ const MAX_LENGTHS: usize = 31;
 
 /// Words that mean nothing more than that something is asked.
 const FILLERS: &str = "find search show me i we want need a an the please cheapest cheap lowest best price \
-    prices fare fares flight flights fly flying ticket tickets trip in on of at for with and \
-    or any airport airports date dates during between when only day days if tell alert alerts notify let know watch check falls drops costs cost how much what";
+    hi hey hello please pls thanks thank dear sir kindly can could would like you go going looking does get give have \
+    leaving depart departing leave leaves departs out say anytime sometime whenever about around all anything just there \
+    every each over within seen prices fare fares flight flights fly flying ticket tickets trip in on of at for with and \
+    or any airport airports date dates during between when only day days if tell alert alerts notify let know watch check monitor send report ideally trips \
+    plane planes arrival checkin scan parity rate rates compare goes drop falls drops costs cost how much what";
 
 /// What a part says.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,9 +52,14 @@ pub(crate) fn is_filler(word: &str) -> bool {
     is_one_of(word, FILLERS)
 }
 
+/// Whether a word says nothing in a question about flights, in which no country stands.
+pub(crate) fn is_short_filler(word: &str) -> bool {
+    is_one_of(word, "is are be it its my our im am do as so their")
+}
+
 /// Whether a word is one of the grammar, so that in small letters it is no code.
 pub(crate) fn is_reserved(word: &str) -> bool {
-    const OTHERS: &str = "to from below under less than night nights one two six ten non max day eur every each daily weekly mail email phone";
+    const OTHERS: &str = "to from below under less than night nights one two six ten non max day eur every each daily weekly mail email phone sms";
     is_filler(word) || is_one_of(word, OTHERS) || crate::dates::is_date_word(word)
 }
 
@@ -77,32 +85,58 @@ fn is_sign(tokens: &[Token], at: usize, sign: char) -> bool {
         .is_some_and(|token| token.kind == TokenKind::Sign(sign))
 }
 
-/// `below 150`, `under €150`, `less than 1,500 eur`, `< 150`.
+/// `below 150`, `under €150`, `less than 1,500 eur`, `< 150`, `max 150`, `150 or less`.
 fn below(tokens: &[Token]) -> PartRead {
     let lead = match (word(tokens, 0), word(tokens, 1)) {
         (Some("below" | "under" | "beneath"), _) => 1,
         (Some("less" | "cheaper"), Some("than")) => 2,
+        (Some("sub" | "max" | "maximum"), _) if money(&tokens[1..]).is_some() => 1,
+        (Some("at"), Some("most")) | (Some("up"), Some("to")) if money(&tokens[2..]).is_some() => 2,
         _ if is_sign(tokens, 0, '<') => 1,
-        _ => return None,
+        _ => return at_most(tokens),
     };
+    if matches!(word(tokens, 0), Some("max" | "maximum" | "at" | "up"))
+        && stops(&tokens[lead..]).is_some()
+    {
+        return None;
+    }
     let Some((price, currency, used)) = money(&tokens[lead..]) else {
         let says = "Below which price? Expected a number above 0 with at most two decimals.";
         return Some((Part::Fault(says.to_owned(), Vec::new()), lead));
     };
+    let each = per_night(&tokens[lead + used..]);
+    if each > 0 {
+        let says = "An amount is for the whole stay; expected it without the words for a night.";
+        return Some((Part::Fault(says.to_owned(), Vec::new()), lead + used + each));
+    }
     Some((Part::Below(price, currency), lead + used))
 }
 
-/// `at most 150`, which the question of a scan does not have.
+/// The tokens of `per night`, `a night`, `/night`.
+fn per_night(tokens: &[Token]) -> usize {
+    let is_each = matches!(word(tokens, 0), Some("per" | "a" | "each")) || is_sign(tokens, 0, '/');
+    let is_night = matches!(word(tokens, 1), Some("night" | "day"));
+    if is_each && is_night { 2 } else { 0 }
+}
+
+/// `1 stop`, `one stop`.
+fn stops(tokens: &[Token]) -> Option<u32> {
+    let is_stop = matches!(
+        word(tokens, 1),
+        Some("stop" | "stops" | "stopover" | "stopovers")
+    );
+    count(tokens.first()?).filter(|_| is_stop)
+}
+
+/// `150 or less`, `150 max`.
 fn at_most(tokens: &[Token]) -> PartRead {
-    let lead = match (word(tokens, 0), word(tokens, 1)) {
+    let (price, currency, used) = money(tokens)?;
+    let after = match (word(tokens, used), word(tokens, used + 1)) {
         (Some("max" | "maximum"), _) => 1,
-        (Some("at"), Some("most")) | (Some("up"), Some("to")) => 2,
+        (Some("or"), Some("less" | "cheaper" | "below")) => 2,
         _ => return None,
     };
-    let (price, currency, used) = money(&tokens[lead..])?;
-    let words = words_of_price(price, currency);
-    let says = "A price is a limit from above; expected the word below.".to_owned();
-    Some((Part::Fault(says, vec![(title(&words), words)]), lead + used))
+    Some((Part::Below(price, currency), used + after))
 }
 
 fn title(words: &str) -> String {
@@ -117,19 +151,39 @@ fn words_of_price(price: Decimal, currency: Option<&str>) -> String {
 /// A price with its currency, before or after it.
 fn money(tokens: &[Token]) -> Option<(Decimal, Option<&'static str>, usize)> {
     let before = tokens.first().and_then(currency_of);
-    let at = usize::from(before.is_some());
+    let mut at = usize::from(before.is_some());
     let TokenKind::Number(text) = &tokens.get(at)?.kind else {
         return None;
     };
-    let price: Decimal = text.parse().ok()?;
+    at += 1;
+    let glued = |at: usize| tokens.get(at).filter(|token| token.glued);
+    let mut price: Decimal = text.parse().ok()?;
     if price <= Decimal::ZERO || price.scale() > 2 || text.len() > 9 {
         return None;
     }
+    // `49,99 €`: without a currency it is a list of two numbers.
+    let cents = glued(at).filter(|token| token.kind == TokenKind::Comma);
+    let cents = cents.and_then(|_| match &glued(at + 1)?.kind {
+        TokenKind::Number(cents) if cents.len() == 2 => cents.parse::<i64>().ok(),
+        _ => None,
+    });
+    let is_of_money = before.is_some()
+        || tokens
+            .get(at + 2)
+            .is_some_and(|token| currency_of(token).is_some());
+    if let Some(cents) = cents.filter(|_| is_of_money && price.scale() == 0) {
+        price += Decimal::new(cents, 2);
+        at += 2;
+    }
+    if glued(at).is_some_and(|token| token.word() == Some("k")) {
+        price *= Decimal::ONE_THOUSAND;
+        at += 1;
+    }
     let after = tokens
-        .get(at + 1)
+        .get(at)
         .filter(|_| before.is_none())
         .and_then(currency_of);
-    let used = at + 1 + usize::from(after.is_some());
+    let used = at + usize::from(after.is_some());
     Some((price.normalize(), before.or(after), used))
 }
 
@@ -176,7 +230,7 @@ fn nights(tokens: &[Token]) -> PartRead {
         );
         match word(tokens, at) {
             Some("or" | "and") => at += 1,
-            Some("night" | "nights") => break,
+            Some("night" | "nights" | "nts" | "nt" | "n") => break,
             Some("week" | "weeks") => {
                 for weeks in &mut lengths {
                     *weeks *= 7;
@@ -213,15 +267,31 @@ fn nights(tokens: &[Token]) -> PartRead {
 
 /// `2 adults`, `1 child`, `1 stop`, `4 days`.
 fn counted(tokens: &[Token]) -> PartRead {
+    // `max 1 stop`, `at most one stop`, `2 stops max`.
+    let lead = match (word(tokens, 0), word(tokens, 1)) {
+        (Some("max" | "maximum"), _) => 1,
+        (Some("at"), Some("most")) | (Some("up"), Some("to")) => 2,
+        _ => 0,
+    };
+    if let Some(number) = stops(&tokens[lead..]).filter(|number| *number <= MAX_TRAVELLERS) {
+        let after = usize::from(matches!(word(tokens, lead + 2), Some("max" | "maximum")));
+        return Some((Part::MaxStops(number), lead + 2 + after));
+    }
     let number = match word(tokens, 0) {
         Some("no" | "without") => 0,
         _ => count(tokens.first()?)?,
     };
     let part = match word(tokens, 1)? {
         "adult" | "adults" | "people" | "persons" | "person" | "passengers" | "passenger"
-        | "guest" | "guests" | "traveller" | "travellers" | "travelers" => Part::Adults(number),
+        | "guest" | "guests" | "traveller" | "travellers" | "travelers" | "pax" | "seniors" => {
+            Part::Adults(number)
+        }
         "child" | "children" | "kid" | "kids" => Part::Children(number),
-        "stop" | "stops" => Part::MaxStops(number),
+        "infant" | "infants" | "baby" | "babies" => {
+            let says = "Infants are not asked for in words; expected adults and children. All fields have them.";
+            return Some((Part::Fault(says.to_owned(), Vec::new()), 2));
+        }
+        "stop" | "stops" | "stopovers" => Part::MaxStops(number),
         "day" | "days" => {
             let nights = |number: u32| {
                 let words = format!("{number} night{}", if number == 1 { "" } else { "s" });
@@ -256,11 +326,22 @@ fn flight_option(tokens: &[Token]) -> PartRead {
         ("nonstop" | "direct", _) => (Part::MaxStops(0), 1),
         ("non", Some("stop")) => (Part::MaxStops(0), 2 + dash),
         ("business", Some("class")) => (Part::Cabin(SeatClass::Business), 2 + dash),
-        ("business", _) => (Part::Cabin(SeatClass::Business), 1),
+        ("business" | "biz", _) => (Part::Cabin(SeatClass::Business), 1),
+        ("premium", Some("economy")) | ("first", Some("class")) => {
+            let choices = ["economy", "business"].map(|class| (class.to_owned(), class.to_owned()));
+            (
+                Part::Fault(
+                    "There are two classes; expected one of them.".to_owned(),
+                    choices.to_vec(),
+                ),
+                2 + dash,
+            )
+        }
+        ("couple", _) => (Part::Adults(2), 1),
         ("economy", Some("class")) => (Part::Cabin(SeatClass::Economy), 2 + dash),
         ("economy", _) => (Part::Cabin(SeatClass::Economy), 1),
         ("round" | "return", Some("trip")) => (Part::RoundTrip, 2 + dash),
-        ("roundtrip" | "return", _) => (Part::RoundTrip, 1),
+        ("roundtrip" | "return" | "rt", _) => (Part::RoundTrip, 1),
         ("one", Some("way")) => (Part::OneWay, 2 + dash),
         ("oneway", _) => (Part::OneWay, 1),
         _ => return None,
@@ -271,7 +352,20 @@ fn flight_option(tokens: &[Token]) -> PartRead {
 fn checks(tokens: &[Token]) -> PartRead {
     const LEADS: &str = "check checked checks checking look looks watch watched watching compare compared repeat again";
     let lead = usize::from(word(tokens, 0).is_some_and(|word| is_one_of(word, LEADS)));
-    let (checks, used) = match (word(tokens, lead)?, word(tokens, lead + 1)) {
+    let once = usize::from(word(tokens, lead) == Some("once"));
+    let (checks, used) = match (word(tokens, lead + once)?, word(tokens, lead + once + 1)) {
+        ("a", Some("day")) if once > 0 => (Part::Checks(Checks::Daily), 3),
+        ("a", Some("week")) if once > 0 => (Part::Checks(Checks::Weekly(Weekday::Monday)), 3),
+        ("hourly" | "monthly", _) => (too_often(), 1),
+        ("twice", Some("a" | "daily")) => (
+            too_often(),
+            if word(tokens, lead + 1) == Some("a") {
+                3
+            } else {
+                2
+            },
+        ),
+        ("every", _) if tokens.get(lead + 1)?.whole().is_some() => (too_often(), 3),
         ("daily", _) => (Part::Checks(Checks::Daily), 1),
         ("weekly", _) => (Part::Checks(Checks::Weekly(Weekday::Monday)), 1),
         ("every" | "each", Some("day" | "morning")) => (Part::Checks(Checks::Daily), 2),
@@ -291,6 +385,12 @@ fn checks(tokens: &[Token]) -> PartRead {
     Some((checks, lead + used))
 }
 
+fn too_often() -> Part {
+    let says = "A watch that is asked in words looks each day or each week.";
+    let choices = ["each day", "each week"].map(|words| (words.to_owned(), words.to_owned()));
+    Part::Fault(says.to_owned(), choices.to_vec())
+}
+
 /// `by mail`, `email me`, `on my phone`.
 fn via(tokens: &[Token]) -> PartRead {
     const LEADS: &str = "by via on to my per";
@@ -305,8 +405,21 @@ fn via(tokens: &[Token]) -> PartRead {
     let kind = match word(tokens, lead)? {
         "mail" | "email" | "emails" => ChannelKind::Email,
         "phone" | "ntfy" | "mobile" => ChannelKind::Ntfy,
+        "push"
+            if matches!(
+                word(tokens, lead + 1),
+                Some("notification" | "notifications" | "message")
+            ) =>
+        {
+            return Some((Part::Via(ChannelKind::Ntfy), lead + 2));
+        }
         "slack" => ChannelKind::Slack,
         "telegram" => ChannelKind::Apprise,
+        "sms" | "whatsapp" => {
+            let says = "There are no such messages; expected a channel that exists.";
+            let choices = ["by phone", "by mail"].map(|words| (words.to_owned(), words.to_owned()));
+            return Some((Part::Fault(says.to_owned(), choices.to_vec()), lead + 1));
+        }
         _ => return None,
     };
     let after = usize::from(word(tokens, lead + 1) == Some("me"));

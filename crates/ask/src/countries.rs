@@ -46,7 +46,7 @@ const OTHER_NAMES: [(&str, &str); 33] = [
 ];
 
 /// Words for currencies beside their codes; the last part says which one is meant.
-const CURRENCY_WORDS: [(&str, &str); 19] = [
+const CURRENCY_WORDS: [(&str, &str); 23] = [
     ("euro", "EUR"),
     ("euros", "EUR"),
     ("€", "EUR"),
@@ -66,6 +66,10 @@ const CURRENCY_WORDS: [(&str, &str); 19] = [
     ("rupees", "INR"),
     ("₹", "INR"),
     ("francs", "CHF"),
+    ("quid", "GBP"),
+    ("bucks", "USD"),
+    ("rs", "INR"),
+    ("kc", "CZK"),
 ];
 
 /// The code and name of each country, by its folded names.

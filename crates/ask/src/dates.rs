@@ -1,14 +1,15 @@
 //! Dates in words: months, days, ranges, days of the week, and days from now.
 
+mod named;
 mod range;
 
 use farescan_contract::scans::Weekday;
 use jiff::civil::Date;
 use jiff::{Span, ToSpan as _};
 
-use self::range::{PartialDate, checked, joins, point, range};
-use crate::clauses::currency_of;
-use crate::lexer::{Token, TokenKind};
+pub(crate) use self::named::whole_year;
+use self::range::{PartialDate, checked, joins, range};
+use crate::lexer::{Token, TokenKind, is_one_of};
 
 /// The most days of a range.
 const MAX_DAYS: i32 = 366;
@@ -31,25 +32,17 @@ const NUMBERS: [&str; 13] = [
     "", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
     "twelve",
 ];
-/// The first months of the seasons in the north; in the south they are six months later.
-const SEASONS: [(&str, i8); 5] = [
-    ("spring", 3),
-    ("summer", 6),
-    ("autumn", 9),
-    ("fall", 9),
-    ("winter", 12),
-];
-/// A year alone is at most so many years from now.
-const MAX_YEARS: i16 = 2;
 /// Words after a number that make it no day of a month.
 const UNITS: &str = "night nights day days week weeks month months adult adults child children kid kids \
-    people person persons passenger passengers guest guests traveller travellers travelers \
+    people person persons passenger passengers guest guests traveller travellers travelers pax n nt nts \
     stop stops";
 
 /// What a part of a text says about dates.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum When {
     Range(Date, Date),
+    /// From a day to another one: the ends of a stay as well.
+    FromTo(Date, Date),
     /// The months of a season in the north, and the words of those in the south.
     Season(Date, Date, String),
     /// A year alone.
@@ -67,13 +60,16 @@ pub(crate) type DateRead = Option<(When, usize)>;
 
 /// Reads the dates that begin with the first token.
 pub(crate) fn when(tokens: &[Token], today: Date) -> DateRead {
-    season(tokens, today)
+    between(tokens, today)
+        .or_else(|| named::season(tokens, today))
+        .or_else(|| named::holiday(tokens, today))
+        .or_else(|| named::part_of_month(tokens, today))
+        .or_else(|| named::week_of(tokens, today))
         .or_else(|| relative(tokens, today))
-        .or_else(|| slashes(tokens))
-        .or_else(|| part_of_month(tokens, today))
+        .or_else(|| slashes(tokens, today))
         .or_else(|| range(tokens, today))
         .or_else(|| weekdays(tokens))
-        .or_else(|| year(tokens, today))
+        .or_else(|| named::year(tokens, today))
 }
 
 /// A number in digits or as a word; `a` is one.
@@ -94,7 +90,7 @@ pub(crate) fn count(token: &Token) -> Option<u32> {
 pub(crate) fn is_date_word(word: &str) -> bool {
     month(word).is_some()
         || weekday(word).is_some()
-        || SEASONS.iter().any(|(name, _)| *name == word)
+        || named::is_season(word)
         || [
             "next", "this", "coming", "today", "tomorrow", "weekend", "weekends", "weekdays",
             "workdays", "early", "late", "mid", "year",
@@ -146,6 +142,11 @@ fn relative(tokens: &[Token], today: Date) -> DateRead {
             let day = days_later(today, 1);
             return Some((When::Range(day, day), 1));
         }
+        "day" if word(tokens, 1) == Some("after") && word(tokens, 2) == Some("tomorrow") => {
+            let day = days_later(today, 2);
+            return Some((When::Range(day, day), 3));
+        }
+        "in" => return days_from_now(tokens, today),
         "next" | "this" | "coming" => {}
         _ => return None,
     }
@@ -193,8 +194,20 @@ fn relative(tokens: &[Token], today: Date) -> DateRead {
     Some((meaning, 2))
 }
 
-/// `4/3/2027`, which is one day here and another one there.
-fn slashes(tokens: &[Token]) -> DateRead {
+/// `in 10 days`, `in 3 weeks`.
+fn days_from_now(tokens: &[Token], today: Date) -> DateRead {
+    let number = i64::from(count(tokens.get(1)?)?.min(1_000));
+    let day = match word(tokens, 2)? {
+        "day" | "days" => days_later(today, number),
+        "week" | "weeks" => days_later(today, 7 * number),
+        "month" | "months" => today.saturating_add(number.months()),
+        _ => return None,
+    };
+    Some((checked(day, day, today), 3))
+}
+
+/// `4/3/2027`, which is one day here and another one there; `25/3/2027` is one day.
+fn slashes(tokens: &[Token], today: Date) -> DateRead {
     let number = |at: usize| tokens.get(at)?.whole();
     let slash = |at: usize| {
         tokens
@@ -203,27 +216,33 @@ fn slashes(tokens: &[Token]) -> DateRead {
     };
     let (one, two) = (number(0)?, slash(1).then(|| number(2))??);
     let year = slash(3).then(|| number(4)).flatten();
-    let name = |day: u32, month: u32| {
-        let name = MONTHS.get(usize::try_from(month.checked_sub(1)?).ok()?)?;
-        let year = year.map_or_else(String::new, |year| format!(" {year}"));
-        (1..=31)
-            .contains(&day)
-            .then(|| format!("{day} {}{year}", title(name)))
+    let used = if year.is_some() { 5 } else { 3 };
+    let day_of = |day: u32, month: u32| {
+        let (day, month) = (i8::try_from(day).ok(), i8::try_from(month).ok()?);
+        let year = match year {
+            Some(year) => Some(i16::try_from(if year < 100 { 2_000 + year } else { year }).ok()?),
+            None => None,
+        };
+        let is_month = (1..=12).contains(&month) && day.is_some_and(|day| (1..=31).contains(&day));
+        is_month
+            .then_some(PartialDate { year, month, day })?
+            .resolve(today)
+            .ok()
     };
-    let mut readings: Vec<_> = [name(one, two), name(two, one)]
+    let mut days: Vec<_> = [day_of(one, two), day_of(two, one)]
         .into_iter()
         .flatten()
         .collect();
-    readings.dedup();
-    let choices = readings
-        .into_iter()
-        .map(|text| (text.clone(), text))
-        .collect();
+    days.dedup();
+    if let [(day, _)] = days.as_slice() {
+        return Some((checked(*day, *day, today), used));
+    }
+    let choices = days.into_iter().map(|(day, _)| {
+        let words = day.strftime("%-d %B %Y").to_string();
+        (words.clone(), words)
+    });
     let says = "A date with slashes is one day in one country and another day elsewhere; expected 4 March or 2027-03-04.";
-    Some((
-        When::Fault(says.to_owned(), choices),
-        if year.is_some() { 5 } else { 3 },
-    ))
+    Some((When::Fault(says.to_owned(), choices.collect()), used))
 }
 
 pub(crate) fn title(word: &str) -> String {
@@ -232,108 +251,37 @@ pub(crate) fn title(word: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-/// `spring`, `next summer`, `autumn of 2027`.
-fn season(tokens: &[Token], today: Date) -> DateRead {
-    let is_next = word(tokens, 0) == Some("next");
-    let at = usize::from(is_next || matches!(word(tokens, 0), Some("this" | "coming")));
-    let name = word(tokens, at)?;
-    let (_, month) = SEASONS.iter().find(|(season, _)| *season == name)?;
-    let skip = usize::from(word(tokens, at + 1) == Some("of"));
-    let year = range::year_at(tokens, at + 1 + skip);
-    let used = at + 1 + year.map_or(0, |_| skip + 1);
-    if let Some(year) = year.filter(|_| *month == 12) {
-        let choice = |from: i16| {
-            let words = format!("December {from} to February {}", from + 1);
-            (words.clone(), words)
-        };
-        let says = "A winter has two years; expected its months.".to_owned();
-        return Some((
-            When::Fault(says, vec![choice(year - 1), choice(year)]),
-            used,
-        ));
+/// `between 10 and 20 march`.
+fn between(tokens: &[Token], today: Date) -> DateRead {
+    const LONGEST: usize = 8;
+    if word(tokens, 0)? != "between" {
+        return None;
     }
-    let of_year = |year: i16| {
-        let first = Date::new(year, *month, 1).ok()?;
-        Some((first, first.saturating_add(2.months()).last_of_month()))
-    };
-    let mut seasons = year
-        .map_or(today.year() - 1..=today.year() + 2, |year| year..=year)
-        .filter_map(of_year);
-    let is_it = |(first, last): &(Date, Date)| match year {
-        Some(_) => true,
-        None if is_next => *first > today,
-        None => *last >= today,
-    };
-    let (from, to) = seasons.find(is_it)?;
-    let south = from.saturating_add(6.months());
-    let south_end = south.saturating_add(2.months());
-    let words = format!(
-        "{} to {}",
-        south.strftime("%B %Y"),
-        south_end.strftime("%B %Y")
-    );
-    Some(match checked(from, to, today) {
-        When::Range(from, to) => (When::Season(from, to, words), used),
-        fault => (fault, used),
-    })
+    let mut ends: Vec<_> = tokens[1..].iter().take(LONGEST).cloned().collect();
+    let and = ends.iter_mut().find(|token| token.word() == Some("and"))?;
+    and.kind = TokenKind::Dash;
+    let (when, used) = range(&ends, today)?;
+    Some((when, used + 1))
 }
 
-/// `2027`, `next year`.
-fn year(tokens: &[Token], today: Date) -> DateRead {
-    let this = today.year();
-    match (word(tokens, 0), word(tokens, 1)) {
-        (Some("next"), Some("year")) => return Some((When::Year(this + 1), 2)),
-        (Some("this"), Some("year")) => return Some((When::Year(this), 2)),
-        _ => {}
+/// One day from another one on, `8 march` or `the 10th`.
+pub(crate) fn day_after(tokens: &[Token], from: Date, today: Date) -> Option<(Date, usize)> {
+    if let Some((When::Range(day, to), used)) = when(tokens, today) {
+        return (day == to).then_some((day, used));
     }
-    let year = range::year_at(tokens, 0)?;
-    let is_money = tokens
-        .get(1)
-        .is_some_and(|token| currency_of(token).is_some());
-    let is_near = (this..=this + MAX_YEARS).contains(&year);
-    (is_near && !is_money).then_some((When::Year(year), 1))
-}
-
-/// A year from today on.
-pub(crate) fn whole_year(year: i16, today: Date) -> When {
-    match (Date::new(year, 1, 1), Date::new(year, 12, 31)) {
-        (Ok(from), Ok(to)) => checked(from, to, today),
-        _ => When::Fault(String::new(), Vec::new()),
-    }
-}
-
-/// `early march`, `mid-march 2027`, `end of march`.
-fn part_of_month(tokens: &[Token], today: Date) -> DateRead {
-    let (part, mut at) = match (word(tokens, 0)?, word(tokens, 1)) {
-        ("early", _) => (0, 1),
-        ("mid", _) => (1, 1),
-        ("late", _) => (2, 1),
-        ("beginning" | "start", Some("of")) => (0, 2),
-        ("end", Some("of")) => (2, 2),
-        _ => return None,
+    let (day, used) = range::day_at(tokens, 0)?;
+    let is_amount = word(tokens, used).is_some_and(|word| is_one_of(word, UNITS));
+    let of_month = |months: i64| {
+        from.first_of_month()
+            .saturating_add(months.months())
+            .with()
+            .day(day)
+            .build()
+            .ok()
     };
-    at += usize::from(
-        tokens
-            .get(at)
-            .is_some_and(|token| token.kind == TokenKind::Dash),
-    );
-    month(word(tokens, at)?)?;
-    let month = PartialDate {
-        day: None,
-        ..point(&tokens[at..])?.0
-    };
-    let used = 1 + usize::from(month.year.is_some());
-    let ends = |first: Date| match part {
-        0 => (first, days_later(first, 9)),
-        1 => (days_later(first, 10), days_later(first, 19)),
-        _ => (days_later(first, 20), first.last_of_month()),
-    };
-    let mut first = month.resolve(today).ok()?.0.first_of_month();
-    if month.year.is_none() && ends(first).1 < today {
-        first = first.saturating_add(1.year());
-    }
-    let (from, to) = ends(first);
-    Some((checked(from, to, today), at + used))
+    let mut days = (0..2).filter_map(of_month);
+    let day = days.find(|day| *day > from).filter(|_| !is_amount)?;
+    Some((day, used))
 }
 
 /// A range as people write it.

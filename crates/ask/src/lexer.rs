@@ -26,8 +26,10 @@ pub(crate) enum TokenKind {
     Word(String),
     /// Digits, perhaps with a decimal point; thousands are joined.
     Number(String),
-    /// `2027-02` or `2027-02-04`.
+    /// `2027-02`, `2027-02-04`, `2027/02/04`.
     Iso(i16, i8, Option<i8>),
+    /// `4.2.` or `4.2.2027`: the day is first wherever dates have dots.
+    Dotted(i8, i8, Option<i16>),
     /// `→`, `->`, `>`.
     Arrow,
     /// `-`, `–`, `..`.
@@ -136,14 +138,15 @@ impl<'a> Lexer<'a> {
     fn next(&mut self) -> Option<TokenKind> {
         let first = self.rest().chars().next()?;
         if first.is_ascii_digit() {
-            return Some(self.iso().unwrap_or_else(|| self.number()));
+            let date = self.iso().or_else(|| self.dotted());
+            return Some(date.unwrap_or_else(|| self.number()));
         }
         if first.is_alphabetic() {
             let word =
                 self.take_while(|c| c.is_alphabetic() || is_combining_mark(c) || "'’".contains(c));
             return Some(TokenKind::Word(fold(word)));
         }
-        if ["→", "->", "=>", "–>", "—>", "⇒", "➝", ">"]
+        if ["→", "->", "==>", "=>", "–>", "—>", "⇒", "➝", ">"]
             .iter()
             .any(|arrow| self.skip(arrow))
         {
@@ -179,18 +182,44 @@ impl<'a> Lexer<'a> {
                 .all(|byte| byte.is_ascii_digit())
                 .then_some(part)
         };
-        let dash = |at: usize| self.rest().as_bytes().get(at) == Some(&b'-');
+        let first = self.rest().as_bytes().get(4).copied();
+        let separator = first.filter(|byte| b"-/".contains(byte));
+        let dash =
+            |at: usize| separator.is_some() && self.rest().as_bytes().get(at).copied() == separator;
         let ends = |at: usize| !self.rest()[at..].starts_with(|c: char| c.is_alphanumeric());
         let year = digits(0, 4)?.parse().ok()?;
         let month = dash(4).then(|| digits(5, 2))??.parse().ok()?;
         let day = dash(7).then(|| digits(8, 2)).flatten();
         let length = if day.is_some() { 10 } else { 7 };
-        if !ends(length) {
+        if !ends(length) || (day.is_none() && separator == Some(b'/')) {
             return None;
         }
         let day = day.and_then(|day| day.parse().ok());
         self.at += length;
         Some(TokenKind::Iso(year, month, day))
+    }
+
+    fn dotted(&mut self) -> Option<TokenKind> {
+        let rest = self.rest();
+        let (day, rest) = rest.split_once('.')?;
+        let (month, rest) = rest.split_once('.')?;
+        let small = |text: &str, most: i8| {
+            let is_short =
+                (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+            text.parse()
+                .ok()
+                .filter(|number| is_short && (1..=most).contains(number))
+        };
+        let (day, month) = (small(day, 31)?, small(month, 12)?);
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let year: Option<i16> = match digits {
+            0 => None,
+            2 => Some(2_000 + rest[..2].parse::<i16>().ok()?),
+            4 => Some(rest[..4].parse().ok()?),
+            _ => return None,
+        };
+        self.at = self.text.len() - rest.len() + digits;
+        Some(TokenKind::Dotted(day, month, year))
     }
 
     fn number(&mut self) -> TokenKind {
@@ -211,9 +240,9 @@ impl<'a> Lexer<'a> {
         TokenKind::Number(text)
     }
 
-    /// The three digits after a comma of thousands.
+    /// The three digits after a comma or dot of thousands.
     fn thousands(&mut self) -> Option<&'a str> {
-        let rest = self.rest().strip_prefix(',')?;
+        let rest = self.rest().strip_prefix([',', '.'])?;
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         (digits == 3).then(|| {
             self.at += 4;

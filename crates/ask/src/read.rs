@@ -10,11 +10,13 @@ use std::ops::Range;
 use farescan_contract::scans::Weekday;
 use jiff::civil::Date;
 
-use self::draft::{Draft, Role};
+use self::draft::{Draft, RangeKind, Role};
 use crate::answer::{Reading, RefusedWords, Suggestion};
 use crate::clauses::{self, Part};
 use crate::dates::{self, When};
-use crate::lexer::{Token, TokenKind, tokens};
+use crate::lexer::{Token, TokenKind, is_one_of, tokens};
+use crate::places;
+use crate::question::nights_text;
 
 /// The most characters of a text.
 pub const MAX_CHARS: usize = 500;
@@ -23,8 +25,16 @@ const MAX_AIRPORTS: usize = 40;
 /// The most refusals that are shown.
 const MAX_REFUSALS: usize = 8;
 
+/// The most nights of a stay that is said by its first and last day.
+const MAX_STAY: u16 = 14;
+
 /// Reads a question. `today` is the caller's date.
 pub fn read(text: &str, today: Date) -> Reading {
+    read_text(text, today, true)
+}
+
+/// `corrects`: a refused text is read once more with its corrections.
+fn read_text(text: &str, today: Date, corrects: bool) -> Reading {
     if text.chars().count() > MAX_CHARS {
         return refused(
             "",
@@ -45,7 +55,10 @@ pub fn read(text: &str, today: Date) -> Reading {
         at: 0,
         draft: Draft::default(),
         refusals: Vec::new(),
+        corrects,
+        fixes: Vec::new(),
         suggested: 0,
+        is_before_kind: false,
     };
     reader.subject();
     while reader.at < tokens.len() {
@@ -62,8 +75,14 @@ fn refused(words: &str, says: impl Into<String>) -> Reading {
     };
     Reading {
         chips: Vec::new(),
+        corrected: None,
         result: Err(vec![refusal]),
     }
+}
+
+/// Whether a character is an emoji, or says how one is drawn.
+const fn is_picture(sign: char) -> bool {
+    matches!(sign, '\u{2600}'..='\u{27bf}' | '\u{fe0f}' | '\u{200d}' | '\u{1f000}'..='\u{1faff}')
 }
 
 struct Reader<'a> {
@@ -73,6 +92,11 @@ struct Reader<'a> {
     at: usize,
     draft: Draft,
     refusals: Vec<RefusedWords>,
+    corrects: bool,
+    /// Of each refusal with words where they stand, and the first of what they could mean.
+    fixes: Vec<(Range<usize>, Option<String>)>,
+    /// Whether the word for hotels is still to come.
+    is_before_kind: bool,
     /// Unknown words for which names were looked for.
     suggested: usize,
 }
@@ -108,6 +132,8 @@ impl<'a> Reader<'a> {
         says: impl Into<String>,
         choices: Vec<(String, String)>,
     ) {
+        let fix = choices.first().map(|(_, words)| words.clone());
+        self.fixes.push((span.clone(), fix));
         let question = |words: String| self.replaced(span, &words);
         let choices = choices.into_iter().map(|(text, words)| Suggestion {
             text,
@@ -127,6 +153,7 @@ impl<'a> Reader<'a> {
             || self.anywhere()
             || self.place_of(2)
             || self.capital_code()
+            || self.back()
             || self.dates()
             || self.part()
             || self.role()
@@ -158,6 +185,11 @@ impl<'a> Reader<'a> {
         let flights = self.draft.is_flights();
         match self.word(0) {
             Some("from") if flights => self.draft.role = Role::From,
+            // `how much is it to fly`.
+            Some("to")
+                if self
+                    .word(1)
+                    .is_some_and(|word| is_one_of(word, "fly go be get travel know see")) => {}
             Some("to") if flights => self.draft.begin_destinations(),
             Some("from") => {}
             _ => return false,
@@ -187,9 +219,13 @@ impl<'a> Reader<'a> {
         let span = self.take(used);
         match when {
             When::Range(from, to) => self.add_range(from, to, &span),
+            When::FromTo(from, to) => {
+                self.add_range(from, to, &span);
+                self.draft.range = RangeKind::FromTo;
+            }
             When::Weekend(from, to) => {
                 self.add_range(from, to, &span);
-                self.draft.is_weekend = true;
+                self.draft.range = RangeKind::Weekend;
             }
             When::Days(days) => {
                 self.draft.weekdays.value.extend(days);
@@ -214,6 +250,99 @@ impl<'a> Reader<'a> {
         true
     }
 
+    /// The day of the return or of leaving a hotel: `back 8 march`, `and return on the 10th`.
+    fn back(&mut self) -> bool {
+        const LEADS: &str = "back return returning home checkout departure leaving until";
+        let lead = match (self.word(0), self.word(1)) {
+            (Some("coming" | "come" | "fly" | "flying"), Some("back" | "home")) => 2,
+            (Some("check"), _) if self.word(2) == Some("out") => 3,
+            (Some("leaving"), _) if self.draft.is_flights() => return false,
+            (Some(word), _) if is_one_of(word, LEADS) => 1,
+            _ => return false,
+        };
+        let Some((from, _)) = self.draft.dates.value else {
+            return false;
+        };
+        let is_skipped = |token: &&Token| {
+            token.kind == TokenKind::Dash
+                || token
+                    .word()
+                    .is_some_and(|word| is_one_of(word, "on the") || dates::weekday(word).is_some())
+        };
+        let rest = &self.rest()[lead..];
+        let skip = rest.iter().take_while(is_skipped).count();
+        let Some((day, used)) = dates::day_after(&rest[skip..], from, self.today) else {
+            return false;
+        };
+        let span = self.take(lead + skip + used);
+        self.draft.back.value = Some(day);
+        self.draft.back.spans.push(span);
+        true
+    }
+
+    /// The nights until the day of return.
+    fn settle_back(&mut self) {
+        let (Some(back), Some((from, to))) = (self.draft.back.value, self.draft.dates.value) else {
+            return;
+        };
+        let span = self.draft.back.spans[0].clone();
+        let nights = u16::try_from((back - from).get_days()).ok();
+        let nights = nights
+            .filter(|nights| from == to && (1..=clauses::MAX_NIGHTS).contains(&u32::from(*nights)));
+        let added = match nights {
+            Some(nights) => self.draft.add(Part::Nights(vec![nights]), span.clone()),
+            None => Err("A day of return needs one earlier day on which the journey begins; expected nights.".to_owned()),
+        };
+        if let Err(says) = added {
+            self.refuse(&span, says, Vec::new());
+        }
+    }
+
+    /// A range of days is the stay in a hotel; of flights it may be the journey.
+    fn settle_stay(&mut self) {
+        let draft = &self.draft;
+        let (Some((from, to)), [span]) = (draft.dates.value, draft.dates.spans.as_slice()) else {
+            return;
+        };
+        let (span, length) = (span.clone(), (to - from).get_days());
+        let is_stay = draft.range == RangeKind::FromTo
+            && !draft.has_nights()
+            && draft.weekdays.value.is_empty();
+        let Some(nights) = u16::try_from(length)
+            .ok()
+            .filter(|nights| is_stay && (1..=MAX_STAY).contains(nights))
+        else {
+            return;
+        };
+        let stay = format!("{}, {}", from.strftime("%-d %B %Y"), nights_text(&[nights]));
+        let each = format!("{}, 1 night", dates::shown(from, to));
+        if self.draft.is_flights() {
+            let choice = (stay.clone(), stay);
+            if self.draft.is_round_trip() {
+                self.refuse(
+                    &span,
+                    "These are days of departure or the days of a journey; which?",
+                    vec![choice],
+                );
+            } else {
+                let question = self.replaced(&span, &choice.1);
+                self.draft.date_choices.push(Suggestion {
+                    text: choice.0,
+                    question,
+                });
+            }
+            return;
+        }
+        let question = self.replaced(&span, &each);
+        self.draft.date_choices.push(Suggestion {
+            text: format!("each night of {}", dates::shown(from, to)),
+            question,
+        });
+        self.draft.dates.value = Some((from, from));
+        // Nothing was said before: this is always taken.
+        _ = self.draft.add(Part::Nights(vec![nights]), span);
+    }
+
     fn add_range(&mut self, from: Date, to: Date, span: &Range<usize>) {
         if let Some((first, last)) = self.draft.dates.value {
             let touches = |one: Date, other: Date| (one - other).get_days() <= 1;
@@ -230,11 +359,20 @@ impl<'a> Reader<'a> {
                     .trim()
                     .len()
                     <= 5;
-                let choices = if is_near {
+                let mut choices = if is_near {
                     vec![(text, words)]
                 } else {
                     Vec::new()
                 };
+                let nights = u16::try_from((from - first).get_days()).unwrap_or(0);
+                if is_near && first == last && from == to && nights > 0 {
+                    let trip = format!(
+                        "{}, {}",
+                        first.strftime("%-d %B %Y"),
+                        nights_text(&[nights])
+                    );
+                    choices.insert(0, (trip.clone(), trip));
+                }
                 self.refuse(&all, says, choices);
                 return;
             }
@@ -265,8 +403,17 @@ impl<'a> Reader<'a> {
         let is_filler = match &self.tokens[self.at].kind {
             TokenKind::Comma
             | TokenKind::Dash
-            | TokenKind::Sign('/' | '&' | '.' | '?' | '!' | ':' | '+') => true,
-            TokenKind::Word(word) => clauses::is_filler(word) || word.is_empty(),
+            | TokenKind::Sign('/' | '&' | '.' | '?' | '!' | ':' | '+' | '(' | ')') => true,
+            TokenKind::Sign(sign) => is_picture(*sign),
+            TokenKind::Word(word) => {
+                let token = &self.tokens[self.at];
+                // `ALL` in capitals is a currency, as every filler of flights is a country.
+                let is_code = token.capitals && clauses::currency_of(token).is_some();
+                let is_of_flights = self.draft.is_flights() && !token.capitals;
+                (clauses::is_filler(word) && !is_code)
+                    || word.is_empty()
+                    || (is_of_flights && clauses::is_short_filler(word))
+            }
             _ => false,
         };
         if is_filler {
@@ -284,6 +431,13 @@ impl<'a> Reader<'a> {
         if !clauses::is_plain_currency(token) && !follows("in") {
             return false;
         }
+        // `saw-stn` is a route, though STN is the dobra of São Tomé.
+        let is_place = |word: &str| {
+            !clauses::is_reserved(word) && places::coded(&word.to_ascii_uppercase()).is_some()
+        };
+        if self.draft.is_incomplete() && token.word().is_some_and(is_place) {
+            return false;
+        }
         let span = self.take(1);
         if let Err(says) = self.draft.add(Part::Currency(code), span.clone()) {
             self.refuse(&span, says, Vec::new());
@@ -292,9 +446,13 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(mut self) -> Reading {
+        self.draft.split_lists(self.text);
         self.settle_year();
         self.settle_days();
+        self.settle_back();
+        self.settle_stay();
         self.check();
+        let corrected = self.corrected();
         self.refusals.truncate(MAX_REFUSALS);
         let draft = std::mem::take(&mut self.draft);
         let chips = draft.chips(&self);
@@ -304,6 +462,7 @@ impl<'a> Reader<'a> {
         {
             Some(question) => Reading {
                 chips,
+                corrected: None,
                 result: Ok(question),
             },
             None => {
@@ -312,6 +471,7 @@ impl<'a> Reader<'a> {
                 }
                 Reading {
                     chips,
+                    corrected,
                     result: Err(self.refusals),
                 }
             }
@@ -342,6 +502,25 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The whole text with the first of what each refused word could mean, if that is a question.
+    fn corrected(&self) -> Option<String> {
+        let is_all_said = self.fixes.len() == self.refusals.len() && self.fixes.len() > 1;
+        if !is_all_said || !self.corrects {
+            return None;
+        }
+        let mut fixes: Vec<_> = self.fixes.iter().collect();
+        fixes.sort_by_key(|(span, _)| span.start);
+        let (mut text, mut end) = (String::new(), 0);
+        for (span, fix) in fixes {
+            text.push_str(self.text.get(end..span.start)?);
+            text.push_str(fix.as_deref()?);
+            end = span.end;
+        }
+        text.push_str(&self.text[end..]);
+        let is_question = read_text(&text, self.today, false).result.is_ok();
+        is_question.then_some(text)
+    }
+
     /// Days of the week without a range are the next ones.
     fn settle_days(&mut self) {
         let draft = &mut self.draft;
@@ -351,7 +530,9 @@ impl<'a> Reader<'a> {
             return;
         }
         let days: Vec<Weekday> = std::mem::take(&mut draft.weekdays.value);
-        draft.is_weekend = days.as_slice() == &Weekday::ALL[5..];
+        if days.as_slice() == &Weekday::ALL[5..] {
+            draft.range = RangeKind::Weekend;
+        }
         let (from, to) = dates::next_days(&days, self.today);
         draft.dates.value = Some((from, to));
         draft.dates.spans = std::mem::take(&mut draft.weekdays.spans);

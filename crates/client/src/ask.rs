@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use farescan_ask::{Reading, RefusedWords, Suggestion};
+use farescan_ask::{Reading, RefusedWords};
 use farescan_contract::visible_text::VisibleText;
 use farescan_sheets::trip::body_title;
 
@@ -64,7 +64,10 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
     note!("{}", chips(&reading, &options).trim_end());
     let question = match reading.result {
         Ok(question) => question,
-        Err(refusals) => return Err(CommandEnd::usage(said(&refusals, &options))),
+        Err(refusals) => {
+            let corrected = reading.corrected.as_deref();
+            return Err(CommandEnd::usage(said(&refusals, corrected, &options)));
+        }
     };
     if args.way.watch {
         let searches = u32::try_from(question.searches()).unwrap_or(u32::MAX);
@@ -129,7 +132,7 @@ fn chips(reading: &Reading, options: &str) -> String {
                 "{:<9} or {}: {}",
                 "",
                 visible(&choice.text),
-                command(choice, options)
+                command(&choice.question, options)
             );
         }
     }
@@ -137,7 +140,7 @@ fn chips(reading: &Reading, options: &str) -> String {
 }
 
 /// Why there is no question, and the commands of what could be meant.
-fn said(refusals: &[RefusedWords], options: &str) -> String {
+fn said(refusals: &[RefusedWords], corrected: Option<&str>, options: &str) -> String {
     let mut text = String::new();
     for refusal in refusals {
         if !refusal.words.is_empty() {
@@ -145,9 +148,12 @@ fn said(refusals: &[RefusedWords], options: &str) -> String {
         }
         _ = writeln!(text, "{}", refusal.says);
         for choice in &refusal.choices {
-            let command = command(choice, options);
+            let command = command(&choice.question, options);
             _ = writeln!(text, "  {}: {command}", visible(&choice.text));
         }
+    }
+    if let Some(corrected) = corrected {
+        _ = writeln!(text, "All of it: {}", command(corrected, options));
     }
     text + "Nothing was sent."
 }
@@ -157,7 +163,7 @@ fn visible(text: &str) -> VisibleText {
     VisibleText::one_line(text)
 }
 
-fn command(choice: &Suggestion, options: &str) -> String {
-    let words = choice.question.replace('\'', r"'\''");
+fn command(question: &str, options: &str) -> String {
+    let words = question.replace('\'', r"'\''");
     format!("`farescan ask '{}'{options}`", visible(&words))
 }

@@ -98,15 +98,18 @@ fn as_question(
     Some(args)
 }
 
-/// Whether a word is a command but for two letters. Short words are: `tel` is nearly `help`.
+/// Whether a word is a command but for two letters, or one of four letters but for one. Shorter words
+/// would often be: `tel` is nearly `help`.
 fn is_typo(word: &str, program: &clap::Command) -> bool {
-    const LEAST_CHARS: usize = 5;
-    const MOST_EDITS: usize = 2;
-    let is_near = |name: &str| strsim::osa_distance(name, word) <= MOST_EDITS;
-    word.chars().count() >= LEAST_CHARS
-        && program
-            .get_subcommands()
-            .any(|command| is_near(command.get_name()))
+    let most_edits = match word.chars().count() {
+        0..=3 => return false,
+        4 => 1,
+        _ => 2,
+    };
+    let is_near = |name: &str| strsim::osa_distance(name, word) <= most_edits;
+    program
+        .get_subcommands()
+        .any(|command| is_near(command.get_name()))
 }
 
 /// The place of the first argument that is neither an option of the program nor its value.

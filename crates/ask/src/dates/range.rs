@@ -50,22 +50,27 @@ pub(super) fn point(tokens: &[Token]) -> Option<(PartialDate, usize)> {
         let year = Some(year);
         return Some((PartialDate { year, month, day }, 1));
     }
-    let day_at = |at: usize| {
-        let day = i8::try_from(tokens.get(at)?.whole()?).ok();
-        let is_ordinal =
-            word(tokens, at + 1).is_some_and(|word| ["st", "nd", "rd", "th"].contains(&word));
-        let is_ordinal = is_ordinal && tokens[at + 1].glued;
-        Some((
-            day.filter(|day| (1..=31).contains(day))?,
-            1 + usize::from(is_ordinal),
-        ))
+    if let TokenKind::Dotted(day, month, year) = first.kind {
+        let day = Some(day);
+        return Some((PartialDate { year, month, day }, 1));
+    }
+    let day_at = |at: usize| day_at(tokens, at);
+    let dash = |at: usize| {
+        usize::from(
+            tokens
+                .get(at)
+                .is_some_and(|token| token.kind == TokenKind::Dash && token.glued),
+        )
     };
     if let Some((day, mut at)) = day_at(0) {
         at += usize::from(word(tokens, at) == Some("of"));
+        // `4-mar-2027`.
+        at += dash(at);
         let month = month(word(tokens, at)?)?;
-        let year = year_at(tokens, at + 1);
+        let skip = dash(at + 1);
+        let year = year_at(tokens, at + 1 + skip).or_else(|| short_year_at(tokens, at + 1));
         let day = Some(day);
-        let used = at + 1 + usize::from(year.is_some());
+        let used = at + 1 + year.map_or(0, |_| skip + 1);
         return Some((PartialDate { year, month, day }, used));
     }
     let month = month(first.word()?)?;
@@ -88,6 +93,26 @@ pub(super) fn point(tokens: &[Token]) -> Option<(PartialDate, usize)> {
     ))
 }
 
+/// A day of a month, `4` or `4th`.
+pub(super) fn day_at(tokens: &[Token], at: usize) -> Option<(i8, usize)> {
+    let day = i8::try_from(tokens.get(at)?.whole()?).ok();
+    let day = day.filter(|day| (1..=31).contains(day))?;
+    let ends = |token: &Token| {
+        token.glued
+            && token
+                .word()
+                .is_some_and(|word| ["st", "nd", "rd", "th"].contains(&word))
+    };
+    Some((day, 1 + usize::from(tokens.get(at + 1).is_some_and(ends))))
+}
+
+/// `27` of `4mar27`.
+fn short_year_at(tokens: &[Token], at: usize) -> Option<i16> {
+    let token = tokens.get(at).filter(|token| token.glued)?;
+    let year = token.whole().filter(|year| (20..100).contains(year))?;
+    i16::try_from(2_000 + year).ok()
+}
+
 pub(super) fn year_at(tokens: &[Token], at: usize) -> Option<i16> {
     let year = tokens.get(at)?.whole()?;
     (2000..=2100)
@@ -98,7 +123,8 @@ pub(super) fn year_at(tokens: &[Token], at: usize) -> Option<i16> {
 /// Whether a number before this place counts something: `march 3 nights`, `march 3-5 nights`.
 fn is_amount(tokens: &[Token], at: usize) -> bool {
     let is_unit = |at: usize| word(tokens, at).is_some_and(|word| is_one_of(word, UNITS));
-    let joins = |at: usize| is_dash(tokens.get(at)) || word(tokens, at) == Some("or");
+    let joins =
+        |at: usize| is_dash(tokens.get(at)) || matches!(word(tokens, at), Some("or" | "to"));
     is_unit(at)
         || (is_dash(tokens.get(at)) && is_unit(at + 1))
         || (joins(at)
@@ -129,26 +155,29 @@ pub(super) fn range(tokens: &[Token], today: Date) -> DateRead {
         None => first.resolve(today),
         Some(last) => range_of(first, last, today),
     };
+    let is_of_days = last.is_some_and(|last| last.day.is_some() && first.day.is_some());
     Some(match resolved {
-        Ok((from, to)) => (checked(from, to, today), used),
+        Ok((from, to)) => match checked(from, to, today) {
+            When::Range(from, to) if is_of_days => (When::FromTo(from, to), used),
+            when => (when, used),
+        },
         Err(says) => (When::Fault(says, Vec::new()), used),
     })
 }
 
 /// The ends of a range as they are written.
 fn ends(tokens: &[Token]) -> Option<(PartialDate, Option<PartialDate>, usize)> {
-    let small = |at: usize| i8::try_from(tokens.get(at)?.whole()?).ok();
     // `4-14 march`.
-    if let (Some(day), true) = (small(0), joins(tokens.get(1)))
-        && let Some((last, used)) = tokens.get(2..).and_then(point)
+    if let Some((day, at)) = day_at(tokens, 0).filter(|(_, at)| joins(tokens.get(*at)))
+        && let Some((last, used)) = tokens.get(at + 1..).and_then(point)
         && last.day.is_some()
-        && tokens[2].whole().is_some()
+        && tokens[at + 1].whole().is_some()
     {
         let first = PartialDate {
             day: Some(day),
             ..last
         };
-        return Some((first, Some(last), 2 + used));
+        return Some((first, Some(last), at + 1 + used));
     }
     let (first, used) = point(tokens)?;
     if !joins(tokens.get(used)) {
@@ -159,18 +188,21 @@ fn ends(tokens: &[Token]) -> Option<(PartialDate, Option<PartialDate>, usize)> {
         return Some((first, Some(last), used + 1 + more));
     }
     // `march 4 - 14`.
-    let is_day = first.day.is_some() && rest.first().is_some_and(|token| token.whole().is_some());
-    if is_day
-        && !is_amount(rest, 1)
-        && let Some(day) = small(used + 1)
+    if first.day.is_some()
+        && let Some((day, more)) = day_at(rest, 0)
+        && !is_amount(rest, more)
     {
-        let year = year_at(rest, 1);
+        let year = year_at(rest, more);
         let last = PartialDate {
             day: Some(day),
             year: year.or(first.year),
             ..first
         };
-        return Some((first, Some(last), used + 2 + usize::from(year.is_some())));
+        return Some((
+            first,
+            Some(last),
+            used + 1 + more + usize::from(year.is_some()),
+        ));
     }
     Some((first, None, used))
 }

@@ -39,6 +39,17 @@ pub(super) enum Role {
     To,
 }
 
+/// How the range of the dates was said.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RangeKind {
+    #[default]
+    Other,
+    /// As a weekend.
+    Weekend,
+    /// By its first and its last day.
+    FromTo,
+}
+
 /// A place of a flight.
 #[derive(Debug)]
 pub(super) struct Mention {
@@ -66,7 +77,8 @@ pub(super) struct Draft {
     pub(super) role: Role,
     pub(super) dates: Said<Option<(Date, Date)>>,
     pub(super) weekdays: Said<Vec<Weekday>>,
-    pub(super) is_weekend: bool,
+    pub(super) range: RangeKind,
+    pub(super) back: Said<Option<Date>>,
     /// What the words of a season mean in the south.
     pub(super) date_choices: Vec<Suggestion>,
     pub(super) year: Said<Option<i16>>,
@@ -100,6 +112,14 @@ impl Draft {
         self.is_flights() && (self.mentions.len() < 2 || is_open)
     }
 
+    pub(super) const fn has_nights(&self) -> bool {
+        self.nights.value.is_some() || matches!(self.one_way.value, Some(true))
+    }
+
+    pub(super) const fn is_round_trip(&self) -> bool {
+        matches!(self.one_way.value, Some(false))
+    }
+
     pub(super) fn last_place_ends_at(&self, end: usize) -> bool {
         self.mentions
             .last()
@@ -121,6 +141,33 @@ impl Draft {
             }
         }
         self.role = Role::To;
+    }
+
+    /// Of three or more places of which nothing says where it begins: `WAW/KRK - DUB`, where one gap is not
+    /// that of a list.
+    pub(super) fn split_lists(&mut self, text: &str) {
+        let is_joined = |pair: &[Mention]| {
+            let between = text[pair[0].span.end..pair[1].span.start].to_lowercase();
+            let joints = [",", "or", ", or", "and", ", and", "/", "&"];
+            joints.contains(&between.trim())
+        };
+        let gaps: Vec<_> = self.mentions.windows(2).map(is_joined).collect();
+        let is_unsaid = self
+            .mentions
+            .iter()
+            .all(|mention| mention.role == Role::Unsaid);
+        let mut splits = gaps
+            .iter()
+            .enumerate()
+            .filter(|(_, is_joined)| !**is_joined);
+        let (Some((split, _)), None) = (splits.next(), splits.next()) else {
+            return;
+        };
+        if is_unsaid && self.mentions.len() > 2 {
+            for (at, mention) in self.mentions.iter_mut().enumerate() {
+                mention.role = if at <= split { Role::From } else { Role::To };
+            }
+        }
     }
 
     pub(super) fn add_place(&mut self, place: Place, span: Range<usize>, choices: Vec<Suggestion>) {
@@ -215,7 +262,11 @@ impl Draft {
     fn nights_or_default(&self) -> Vec<u16> {
         match (&self.nights.value, &self.hotel) {
             (Some(nights), _) => nights.clone(),
-            (None, Some(_)) => vec![if self.is_weekend { 2 } else { 1 }],
+            (None, Some(_)) => vec![if self.range == RangeKind::Weekend {
+                2
+            } else {
+                1
+            }],
             (None, None) => Vec::new(),
         }
     }
@@ -223,7 +274,7 @@ impl Draft {
     /// Its dates. A weekend of a hotel is its Friday, for two nights.
     fn dates(&self, today: Date) -> Option<(Date, Date)> {
         let (from, to) = self.dates.value?;
-        if self.is_weekend
+        if self.range == RangeKind::Weekend
             && self.nights.value.is_none()
             && !self.is_flights()
             && self.weekdays.value.is_empty()
@@ -276,7 +327,7 @@ impl Draft {
             );
         }
         match (self.one_way.value, &self.nights.value) {
-            (Some(false), None) => fault(
+            (Some(false), None) if self.range != RangeKind::FromTo => fault(
                 "A round trip needs the nights until the return.",
                 &["7 nights"],
             ),

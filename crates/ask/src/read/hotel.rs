@@ -15,18 +15,30 @@ const MAX_AREA_TOKENS: usize = 12;
 impl Reader<'_> {
     /// Reads what is asked about: a hotel if the text begins so, else flights.
     pub(super) fn subject(&mut self) {
-        let begin = |token: &Token| !token.word().is_some_and(clauses::is_filler);
-        let first = self.tokens.iter().position(begin).unwrap_or(0);
-        let one = match self.tokens[first].word() {
-            Some("hotel") => true,
-            Some("hotels") => false,
-            _ => return,
+        let is_kind = |token: &Token| matches!(token.word(), Some("hotel" | "hotels"));
+        let Some(first) = self.tokens.iter().position(is_kind) else {
+            return;
         };
-        self.at = first + 1;
+        let next = self.tokens.get(first + 1).and_then(Token::word);
+        let is_of_area = matches!(next, Some("in" | "prices" | "price" | "rates" | "rate"));
+        let one = self.tokens[first].word() == Some("hotel") && !is_of_area;
+        let after = first + 1;
         self.draft.hotel = Some(HotelWords {
             is_one: one,
             ..HotelWords::default()
         });
+        // `Arts Barcelona hotel, 3 march`: the name is before the word.
+        let is_name = |token: &Token| token.word().is_some_and(|word| !clauses::is_reserved(word));
+        let start = (0..first).find(|at| is_name(&self.tokens[*at]));
+        let is_after = after >= self.tokens.len() || self.ends_name(after);
+        if let Some(start) = start.filter(|_| one && is_after) {
+            self.before_kind(start);
+            self.name(start..first);
+            self.at = after;
+            return;
+        }
+        self.before_kind(first);
+        self.at = after;
         if !one {
             return;
         }
@@ -38,6 +50,18 @@ impl Reader<'_> {
         let end = (self.at..self.tokens.len()).find(|at| self.ends_name(*at));
         let end = end.unwrap_or(self.tokens.len());
         self.name(self.at..end);
+    }
+
+    /// What stands before the word for hotels: `all`, `check daily`, `rome`.
+    fn before_kind(&mut self, first: usize) {
+        let all = self.tokens;
+        self.tokens = &all[..first];
+        self.is_before_kind = true;
+        while self.at < first {
+            self.step();
+        }
+        self.tokens = all;
+        self.is_before_kind = false;
     }
 
     /// Whether the name of a hotel ends before this token.
@@ -78,8 +102,10 @@ impl Reader<'_> {
             self.at = start;
             let span = self.take(end - city - start);
             let name = format!("Hotel {}", titled(&self.text[span.clone()]));
-            let span = self.tokens[start - 1].span.start..span.end;
-            self.set_name(name, span);
+            let kind = start.checked_sub(1).map(|at| &self.tokens[at]);
+            let kind = kind.filter(|token| token.word() == Some("hotel"));
+            let start = kind.map_or(span.start, |token| token.span.start);
+            self.set_name(name, start..span.end);
         }
         if city > 0 {
             self.at = end - city;
@@ -138,7 +164,8 @@ impl Reader<'_> {
         if self.word(0).is_none() {
             return false;
         }
-        let is_named = hotel.is_one;
+        // Before the word for hotels only a city that is known is one.
+        let is_named = hotel.is_one || self.is_before_kind;
         let most = self.tokens.len().min(self.at + MAX_AREA_TOKENS);
         let end = (self.at + 1..most).find(|at| self.ends_name(*at));
         let mut end = end.unwrap_or(most);

@@ -89,6 +89,7 @@ impl Reader<'_> {
             at: self.at + skip,
             draft: Draft::default(),
             refusals: Vec::new(),
+            fixes: Vec::new(),
             ..*self
         };
         ahead.at = ahead.at.min(self.tokens.len());
@@ -154,6 +155,10 @@ impl Reader<'_> {
             return false;
         };
         if !token.capitals && clauses::is_reserved(word) {
+            return false;
+        }
+        // In small letters it may be any word.
+        if !token.capitals && !self.draft.is_incomplete() && !self.is_in_list() {
             return false;
         }
         let code = word.to_ascii_uppercase();

@@ -12,7 +12,8 @@ const MIN_LIKENESS: f64 = 0.7;
 /// Words of the grammar that are suggested.
 const WORDS: &str = "january february march april may june july august september october november december \
     monday tuesday wednesday thursday friday saturday sunday tomorrow weekend below under \
-    nights adults children nonstop direct business economy markets weekends";
+    nights adults children nonstop direct business economy markets weekends return hotel hotels \
+    check every email phone class round trip daily weekly easter christmas";
 
 impl Reader<'_> {
     /// Refuses the next word, and those after it that are unknown with it.
