@@ -143,7 +143,10 @@ fn an_airport_without_flights_is_asked_on_every_weekday_and_no_more() {
         (in_vain, end.best.map(|(at, _)| at))
     };
     let (valley, none) = (valley(), [0; 90]);
-    assert_eq!(asked(&two(90), &[&valley[..], &none].concat()), (24, Some(45)));
+    assert_eq!(
+        asked(&two(90), &[&valley[..], &none].concat()),
+        (24, Some(45))
+    );
     // Of a month every fourth date falls on each weekday, of 20 days six more are asked, of six all.
     let shorter = |dates: usize| asked(&two(dates), &[&valley[..dates], &none[..dates]].concat());
     assert_eq!(shorter(26), (8, Some(25)));

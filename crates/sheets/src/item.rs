@@ -105,7 +105,7 @@ pub fn figures(item: &Item) -> [Figure; 3] {
         item.results.map(|results| counted(results, "offer").into()),
         found.map(|first| Value::Time("found first", first.at)),
         reused.map(|(of, age)| format!("the answer of {of}, {} old", duration(age)).into()),
-        verdict(item),
+        item.history_verdict.clone().map(Value::Verdict),
     ];
     cheapest.notes.extend(notes.into_iter().flatten());
     let latency = item.latency_ms.map(|ms| latency(ms).into());

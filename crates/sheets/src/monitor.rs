@@ -22,12 +22,13 @@ const CONFIRMED: usize = 3;
 /// Monitors as rows; `runs` are the prices of the runs of each, and the last one.
 pub fn table(monitors: &[Monitor], runs: impl Fn(&Monitor) -> [Cell; 2]) -> Table {
     let columns = [
-        Column::text("Monitor"),
+        Column::text("Name"),
         Column::detail("Trip").rank(5),
         Column::text("Lowest price of each run").rank(6),
         Column::number("Last").rank(4),
         Column::text("Last slot").rank(3),
         Column::text("Next slot").rank(1),
+        Column::detail("Schedule").rank(4),
         Column::number("Requests this month").rank(2),
         Column::text("State"),
     ];
@@ -44,6 +45,7 @@ pub fn table(monitors: &[Monitor], runs: impl Fn(&Monitor) -> [Cell; 2]) -> Tabl
                 vec![outcome(slot.outcome), zoned(slot.slot)]
             }),
             cell([monitor.next_slot.map(zoned)]),
+            vec![schedule_words(&monitor.schedule).into()],
             cell([
                 Some(count(monitor.requests.this_month).into()),
                 limit(monitor).map(Value::Muted),
@@ -132,16 +134,21 @@ fn risk(watch: &WatchProgress) -> Figure {
         .note(format!("last run: {}", strategy::watched(watch)))
 }
 
+/// `0 6 * * * in Europe/London`.
+fn schedule_words(schedule: &MonitorSchedule) -> String {
+    let MonitorSchedule { cron, timezone } = schedule;
+    format!("{cron} in {timezone}")
+}
+
 /// When it runs.
 fn times(monitor: &Monitor) -> Section {
-    let MonitorSchedule { cron, timezone } = &monitor.schedule;
     let warnings = monitor.schedule_warnings.iter();
     let key = match monitor.key_custody {
         Some(_) => "stored, sealed, until you pause or delete the monitor",
         None => "not stored while the monitor is paused",
     };
     Section {
-        sentence: Some(format!("{cron} in {timezone}")),
+        sentence: Some(schedule_words(&monitor.schedule)),
         notices: warnings
             .map(|text| Notice::warning("Note:", text))
             .collect(),

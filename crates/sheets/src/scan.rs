@@ -82,7 +82,7 @@ pub fn table(name: &'static str, scans: &[Scan]) -> Table {
         Column::text("What"),
         Column::detail("Details").rank(5),
         Column::text("Status"),
-        Column::text("Searches"),
+        Column::text("Searches").rank(3),
         Column::number("Cheapest"),
         Column::number("Requests").rank(4),
         Column::text("Created").rank(2),
@@ -237,10 +237,15 @@ fn time(scan: &Scan) -> Figure {
             let seconds = finished.duration_since(started).as_secs();
             ("Took", duration(seconds.unsigned_abs()).into())
         }
+        (None, Some(_), _) => ("Took", Value::Absent("no search")),
         (_, None, Some(eta)) => ("Time left", format!("about {}", duration(eta)).into()),
-        (..) => ("Time left", Value::Absent("unknown")),
+        (_, None, None) => ("Time left", Value::Absent("unknown")),
     };
     let mut figure = Figure::new(label, value).note(note);
+    let created = scan.finished_at.or(scan.started_at);
+    figure
+        .notes
+        .extend(created.map(|_| Value::Time("created", scan.created_at)));
     let stored = "your key is stored, sealed, until the end, at most until";
     figure.notes.extend(
         scan.key_custody

@@ -31,7 +31,11 @@ pub fn table(usage: &Usage, rows: &[UsageRow]) -> Table {
     let totals = Api::ALL
         .iter()
         .map(|api| (*api, &usage.totals.of(*api).counts));
-    let totals = totals.filter(|(_, counts)| **counts != UsageCounts::default());
+    let is_used = |counts: &UsageCounts| *counts != UsageCounts::default();
+    let is_any = Api::ALL
+        .iter()
+        .any(|api| is_used(&usage.totals.of(*api).counts));
+    let totals = totals.filter(|(_, counts)| !is_any || is_used(counts));
     let totals = totals.map(|(api, counts)| {
         let total = Value::Strong(name.to_owned());
         (None, cells(total, api, counts))

@@ -18,7 +18,7 @@ use crate::wrap::for_stdout;
 
 /// The title, the facts and the figures.
 pub fn lines(sheet: &Sheet) -> String {
-    let facts: Vec<_> = sheet.facts.iter().map(value).collect();
+    let facts: Vec<_> = sheet.facts.iter().map(named).collect();
     let (facts, figures) = (facts.join(" · "), figures(&sheet.figures));
     format!("{}\n{facts}\n{figures}", visible(&sheet.title))
 }
@@ -123,12 +123,22 @@ pub fn figures(figures: &[Figure]) -> String {
 pub fn figure(figure: &Figure) -> String {
     let unit = figure.unit.iter().map(|unit| format!(" {}", visible(unit)));
     let notes = figure.notes.iter().map(|note| format!(", {}", value(note)));
-    let text = cell_tone(figure.tone).line(&value(&figure.value));
+    let text = cell_tone(figure.tone).line(&named(&figure.value));
     std::iter::once(text).chain(unit).chain(notes).collect()
 }
 
 fn visible(text: &str) -> VisibleText {
     VisibleText::one_line(text)
+}
+
+/// A value with the id of what it names: names are not unique.
+fn named(of: &Value) -> String {
+    let id = match of {
+        Value::Link(to @ Link::Of(_), Some(_)) => Some(to.id()),
+        _ => None,
+    };
+    let id = id.map_or_else(String::new, |id| format!(" ({id})"));
+    format!("{}{id}", value(of))
 }
 
 fn value(value: &Value) -> String {
