@@ -88,3 +88,47 @@ async fn a_phone_is_added_tested_and_named_by_a_new_monitor() {
     out(&test, &["channels", "remove", "@last", "--yes"]);
     assert_eq!(test.get("/v1/channels").await["data"], json!([]));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_phone_gets_a_topic_and_joins_the_monitors_that_exist() {
+    let test = open().await;
+    out(&test, &[&CREATE[..], &["--yes"]].concat());
+    let added = cli(&test, &["channels", "phone"]);
+    assert!(added.out.contains("My phone"), "{added:?}");
+    let (_, topic) = added.err.split_once("https://ntfy.sh/fares-").unwrap();
+    assert_eq!(topic.lines().next().unwrap().len(), 32, "{added:?}");
+    assert!(added.err.contains("Install the app ntfy"), "{added:?}");
+    for said in [
+        "My phone added to 1 monitor",
+        "My phone added to 0 monitors",
+    ] {
+        let joined = out(&test, &["channels", "use", "@last"]);
+        assert!(joined.contains(said), "{joined}");
+    }
+    let id = &test.get("/v1/channels").await["data"][0]["id"];
+    let monitor = &test.get("/v1/monitors").await["data"][0];
+    assert_eq!(monitor["channels"], json!([id]));
+    let chat = [
+        "channels",
+        "add",
+        "slack",
+        "https://hooks.example.com/services/hidden",
+    ];
+    out(&test, &chat);
+    out(
+        &test,
+        &[
+            "monitors",
+            "edit",
+            monitor["id"].as_str().unwrap(),
+            "--no-channels",
+            "--yes",
+        ],
+    );
+    let chosen = cli(&test, &["channels", "use", "@last"]);
+    assert!(chosen.out.contains("added to 0 monitors"), "{chosen:?}");
+    assert!(
+        chosen.err.contains(monitor["id"].as_str().unwrap()),
+        "{chosen:?}"
+    );
+}

@@ -65,6 +65,141 @@ async fn a_channel_is_added_paused_and_removed_on_its_page() {
     assert_eq!(channels(&service).await, Vec::<Value>::new());
 }
 
+/// The addresses of topics on a page.
+fn topics(page: &str) -> Vec<&str> {
+    let urls = page.split("https://ntfy.sh/fares-").skip(1);
+    let ids = urls.map(|rest| rest.split(|c: char| !c.is_ascii_hexdigit()).next().unwrap());
+    ids.filter(|id| id.len() == 32).collect()
+}
+
+#[tokio::test]
+async fn a_phone_gets_a_topic_and_its_code_with_one_button() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let page = browser.page("/channels").await;
+    assert!(page.contains("Make a topic for my phone"), "{page}");
+    assert!(page.contains("This server has no mail server"), "{page}");
+    let add = form(&page, "/channels/phone");
+    let other = browser.page("/channels").await;
+    let other = form(&other, "/channels/phone");
+    assert_ne!(topics(&add.fields[4].1), topics(&other.fields[4].1));
+
+    let shown = browser.send(&add).await.expect(200).text();
+    let topic = topics(&shown)[0];
+    assert!(topics(&add.fields[4].1).contains(&topic), "{add:?}");
+    for part in [
+        "<svg",
+        "Install the app ntfy",
+        "ntfy://ntfy.sh/fares-",
+        ">Test<",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let again = browser.send(&add).await.expect(200).text();
+    assert!(
+        again.contains(topic),
+        "loaded again it is the same: {again}"
+    );
+    let [phone] = channels(&service).await.try_into().expect("one channel");
+    assert_eq!(phone["name"], "My phone");
+    let page = browser.page("/channels").await;
+    assert!(!page.contains(topic), "the topic is shown once: {page}");
+    let next = form(&page, "/channels/phone");
+    assert!(
+        next.fields
+            .contains(&("name".to_owned(), "My phone 2".to_owned()))
+    );
+}
+
+#[tokio::test]
+async fn a_new_channel_joins_the_monitors_that_exist() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let with = async |name: &str, channels: &[&str]| {
+        let body = json!({"name": name, "channels": channels});
+        service.create_monitor(&crate::monitors::with(&body)).await
+    };
+    let before = with("before", &[]).await;
+    let [phone, _] = phones(&service).await;
+    let chosen = with("chosen", &[]).await;
+    let named = with("named", &[&phone]).await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let new = form(&browser.page("/channels").await, "/channels")
+        .with("name", "chat")
+        .with("kind", "slack")
+        .with("url", "https://hooks.example.com/services/T000/B000/secret");
+    let path = redirect(browser.send(&new).await);
+    let page = browser.page(&path).await;
+    assert!(page.contains("Also use it for my 2 monitors"), "{page}");
+    assert!(page.contains(&format!("/monitors/{chosen}/edit")), "{page}");
+    assert!(
+        !page.contains(&format!("/monitors/{before}/edit")),
+        "{page}"
+    );
+    let chat = path.rsplit('=').next().unwrap().to_owned();
+    let [join, also] = forms(&page, &format!("/channels/{chat}/monitors"))
+        .try_into()
+        .expect("one button for those that join, one for the others");
+    for _ in 0..2 {
+        assert_eq!(redirect(browser.send(&join).await), path);
+        for (monitor, channels) in [
+            (&before, json!([chat])),
+            (&chosen, json!([])),
+            (&named, json!([phone, chat])),
+        ] {
+            assert_eq!(service.monitor(monitor).await["channels"], channels);
+        }
+    }
+    let page = browser.page(&path).await;
+    assert!(
+        page.contains("2 of 3") && !page.contains("use it for my"),
+        "{page}"
+    );
+    redirect(browser.send(&also).await);
+    assert_eq!(service.monitor(&chosen).await["channels"], json!([chat]));
+}
+
+#[tokio::test]
+async fn a_channel_joins_three_hundred_monitors_and_no_full_one() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let mut ids = Vec::new();
+    for number in 0..10 {
+        let url = format!("https://ntfy.example.com/topic-{number}");
+        let body = json!({"name": format!("{number}"), "kind": "ntfy", "url": url});
+        let id = service.post("/v1/channels", &body).await.created(201);
+        let (path, off) = (format!("/v1/channels/{id}"), json!({"status": "paused"}));
+        service.ask("PATCH", &path, Some(&off)).await.expect(200);
+        ids.push(id);
+    }
+    let named = async |name: &str, channels: &[String]| {
+        let body = json!({"name": name, "channels": channels});
+        service.create_monitor(&crate::monitors::with(&body)).await
+    };
+    let full = named("full", &ids).await;
+    named("one", &[]).await;
+    execute!(
+        service.pool(),
+        "insert into monitors select r.* from monitors m, generate_series(2, 300) n, lateral jsonb_populate_record(m,
+             jsonb_build_object('monitor_id', gen_random_uuid(), 'name', n::text)) r where m.name = $1",
+        "one"
+    );
+    let browser = Browser::sign_in(&service, key()).await;
+    let add = form(&browser.page("/channels").await, "/channels/phone");
+    let page = browser.send(&add).await.expect(200).text();
+    assert!(page.contains("Also use it for my 300 monitors"), "{page}");
+    assert!(page.contains(&format!("/monitors/{full}/edit")), "{page}");
+    let id = channels(&service).await[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let join = form(&page, &format!("/channels/{id}/monitors"));
+    let page = browser.page(&redirect(browser.send(&join).await)).await;
+    assert!(page.contains("300 of 301"), "{page}");
+    assert_eq!(service.monitor(&full).await["channels"], json!(ids));
+}
+
 /// An active and a paused channel.
 async fn phones(service: &TestService) -> [String; 2] {
     let mut ids = Vec::new();

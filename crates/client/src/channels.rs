@@ -5,7 +5,10 @@ use std::io::Write as _;
 use farescan_contract::FieldValue as _;
 use farescan_contract::channels::{Channel, ChannelKind, ChannelPause, NoticePriority};
 use farescan_contract::ids::ChannelId;
-use farescan_sheets::channel;
+use farescan_contract::monitors::{MAX_CHANNELS, Monitor};
+use farescan_sheets::channel::{self, Hearing, hearing};
+use farescan_sheets::numbers::counted;
+use farescan_sheets::phone::{self, EDGE};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
@@ -39,6 +42,16 @@ enum ChannelsCommand {
         after_help = "Examples:\n  farescan channels add ntfy https://ntfy.sh/fares-3f9a2c71d0 --name \"my phone\"\n  farescan channels add slack - --quiet-hours 22:00-07:00 --timezone Europe/Madrid < url.txt\n  farescan channels add email me@example.com"
     )]
     Add(AddArgs),
+    /// Make a topic of ntfy for your phone, and show it once, with its code for the phone's camera
+    #[command(
+        after_help = "Examples:\n  farescan channels phone\n  farescan channels phone --name \"my phone\" --quiet-hours 22:00-07:00 --timezone Europe/Madrid"
+    )]
+    Phone(PhoneArgs),
+    /// Also use a channel for the monitors that exist, but those whose channels were chosen
+    #[command(
+        after_help = "Examples:\n  farescan channels use @last\n  farescan channels use chn_01a203c0e342"
+    )]
+    Use(OneChannel),
     /// Confirm a mail address with the code that was mailed to it
     #[command(
         after_help = "Examples:\n  farescan channels confirm @last K7QX-2MPT\n  farescan channels confirm chn_01a203c0e342"
@@ -124,6 +137,15 @@ struct AddArgs {
     client: ClientArgs,
 }
 
+/// A new topic.
+#[derive(Debug, clap::Args)]
+struct PhoneArgs {
+    #[command(flatten)]
+    settings: ChannelSettings,
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
 /// A channel and what changes.
 #[derive(Debug, clap::Args)]
 struct EditChannelArgs {
@@ -185,6 +207,8 @@ pub async fn run(args: ChannelsArgs) -> Result<(), Failure> {
     match args.command {
         None => list(args.client).await,
         Some(ChannelsCommand::Add(args)) => add(args).await,
+        Some(ChannelsCommand::Phone(args)) => add_phone(args).await,
+        Some(ChannelsCommand::Use(args)) => use_for_monitors(args).await,
         Some(ChannelsCommand::Confirm(args)) => confirm(args).await,
         Some(ChannelsCommand::Test(args)) => test(args).await,
         Some(ChannelsCommand::Edit(args)) => edit(args).await,
@@ -229,23 +253,122 @@ async fn add(args: AddArgs) -> Result<(), Failure> {
     let mut body = args.settings.fields();
     body.entry("name")
         .or_insert_with(|| channel::kind_words(args.kind).into());
-    body.insert("kind".to_owned(), json!(args.kind));
-    body.insert("url".to_owned(), target.into());
     if args.token {
         body.insert("token".to_owned(), line("the access token")?.into());
     }
+    create(&session, body, args.kind, target).await.map(drop)
+}
+
+/// Creates a channel and says what can be done with it; whether that was said, and not printed as JSON.
+async fn create(
+    session: &ServiceSession,
+    mut body: Map<String, Value>,
+    kind: ChannelKind,
+    target: String,
+) -> Result<bool, Failure> {
+    body.insert("kind".to_owned(), json!(kind));
+    body.insert("url".to_owned(), target.into());
     let answer = session.create("/v1/channels", &body).await?;
     let Some(channel) = session.read_or_print::<Channel>(&answer)? else {
-        return Ok(());
+        return Ok(false);
     };
     writeln!(anstream::stdout(), "{}  {}", channel.id, channel.name)?;
     if channel.status_reason == Some(ChannelPause::Unconfirmed) {
         note!("A mail with a code is on its way: `farescan channels confirm @last CODE`.");
-        return Ok(());
+    } else {
+        note!(
+            "`farescan channels test @last` sends a message. New monitors name the channel; `farescan channels use @last` adds it to those that exist."
+        );
     }
-    note!(
-        "`farescan channels test @last` sends a message. A new watch of `farescan ask --watch` names the channel."
-    );
+    Ok(true)
+}
+
+async fn add_phone(args: PhoneArgs) -> Result<(), Failure> {
+    let session = args.client.open()?;
+    let mut body = args.settings.fields();
+    body.entry("name").or_insert_with(|| "My phone".into());
+    let url = phone::topic(rand::random());
+    // As JSON the answer shows no topic.
+    note!("{url}\nShown once: whoever knows it reads your alerts.");
+    if create(&session, body, ChannelKind::Ntfy, url.clone()).await? {
+        for (number, step) in phone::STEPS.iter().enumerate() {
+            note!("{}. {step}", number + 1);
+        }
+        if session.screen.interactive {
+            write!(anstream::stdout(), "{}", blocks(&phone::app_link(&url)))?;
+        }
+    }
+    Ok(())
+}
+
+/// A code in half blocks, two rows a line, light squares filled: as on paper where the terminal is dark.
+fn blocks(text: &str) -> String {
+    let rows = phone::code(text).unwrap_or_default();
+    let side = rows.len();
+    let is_light = |y: usize, x: usize| {
+        let row = y.checked_sub(EDGE).and_then(|y| rows.get(y));
+        let dark = row.zip(x.checked_sub(EDGE)).and_then(|(row, x)| row.get(x));
+        y < side + 2 * EDGE && dark != Some(&true)
+    };
+    let line = |y: usize| {
+        let squares = (0..side + 2 * EDGE).map(|x| match (is_light(y, x), is_light(y + 1, x)) {
+            (true, true) => '█',
+            (true, false) => '▀',
+            (false, true) => '▄',
+            (false, false) => ' ',
+        });
+        squares.chain(['\n']).collect::<String>()
+    };
+    (0..side + 2 * EDGE).step_by(2).map(line).collect()
+}
+
+/// Adds a channel to the monitors that exist. One that was changed at the same time may keep its channels:
+/// the list is shown.
+async fn use_for_monitors(args: OneChannel) -> Result<(), Failure> {
+    let (session, id) = ids::open::<ChannelId>(&args.client, &args.channel).await?;
+    let active = active(&session).await?;
+    let Some(added) = active.iter().find(|channel| channel.id == id) else {
+        return Err(CommandEnd::usage(format!(
+            "{id} is paused; nothing was changed\n  next: `farescan channels resume {id}`"
+        )));
+    };
+    let path = Query::new("/v1/monitors")
+        .with("limit", Some(page_limit(None)))
+        .path();
+    let monitors: Vec<Monitor> = rows(&session.client, &path, None).await?;
+    let (mut count, mut others) = (0_u64, Vec::new());
+    for monitor in &monitors {
+        match hearing(added, &active, monitor) {
+            Hearing::Hears => {}
+            Hearing::Full | Hearing::Chosen => others.push(monitor),
+            Hearing::Joins => {
+                let channels: Vec<_> = monitor.channels.iter().chain([&id]).collect();
+                let (path, body) = (
+                    format!("/v1/monitors/{}", monitor.id),
+                    json!({"channels": channels}),
+                );
+                session
+                    .client
+                    .send(Method::PATCH, &path, Some(&body), None)
+                    .await?;
+                count += 1;
+            }
+        }
+    }
+    writeln!(
+        anstream::stdout(),
+        "{} added to {}",
+        added.name,
+        counted(count, "monitor")
+    )?;
+    if !others.is_empty() {
+        note!(
+            "Other channels were chosen for these, or they have {MAX_CHANNELS}. `farescan monitors edit MONITOR --channel NAME` chooses:"
+        );
+        for monitor in others {
+            note!("  {}  {}", monitor.id, monitor.name);
+        }
+    }
     Ok(())
 }
 

@@ -1,5 +1,8 @@
 //! `/channels`: where a person hears of alerts; add one, confirm its address, test it, pause it, remove it.
 
+mod joining;
+mod phone;
+
 use axum::Router;
 use axum::extract::Path;
 use axum::http::StatusCode;
@@ -33,6 +36,8 @@ const MOST: &str = "500";
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route(PATH, get(show).post(add))
+        .route(phone::ACTION, post(phone::add))
+        .route("/channels/{id}/monitors", post(joining::join))
         .route("/channels/{id}/confirm", post(confirm_address))
         .route("/channels/{id}/test", post(test))
         .route("/channels/{id}/status", post(set_status))
@@ -58,17 +63,26 @@ async fn of_caller(session: &Session, filter: &[(&str, &str)]) -> Result<Vec<Cha
     Ok(read::channels(session.pool()?, tenant, &query).await?.data)
 }
 
-async fn show(session: Session) -> Result<Response, PageFailure> {
-    render(&session, &FormFields::default(), None).await
+async fn show(session: Session, query: FormFields) -> Result<Response, PageFailure> {
+    let of = query.text(joining::OF).and_then(|id| id.parse().ok());
+    render(&session, &FormFields::default(), of, None).await
 }
 
-/// The page, with a notice of what was not possible and what was entered.
+/// The page, with the monitors of a channel, a notice of what was not possible, and what was entered.
 async fn render(
     session: &Session,
     entered: &FormFields,
+    of: Option<ChannelId>,
     refused: Option<ApiError>,
 ) -> Result<Response, PageFailure> {
     let channels = all(session).await?;
+    let of = channels
+        .iter()
+        .find(|channel| Some(channel.id) == of && channel.status == ChannelStatus::Active);
+    let joining = match of {
+        Some(channel) => joining::card(session, channel).await?,
+        None => html! {},
+    };
     let status = refused.as_ref().map_or(StatusCode::OK, ApiError::status);
     let body = html! {
         div class="head" {
@@ -84,6 +98,8 @@ async fn render(
                 (faults(error, "Nothing was done. Please correct:"))
             }
         }
+        (joining)
+        (phone::card(session, &channels))
         section class="card" {
             @if channels.is_empty() {
                 (empty_state(&html! { p { "No channel yet: alerts are only shown here." } }))
@@ -115,7 +131,8 @@ fn buttons(session: &Session, channel: &Channel) -> Markup {
             }
             form method="post" action={ (path) "/confirm" } { (token_field(session)) button type="submit" { "Mail another code" } }
         } @else {
-            form method="post" action={ (path) "/test" } { (token_field(session)) (once_field()) button type="submit" { "Test" } }
+            (test_form(session, channel))
+            @if channel.status == ChannelStatus::Active { a class="button" href=(joining::path(channel.id)) { "Monitors" } }
             form method="post" action={ (path) "/status" } {
                 (token_field(session))
                 input type="hidden" name="status" value=(status.as_str());
@@ -128,17 +145,23 @@ fn buttons(session: &Session, channel: &Channel) -> Markup {
     }
 }
 
+fn test_form(session: &Session, channel: &Channel) -> Markup {
+    html! {
+        form method="post" action={ (PATH) "/" (channel.id) "/test" } { (token_field(session)) (once_field()) button type="submit" { "Test" } }
+    }
+}
+
 fn new_channel(session: &Session, entered: &FormFields) -> Markup {
     let text = |name: &str| entered.text(name).unwrap_or_default().to_owned();
     let guard = session.app().webhook_guard();
     let target = if guard.check_kind(ChannelKind::Email).is_ok() {
         "The URL of the topic or of the incoming webhook, or a mail address, which gets a code first. It is stored sealed."
     } else {
-        "The URL of the topic, or of the incoming webhook. It is stored sealed."
+        "The URL of the topic, or of the incoming webhook. It is stored sealed. This server has no mail server, so a mail address is not possible."
     };
     html! {
         section class="card" {
-            h2 { "Add a channel" }
+            h2 { "Another channel" }
             form class="stack" method="post" action=(PATH) {
                 (token_field(session))
                 (once_field())
@@ -213,7 +236,8 @@ async fn add(form: SessionForm) -> Result<Response, PageFailure> {
     let key = once_key(&fields)?;
     let guard = session.app().webhook_guard();
     let added = create(session.context()?, guard, &body(&fields), key.as_ref()).await;
-    answer(&session, &fields, added.map(|_| PATH.to_owned())).await
+    let added = added.map(|added| joining::path(added.response.id));
+    answer(&session, &fields, added).await
 }
 
 /// Goes to a path after success; a refusal that a person can mend is shown with what was entered.
@@ -224,7 +248,7 @@ async fn answer(
 ) -> Result<Response, PageFailure> {
     match correctable(done)? {
         Ok(path) => Ok(Redirect::to(&path).into_response()),
-        Err(error) => render(session, entered, Some(error)).await,
+        Err(error) => render(session, entered, None, Some(error)).await,
     }
 }
 
@@ -251,7 +275,7 @@ async fn confirm_address(
         .collect();
     let guard = form.session.app().webhook_guard();
     let confirmed = confirm(form.session.context()?, guard, own(&id)?, &body).await;
-    let confirmed = confirmed.map(|_| PATH.to_owned());
+    let confirmed = confirmed.map(|channel| joining::path(channel.id));
     answer(&form.session, &FormFields::default(), confirmed).await
 }
 

@@ -3,7 +3,7 @@
 use farescan_contract::channels::{
     Channel, ChannelKind, ChannelPause, ChannelStatus, NoticePriority,
 };
-use farescan_contract::monitors::NotifySettings;
+use farescan_contract::monitors::{MAX_CHANNELS, Monitor, NotifySettings};
 
 use crate::sheet::{Cell, Column, Link, Table, Tone, Value};
 
@@ -33,6 +33,36 @@ pub fn list(channels: &[Channel]) -> Table {
         (Some(Link::of(channel.id)), cells)
     });
     Table::new("Channels", columns, rows)
+}
+
+/// Whether a channel hears of a monitor, or would if it were added to those that exist (channels.md, rule 30).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hearing {
+    /// The monitor names it.
+    Hears,
+    /// The monitor does not, and nothing speaks against it.
+    Joins,
+    /// The monitor names as many as it may.
+    Full,
+    /// Its channels were chosen: when the monitor was last changed, it left another active one out.
+    Chosen,
+}
+
+/// What adding `channel` to a monitor would do; `active` are the caller's active channels.
+pub fn hearing(channel: &Channel, active: &[Channel], monitor: &Monitor) -> Hearing {
+    let names = |channel: &Channel| monitor.channels.contains(&channel.id);
+    let is_left_out = |other: &Channel| {
+        other.id != channel.id && other.created_at <= monitor.updated_at && !names(other)
+    };
+    if names(channel) {
+        Hearing::Hears
+    } else if monitor.channels.len() >= MAX_CHANNELS {
+        Hearing::Full
+    } else if active.iter().any(is_left_out) {
+        Hearing::Chosen
+    } else {
+        Hearing::Joins
+    }
 }
 
 /// What a kind is called.

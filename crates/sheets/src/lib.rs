@@ -20,6 +20,7 @@ pub mod item;
 pub mod monitor;
 pub mod numbers;
 pub mod parity;
+pub mod phone;
 pub mod plan;
 pub mod preview;
 pub mod price_table;
