@@ -102,8 +102,8 @@ async fn a_phone_gets_a_topic_and_joins_the_monitors_that_exist() {
         "My phone added to 1 monitor",
         "My phone added to 0 monitors",
     ] {
-        let joined = out(&test, &["channels", "use", "@last"]);
-        assert!(joined.contains(said), "{joined}");
+        let joined = cli(&test, &["channels", "use", "@last"]);
+        assert!(joined.err.contains(said), "{joined:?}");
     }
     let id = &test.get("/v1/channels").await["data"][0]["id"];
     let monitor = &test.get("/v1/monitors").await["data"][0];
@@ -126,7 +126,7 @@ async fn a_phone_gets_a_topic_and_joins_the_monitors_that_exist() {
         ],
     );
     let chosen = cli(&test, &["channels", "use", "@last"]);
-    assert!(chosen.out.contains("added to 0 monitors"), "{chosen:?}");
+    assert!(chosen.err.contains("added to 0 monitors"), "{chosen:?}");
     assert!(
         chosen.err.contains(monitor["id"].as_str().unwrap()),
         "{chosen:?}"

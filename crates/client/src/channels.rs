@@ -6,6 +6,7 @@ use farescan_contract::FieldValue as _;
 use farescan_contract::channels::{Channel, ChannelKind, ChannelPause, NoticePriority};
 use farescan_contract::ids::ChannelId;
 use farescan_contract::monitors::{MAX_CHANNELS, Monitor};
+use farescan_contract::visible_text::escape_hidden;
 use farescan_sheets::channel::{self, Hearing, hearing};
 use farescan_sheets::numbers::counted;
 use farescan_sheets::phone::{self, EDGE};
@@ -348,25 +349,23 @@ async fn use_for_monitors(args: OneChannel) -> Result<(), Failure> {
                     json!({"channels": channels}),
                 );
                 session
-                    .client
-                    .send(Method::PATCH, &path, Some(&body), None)
+                    .change::<Monitor>(Method::PATCH, &path, &body)
                     .await?;
                 count += 1;
             }
         }
     }
-    writeln!(
-        anstream::stdout(),
-        "{} added to {}",
-        added.name,
+    note!(
+        "{} added to {}.",
+        escape_hidden(&added.name),
         counted(count, "monitor")
-    )?;
+    );
     if !others.is_empty() {
         note!(
             "Other channels were chosen for these, or they have {MAX_CHANNELS}. `farescan monitors edit MONITOR --channel NAME` chooses:"
         );
         for monitor in others {
-            note!("  {}  {}", monitor.id, monitor.name);
+            note!("  {}  {}", monitor.id, escape_hidden(&monitor.name));
         }
     }
     Ok(())

@@ -75,24 +75,22 @@ pub(super) async fn card(session: &Session, channel: &Channel) -> Result<Markup,
     ]
     .map(of);
     Ok(html! {
-        @if !monitors.is_empty() {
-            section class="card stack-16" {
-                h2 { "Monitors that use " (channel.name) ": " (hear.len()) " of " (monitors.len()) }
-                @if !join.is_empty() {
-                    (button(session, channel, false, &format!("Also use it for my {}", counted(join.len() as u64, "monitor"))))
+        section class="card stack-16" {
+            h2 { "Monitors that use " (channel.name) ": " (hear.len()) " of " (monitors.len()) }
+            @if !join.is_empty() {
+                (button(session, channel, false, &format!("Also use it for my {}", counted(join.len() as u64, "monitor"))))
+            }
+            @if !chosen.is_empty() {
+                div {
+                    p { "You chose other channels for:" }
+                    (names(&chosen))
                 }
-                @if !chosen.is_empty() {
-                    div {
-                        p { "You chose other channels for:" }
-                        (names(&chosen))
-                    }
-                    (button(session, channel, true, "Also use it for these"))
-                }
-                @if !full.is_empty() {
-                    div {
-                        p { "These have as many channels as a monitor may have:" }
-                        (names(&full))
-                    }
+                (button(session, channel, true, "Also use it for these"))
+            }
+            @if !full.is_empty() {
+                div {
+                    p { "These have as many channels as a monitor may have:" }
+                    (names(&full))
                 }
             }
         }
