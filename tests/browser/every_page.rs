@@ -175,6 +175,10 @@ async fn every_page_is_accessible() {
             all += &faults(&browser, &format!("{name} with open panels")).await;
         }
     }
+    browser.open("/channels").await;
+    browser.press("Make a topic for my phone").await;
+    browser.wait_for_text("Install the app ntfy").await;
+    all += &faults(&browser, "topic of a phone").await;
     browser.open("/monitors/new").await;
     browser.press("Show the cost of a month").await;
     browser.wait_for_text("Please correct").await;

@@ -45,12 +45,45 @@ async fn a_long_name_hides_no_column_and_widens_no_page() {
             browser.resize(width).await;
             assert_eq!(browser.overflow().await, 0, "{path}, {width}");
         }
-        browser.resize(1280).await;
-        assert_eq!(browser.script(CUT).await, json!([]), "{path}");
+        for width in [390, 1280] {
+            browser.resize(width).await;
+            assert_eq!(browser.script(CUT).await, json!([]), "{path}, {width}");
+        }
     }
     browser.open("/monitors").await;
     let title = "return document.querySelector('.rows .clip').title";
     assert_eq!(browser.script(title).await, json!(name));
+    browser.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_is_a_card_on_a_phone_and_a_row_for_a_screen_reader() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let body = json!({"name": "my phone", "kind": "ntfy", "url": "https://ntfy.example.com/fares"});
+    service.post("/v1/channels", &body).await.created(201);
+    let browser = Chromium::start(service.url()).await;
+    browser.sign_in().await;
+    browser.open("/channels").await;
+    let seen = "return [...document.querySelectorAll('.cards td')].map((cell) => [
+        getComputedStyle(cell).display, getComputedStyle(cell, '::before').content.split(' / ')[0], cell.role])";
+    let lines = async |width| {
+        browser.resize(width).await;
+        browser.script(seen).await.as_array().unwrap().clone()
+    };
+    let card = lines(390).await;
+    assert_eq!(card[0], json!(["flow-root", "none", "cell"]), "the title");
+    assert_eq!(card[3], json!(["flow-root", "\"Status\"", "cell"]));
+    assert_eq!(lines(600).await[3], json!(["table-cell", "none", "cell"]));
+    browser.resize(390).await;
+    let tree = browser
+        .devtools("Accessibility.getFullAXTree", json!({}))
+        .await;
+    let nodes = tree["nodes"].as_array().unwrap();
+    for (role, count) in [("table", 1), ("columnheader", 7), ("row", 2), ("cell", 7)] {
+        let found = nodes.iter().filter(|node| node["role"]["value"] == role);
+        assert_eq!(found.count(), count, "{role}");
+    }
     browser.end().await;
 }
 
@@ -89,7 +122,7 @@ async fn a_cut_table_has_a_shadow_and_says_first_whether_a_plan_fits() {
     browser.open(&format!("/monitors/new?like={scan}")).await;
     browser.resize(1280).await;
     assert_eq!(browser.script(CUT).await, json!([]));
-    browser.resize(390).await;
+    browser.resize(500).await;
     let seen = "document.querySelectorAll('details.fold').forEach((fold) => fold.open = true);
         const plans = document.querySelector('details.fold .scroll[aria-label^=\"Cost on\"]');
         const fits = [...plans.querySelectorAll('tbody tr td:nth-child(2) .chip')];

@@ -98,7 +98,7 @@ async fn an_alert_names_the_trip_that_its_run_searched() {
     let list = browser.page("/alerts").await;
     let dates = test.alerts(&id).await;
     let date: Date = text(&dates[0]["cell"]["departure_date"]).parse().unwrap();
-    let date = date.strftime("<td>%-d %b %Y</td>").to_string();
+    let date = date.strftime(">%-d %b %Y</td>").to_string();
     assert!(list.contains(&date) && !list.contains("CDG"), "{list}");
     test.close().await;
 }

@@ -98,7 +98,8 @@ pub(super) fn pairs(figures: &[Figure]) -> Markup {
     }
 }
 
-/// A table that scrolls sideways by itself.
+/// A table that scrolls sideways by itself. On a phone each row is a card with the names of the columns; the
+/// roles stay those of a table there, which browsers forget with its display.
 pub(super) fn table(table: &Table) -> Markup {
     table_of(table, None::<fn(usize) -> Markup>)
 }
@@ -111,20 +112,20 @@ pub(super) fn table_with(table: &Table, buttons: impl Fn(usize) -> Markup) -> Ma
 fn table_of(table: &Table, buttons: Option<impl Fn(usize) -> Markup>) -> Markup {
     html! {
         div class="scroll" tabindex="0" role="region" aria-label=(table.name) {
-            table class="rows" {
-                thead {
-                    tr {
+            table class="rows cards" role="table" {
+                thead role="rowgroup" {
+                    tr role="row" {
                         @for column in table.columns.iter().filter(|column| !column.is_detail) {
-                            th scope="col" class=[column.is_number.then_some("num")] { (column.title) }
+                            th scope="col" role="columnheader" class=[column.is_number.then_some("num")] { (column.title) }
                         }
-                        @if buttons.is_some() { th scope="col" { span class="visually-hidden" { "Actions" } } }
+                        @if buttons.is_some() { th scope="col" role="columnheader" { span class="visually-hidden" { "Actions" } } }
                     }
                 }
-                tbody {
+                tbody role="rowgroup" {
                     @for (place, row) in table.rows.iter().enumerate() {
-                        tr {
+                        tr role="row" {
                             (cells(&table.columns, row))
-                            @if let Some(buttons) = &buttons { td { div class="actions" { (buttons(place)) } } }
+                            @if let Some(buttons) = &buttons { td role="cell" { div class="actions" { (buttons(place)) } } }
                         }
                     }
                 }
@@ -137,7 +138,7 @@ fn table_of(table: &Table, buttons: Option<impl Fn(usize) -> Markup>) -> Markup 
 fn cells(columns: &[Column], row: &TableRow) -> Markup {
     html! {
         @for (place, (column, cell)) in columns.iter().zip(&row.cells).enumerate().filter(|(_, (column, _))| !column.is_detail) {
-            td class=[class(column, cell)] {
+            td role="cell" data-label=(column.title) class=[class(column, cell)] {
                 @match (&row.of, cell.as_slice()) {
                     (Some(of), [Value::Text(name), rest @ ..]) if place == 0 => {
                         (link(of, Some(name)))
