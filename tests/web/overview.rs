@@ -74,6 +74,43 @@ async fn a_paused_scan_says_why_and_has_the_button_that_mends_it() {
 }
 
 #[tokio::test]
+async fn a_failing_channel_is_to_be_tested_or_removed() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let body = json!({"name": "my phone", "kind": "ntfy", "url": "https://ntfy.example.com/fares"});
+    let id = service.post("/v1/channels", &body).await.created(201);
+    let browser = Browser::sign_in(&service, key()).await;
+    let page = browser.page("/overview").await;
+    assert!(!page.contains("<h2>Needs a decision</h2>"), "{page}");
+    execute!(
+        service.pool(),
+        "update webhook_endpoints set failing_since = $1::text::timestamptz where channel_id = (select channel_id from channels)",
+        "2026-11-20T06:00:00Z"
+    );
+    let page = browser.page("/overview").await;
+    let (_, needed) = page.split_once("<h2>Needs a decision</h2>").unwrap();
+    assert!(
+        needed.contains("Messages to my phone have failed since"),
+        "{page}"
+    );
+    assert!(needed.contains("20 Nov 2026, 06:00 UTC") && needed.contains("href=\"/channels\""));
+    let test = form(&page, &format!("/channels/{id}/test"));
+    let delivery = redirect(browser.send(&test).await);
+    assert!(delivery.starts_with("/deliveries/dlv_"), "{delivery}");
+    execute!(
+        service.pool(),
+        "update webhook_endpoints set off_at = now(), off_reason = 'failing', next_at = null where channel_id = (select channel_id from channels where name = $1)",
+        "my phone"
+    );
+    let page = browser.page("/overview").await;
+    assert!(
+        page.contains("it is paused: resume it or remove it"),
+        "{page}"
+    );
+    assert!(forms(&page, &format!("/channels/{id}/test")).is_empty());
+}
+
+#[tokio::test]
 async fn a_failing_monitor_is_shown_however_old_it_is() {
     let service = TestService::start().await;
     service.accept_key_by_steps().await;

@@ -54,6 +54,16 @@ pub(super) async fn all(session: &Session) -> Result<Vec<Channel>, ApiError> {
     of_caller(session, &[]).await
 }
 
+/// The channels whose messages fail, or that are paused because they did (channels.md, rule 17).
+pub(super) async fn failing(session: &Session) -> Result<Vec<Channel>, ApiError> {
+    let mut channels = all(session).await?;
+    channels.retain(|channel| match channel.status_reason {
+        None => channel.failing_since.is_some(),
+        Some(reason) => matches!(reason, ChannelPause::Failing | ChannelPause::Gone),
+    });
+    Ok(channels)
+}
+
 async fn of_caller(session: &Session, filter: &[(&str, &str)]) -> Result<Vec<Channel>, ApiError> {
     let Some(tenant) = session.tenant() else {
         return Ok(Vec::new());
@@ -145,7 +155,8 @@ fn buttons(session: &Session, channel: &Channel) -> Markup {
     }
 }
 
-fn test_form(session: &Session, channel: &Channel) -> Markup {
+/// The button that sends a test.
+pub(super) fn test_form(session: &Session, channel: &Channel) -> Markup {
     html! {
         form method="post" action={ (PATH) "/" (channel.id) "/test" } { (token_field(session)) (once_field()) button type="submit" { "Test" } }
     }

@@ -25,7 +25,7 @@ use super::parts::{self, Tone, chip};
 use super::session::Session;
 use super::sheet;
 use super::usage::bill;
-use super::{activity, monitors as monitor_pages, scans as scan_pages};
+use super::{activity, channels, monitors as monitor_pages, scans as scan_pages};
 use farescan_core::account::quota::quota;
 use farescan_core::account::usage::usage;
 use farescan_core::app::AppState;
@@ -139,6 +139,7 @@ async fn work(session: &Session, tenant: TenantId, now: Timestamp) -> Result<Wor
             has_more_incomplete: incomplete.next_cursor.is_some(),
             monitors: failing,
             all_monitors: usize::try_from(all_failing).unwrap_or(usize::MAX),
+            channels: channels::failing(session).await?,
             deliveries,
             has_more_deliveries: after.is_some(),
         },

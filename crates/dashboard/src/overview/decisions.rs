@@ -7,7 +7,8 @@ use maud::{Markup, html};
 use crate::links;
 use crate::parts::{self, ConfirmationPage, Tone, chip};
 use crate::session::Session;
-use crate::{deliveries as delivery_pages, scans as scan_pages};
+use crate::{channels, deliveries as delivery_pages, scans as scan_pages};
+use farescan_core::contract::channels::{Channel, ChannelStatus};
 use farescan_core::contract::monitors::{Monitor, MonitorPause, SlotOutcome};
 use farescan_core::contract::scans::{PauseReason, Scan};
 use farescan_core::contract::webhooks::Delivery;
@@ -25,6 +26,7 @@ pub(super) struct Decisions {
     pub(super) monitors: Vec<Monitor>,
     /// The number of all failing monitors.
     pub(super) all_monitors: usize,
+    pub(super) channels: Vec<Channel>,
     pub(super) deliveries: Vec<Delivery>,
     pub(super) has_more_deliveries: bool,
 }
@@ -61,7 +63,11 @@ fn failure(monitor: &Monitor) -> Option<(&'static str, bool)> {
 
 impl Decisions {
     pub(super) fn count(&self) -> usize {
-        self.paused.len() + self.incomplete.len() + self.all_monitors + self.deliveries.len()
+        self.paused.len()
+            + self.incomplete.len()
+            + self.all_monitors
+            + self.channels.len()
+            + self.deliveries.len()
     }
 
     /// Whether there are more than [`Self::count`].
@@ -83,6 +89,8 @@ impl Decisions {
                         @if self.has_more_incomplete { (more("More incomplete scans", "/scans?status=incomplete")) }
                         @for monitor in &self.monitors { (failing(session, monitor)) }
                         (rest(self.all_monitors.saturating_sub(self.monitors.len()), "failing monitor", links::MONITORS))
+                        @for channel in self.channels.iter().take(most) { (failing_channel(session, channel)) }
+                        (rest(self.channels.len().saturating_sub(most), "failing channel", links::CHANNELS))
                         @for delivery in &self.deliveries { (given_up(session, delivery)) }
                         @if self.has_more_deliveries {
                             (more("More failed deliveries", &parts::with_query(links::DELIVERIES, "status", "failed")))
@@ -171,6 +179,24 @@ fn failing(session: &Session, monitor: &Monitor) -> Markup {
             } @else {
                 a class="button" href=(path) { "Open the monitor" }
             }
+        },
+    )
+}
+
+fn failing_channel(session: &Session, channel: &Channel) -> Markup {
+    let is_active = channel.status == ChannelStatus::Active;
+    line(
+        &html! {
+            a href=(links::CHANNELS) { (channel.name) } " " (chip(Tone::Bad, if is_active { "failing" } else { "paused" }))
+            div class="sub" {
+                "Messages to " (channel.name) " have failed"
+                @if let Some(since) = channel.failing_since { " since " (parts::time(since)) }
+                @if is_active { ": test it or remove it." } @else { ", and it is paused: resume it or remove it." }
+            }
+        },
+        &html! {
+            @if is_active { (channels::test_form(session, channel)) }
+            a class="button" href=(links::CHANNELS) { "Open the channels" }
         },
     )
 }
