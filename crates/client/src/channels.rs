@@ -230,7 +230,7 @@ pub async fn active(session: &ServiceSession) -> Result<Vec<Channel>, Failure> {
 
 async fn list(client: ClientArgs) -> Result<(), Failure> {
     let session = client.open()?;
-    let nothing = "No channels. `farescan channels add ntfy URL` sends alerts to a phone.";
+    let nothing = "No channels. `farescan channels phone` sends alerts to a phone.";
     let query = Query::new("/v1/channels");
     print_table(&session, query, None, nothing, async |rows| {
         Ok(channel::list(rows))

@@ -23,7 +23,7 @@ const fn first_step(kind: Kind) -> &'static str {
         Kind::Monitor => "`farescan monitors create oneway TLV LHR 2027-02` shows the cost of one",
         Kind::Alert => "`farescan monitors show` has the rules and their state",
         Kind::Delivery => "`farescan monitors webhook test MONITOR` sends one",
-        Kind::Channel => "`farescan channels add ntfy URL` adds one",
+        Kind::Channel => "`farescan channels phone` adds one",
         _ => "`farescan scan oneway TLV LHR 2027-02` shows the cost of one",
     }
 }

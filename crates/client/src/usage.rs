@@ -60,7 +60,7 @@ pub async fn run(args: UsageArgs) -> Result<(), Failure> {
             note!("{money}");
         }
         if let Some(forecast) = first.forecast.of(*api) {
-            note!("{}", escape_hidden(&forecast.sentence()));
+            note!("{}", escape_hidden(&usage::forecast(forecast)));
         }
     }
     note!(

@@ -49,7 +49,7 @@ impl ChannelOptions {
             body.insert("channels".to_owned(), ids.collect());
         } else if !body.contains_key("webhook_url") {
             note!(
-                "Alerts stand in `farescan alerts`. `farescan channels add ntfy URL` sends them to a phone."
+                "Alerts stand in `farescan alerts`. `farescan channels phone` sends them to a phone."
             );
         }
         Ok(())
