@@ -75,6 +75,23 @@ async fn an_account_is_told_once_that_its_plan_ends_too_early() {
         let sentence = format!("ends on {}", day.strftime("%-d %B %Y"));
         assert!(page.contains(&sentence), "{path}: {page}");
     }
+    leave(&alerts, 2_188).await;
+    let usage = alerts.get("/v1/usage").await;
+    let expected = usage["forecast"]["flights"]["requests_expected"].as_u64();
+    let forty_days = expected.unwrap();
+    assert!((380..450).contains(&forty_days), "ten a day: {usage:#}");
+    let sentence = format!(
+        "312 of 2,500 requests of flights used; about {} by ",
+        312 + forty_days
+    );
+    let terminal = crate::cli::monitors::cli(&alerts, &["usage"]).err;
+    for (path, said) in [
+        ("/usage", browser.page("/usage").await),
+        ("/overview", browser.page("/overview").await),
+        ("terminal", terminal.replace('\n', " ")),
+    ] {
+        assert!(said.contains(&sentence), "{path}: {said}");
+    }
     assert!(!array(&usage["data"]).is_empty());
     alerts.close().await;
 }

@@ -294,10 +294,18 @@ impl PlanForecasts {
 pub struct PlanForecast {
     /// Whose plan it is.
     pub api: Api,
+    /// The requests of its period; null if that is not reported.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub requests_limit: Option<u64>,
     /// What is left of it, as the marketplace last reported.
     pub requests_left: u64,
     /// The expected requests of a day, until it ends or resets.
     pub requests_per_day: f64,
+    /// The requests that are expected from now on until it ends or resets; null in old alerts.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub requests_expected: Option<u64>,
     /// When its next period begins; null if that is not reported: then the forecast is of 31 days.
     pub resets_at: Option<Timestamp>,
     /// The UTC day on which nothing is left; null if the plan lasts.

@@ -398,6 +398,28 @@ fn usage_sheet(value: &Value) -> String {
 }
 
 #[test]
+fn a_forecast_says_what_is_used_and_what_will_be() {
+    let forecast = |limit: Option<u64>, ends_on: Option<&str>| {
+        let forecast = json!({
+            "api": "flights", "requests_limit": limit, "requests_left": 2_188, "requests_per_day": 13.2,
+            "requests_expected": 250, "resets_at": "2026-12-01T00:00:00Z", "ends_on": ends_on, "causes": [],
+        });
+        usage::forecast(&serde_json::from_value(forecast).unwrap())
+    };
+    let rate = "At 13.2 requests a day the flights plan";
+    let lasts = format!("{rate} lasts until it is renewed on 1 December 2026.");
+    assert_eq!(
+        forecast(Some(2_500), None),
+        format!("312 of 2,500 requests of flights used; about 562 by 1 December 2026. {lasts}")
+    );
+    assert_eq!(
+        forecast(Some(2_500), Some("2026-11-28")),
+        format!("312 of 2,500 requests of flights used. {rate} ends on 28 November 2026.")
+    );
+    assert_eq!(forecast(None, None), lasts);
+}
+
+#[test]
 fn each_field_of_the_usage_is_shown_or_left_out() {
     let usage = |start: u64, group: &str, texts: [&str; 4]| {
         let [key, api, day, plan] = texts;

@@ -2,10 +2,32 @@
 
 use farescan_contract::Api;
 use farescan_contract::ids::{MonitorId, ScanId};
-use farescan_contract::usage::{Usage, UsageCounts, UsageGroup, UsageRow, UsageTotal};
+use farescan_contract::usage::{
+    PlanForecast, Usage, UsageCounts, UsageGroup, UsageRow, UsageTotal,
+};
 
+use crate::numbers::{count, counted};
 use crate::plan::api_name;
 use crate::sheet::{Cell, Column, Link, Table, Value};
+
+/// What is used of a plan, what will be when it is renewed, and when it ends.
+pub fn forecast(forecast: &PlanForecast) -> String {
+    let used = forecast.requests_limit.map(|limit| {
+        let used = limit.saturating_sub(forecast.requests_left);
+        let lasts = forecast.resets_at.filter(|_| forecast.ends_on.is_none());
+        let then = lasts.zip(forecast.requests_expected).map(|(at, expected)| {
+            let expected = count(used.saturating_add(expected));
+            format!("; about {expected} by {}", at.strftime("%-d %B %Y"))
+        });
+        let (used, limit) = (count(used), counted(limit, "request"));
+        format!(
+            "{used} of {limit} of {} used{}. ",
+            forecast.api,
+            then.unwrap_or_default()
+        )
+    });
+    used.unwrap_or_default() + &forecast.sentence()
+}
 
 /// The usage by day, endpoint, scan or monitor, and in all.
 pub fn table(usage: &Usage, rows: &[UsageRow]) -> Table {

@@ -46,6 +46,7 @@ pub(super) struct DailyUse {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlanLeft {
     pub(super) api: Api,
+    pub(super) limit: Option<u64>,
     pub(super) requests: u64,
     pub(super) resets_at: Option<Timestamp>,
 }
@@ -98,8 +99,10 @@ pub(super) fn forecast(uses: &[DailyUse], left: PlanLeft, now: Timestamp) -> Opt
     }
     (!sources.is_empty()).then(|| PlanForecast {
         api: left.api,
+        requests_limit: left.limit,
         requests_left: left.requests,
         requests_per_day: (used / days * 10.0).round() / 10.0,
+        requests_expected: Some(to_u64(used)),
         resets_at: left.resets_at,
         ends_on,
         causes: causes(&sums, used),
@@ -191,10 +194,14 @@ fn to_f64(requests: u64) -> f64 {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "from 0 to 100"
+    reason = "no use is negative, and a cast stops at the largest number"
 )]
+fn to_u64(requests: f64) -> u64 {
+    requests.round() as u64
+}
+
 fn to_percent(percent: f64) -> u8 {
-    percent.round().clamp(0.0, 100.0) as u8
+    u8::try_from(to_u64(percent).min(100)).unwrap_or(100)
 }
 
 #[cfg(test)]

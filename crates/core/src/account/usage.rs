@@ -101,6 +101,7 @@ async fn forecasts_on(
         let lane = lanes.iter().find(|lane| lane.api == api)?;
         let left = PlanLeft {
             api,
+            limit: lane.plan_limit.and_then(|limit| u64::try_from(limit).ok()),
             requests: u64::try_from(lane.plan_remaining?).ok()?,
             resets_at: lane.plan_reset_at.map(jiff_sqlx::Timestamp::to_jiff),
         };

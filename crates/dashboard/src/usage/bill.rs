@@ -78,13 +78,13 @@ pub(super) async fn markup(
     })
 }
 
-/// When the plans end that do so before they are renewed, and otherwise that they last.
+/// What is used of each plan, and when it ends or is renewed.
 pub(crate) fn forecast(forecasts: &PlanForecasts) -> Markup {
     html! {
         @for api in Api::ALL {
             @if let Some(forecast) = forecasts.of(*api) {
                 @let tone = if forecast.ends_on.is_some() { "notice warn" } else { "hint" };
-                p class=(tone) { (forecast.sentence()) }
+                p class=(tone) { (usages::forecast(forecast)) }
             }
         }
     }

@@ -31,6 +31,7 @@ const TODAY: Date = date(2026, 11, 12);
 fn left(requests: u64) -> PlanLeft {
     PlanLeft {
         api: Api::Flights,
+        limit: Some(2_500),
         requests,
         resets_at: Some(at(date(2026, 12, 1), 0)),
     }
@@ -47,6 +48,18 @@ fn a_steady_use_ends_where_it_is_used_up() {
     assert_eq!(ends(11), (Some(date(2026, 11, 13)), 10.0));
     assert_eq!(ends(190), (Some(date(2026, 11, 30)), 10.0));
     assert_eq!(ends(191), (None, 10.0), "it lasts until the reset");
+}
+
+#[test]
+fn the_use_until_the_reset_is_the_sum_of_its_days() {
+    // Ten a day by a monitor, and twenty each Friday by single searches: 13, 20 and 27 November.
+    let mut uses = daily(&monitor(1), date(2026, 10, 15), TODAY, 10);
+    let fridays = [16, 23, 30].map(|day| used(UseSource::Single, date(2026, 10, day), 20));
+    uses.extend(fridays);
+    uses.push(used(UseSource::Single, date(2026, 11, 6), 20));
+    let forecast = forecast(&uses, left(2_188), at(TODAY, 0)).unwrap();
+    assert_eq!(forecast.requests_expected, Some(19 * 10 + 3 * 20));
+    assert_eq!(forecast.requests_limit, Some(2_500));
 }
 
 #[test]
