@@ -9,7 +9,7 @@ use farescan_contract::monitors::{MAX_CHANNELS, Monitor};
 use farescan_contract::visible_text::escape_hidden;
 use farescan_sheets::channel::{self, Hearing, hearing};
 use farescan_sheets::numbers::counted;
-use farescan_sheets::phone::{self, EDGE};
+use farescan_sheets::phone;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
 
@@ -295,32 +295,11 @@ async fn add_phone(args: PhoneArgs) -> Result<(), Failure> {
         for (number, step) in phone::STEPS.iter().enumerate() {
             note!("{}. {step}", number + 1);
         }
-        if session.screen.interactive {
-            write!(anstream::stdout(), "{}", blocks(&phone::app_link(&url)))?;
+        if let Some(code) = phone::blocks(&phone::app_link(&url)).filter(|_| session.screen.live) {
+            eprintln!("{code}");
         }
     }
     Ok(())
-}
-
-/// A code in half blocks, two rows a line, light squares filled: as on paper where the terminal is dark.
-fn blocks(text: &str) -> String {
-    let rows = phone::code(text).unwrap_or_default();
-    let side = rows.len();
-    let is_light = |y: usize, x: usize| {
-        let row = y.checked_sub(EDGE).and_then(|y| rows.get(y));
-        let dark = row.zip(x.checked_sub(EDGE)).and_then(|(row, x)| row.get(x));
-        y < side + 2 * EDGE && dark != Some(&true)
-    };
-    let line = |y: usize| {
-        let squares = (0..side + 2 * EDGE).map(|x| match (is_light(y, x), is_light(y + 1, x)) {
-            (true, true) => '█',
-            (true, false) => '▀',
-            (false, true) => '▄',
-            (false, false) => ' ',
-        });
-        squares.chain(['\n']).collect::<String>()
-    };
-    (0..side + 2 * EDGE).step_by(2).map(line).collect()
 }
 
 /// Adds a channel to the monitors that exist. One that was changed at the same time may keep its channels:

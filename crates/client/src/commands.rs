@@ -91,9 +91,7 @@ pub enum ClientCommand {
     )]
     Alerts(alerts::AlertsArgs),
     /// List where you hear of alerts, add a channel, or test one
-    #[command(
-        after_help = "Examples:\n  farescan channels\n  farescan channels phone"
-    )]
+    #[command(after_help = "Examples:\n  farescan channels\n  farescan channels phone")]
     Channels(channels::ChannelsArgs),
     /// List the deliveries to webhooks, show one, or send one again
     #[command(

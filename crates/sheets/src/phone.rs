@@ -1,12 +1,11 @@
 //! A topic of ntfy for one phone: its name, and the codes that a camera reads (channels.md, rule 29).
 
-use qrcode::{Color, EcLevel, QrCode};
+use qrcode::render::svg;
+use qrcode::render::unicode::Dense1x2;
+use qrcode::{EcLevel, QrCode};
 
 /// The public server of ntfy. Nothing is sent to it before the first message of a channel.
 pub const SERVER: &str = "https://ntfy.sh";
-
-/// The light squares that cameras need around a code.
-pub const EDGE: usize = 4;
 
 /// What a person does with the topic, in this order.
 pub const STEPS: [&str; 3] = [
@@ -25,14 +24,25 @@ pub fn app_link(url: &str) -> String {
     url.replacen("https://", "ntfy://", 1)
 }
 
-/// The QR code of a text: its rows, in which true is dark, without the light edge around them. None for a
-/// text that is too long.
-pub fn code(text: &str) -> Option<Vec<Vec<bool>>> {
-    let code = QrCode::with_error_correction_level(text, EcLevel::M).ok()?;
-    let colors = code.to_colors();
-    let rows = colors.chunks(code.width());
-    let is_dark = |color: &Color| *color == Color::Dark;
-    Some(rows.map(|row| row.iter().map(is_dark).collect()).collect())
+/// The QR code of a text as an `svg` element, dark on white: cameras expect that. None for a text that is too
+/// long.
+pub fn picture(text: &str) -> Option<String> {
+    let picture = code(text)?.render::<svg::Color>().build();
+    picture.find("<svg").map(|at| picture[at..].to_owned())
+}
+
+/// The same for a dark terminal: half blocks, which are the light squares.
+pub fn blocks(text: &str) -> Option<String> {
+    let code = code(text)?;
+    let mut picture = code.render::<Dense1x2>();
+    let inverted = picture
+        .dark_color(Dense1x2::Light)
+        .light_color(Dense1x2::Dark);
+    Some(inverted.build())
+}
+
+fn code(text: &str) -> Option<QrCode> {
+    QrCode::with_error_correction_level(text, EcLevel::M).ok()
 }
 
 #[cfg(test)]
@@ -46,18 +56,15 @@ mod tests {
             url,
             "https://ntfy.sh/fares-0000000000000000000000000000001f"
         );
-        assert_eq!(app_link(&url), url.replace("https", "ntfy"));
-        let rows = code(&app_link(&url)).unwrap();
-        assert!(rows.iter().all(|row| row.len() == rows.len()));
-        // The finder at the upper left: seven dark squares, and light ones within.
-        assert_eq!(
-            rows[0][..8],
-            [true, true, true, true, true, true, true, false]
-        );
-        assert_eq!(
-            rows[1][..8],
-            [true, false, false, false, false, false, true, false]
-        );
-        assert_eq!(code(&"x".repeat(3_000)), None);
+        let link = app_link(&url);
+        assert_eq!(link, url.replace("https", "ntfy"));
+        let picture = picture(&link).unwrap();
+        assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>"));
+        let blocks = blocks(&link).unwrap();
+        let lines: Vec<_> = blocks.lines().map(|line| line.chars().count()).collect();
+        // Four light squares on each side, and two rows in a line.
+        assert_eq!((lines.len(), lines[0]), (21, 41), "{blocks}");
+        assert!(lines.iter().all(|width| *width == lines[0]));
+        assert!(code(&"x".repeat(3_000)).is_none());
     }
 }

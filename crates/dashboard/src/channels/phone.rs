@@ -1,8 +1,8 @@
 //! A phone in one step: a new topic of ntfy, shown once with its codes (channels.md, rule 29).
 
 use axum::response::{IntoResponse as _, Response};
-use farescan_sheets::phone::{self, EDGE, STEPS};
-use maud::{Markup, html};
+use farescan_sheets::phone::{self, STEPS};
+use maud::{Markup, PreEscaped, html};
 
 use super::{PATH, body, joining, render, test_form};
 use crate::failure::{PageFailure, correctable};
@@ -64,7 +64,7 @@ pub(super) async fn add(form: SessionForm) -> Result<Response, PageFailure> {
         section class="card" {
             ol class="steps" { @for step in STEPS { li { (step) } } }
             div class="phone" {
-                a href=(phone::app_link(url)) { (code(&phone::app_link(url))) "Open in the app (Android)" }
+                a href=(phone::app_link(url)) { span class="qr" role="img" aria-label="QR code of the topic" { (PreEscaped(phone::picture(&phone::app_link(url)).unwrap_or_default())) } "Open in the app (Android)" }
                 dl class="kv" {
                     dt { "Topic" } dd { code { (topic) } }
                     dt { "Server" } dd { code { (phone::SERVER) } }
@@ -76,20 +76,4 @@ pub(super) async fn add(form: SessionForm) -> Result<Response, PageFailure> {
         (joining::card(&session, &channel).await?)
     };
     Ok(page(&session, &channel.name, NavItem::Channels, text).into_response())
-}
-
-/// A code as a picture: dark squares on white in both themes, because cameras expect that.
-fn code(text: &str) -> Markup {
-    let rows = phone::code(text).unwrap_or_default();
-    let side = rows.len() + 2 * EDGE;
-    let squares = rows.iter().enumerate().flat_map(|(y, row)| {
-        let dark = row.iter().enumerate().filter(|(_, is_dark)| **is_dark);
-        dark.map(move |(x, _)| format!("M{} {}h1v1h-1z", x + EDGE, y + EDGE))
-    });
-    html! {
-        svg class="qr" viewBox=(format!("0 0 {side} {side}")) role="img" aria-label="QR code of the topic" shape-rendering="crispEdges" {
-            rect width=(side) height=(side) fill="#fff" {}
-            path d=(squares.collect::<String>()) fill="#000" {}
-        }
-    }
 }
