@@ -244,7 +244,8 @@ async fn known_prices_stand_below_the_question() {
     let path = format!("/ask?q=TLV+LHR+{}+to+{}", days[0], day(27));
     let (page, _) = asked(&browser, &path).await;
     let cheapest = format!("{}: 137 USD", day(20).strftime("%a %-d %b %Y"));
-    for expected in ["Known prices", "2 of 8 dates", &cheapest] {
+    let answer = format!("{}, 137 USD</a>, 2 h ago", day(20).strftime("%-d %B"));
+    for expected in ["Known prices", "2 of 8 dates", &cheapest, &answer] {
         assert!(page.contains(expected), "{expected}: {page}");
     }
     assert!(!page.contains("180 USD"), "of a date that was not asked");
@@ -252,6 +253,67 @@ async fn known_prices_stand_below_the_question() {
     assert!(one.contains(&cheapest), "of one date: {one}");
     let (two, _) = asked(&browser, &format!("/ask?q=TLV+LHR+{}+2+adults", days[0])).await;
     assert!(!two.contains(&cheapest), "those of another party: {two}");
+    assert!(
+        two.contains("No price of these dates is known yet."),
+        "{two}"
+    );
+}
+
+/// All airports of a city: one calendar of the cheapest of each date, which names its airport.
+#[tokio::test]
+async fn a_city_shows_the_cheapest_known_price_of_all_its_airports() {
+    let fixture = HistoryFixture::open().await;
+    let today = fixture.now.to_zoned(TimeZone::UTC).date();
+    let days = [20, 21, 22, 23].map(|days| today.saturating_add(days.days()).to_string());
+    let fare = |airport: &str, day: &str, minutes, price| {
+        let body = json!({"from_airport": "TLV", "to_airport": airport, "departure_date": day});
+        fixture.observation("flights/oneway", body, minutes, Some(price))
+    };
+    let known = [
+        fare("LHR", &days[0], -30, 210),
+        fare("LTN", &days[0], -185, 118),
+        fare("STN", &days[1], -60 * 50, 131),
+        fare("LGW", &days[2], -5, 190),
+        // Not an airport of the city.
+        fare("CDG", &days[1], -5, 60),
+    ];
+    fixture.insert(&known).await;
+    let browser = Browser::sign_in(&fixture, KEY).await;
+    let before = calls(&fixture);
+    let path = format!("/ask?q=tel+aviv+london+{}+to+{}", days[0], days[3]);
+    let (page, _) = asked(&browser, &path).await;
+    let day = |text: &str| text.parse::<jiff::civil::Date>().unwrap();
+    let cheapest = day(&days[0]).strftime("%-d %B").to_string();
+    for expected in [
+        &format!("{cheapest}, 118 USD</a>, LTN, 3 h ago"),
+        "3 of 4 dates",
+        "<small>LTN</small>",
+        "<small>STN</small>",
+        "<small>LGW</small>",
+        "pale: found a day ago",
+        "not searched yet",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    assert!(
+        !page.contains("<b>210"),
+        "the dearer airport of a date: {page}"
+    );
+    let link = format!("date={}#over-time\">{cheapest}", days[0]);
+    let (before_link, _) = page
+        .split_once(&link)
+        .unwrap_or_else(|| panic!("{link}: {page}"));
+    let href = before_link
+        .rsplit('"')
+        .next()
+        .unwrap()
+        .replace("&amp;", "&");
+    let of_price = browser.page(&format!("{href}date={}", days[0])).await;
+    assert!(
+        of_price.contains("TLV → LTN") && of_price.contains("118"),
+        "{of_price}"
+    );
+    assert_eq!(calls(&fixture), before, "a page searches nothing");
 }
 
 #[tokio::test]

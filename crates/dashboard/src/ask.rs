@@ -1,25 +1,25 @@
 //! `/ask`: a search in words. What was read stands as chips, what was not with what it could mean; below
-//! it the prices that are known and the buttons with their cost. The page searches and stores nothing:
-//! its buttons are forms of scans and monitors, whose handlers check the body again.
+//! it the cheapest known price, the buttons with their cost, and a calendar of known prices. The page
+//! searches and stores nothing: its buttons are forms, whose handlers check the body again.
 
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
-use farescan_ask::{Chip, MAX_CHARS, Question, QuestionSubject, Reading, RefusedWords, Suggestion};
+use farescan_ask::{Chip, MAX_CHARS, Question, Reading, RefusedWords, Suggestion};
 use farescan_sheets::numbers::{amount, count, counted, range, request_range};
 use farescan_sheets::trip::{body_facts, body_title};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
-use tokio::time::timeout;
 
 use super::failure::PageFailure;
 use super::form::{FormFields, token_field};
 use super::layout::{NavItem, page};
 use super::once::{self, has_page_key, new_page_key, once_field_for};
-use super::parts::{VERDICT_TIMEOUT, faults, head, with_query};
+use super::parts::{faults, head, with_query};
+use super::prices::KnownPrices;
 use super::session::Session;
 use super::{channels, links, prices};
 use farescan_core::app::AppState;
@@ -64,23 +64,14 @@ fn ask_box(path: &str, text: &str, is_first: bool) -> Markup {
 /// A page with buttons has a key in its URL, so that they are the same after Back.
 async fn ask(session: Session, query: FormFields) -> Result<Response, PageFailure> {
     let Some(text) = query.text(FIELD) else {
-        return Ok(render(
-            &session,
-            StatusCode::OK,
-            "",
-            &html! { (examples()) },
-        ));
+        return Ok(render(&session, StatusCode::OK, "", &[], &examples()));
     };
     let Reading { chips, result } = read(&session, text)?;
     let question = match result {
         Err(refusals) => {
-            let answer = html! { (refusal_list(&refusals)) (chip_list(&chips)) };
-            return Ok(render(
-                &session,
-                StatusCode::UNPROCESSABLE_ENTITY,
-                text,
-                &answer,
-            ));
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            let answer = refusal_list(&refusals);
+            return Ok(render(&session, status, text, &chips, &answer));
         }
         Ok(question) => question,
     };
@@ -88,17 +79,21 @@ async fn ask(session: Session, query: FormFields) -> Result<Response, PageFailur
         let path = with_query(&path_of(text), once::FIELD, &new_page_key());
         return Ok(Redirect::to(&path).into_response());
     }
-    let (status, ways) = match Ways::read(&session, &question).await {
-        Ok(ways) => (StatusCode::OK, ways.markup(&session, &query, &question)),
+    let known = prices::known(&session, &question);
+    let (ways, known) = tokio::join!(Ways::read(&session, &question), known);
+    let (status, ways) = match ways {
+        Ok(ways) => (
+            StatusCode::OK,
+            ways.markup(&session, &query, &question, &known),
+        ),
         Err(error) if !error.details().is_empty() => {
             let faults = faults(&error, "Nothing was searched. Please correct:");
             (StatusCode::UNPROCESSABLE_ENTITY, faults)
         }
         Err(error) => return Err(error.into()),
     };
-    let known = known_prices(&session, &question).await;
-    let answer = html! { (chip_list(&chips)) (ways) (known) };
-    Ok(render(&session, status, text, &answer))
+    let answer = html! { (ways) (known.card) };
+    Ok(render(&session, status, text, &chips, &answer))
 }
 
 fn read(session: &Session, text: &str) -> Result<Reading, ApiError> {
@@ -116,10 +111,18 @@ pub(super) fn path_of(text: &str) -> String {
     with_query(links::ASK, FIELD, text)
 }
 
-fn render(session: &Session, status: StatusCode, text: &str, answer: &Markup) -> Response {
+/// Below a text the page does not say again what can be asked, so that the answer is seen at once.
+fn render(
+    session: &Session,
+    status: StatusCode,
+    text: &str,
+    chips: &[Chip],
+    answer: &Markup,
+) -> Response {
+    let below = html! { @if text.is_empty() { "Cities, airports or a hotel, and dates. Nothing is searched before you press a button." } };
     let body = html! {
-        (head(&html! {}, "Ask", &html! { "Cities, airports or a hotel, and dates. Nothing is searched before you press a button." }, &html! { a class="button" href="/scans/new" { "All fields" } }))
-        section class="card" { (ask_box(links::ASK, text, text.is_empty())) }
+        (head(&html! {}, "Ask", &below, &html! { a class="button" href="/scans/new" { "All fields" } }))
+        section class="card" { (ask_box(links::ASK, text, text.is_empty())) (chip_list(chips)) }
         (answer)
     };
     (status, page(session, "Ask", NavItem::Home, body)).into_response()
@@ -136,29 +139,31 @@ fn examples() -> Markup {
 
 /// What was understood: each part, and the words that it was read from.
 fn chip_list(chips: &[Chip]) -> Markup {
+    let others = chips
+        .iter()
+        .filter(|chip| !chip.choices.is_empty() || !chip.alone.is_empty());
     html! {
         @if !chips.is_empty() {
-            section class="card" {
-                h2 { "What was read" }
-                dl class="read-chips" {
-                    @for chip in chips {
-                        div data-default[chip.words.is_none()] {
-                            dt { (chip.kind.label()) }
-                            dd {
-                                b { (chip.text) }
-                                @match &chip.words {
-                                    Some(words) => { span class="muted" { "from “" (words) "”" } }
-                                    None => { span class="muted" { "not said" } }
-                                }
-                                @if !chip.choices.is_empty() {
-                                    span { "Or: " (choice_links(&chip.choices)) }
-                                }
-                                @if !chip.alone.is_empty() {
-                                    span { "Only: " (choice_links(&chip.alone)) }
-                                }
+            dl class="read-chips" aria-label="What was read" {
+                @for chip in chips {
+                    div data-default[chip.words.is_none()] {
+                        dt { (chip.kind.label()) }
+                        dd {
+                            b { (chip.text) }
+                            @match &chip.words {
+                                Some(words) => { " " span class="muted" { "from “" (words) "”" } }
+                                None => { span class="visually-hidden" { ", not said" } }
                             }
                         }
                     }
+                }
+            }
+            @for chip in others {
+                p class="hint" {
+                    (chip.kind.label()) ": "
+                    @if !chip.choices.is_empty() { "or " (choice_links(&chip.choices)) }
+                    @if !chip.choices.is_empty() && !chip.alone.is_empty() { " · " }
+                    @if !chip.alone.is_empty() { "only " (choice_links(&chip.alone)) }
                 }
             }
         }
@@ -265,7 +270,13 @@ impl Ways {
         })
     }
 
-    fn markup(&self, session: &Session, query: &FormFields, question: &Question) -> Markup {
+    fn markup(
+        &self,
+        session: &Session,
+        query: &FormFields,
+        question: &Question,
+        known: &KnownPrices,
+    ) -> Markup {
         let (body, all) = &self.all;
         let requests = counted(all.requests.least, "request");
         let label = if question.compares_markets() {
@@ -279,6 +290,7 @@ impl Ways {
             section class="card" {
                 h2 { (body_title(body).unwrap_or_default()) }
                 p class="sub" { (body_facts(body).join(" · ")) " · " (counted(all.items, "search")) }
+                @if !known.answer.0.is_empty() { p class="known-answer" { (known.answer) } }
                 div class="ask-ways" {
                     @match &self.find {
                         Some((body, Ok(find))) => { div { (find_form(session, query, question, body, find)) } }
@@ -454,51 +466,5 @@ fn watch_form(
             @if let Some(limit) = limit { ", " (count(limit)) " at most" }
             ". Your key is stored, sealed, until you pause or delete the monitor."
         }
-    }
-}
-
-/// The calendar of prices that are known, or links to those of each route: also where the history does
-/// not answer, because what can be asked does not depend on it.
-async fn known_prices(session: &Session, question: &Question) -> Markup {
-    let subjects = subjects(question);
-    if let [subject] = subjects.as_slice()
-        && let Ok(Ok(Some(calendar))) =
-            timeout(VERDICT_TIMEOUT, prices::known(session, subject, question)).await
-    {
-        return calendar;
-    }
-    html! {
-        section class="card" {
-            h2 { "Known prices" }
-            p class="hint" {
-                @for (index, subject) in subjects.iter().enumerate() {
-                    @if index > 0 { " · " }
-                    a href=(subject.path()) { (subject.title()) }
-                }
-            }
-        }
-    }
-}
-
-/// The routes, hotel or place of a question; of many routes the first.
-fn subjects(question: &Question) -> Vec<prices::PriceSubject> {
-    const MOST: usize = 12;
-    let place = |field: &'static str, text: &String| {
-        let text = text.clone();
-        vec![prices::PriceSubject::Place { field, text }]
-    };
-    match &question.subject {
-        QuestionSubject::Flights { from, to, .. } => {
-            let route = |from: &String, to: &String| prices::PriceSubject::Route {
-                from: from.clone(),
-                to: to.clone(),
-            };
-            let routes = from
-                .iter()
-                .flat_map(|from| to.iter().map(move |to| route(from, to)));
-            routes.take(MOST).collect()
-        }
-        QuestionSubject::Hotel { name, .. } => place("hotel_name", name),
-        QuestionSubject::Hotels { destination, .. } => place("destination", destination),
     }
 }

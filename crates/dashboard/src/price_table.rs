@@ -17,7 +17,7 @@ pub(super) const MOST_CALENDARS: usize = 6;
 /// Where the dates of calendars lead, if not to their searches.
 #[derive(Clone, Copy)]
 pub(super) struct DateLinks<'a> {
-    pub(super) path: &'a dyn Fn(Date) -> String,
+    pub(super) path: &'a dyn Fn(Date, &PriceCell) -> Option<String>,
     /// The date that the page shows more of.
     pub(super) chosen: Option<Date>,
 }
@@ -90,7 +90,7 @@ fn month_table(month: &Month, days: &CalendarCells, links: Option<DateLinks<'_>>
 
 fn day(date: Date, cell: &PriceCell, links: Option<DateLinks<'_>>) -> Markup {
     let is_chosen = links.is_some_and(|links| links.chosen == Some(date));
-    let path = links.map_or_else(|| path(cell), |links| Some((links.path)(date)));
+    let path = links.map_or_else(|| path(cell), |links| (links.path)(date, cell));
     let class = class(cell) + if is_chosen { " chosen" } else { "" };
     let current = is_chosen.then_some("date");
     html! {
@@ -138,7 +138,12 @@ fn class(cell: &PriceCell) -> String {
         (CellValue::Price(_), Shade::New) => "busy".to_owned(),
         (value, _) => mark_class(value).to_owned(),
     };
-    for (is_so, name) in [(cell.is_best, " best"), (cell.is_incomplete, " part")] {
+    let marks = [
+        (cell.is_best, " best"),
+        (cell.is_incomplete, " part"),
+        (cell.is_old, " old"),
+    ];
+    for (is_so, name) in marks {
         class.push_str(if is_so { name } else { "" });
     }
     class
@@ -183,6 +188,7 @@ fn legend(table: &PriceTable) -> Markup {
             }
             @if has_shade(|shade| shade == Shade::New) { li { span class="swatch busy" {} " new" } }
             @if table.has(|cell| cell.is_best) { li { span class="swatch best" {} " cheapest" } }
+            @if table.has(|cell| cell.is_old) { li { "pale: found a day ago or before" } }
             @for (mark, words) in table.doubts().map(Doubt::legend) { li { (mark) " " (words) } }
             @if table.has(|cell| !cell.note.is_empty()) && !table.notes.is_empty() { li { "Below each price: " (table.notes) } }
             @if table.has(|cell| cell.is_incomplete) { li { "~ the last search was incomplete" } }

@@ -20,7 +20,7 @@ use axum::routing::get;
 use farescan_sheets::numbers;
 use maud::{Markup, html};
 
-pub(super) use self::known::known;
+pub(super) use self::known::{KnownPrices, known};
 pub(super) use self::subject::PriceSubject;
 use super::failure::PageFailure;
 use super::form::FormFields;

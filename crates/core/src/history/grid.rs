@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::latest::age_seconds;
 use super::presenter;
 use super::query::PriceQuery;
+use super::series_key::SeriesKey;
 use super::store::grid::{self, HistoryGridRow};
 use crate::contract::history_grid::{HistoryCell, HistoryGrid, HistoryGrids};
 use crate::contract::scans::GridAxis;
@@ -36,7 +37,7 @@ enum HistoryAxis {
 
 /// The axes of a grid, and the date range that a date axis covers completely.
 #[derive(Debug, Clone, Copy)]
-struct HistoryLayout<'a> {
+pub(super) struct HistoryLayout<'a> {
     rows: (HistoryAxis, &'a str),
     columns: Option<(HistoryAxis, &'a str)>,
     dates: Option<(Date, Date)>,
@@ -57,28 +58,44 @@ pub(super) async fn read(
     query: &PriceQuery,
 ) -> sqlx::Result<(Vec<HistoryGridRow>, bool)> {
     let limit = paging::limit_plus_one(MAX_ROWS);
-    let mut known = grid::latest_by_date(conn, tenant, query, limit).await?;
+    let known = grid::latest_by_date(conn, tenant, query, limit).await?;
+    Ok(whole_products(known))
+}
+
+/// The same of these products at these dates.
+pub(super) async fn read_products(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    products: &[SeriesKey],
+    dates: (Date, Date),
+    nights: &[i32],
+) -> sqlx::Result<(Vec<HistoryGridRow>, bool)> {
+    let limit = paging::limit_plus_one(MAX_ROWS);
+    let known = grid::latest_of_products(conn, tenant, products, dates, nights, limit).await?;
+    Ok(whole_products(known))
+}
+
+fn whole_products(mut known: Vec<HistoryGridRow>) -> (Vec<HistoryGridRow>, bool) {
     let truncated = known.len() > MAX_ROWS;
     if truncated {
         // A truncated product would show its missing dates as never searched.
         let cut = known.last().map(|row| row.series.clone());
         known.retain(|row| Some(&row.series) != cut.as_ref());
     }
-    Ok((known, truncated))
+    (known, truncated)
 }
 
 /// The grids of these prices. A cell shows that of an implausible item if it has no other.
 pub(super) fn build(
     (known, mut truncated): (Vec<HistoryGridRow>, bool),
     implausible: &HashSet<Uuid>,
-    query: &PriceQuery,
+    layout: &HistoryLayout<'_>,
     now: Timestamp,
 ) -> HistoryGrids {
-    let layout = HistoryLayout::of(query);
     let (mut data, mut cells) = (Vec::new(), 0);
-    for rows in products(known, &layout).into_values() {
+    for rows in products(known, layout).into_values() {
         let most = MAX_CELLS - cells;
-        let Some(grid) = build_grid(&rows, implausible, &layout, now, most) else {
+        let Some(grid) = build_grid(&rows, implausible, layout, now, most) else {
             truncated = true;
             continue;
         };
@@ -109,7 +126,16 @@ fn products(
 }
 
 impl<'a> HistoryLayout<'a> {
-    fn of(query: &'a PriceQuery) -> Self {
+    /// Of products at dates: a row for each.
+    pub(super) const fn by_date(dates: (Date, Date)) -> Self {
+        Self {
+            rows: (HistoryAxis::First, "first_date"),
+            columns: None,
+            dates: Some(dates),
+        }
+    }
+
+    pub(super) fn of(query: &'a PriceQuery) -> Self {
         let axis = |field: &'a str| match field {
             "nights" => (HistoryAxis::Nights, field),
             "proxy_country" => (HistoryAxis::Market, field),

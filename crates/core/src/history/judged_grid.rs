@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::grid;
+use super::grid::{self, HistoryLayout};
 use super::known_price::KnownPrice;
 use super::past_prices::implausibly_low;
 use super::query::PriceQuery;
@@ -28,7 +29,28 @@ pub async fn grids(
 ) -> sqlx::Result<HistoryGrids> {
     let read = grid::read(conn, tenant, query).await?;
     let implausible = implausible_lowest(conn, tenant, &read.0).await?;
-    Ok(grid::build(read, &implausible, query, now))
+    Ok(grid::build(
+        read,
+        &implausible,
+        &HistoryLayout::of(query),
+        now,
+    ))
+}
+
+/// The last known prices of these products, each a grid of these dates, both inclusive. `nights` are the
+/// wanted lengths of the trip or stay, of which a date shows the cheapest; empty: all.
+pub async fn of_products(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    products: &[SeriesKey],
+    dates: (Date, Date),
+    nights: &[i32],
+    now: Timestamp,
+) -> sqlx::Result<HistoryGrids> {
+    let read = grid::read_products(conn, tenant, products, dates, nights).await?;
+    let implausible = implausible_lowest(conn, tenant, &read.0).await?;
+    let layout = HistoryLayout::by_date(dates);
+    Ok(grid::build(read, &implausible, &layout, now))
 }
 
 /// The items of implausible prices that are lower than every plausible one of their product.

@@ -230,7 +230,7 @@ impl ShownProduct<'_> {
 
     /// This page with other choices; an empty text removes one.
     pub(super) fn link(&self, changes: &[(&'static str, String)]) -> String {
-        let mut pairs: Vec<(&'static str, String)> = self.choice.subject.pairs();
+        let mut pairs = Vec::new();
         let product = (self.products.len() > 1).then(|| self.product.digest());
         let stands = [
             ("product", product),
@@ -254,11 +254,7 @@ impl ShownProduct<'_> {
                     .map(|text| (name, text)),
             );
         }
-        let base = match self.choice.subject {
-            PriceSubject::Route { .. } => super::FLIGHTS_PATH,
-            PriceSubject::Place { .. } => super::HOTELS_PATH,
-        };
-        path_with(base, pairs)
+        self.choice.subject.path_with(pairs)
     }
 
     /// The form of a new monitor, filled with this product.

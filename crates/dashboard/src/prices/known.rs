@@ -1,70 +1,272 @@
-//! The calendar of known prices of a question in words, for its own page.
+//! What is known of the dates of a question in words, for its own page: the cheapest price, and the
+//! cheapest of each date over all routes of the question. One statement reads them; nothing is searched.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-use farescan_ask::Question;
-use farescan_sheets::numbers;
-use farescan_sheets::price_table::MARKET;
+use farescan_ask::{Question, QuestionSubject};
+use farescan_sheets::cell::CellValue;
+use farescan_sheets::numbers::{counted, price, short_age};
+use farescan_sheets::price_table::{MARKET, PriceCell, PriceTable};
 use jiff::ToSpan as _;
 use jiff::civil::Date;
 use maud::{Markup, html};
+use rust_decimal::Decimal;
 use serde_json::Value;
+use tokio::time::timeout;
 
-use super::chosen::{ShownProduct, grid_query, read_choice, shown};
 use super::product::ProductName;
 use super::subject::PriceSubject;
 use crate::failure::PageFailure;
-use crate::form::FormFields;
+use crate::parts::VERDICT_TIMEOUT;
 use crate::price_table::{self, DateLinks};
 use crate::session::Session;
+use farescan_core::contract::history_grid::{HistoryCell, HistoryGrid};
+use farescan_core::contract::scans::GridAxis;
 use farescan_core::contract::{Api, Endpoint, Request};
-use farescan_core::history::{Product, Subject, judged_grid};
+use farescan_core::history::{Product, SeriesKey, Subject, judged_grid};
 
-/// The last known prices of the question's dates; `None` if none of them was searched, or if it asks for
-/// several lengths or markets.
-pub(crate) async fn known(
-    session: &Session,
-    subject: &PriceSubject,
-    question: &Question,
-) -> Result<Option<Markup>, PageFailure> {
-    let (Some(tenant), Some(product)) = (session.tenant(), product(question)) else {
-        return Ok(None);
-    };
-    let now = session.context()?.now;
-    let nights = question.nights.first().map(ToString::to_string);
-    let pairs = [
-        ("from", Some(question.from.to_string())),
-        ("product", Some(product.digest())),
-        ("nights", nights),
-    ];
-    let pairs = pairs.into_iter();
-    let pairs = pairs.filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    let query = FormFields::from_pairs(pairs.collect());
-    let choice = read_choice(&query, subject, now)?;
-    let grid_query = grid_query(&choice)?;
-    let permits = session.heavy_read_permits().await?;
-    let grids = {
-        let mut conn = session.history_pool()?.acquire().await?;
-        judged_grid::grids(&mut conn, tenant, &grid_query, now).await?
-    };
-    drop(permits);
-    let Some(mut shown) = shown(choice, &grids, now) else {
-        return Ok(None);
-    };
-    let wanted = question.nights.first().map(|nights| i64::from(*nights));
-    if shown.product != product || (subject.has_nights() && shown.nights != wanted) {
-        return Ok(None);
-    }
-    let dates: BTreeSet<Date> = question.dates().collect();
-    shown
-        .cells
-        .retain(|(date, cell)| dates.contains(date) && cell.looked_at.is_some());
-    Ok((!shown.cells.is_empty()).then(|| card(&shown, subject, dates.len() as u64)))
+/// The most routes of a question: all airports of two cities have more only rarely.
+const MOST: usize = 12;
+
+/// What is known of a question's dates.
+pub(crate) struct KnownPrices {
+    /// In a sentence; empty where the question asks for several lengths of stay or several markets, which
+    /// do not compare.
+    pub(crate) answer: Markup,
+    /// The cheapest price.
+    pub(crate) cheapest: Option<Decimal>,
+    /// The calendar, and the pages of all prices.
+    pub(crate) card: Markup,
 }
 
-/// The product of the only route, length and market that are asked for.
-fn product(question: &Question) -> Option<ProductName> {
+/// A route, hotel or place of a question.
+struct QuestionProduct {
+    subject: PriceSubject,
+    /// What distinguishes it from the others: `LTN`.
+    name: String,
+    series: SeriesKey,
+    product: ProductName,
+}
+
+/// A known price or failed search of a date, and the place of its product among the asked ones.
+type KnownCell = (usize, Date, HistoryCell);
+
+/// Reads what is known. What can be asked does not depend on it: an error or too long a wait is a sentence.
+pub(crate) async fn known(session: &Session, question: &Question) -> KnownPrices {
+    let subjects = subjects(question);
+    let products = products(question, &subjects);
+    let (answer, cheapest, calendar) = if products.is_empty() {
+        (html! {}, None, html! {})
+    } else {
+        match timeout(VERDICT_TIMEOUT, cells(session, question, &products)).await {
+            Ok(Ok(cells)) => {
+                let cheapest = cheapest(&cells);
+                let answer = answer(question, &products, cheapest);
+                let price = cheapest.map(|(price, _)| price);
+                (answer, price, calendar(question, &products, &cells))
+            }
+            _ => (
+                html! { "The known prices could not be read." },
+                None,
+                html! {},
+            ),
+        }
+    };
+    let card = html! {
+        section class="card" {
+            h2 { "Known prices" }
+            (calendar)
+            p class="hint" {
+                "All prices of "
+                @for (index, subject) in subjects.iter().enumerate() {
+                    @if index > 0 { " · " }
+                    a href=(subject.path()) { (subject.title()) }
+                }
+            }
+        }
+    };
+    KnownPrices {
+        answer,
+        cheapest,
+        card,
+    }
+}
+
+/// The searched dates of the question, the first product first.
+async fn cells(
+    session: &Session,
+    question: &Question,
+    products: &[QuestionProduct],
+) -> Result<Vec<KnownCell>, PageFailure> {
+    let Some(tenant) = session.tenant() else {
+        return Ok(Vec::new());
+    };
+    let now = session.context()?.now;
+    let series: Vec<_> = products.iter().map(|product| product.series).collect();
+    let nights: Vec<_> = question.nights.iter().map(|one| i32::from(*one)).collect();
+    let dates = (question.from, question.to);
+    let _permits = session.heavy_read_permits().await?;
+    let mut conn = session.history_pool()?.acquire().await?;
+    let grids = judged_grid::of_products(&mut conn, tenant, &series, dates, &nights, now).await?;
+    let wanted: BTreeSet<Date> = question.dates().collect();
+    let mut cells = Vec::new();
+    for (place, product) in products.iter().enumerate() {
+        let grid = grids.data.iter().find(|grid| product.is_of(grid));
+        for cell in grid.into_iter().flat_map(|grid| &grid.cells) {
+            let date = cell.first_date.filter(|date| wanted.contains(date));
+            cells.extend(date.map(|date| (place, date, cell.clone())));
+        }
+    }
+    Ok(cells)
+}
+
+impl QuestionProduct {
+    fn is_of(&self, grid: &HistoryGrid) -> bool {
+        let is_place = match &self.subject {
+            PriceSubject::Route { from, to } => {
+                grid.from_airport.as_ref() == Some(from) && grid.place == *to
+            }
+            PriceSubject::Place { .. } => true,
+        };
+        is_place && ProductName::from(grid) == self.product
+    }
+
+    /// The price of a date over time.
+    fn path(&self, question: &Question, date: Date) -> String {
+        let mut pairs = vec![
+            ("product", self.product.digest()),
+            ("date", date.to_string()),
+        ];
+        if let ([nights], true) = (&question.nights[..], self.subject.has_nights()) {
+            pairs.push(("nights", nights.to_string()));
+        }
+        format!("{}#over-time", self.subject.path_with(pairs))
+    }
+}
+
+fn cheapest(cells: &[KnownCell]) -> Option<(Decimal, &KnownCell)> {
+    let priced = cells.iter().filter_map(|cell| {
+        let price = CellValue::of_history(&cell.2).price()?;
+        Some((price, cell))
+    });
+    priced.min_by_key(|(price, _)| *price)
+}
+
+/// `Cheapest known: 22 March, 118 USD, LTN, 3 h ago`.
+fn answer(
+    question: &Question,
+    products: &[QuestionProduct],
+    cheapest: Option<(Decimal, &KnownCell)>,
+) -> Markup {
+    let Some((found, (place, date, cell))) = cheapest else {
+        return html! { "No price of these dates is known yet." };
+    };
+    let product = &products[*place];
+    let age = cell.age_seconds.map(|age| match short_age(age) {
+        now if now == "now" => now,
+        age => format!("{age} ago"),
+    });
+    html! {
+        "Cheapest known: "
+        a href=(product.path(question, *date)) { (date.strftime("%-d %B")) ", " (price(found, question.currency)) }
+        @if products.len() > 1 { ", " (product.name) }
+        @if let Some(age) = age { ", " (age) }
+    }
+}
+
+fn calendar(question: &Question, products: &[QuestionProduct], cells: &[KnownCell]) -> Markup {
+    let Some(first) = products.first().filter(|_| !cells.is_empty()) else {
+        return html! {};
+    };
+    let mut of_item = HashMap::new();
+    let of_date: BTreeSet<_> = cells.iter().map(|(_, date, _)| *date).collect();
+    let named = cells.iter().map(|(place, _, cell)| {
+        of_item.extend(cell.item_id.map(|item| (item, *place)));
+        let column = Some(Value::from(products[*place].name.as_str()));
+        HistoryCell {
+            column,
+            ..cell.clone()
+        }
+    });
+    let named: Vec<_> = named.collect();
+    let axis = |field: &str, values: Vec<Value>| GridAxis {
+        field: field.to_owned(),
+        values,
+    };
+    let dates = of_date.iter().map(|date| date.to_string().into());
+    let rows = axis(first.subject.names().date, dates.collect());
+    let names = products.iter().map(|product| product.name.as_str().into());
+    let columns = (products.len() > 1).then(|| axis("to_airport", names.collect()));
+    let mut table = PriceTable::of_history(
+        question.currency,
+        &rows,
+        columns.as_ref(),
+        named.iter(),
+        |_| None,
+    );
+    if columns.is_some() {
+        table.notes = "its airport";
+    }
+    table.add_unsearched(question.dates());
+    let link = |date: Date, cell: &PriceCell| {
+        let of_item = cell.item.and_then(|item| of_item.get(&item));
+        let is_only = products.len() == 1 && of_date.contains(&date);
+        let place = of_item.copied().or_else(|| is_only.then_some(0))?;
+        Some(products[place].path(question, date))
+    };
+    let links = DateLinks {
+        path: &link,
+        chosen: None,
+    };
+    html! {
+        p class="sub" {
+            (first.product.label())
+            @if let [nights] = question.nights[..] { ", " (counted(nights, "night")) }
+            ". " (of_date.len()) " of " (counted(question.dates().count() as u64, "date")) ", at no cost."
+        }
+        (price_table::markup(&table, Some(links)))
+    }
+}
+
+/// The routes, hotel or place of a question; of many routes the first.
+fn subjects(question: &Question) -> Vec<PriceSubject> {
+    let place = |field: &'static str, text: &String| {
+        let text = text.clone();
+        vec![PriceSubject::Place { field, text }]
+    };
+    match &question.subject {
+        QuestionSubject::Flights { from, to, .. } => {
+            let route = |from: &String, to: &String| PriceSubject::Route {
+                from: from.clone(),
+                to: to.clone(),
+            };
+            let routes = from
+                .iter()
+                .flat_map(|from| to.iter().map(move |to| route(from, to)));
+            routes.take(MOST).collect()
+        }
+        QuestionSubject::Hotel { name, .. } => place("hotel_name", name),
+        QuestionSubject::Hotels { destination, .. } => place("destination", destination),
+    }
+}
+
+/// The product of each; none if the question asks for several markets, or stays of several lengths.
+fn products(question: &Question, subjects: &[PriceSubject]) -> Vec<QuestionProduct> {
+    let has_several_stays = question.nights.len() > 1 && !question.is_of_flights();
     let body = question.scan();
+    let sweep = body.get("sweep").and_then(Value::as_object);
+    if has_several_stays || sweep.is_some_and(|sweep| sweep.contains_key(MARKET)) {
+        return Vec::new();
+    }
+    let of = |subject: &PriceSubject| asked_product(question, &body, subject);
+    subjects.iter().filter_map(of).collect()
+}
+
+fn asked_product(
+    question: &Question,
+    body: &serde_json::Map<String, Value>,
+    subject: &PriceSubject,
+) -> Option<QuestionProduct> {
     let endpoint = Endpoint::parse(body.get("endpoint")?.as_str()?)?;
     let mut request = body.get("request")?.as_object()?.clone();
     let [first, last] = match endpoint.api() {
@@ -72,46 +274,36 @@ fn product(question: &Question) -> Option<ProductName> {
         Api::Hotels => ["checkin_date", "checkout_date"],
     };
     request.insert(first.to_owned(), question.from.to_string().into());
-    match question.nights[..] {
-        [] => {}
-        [nights] => {
-            let back = question.from.saturating_add(i64::from(nights).days());
-            request.insert(last.to_owned(), back.to_string().into());
-        }
-        _ => return None,
+    if let Some(nights) = question.nights.first() {
+        let back = question.from.saturating_add(i64::from(*nights).days());
+        request.insert(last.to_owned(), back.to_string().into());
+    }
+    for (field, text) in subject.pairs() {
+        request.insert(field.to_owned(), text.into());
     }
     let request = Request::check(endpoint, &request).ok()?.request;
-    // Of one search nothing is swept.
-    let sweep = body.get("sweep").and_then(Value::as_object);
-    let is_one_market = sweep.is_none_or(|sweep| !sweep.contains_key(MARKET));
-    let subject = Subject::of(&request).filter(|_| is_one_market)?;
-    Some(ProductName::from(&Product::of(&subject.series)))
+    let series = Subject::of(&request)?.series;
+    Some(QuestionProduct {
+        name: name(question, subject),
+        subject: subject.clone(),
+        series: series.key,
+        product: ProductName::from(&Product::of(&series)),
+    })
 }
 
-/// `all` is how many dates are asked for.
-fn card(shown: &ShownProduct<'_>, subject: &PriceSubject, all: u64) -> Markup {
-    let link = |date: Date| {
-        format!(
-            "{}#over-time",
-            shown.link(&[
-                ("date", date.to_string()),
-                ("product", shown.product.digest()),
-                ("from", String::new()),
-            ])
-        )
-    };
-    let links = DateLinks {
-        path: &link,
-        chosen: None,
-    };
-    html! {
-        section class="card" {
-            div class="card-head" { h2 { "Known prices" } a href=(subject.path()) { "All prices of " (subject.title()) } }
-            p class="sub" {
-                (shown.product.label()) @if let Some(nights) = shown.nights { ", " (numbers::counted(nights.unsigned_abs(), "night")) }
-                ". " (shown.cells.len()) " of " (numbers::counted(all, "date")) ", at no cost."
-            }
-            (price_table::markup(&shown.table(), Some(links)))
-        }
+/// The airport that only this route has: `LTN`, or both: `SDV-LTN`.
+fn name(question: &Question, subject: &PriceSubject) -> String {
+    match (&question.subject, subject) {
+        (
+            QuestionSubject::Flights {
+                from: of, to: at, ..
+            },
+            PriceSubject::Route { from, to },
+        ) => match (of.len(), at.len()) {
+            (_, 1) => from.clone(),
+            (1, _) => to.clone(),
+            _ => format!("{from}-{to}"),
+        },
+        _ => subject.title(),
     }
 }

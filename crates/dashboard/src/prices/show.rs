@@ -58,7 +58,12 @@ pub(super) async fn page(
     let nights = shown.nights.and_then(|nights| i32::try_from(nights).ok());
     let leads = lead_times::lead_times(conn, tenant, &all_dates, &range, nights).await?;
     drop(permits);
-    let link = |date: Date| format!("{}#over-time", shown.link(&[("date", date.to_string())]));
+    let link = |date: Date, _: &_| {
+        Some(format!(
+            "{}#over-time",
+            shown.link(&[("date", date.to_string())])
+        ))
+    };
     let links = DateLinks {
         path: &link,
         chosen: shown.choice.date,

@@ -112,10 +112,15 @@ impl PriceSubject {
 
     /// Its page.
     pub(crate) fn path(&self) -> String {
+        self.path_with(Vec::new())
+    }
+
+    /// Its page with more fields in the query.
+    pub(super) fn path_with(&self, more: Vec<(&'static str, String)>) -> String {
         let base = match self {
             Self::Route { .. } => super::FLIGHTS_PATH,
             Self::Place { .. } => super::HOTELS_PATH,
         };
-        crate::parts::path_with(base, self.pairs())
+        crate::parts::path_with(base, self.pairs().into_iter().chain(more))
     }
 }

@@ -5,8 +5,9 @@ use farescan_contract::history_grid::HistoryCell;
 use farescan_contract::history_verdict::PriceClass;
 use farescan_contract::ids::ItemId;
 use farescan_contract::scans::GridAxis;
+use jiff::civil::Date;
 
-use super::{PriceCell, PriceTable, SecondField, Shade, layout};
+use super::{PriceCell, PriceLayout, PriceTable, SecondField, Shade, layout};
 use crate::cell::CellValue;
 use crate::fifths::PriceFifths;
 use crate::numbers::{duration, price, short_age};
@@ -51,6 +52,21 @@ impl PriceTable {
             layout: layout(rows, columns, SecondField::Cheapest, cells),
             notes: "its age",
             prices,
+        }
+    }
+
+    /// Adds those of the dates to its calendar that have no cell: never searched.
+    pub fn add_unsearched(&mut self, dates: impl Iterator<Item = Date>) {
+        let PriceLayout::Calendars(calendars) = &mut self.layout else {
+            return;
+        };
+        let Some((_, days)) = calendars.first_mut() else {
+            return;
+        };
+        for date in dates {
+            let words = || format!("{date}: {}", CellValue::Waiting.words(None));
+            days.entry(date)
+                .or_insert_with(|| PriceCell::new(CellValue::Waiting, words()));
         }
     }
 }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::contract::{Endpoint, SearchStatus, Verdict};
 use crate::history::query::PriceQuery;
+use crate::history::series_key::SeriesKey;
 use crate::ids::TenantId;
 
 /// A row of `latest_prices` with its series.
@@ -64,6 +65,36 @@ pub(in crate::history) async fn latest_by_date(
         query.first_from().map(|date| date.to_sqlx()) as _,
         query.first_to().map(|date| date.to_sqlx()) as _,
         query.nights,
+        limit,
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// The same of these products. `nights` are the wanted lengths; empty: all.
+pub(in crate::history) async fn latest_of_products(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    products: &[SeriesKey],
+    dates: (jiff::civil::Date, jiff::civil::Date),
+    nights: &[i32],
+    limit: i64,
+) -> sqlx::Result<Vec<HistoryGridRow>> {
+    let products: Vec<_> = products.iter().map(|key| key.0.to_vec()).collect();
+    sqlx::query_as!(
+        HistoryGridRow,
+        "select s.series, s.endpoint, s.origin, s.place, s.product, s.currency, s.market, l.first_date, l.last_date, l.observed_at, l.price,
+                l.seller, l.band_low, l.band_high, l.verdict, l.item_id, l.sampled_at, l.sample_status, l.sample_reason
+         from series s
+         join latest_prices l on l.tenant_id = s.tenant_id and l.series = s.series
+         where s.tenant_id = $1 and s.series = any ($2) and l.first_date between $3 and $4
+           and (cardinality($5::int[]) = 0 or l.last_date - l.first_date = any ($5))
+         order by s.endpoint, s.series, l.first_date, l.last_date limit $6",
+        tenant.uuid(),
+        &products,
+        dates.0.to_sqlx() as _,
+        dates.1.to_sqlx() as _,
+        nights,
         limit,
     )
     .fetch_all(conn)
