@@ -4,7 +4,7 @@ use jiff::ToSpan as _;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use super::{Browser, Form, calls, form, forms, key, redirect, scan_ids};
+use super::{Browser, Form, calls, forms, key, redirect, scan_ids};
 use crate::history::fixture::HistoryFixture;
 use crate::support::app::KEY;
 use crate::support::{SearchOutcome, TestService};
@@ -22,6 +22,11 @@ fn scan_form(page: &str, has_strategy: bool) -> Form {
         .into_iter()
         .find(is_it)
         .unwrap_or_else(|| panic!("{page}"))
+}
+
+/// The form of the watch, which the box of the question precedes.
+fn tell_form(page: &str) -> Form {
+    forms(page, "/ask").pop().unwrap()
 }
 
 /// The page after the redirect that gives it its key.
@@ -54,6 +59,7 @@ async fn a_question_is_read_back_with_its_cost_and_spends_nothing() {
         "Your key is stored, sealed, until you pause or delete the monitor",
         "Search all 10 · 10 requests",
         "Tell me below 150 USD · 10 requests a day",
+        "Find the cheapest and tell me below 150 USD · 4 to 20 requests now, 10 a day",
     ] {
         assert!(page.contains(expected), "{expected}: {page}");
     }
@@ -152,10 +158,6 @@ async fn what_cannot_be_asked_says_why() {
         page.contains("Not as one question:") && page.contains("1000"),
         "{page}"
     );
-    assert!(
-        !page.contains("Add “below 150”"),
-        "an amount was given: {page}"
-    );
 }
 
 #[tokio::test]
@@ -177,7 +179,7 @@ async fn one_press_makes_the_watch_its_alert_and_its_limit() {
     let before = (calls(&service), scan_ids(&service).await);
     let browser = Browser::sign_in(&service, key()).await;
     let (page, _) = asked(&browser, ROUTE).await;
-    let watch = form(&page, "/monitors");
+    let watch = tell_form(&page);
     let monitor = redirect(browser.send(&watch).await);
     assert_eq!(
         redirect(browser.send(&watch).await),
@@ -197,6 +199,125 @@ async fn one_press_makes_the_watch_its_alert_and_its_limit() {
     assert_eq!(made["requests"]["max_per_month"], 310);
     let after = (calls(&service), scan_ids(&service).await);
     assert_eq!(after, before, "to make it spends nothing");
+}
+
+const NO_AMOUNT: &str = "/ask?q=tel+aviv+LHR+2030-03-01+to+2030-03-10";
+
+#[tokio::test]
+async fn without_an_amount_in_the_words_the_page_asks_for_it() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let (page, keyed) = asked(&browser, NO_AMOUNT).await;
+    for expected in ["Tell me below <input", "Tell me · 10 requests a day"] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    let watch = tell_form(&page);
+    for (wrong, expected) in [
+        ("", "an amount above 0"),
+        ("0", "an amount above 0"),
+        ("cheap", "cheap"),
+    ] {
+        let answer = browser.send(&watch.clone().with("below", wrong)).await;
+        let text = answer.expect(400).text();
+        assert!(
+            text.contains("Nothing was done") && text.contains(expected),
+            "{wrong}: {text}"
+        );
+    }
+    assert_eq!(with_monitors(&service).await, Vec::<Value>::new());
+    let first = redirect(browser.send(&watch.with("below", "140.50")).await);
+    // Back, and the page that is loaded again.
+    let again = tell_form(&browser.page(&keyed).await);
+    let twice = redirect(browser.send(&again.clone().with("below", "140.50")).await);
+    assert_eq!(twice, first);
+    let other = redirect(browser.send(&again.with("below", "90")).await);
+    assert_ne!(other, first, "another amount is another monitor");
+    let id = first.rsplit('/').next().unwrap();
+    let made = service.get(&format!("/v1/monitors/{id}")).await;
+    assert_eq!(made["alerts"][0]["amount"], json!(140.5));
+    assert_eq!(
+        made["scan"]["strategy"],
+        json!({"watch": "below", "below": 140.5})
+    );
+}
+
+/// What a watch costs is said before its amount is known.
+#[tokio::test]
+async fn the_cost_of_a_watch_does_not_depend_on_its_amount() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let mut said = Vec::new();
+    for amount in ["", "+below+1", "+below+150", "+below+99999"] {
+        let (page, _) = asked(&browser, &format!("/ask?q=tel+aviv+london+2030-03{amount}")).await;
+        let (_, hint) = page.split_once("Looks each day").unwrap();
+        said.push(hint.split_once("</p>").unwrap().0.to_owned());
+    }
+    assert!(said.iter().all(|hint| *hint == said[0]), "{said:?}");
+    assert!(said[0].contains("of the 186 searches"), "{said:?}");
+}
+
+#[tokio::test]
+async fn one_press_searches_and_watches_and_a_second_does_neither() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let before = scan_ids(&service).await.len();
+    let (page, keyed) = asked(&browser, NO_AMOUNT).await;
+    let both = tell_form(&page).with("below", "150").with("find", "true");
+    let path = redirect(browser.send(&both).await);
+    let (scan, monitor) = path.split_once("?watched=").unwrap();
+    let again = redirect(browser.send(&both).await);
+    assert_eq!(again, format!("{path}&already_started=true"));
+    // Each half has a button of its own, which has done it too.
+    let page = browser.page(&keyed).await;
+    let alone = redirect(browser.send(&scan_form(&page, true)).await);
+    assert_eq!(alone, format!("{scan}?already_started=true"));
+    let alone = redirect(browser.send(&tell_form(&page).with("below", "150")).await);
+    assert_eq!(alone, format!("/monitors/{monitor}"));
+    assert_eq!(scan_ids(&service).await.len(), before + 1);
+    assert_eq!(with_monitors(&service).await.len(), 1);
+    let of_scan = browser.page(&path).await;
+    assert!(
+        of_scan.contains(&format!("href=\"/monitors/{monitor}\"")),
+        "{of_scan}"
+    );
+    let id = scan.rsplit('/').next().unwrap();
+    let strategy = &service.scan(id).await["strategy"];
+    assert_eq!(strategy["find"], "cheapest", "{strategy}");
+}
+
+/// The search is refused after the watch was made: the page leads to what exists, and says what does not.
+#[tokio::test]
+async fn half_of_both_is_said_and_can_be_completed() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let (page, _) = asked(&browser, NO_AMOUNT).await;
+    let both = tell_form(&page).with("below", "150").with("find", "true");
+    let mut scans = Vec::new();
+    for _ in 0..100 {
+        scans.push(service.submit(&crate::support::fares(1)).await);
+    }
+    let answer = browser.send(&both).await;
+    assert_eq!(answer.status, 429, "{}", answer.text());
+    let text = answer.text();
+    let monitors = with_monitors(&service).await;
+    assert_eq!(monitors.len(), 1);
+    let link = format!("href=\"/monitors/{}\"", monitors[0]["id"].as_str().unwrap());
+    for expected in [
+        "Watched, but not searched",
+        "live scans",
+        &link,
+        "below 150",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    service.command(&scans[0], "cancel", &json!({})).await;
+    let path = redirect(browser.send(&both).await);
+    assert!(path.contains("?watched="), "{path}");
+    assert_eq!(with_monitors(&service).await.len(), 1);
 }
 
 #[tokio::test]
@@ -292,6 +413,8 @@ async fn a_city_shows_the_cheapest_known_price_of_all_its_airports() {
         "<small>LGW</small>",
         "pale: found a day ago",
         "not searched yet",
+        // The amount that the page offers.
+        "value=\"118\"",
     ] {
         assert!(page.contains(expected), "{expected}: {page}");
     }

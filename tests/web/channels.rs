@@ -230,7 +230,7 @@ async fn a_watch_of_a_question_names_the_active_channels() {
     );
     let page = browser.page(&asked).await;
     assert!(page.contains("Alerts go to my phone."), "{page}");
-    let watch = forms(&page, "/monitors").pop().unwrap();
+    let watch = forms(&page, "/ask").pop().unwrap();
     let monitor = redirect(browser.send(&watch).await);
     let id = monitor.rsplit('/').next().unwrap();
     let monitor = service.get(&format!("/v1/monitors/{id}")).await;

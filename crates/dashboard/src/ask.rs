@@ -2,6 +2,8 @@
 //! it the cheapest known price, the buttons with their cost, and a calendar of known prices. The page
 //! searches and stores nothing: its buttons are forms, whose handlers check the body again.
 
+mod tell;
+
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
@@ -9,11 +11,11 @@ use axum::routing::get;
 use farescan_ask::{Chip, MAX_CHARS, Question, Reading, RefusedWords, Suggestion};
 use farescan_sheets::numbers::{amount, count, counted, range, request_range};
 use farescan_sheets::trip::{body_facts, body_title};
-use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
+use self::tell::Tell;
 use super::failure::PageFailure;
 use super::form::{FormFields, token_field};
 use super::layout::{NavItem, page};
@@ -24,6 +26,7 @@ use super::session::Session;
 use super::{channels, links, prices};
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
+use farescan_core::contract::channels::Channel;
 use farescan_core::contract::monitors::{MAX_CHANNELS, MonitorPreview};
 use farescan_core::contract::scans::{ScanPreview, WarningKind};
 use farescan_core::{monitors, scans};
@@ -37,7 +40,7 @@ const EXAMPLES: [&str; 3] = [
 ];
 
 pub(super) fn routes() -> Router<AppState> {
-    Router::new().route(links::ASK, get(ask))
+    Router::new().route(links::ASK, get(ask).post(tell::tell))
 }
 
 /// The box of a page whose text is found or asked; `text` stands in it.
@@ -147,7 +150,7 @@ fn chip_list(chips: &[Chip]) -> Markup {
             dl class="read-chips" aria-label="What was read" {
                 @for chip in chips {
                     div data-default[chip.words.is_none()] {
-                        dt { (chip.kind.label()) }
+                        dt { (chip.kind.label()) " " }
                         dd {
                             b { (chip.text) }
                             @match &chip.words {
@@ -213,10 +216,11 @@ struct Ways {
     all: (Map<String, Value>, ScanPreview),
     /// Of several searches.
     find: Option<Priced<ScanPreview>>,
-    /// The names of the channels that hear of a watch.
-    channels: Vec<String>,
-    /// Of a question with an amount, or about several markets: of these also with dates that stay as far
-    /// ahead as they are.
+    /// The channels that hear of a watch.
+    channels: Vec<Channel>,
+    /// A watch with an amount; `None` of a question that compares markets, of which there are these:
+    tell: Option<Tell>,
+    /// Comparisons each Monday.
     watches: Vec<(WatchDates, Priced<MonitorPreview>)>,
 }
 
@@ -244,16 +248,19 @@ impl Ways {
                 .map_err(ApiError::from);
             find = Some((body, unless_faults(preview)?));
         }
-        let mut watches = Vec::new();
         let guard = session.app().webhook_guard();
         let mut channels = channels::active(session).await?;
         channels.truncate(MAX_CHANNELS);
         let ids: Vec<_> = channels.iter().map(|channel| json!(channel.id)).collect();
-        for (dates, mut body) in watched(
-            question,
-            searches,
-            context.now.to_zoned(TimeZone::UTC).date(),
-        ) {
+        let mut watches = Vec::new();
+        let today = context.now.to_zoned(TimeZone::UTC).date();
+        for (dates, today) in [
+            (WatchDates::Fixed, None),
+            (WatchDates::Rolling, Some(today)),
+        ] {
+            let Some(mut body) = question.parity_monitor(searches, body_title, today) else {
+                continue;
+            };
             if !ids.is_empty() {
                 body.insert("channels".to_owned(), ids.clone().into());
             }
@@ -262,10 +269,20 @@ impl Ways {
                 .map_err(ApiError::from);
             watches.push((dates, (body, unless_faults(preview)?)));
         }
+        let mut tell = None;
+        if watches.is_empty() {
+            let cheapest = match &find {
+                _ if searches == 1 => Some(preview.clone()),
+                Some((_, Ok(find))) if question.below.is_none() => Some(find.clone()),
+                _ => None,
+            };
+            tell = Some(Tell::read(session, context, question, &channels, cheapest).await?);
+        }
         Ok(Self {
             all: (body, preview),
             find,
-            channels: channels.into_iter().map(|channel| channel.name).collect(),
+            channels,
+            tell,
             watches,
         })
     }
@@ -304,12 +321,12 @@ impl Ways {
                     }
                     @for watch in &self.watches {
                         @match watch {
-                            (dates, (body, Ok(watch))) => { div { (watch_form(session, query, question, (*dates, body, all.items), watch)) } }
+                            (dates, (body, Ok(watch))) => { div { (watch_form(session, query, *dates, (body, all.items), watch)) } }
                             (_, (_, Err(error))) => { div { (faults(error, "Not on a schedule:")) } }
                         }
                     }
-                    @if !self.watches.is_empty() { p class="hint" { (self.heard_by()) } }
-                    @if self.watches.is_empty() { p class="hint" { "Add “below 150”, with your amount, for an alert." } }
+                    @if let Some(tell) = &self.tell { div class="wide" { (tell.markup(session, query, question, self, known.cheapest)) } }
+                    p class="hint wide" { (self.heard_by()) }
                 }
                 @if session.app().is_sandbox() { p class="hint" { "Sandbox: nothing is billed." } }
             }
@@ -324,7 +341,8 @@ impl Ways {
             @if self.channels.is_empty() {
                 "Alerts stand on the page “Alerts”. " a href=(links::CHANNELS) { "Add a channel" } " to hear of them on a phone or in a chat."
             } @else {
-                "Alerts go to " (self.channels.join(", ")) "."
+                @let names: Vec<_> = self.channels.iter().map(|channel| channel.name.as_str()).collect();
+                "Alerts go to " (names.join(", ")) "."
             }
         }
     }
@@ -351,6 +369,20 @@ fn amount_words(question: &Question) -> Option<String> {
     Some(format!("below {} {}", amount(below), question.currency))
 }
 
+/// `about 10 requests`, where that is known.
+fn searched_requests(preview: &ScanPreview) -> String {
+    match preview.requests.expected {
+        Some(expected) => format!("about {}", counted(expected, "request")),
+        None => request_range(preview.requests),
+    }
+}
+
+/// Whether too much is underway for another scan.
+fn is_refused(preview: &ScanPreview) -> bool {
+    let mut warnings = preview.warnings.iter();
+    warnings.any(|warning| warning.kind == WarningKind::TooMuchUnderway)
+}
+
 fn find_form(
     session: &Session,
     query: &FormFields,
@@ -358,10 +390,7 @@ fn find_form(
     body: &Map<String, Value>,
     preview: &ScanPreview,
 ) -> Markup {
-    let requests = match preview.requests.expected {
-        Some(expected) => format!("about {}", counted(expected, "request")),
-        None => request_range(preview.requests),
-    };
+    let requests = searched_requests(preview);
     let (what, hint) = match amount_words(question) {
         Some(below) => (
             format!("one {below}"),
@@ -386,10 +415,7 @@ fn scan_form(
     is_primary: bool,
     label: &str,
 ) -> Markup {
-    let is_refused = preview
-        .warnings
-        .iter()
-        .any(|warning| warning.kind == WarningKind::TooMuchUnderway);
+    let is_refused = is_refused(preview);
     let json = Value::Object(body.clone()).to_string();
     html! {
         form method="post" action="/scans/submit" {
@@ -402,67 +428,47 @@ fn scan_form(
     }
 }
 
-/// The monitors that a question can become.
-fn watched(
-    question: &Question,
-    searches: u32,
-    today: Date,
-) -> Vec<(WatchDates, Map<String, Value>)> {
-    let fixed = question
-        .parity_monitor(searches, body_title, None)
-        .or_else(|| question.monitor(searches, body_title));
-    let rolling = question.parity_monitor(searches, body_title, Some(today));
-    let fixed = fixed.map(|body| (WatchDates::Fixed, body));
-    let rolling = rolling.map(|body| (WatchDates::Rolling, body));
-    fixed.into_iter().chain(rolling).collect()
-}
-
 fn watch_form(
     session: &Session,
     query: &FormFields,
-    question: &Question,
-    (dates, body, searches): (WatchDates, &Map<String, Value>, u32),
+    dates: WatchDates,
+    (body, searches): (&Map<String, Value>, u32),
     preview: &MonitorPreview,
 ) -> Markup {
     let json = Value::Object(body.clone()).to_string();
-    let of_run = preview.forecast.requests_per_run;
-    let run = request_range(of_run);
-    let month = request_range(preview.forecast.requests_per_month);
-    let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
-    let (label, when) = if question.compares_markets() {
-        let dates = match dates {
-            WatchDates::Fixed => "these dates",
-            WatchDates::Rolling => "always as far ahead as today",
-        };
-        (
-            format!("Compare each Monday, {dates} · {run} a week"),
-            "Compares each Monday at 06:00 UTC",
-        )
-    } else {
-        let below = amount_words(question).unwrap_or_default();
-        (
-            format!("Tell me {below} · {run} a day"),
-            "Looks each day at 06:00 UTC",
-        )
+    let run = request_range(preview.forecast.requests_per_run);
+    let dates = match dates {
+        WatchDates::Fixed => "these dates",
+        WatchDates::Rolling => "always as far ahead as today",
     };
-    let searched = u64::from(searches);
-    let part = (of_run.most < searched).then(|| {
-        format!(
-            " at {} of the {}",
-            range(of_run.least, of_run.most),
-            counted(searches, "search")
-        )
-    });
     html! {
         form method="post" action=(links::MONITORS) {
             (token_field(session))
             (once_field_for(query, &json))
             input type="hidden" name="request" value=(json);
-            button type="submit" { (label) }
+            button type="submit" { "Compare each Monday, " (dates) " · " (run) " a week" }
         }
+        (watch_hint("Compares each Monday at 06:00 UTC", body, searches, preview))
+    }
+}
+
+/// What a watch of so many searches costs; `when` says when it looks.
+fn watch_hint(
+    when: &str,
+    body: &Map<String, Value>,
+    searches: u32,
+    preview: &MonitorPreview,
+) -> Markup {
+    let of_run = preview.forecast.requests_per_run;
+    let limit = body.get("max_requests_per_month").and_then(Value::as_u64);
+    html! {
         @for warning in &preview.schedule_warnings { p class="hint" { (warning) } }
         p class="hint" {
-            (when) (part.unwrap_or_default()) ": " (month) " a month"
+            (when)
+            @if of_run.most < u64::from(searches) {
+                " at " (range(of_run.least, of_run.most)) " of the " (counted(searches, "search"))
+            }
+            ": " (request_range(preview.forecast.requests_per_month)) " a month"
             @if let Some(limit) = limit { ", " (count(limit)) " at most" }
             ". Your key is stored, sealed, until you pause or delete the monitor."
         }

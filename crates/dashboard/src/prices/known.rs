@@ -48,7 +48,7 @@ struct QuestionProduct {
     product: ProductName,
 }
 
-/// A known price or failed search of a date, and the place of its product among the asked ones.
+/// A known price or failed search of a date, and the index of its product among the asked ones.
 type KnownCell = (usize, Date, HistoryCell);
 
 /// Reads what is known. What can be asked does not depend on it: an error or too long a wait is a sentence.
@@ -110,11 +110,11 @@ async fn cells(
     let grids = judged_grid::of_products(&mut conn, tenant, &series, dates, &nights, now).await?;
     let wanted: BTreeSet<Date> = question.dates().collect();
     let mut cells = Vec::new();
-    for (place, product) in products.iter().enumerate() {
+    for (index, product) in products.iter().enumerate() {
         let grid = grids.data.iter().find(|grid| product.is_of(grid));
         for cell in grid.into_iter().flat_map(|grid| &grid.cells) {
             let date = cell.first_date.filter(|date| wanted.contains(date));
-            cells.extend(date.map(|date| (place, date, cell.clone())));
+            cells.extend(date.map(|date| (index, date, cell.clone())));
         }
     }
     Ok(cells)
@@ -158,10 +158,10 @@ fn answer(
     products: &[QuestionProduct],
     cheapest: Option<(Decimal, &KnownCell)>,
 ) -> Markup {
-    let Some((found, (place, date, cell))) = cheapest else {
+    let Some((found, (index, date, cell))) = cheapest else {
         return html! { "No price of these dates is known yet." };
     };
-    let product = &products[*place];
+    let product = &products[*index];
     let age = cell.age_seconds.map(|age| match short_age(age) {
         now if now == "now" => now,
         age => format!("{age} ago"),
@@ -180,9 +180,9 @@ fn calendar(question: &Question, products: &[QuestionProduct], cells: &[KnownCel
     };
     let mut of_item = HashMap::new();
     let of_date: BTreeSet<_> = cells.iter().map(|(_, date, _)| *date).collect();
-    let named = cells.iter().map(|(place, _, cell)| {
-        of_item.extend(cell.item_id.map(|item| (item, *place)));
-        let column = Some(Value::from(products[*place].name.as_str()));
+    let named = cells.iter().map(|(index, _, cell)| {
+        of_item.extend(cell.item_id.map(|item| (item, *index)));
+        let column = Some(Value::from(products[*index].name.as_str()));
         HistoryCell {
             column,
             ..cell.clone()
@@ -211,8 +211,8 @@ fn calendar(question: &Question, products: &[QuestionProduct], cells: &[KnownCel
     let link = |date: Date, cell: &PriceCell| {
         let of_item = cell.item.and_then(|item| of_item.get(&item));
         let is_only = products.len() == 1 && of_date.contains(&date);
-        let place = of_item.copied().or_else(|| is_only.then_some(0))?;
-        Some(products[place].path(question, date))
+        let index = of_item.copied().or_else(|| is_only.then_some(0))?;
+        Some(products[index].path(question, date))
     };
     let links = DateLinks {
         path: &link,

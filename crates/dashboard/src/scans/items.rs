@@ -3,7 +3,7 @@
 use farescan_sheets::{item, numbers};
 use maud::{Markup, html};
 
-use super::ALREADY_STARTED;
+use super::{ALREADY_STARTED, WATCHED};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
 use crate::links;
@@ -65,7 +65,9 @@ fn render(scan: &Scan, items: &ItemPage, filters: &FormFields) -> Markup {
 fn filtered_path(path: &str, filters: &FormFields) -> String {
     filters
         .pairs()
-        .filter(|(name, text)| !["cursor", ALREADY_STARTED].contains(name) && !text.is_empty())
+        .filter(|(name, text)| {
+            !["cursor", ALREADY_STARTED, WATCHED].contains(name) && !text.is_empty()
+        })
         .fold(path.to_owned(), |path, (name, text)| {
             parts::with_query(&path, name, text)
         })

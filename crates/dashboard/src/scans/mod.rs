@@ -25,6 +25,7 @@ use farescan_core::scans;
 pub(super) use self::actions::{resume_button, retry_buttons};
 pub(super) use self::items::state as item_state;
 pub(super) use self::list::table;
+pub(super) use self::new::start;
 pub(super) use self::show::judge;
 use super::failure::PageFailure;
 use super::session::Session;
@@ -33,6 +34,8 @@ pub(super) const PATH: &str = "/scans";
 
 /// The field of a scan's URL for who pressed the button again that has started it.
 const ALREADY_STARTED: &str = "already_started";
+/// The same with the monitor that one press has made with the scan.
+const WATCHED: &str = "watched";
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new()

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::actions::idempotency_key;
 use super::new_form::{PATH, endpoint_of, label, path_without_key};
-use super::{ALREADY_STARTED, live_cost, new_form, preview, read_own};
+use super::{ALREADY_STARTED, WATCHED, live_cost, new_form, preview, read_own};
 use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm};
 use crate::layout::{NavItem, page};
@@ -20,9 +20,10 @@ use crate::session::Session;
 use crate::suggestions::{self, Suggestions};
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
+use farescan_core::commands::IdempotencyKey;
 use farescan_core::contract::scans::Weekday;
 use farescan_core::contract::{Endpoint, FieldKind, FieldSpec, MAX_DEPTH, read_object};
-use farescan_core::ids::ScanId;
+use farescan_core::ids::{MonitorId, ScanId};
 use farescan_core::scans;
 
 pub(super) fn routes() -> Router<AppState> {
@@ -102,12 +103,24 @@ async fn submit(form: SessionForm) -> Result<Response, PageFailure> {
     let text = form.fields.text(preview::BODY_FIELD).unwrap_or_default();
     let body: Map<String, Value> = read_object(text.as_bytes(), MAX_DEPTH)?;
     let key = idempotency_key(&form.fields)?;
-    let session = &form.session;
+    start(&form.session, &body, &key, None).await
+}
+
+/// Submits a body once, and leads to its scan, which then names the monitor that was made with it.
+pub(crate) async fn start(
+    session: &Session,
+    body: &Map<String, Value>,
+    key: &IdempotencyKey,
+    watch: Option<MonitorId>,
+) -> Result<Response, PageFailure> {
     let _permits = session.submission_permits().await?;
     let context = session.submit_context().await?;
     let pace = &session.custody()?.pace;
-    let submitted = scans::submit::submit(context, pace, &body, Some(&key)).await?;
-    let path = links::of(submitted.response.id);
+    let submitted = scans::submit::submit(context, pace, body, Some(key)).await?;
+    let mut path = links::of(submitted.response.id);
+    if let Some(watch) = watch {
+        path = parts::with_query(&path, WATCHED, &watch.to_string());
+    }
     if !submitted.replayed {
         return Ok(Redirect::to(&path).into_response());
     }

@@ -10,7 +10,7 @@ use farescan_sheets::sheet::{NextStep, Sheet};
 use maud::{Markup, html};
 use tokio::time::timeout;
 
-use super::{ALREADY_STARTED, actions, grid, items, new, same_as, scan_of};
+use super::{ALREADY_STARTED, WATCHED, actions, grid, items, new, same_as, scan_of};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
 use crate::layout::{NavItem, live_page};
@@ -56,6 +56,9 @@ async fn show(
     let body = html! {
         (head(&session, &scan, &sheet))
         @if filters.text(ALREADY_STARTED).is_some() { (already_started(&scan)) }
+        @if let Some(Ok(watch)) = filters.text(WATCHED).map(str::parse) {
+            p class="notice" role="status" { a href=(links::monitor(watch)) { "A monitor" } " also looks each day, and tells you of a price below your amount." }
+        }
         div id="scan-state" data-live class="stack-16" {
             (notices(&session, &scan, &sheet))
             (sheet::figures(&sheet.figures))
