@@ -172,11 +172,10 @@ async fn spending_is_seen_and_stopped_by_keyboard() {
     let gate = service.upstream.answer_fares_after_gate();
     let id = service.submit(&departing_from("ZRH", fares(10))).await;
     service.upstream.wait_for_in_flight(2).await;
-    person.choose("Account").await;
-    person.browser.wait_for_path("/usage").await;
     person.choose("Pause everything").await;
+    person.browser.wait_for_path("/usage#pause-all").await;
     person
-        .says(&["Searches in flight end and are billed; no other search begins."])
+        .says(&["Searches in flight end and are billed; no other search of them begins. A scan that you start later runs."])
         .await;
     person.choose("Pause all monitors and scans").await;
     person.says(&["1 monitor and 1 scan paused."]).await;
@@ -192,7 +191,7 @@ async fn spending_is_seen_and_stopped_by_keyboard() {
         "those in flight, and no other"
     );
     assert_eq!(service.call_count("MXP"), 0);
-    person.did("stop spending", 3).await;
+    person.did("stop spending", 2).await;
     worker.stop().await;
     person.browser.end().await;
 }

@@ -11,7 +11,7 @@ use crate::support::upstream::fare;
 use crate::support::{SearchOutcome, TestService, fares, wait_until};
 
 /// What each page says while the caller has paused everything.
-const SIGN: &str = "Everything is paused";
+const SIGN: &str = "All monitors and scans are paused.";
 
 async fn with_spend() -> TestService {
     let service = TestService::start().await;
@@ -212,10 +212,20 @@ async fn one_button_resumes_everything_and_each_page_says_that_it_is_paused() {
         !page.contains(SIGN) && !page.contains("resume-all"),
         "{page}"
     );
+    let home = browser.page("/overview").await;
+    let link = "href=\"/usage#pause-all\"";
+    assert!(home.contains(link), "two acts from Home: {home}");
     browser.press("/usage", "/usage/pause-all").await;
     for path in ["/overview", "/scans", "/alerts", "/usage"] {
         let page = browser.page(path).await;
-        assert!(page.contains(SIGN), "{path}: {page}");
+        for expected in [
+            SIGN,
+            "A scan that you start later runs.",
+            "href=\"/usage#resume-all\"",
+        ] {
+            assert!(page.contains(expected), "{path}: {expected}: {page}");
+        }
+        assert!(!page.contains(link), "nothing is left to pause: {page}");
     }
     // The script asks for a part of a page again and again; that costs no look for pauses.
     let refresh = service

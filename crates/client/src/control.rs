@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use farescan_contract::ids::ScanId;
 use farescan_sheets::numbers::counted;
-use farescan_sheets::scan::line;
+use farescan_sheets::scan::{NEW_SCANS_RUN, line};
 use reqwest::Method;
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -112,7 +112,7 @@ async fn pause_all(session: &ServiceSession) -> Result<(), Failure> {
         .await;
     }
     note!(
-        "{} and {} paused. `farescan resume --all` continues them, `farescan resume SCAN` and `farescan monitors resume MONITOR` one.",
+        "{} and {} paused. {NEW_SCANS_RUN} `farescan resume --all` continues them, `farescan resume SCAN` and `farescan monitors resume MONITOR` one.",
         counted(u64::try_from(monitors.len())?, "monitor"),
         counted(paused, "scan")
     );

@@ -3,6 +3,7 @@
 use axum::http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use farescan_sheets::scan::NEW_SCANS_RUN;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::form::token_field;
@@ -136,7 +137,7 @@ pub(super) fn live_page(
             }
             (second)
             @if session.is_all_paused() {
-                p class="all-paused" { b { "Everything is paused." } " " a href=(links::RESUME_ALL) { "Resume everything" } }
+                p class="all-paused" { b { "All monitors and scans are paused." } " " (NEW_SCANS_RUN) " " a href=(links::RESUME_ALL) { "Resume everything" } }
             }
         }
     };

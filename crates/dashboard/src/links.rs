@@ -8,6 +8,8 @@ pub(super) const ASK: &str = "/ask";
 pub(super) const FIND: &str = "/find";
 /// The question before everything is resumed: browsers open the panel that has the fragment.
 pub(super) const RESUME_ALL: &str = "/usage#resume-all";
+/// The same before everything is paused.
+pub(super) const PAUSE_ALL: &str = "/usage#pause-all";
 pub(super) const OVERVIEW: &str = "/overview";
 pub(super) const ACTIVITY: &str = "/activity";
 pub(super) const MONITORS: &str = "/monitors";

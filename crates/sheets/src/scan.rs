@@ -8,6 +8,9 @@ use crate::sheet::{Cell, Column, Figure, Link, NextStep, Notice, Sheet, Table, T
 use crate::trip::{facts, swept_words, title, words};
 use crate::{item, numbers, strategy};
 
+/// What pausing all scans and monitors does not stop: nothing refuses what is submitted later.
+pub const NEW_SCANS_RUN: &str = "A scan that you start later runs.";
+
 /// What is known of a scan's cheapest item besides its price.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Cheapest<'a> {

@@ -8,6 +8,7 @@ use axum::response::Response;
 use axum::routing::post;
 use axum::{Extension, Router};
 use farescan_sheets::numbers::{count, counted};
+use farescan_sheets::scan::NEW_SCANS_RUN;
 use maud::{Markup, html};
 
 use super::pause_run::{PauseOrResume, PauseReport, PauseRuns};
@@ -34,7 +35,7 @@ pub(super) fn routes() -> Router<AppState> {
 /// resumes it.
 pub(super) async fn buttons(session: &Session) -> Result<Markup, PageFailure> {
     let pause = ConfirmationPage::new(PAUSE_PATH, "Pause everything", "Pause all monitors and scans", html! {
-            p { "Pauses each active monitor and each scan that has not ended. Searches in flight end and are billed; no other search begins. Resume everything is here then." }
+            p id="pause-all" { "Pauses each active monitor and each scan that has not ended. Searches in flight end and are billed; no other search of them begins. " (NEW_SCANS_RUN) }
         }).destructive();
     Ok(html! { (resume_button(session).await?) (pause.render(session)) })
 }
@@ -104,7 +105,7 @@ fn notice(report: &PauseReport, change: PauseOrResume) -> Markup {
     html! {
         div class="notice" role="status" {
             (counted(report.monitors, "monitor")) " and " (counted(report.scans, "scan")) " " (done) "."
-            @if change == PauseOrResume::Pause { " New scans still begin." }
+            @if change == PauseOrResume::Pause { " " (NEW_SCANS_RUN) }
         }
         @if !report.failures.is_empty() || report.ended_early.is_some() {
             div class="notice bad" role="alert" {
