@@ -17,7 +17,6 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
-use farescan_sheets::numbers;
 use maud::{Markup, html};
 
 pub(super) use self::known::{KnownPrices, known};
@@ -109,7 +108,6 @@ async fn choose_page(session: &Session, error: Option<&ApiError>) -> Result<Resp
 struct Choice {
     subject: PriceSubject,
     what: Vec<&'static str>,
-    products: u32,
 }
 
 /// One choice for a route, whether one way or round trip.
@@ -152,14 +150,10 @@ fn add_choice(choices: &mut Vec<Choice>, subject: PriceSubject, place: &KnownPla
         Endpoint::HotelsByName | Endpoint::HotelsResolve => "hotel by name",
     };
     match choices.iter_mut().find(|choice| choice.subject == subject) {
-        Some(choice) => {
-            choice.what.push(what);
-            choice.products += place.products;
-        }
+        Some(choice) => choice.what.push(what),
         None => choices.push(Choice {
             subject,
             what: vec![what],
-            products: place.products,
         }),
     }
 }
@@ -173,14 +167,13 @@ fn list(title: &str, empty: &str, choices: &[Choice]) -> Markup {
             } @else {
                 div class="scroll" tabindex="0" role="region" aria-label=(title) {
                     table class="rows" {
-                        thead { tr { th scope="col" { "Searched" } th scope="col" { "As" } th scope="col" class="num" { "Products" } } }
+                        thead { tr { th scope="col" { "Searched" } th scope="col" { "As" } } }
                         tbody {
                             @for choice in choices {
                                 tr {
                                     @let name = choice.subject.title();
                                     td { a class="clip" href=(choice.subject.path()) title=(name) { (name) } }
                                     td class="muted" { (choice.what.join(", ")) }
-                                    td class="num" { (numbers::count(choice.products)) }
                                 }
                             }
                         }

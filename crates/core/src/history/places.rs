@@ -18,21 +18,10 @@ pub struct KnownPlace {
     pub from_airport: Option<String>,
     /// Flights: the destination airport; hotels: the searched name, destination or id.
     pub place: String,
-    /// Number of its products: currencies, parties, cabins, markets.
-    pub products: u32,
 }
 
 /// At most 500 routes and places, by endpoint and name. Names that differ in case or outer space
 /// are one place.
 pub async fn places(conn: &mut PgConnection, tenant: TenantId) -> sqlx::Result<Vec<KnownPlace>> {
-    let rows = products::places(conn, tenant, MAX_PLACES).await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| KnownPlace {
-            endpoint: row.endpoint,
-            from_airport: row.origin,
-            place: row.place,
-            products: u32::try_from(row.products).unwrap_or_default(),
-        })
-        .collect())
+    products::places(conn, tenant, MAX_PLACES).await
 }

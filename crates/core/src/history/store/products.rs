@@ -5,6 +5,7 @@ use sqlx::types::Json;
 
 use super::RawProduct;
 use crate::contract::Endpoint;
+use crate::history::places::KnownPlace;
 use crate::history::query::PriceQuery;
 use crate::ids::TenantId;
 
@@ -62,23 +63,15 @@ pub(in crate::history) async fn products(
     .await
 }
 
-/// A route or place with the number of its series.
-pub(in crate::history) struct PlaceRow {
-    pub(in crate::history) endpoint: Endpoint,
-    pub(in crate::history) origin: Option<String>,
-    pub(in crate::history) place: String,
-    pub(in crate::history) products: i64,
-}
-
 /// Routes and places, ordered by endpoint and name.
 pub(in crate::history) async fn places(
     conn: &mut PgConnection,
     tenant: TenantId,
     limit: i64,
-) -> sqlx::Result<Vec<PlaceRow>> {
+) -> sqlx::Result<Vec<KnownPlace>> {
     sqlx::query_as!(
-        PlaceRow,
-        r#"select s.endpoint, s.origin, min(s.place) as "place!", count(*) as "products!"
+        KnownPlace,
+        r#"select s.endpoint, s.origin as from_airport, min(s.place) as "place!"
            from series s
            where s.tenant_id = $1
            group by s.endpoint, s.origin, place_key(s.endpoint, s.place)
