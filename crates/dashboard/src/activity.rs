@@ -155,10 +155,7 @@ async fn list(session: Session, fields: FormFields) -> Result<Response, PageFail
     let (lines, older) = read(&session, conditions, ROWS, cursor).await?;
     drop(permits);
     let body = html! {
-        div class="head" {
-            h1 { "Activity" }
-            div class="actions" { a class="button primary" href="/scans/new" { "New scan" } }
-        }
+        (parts::head(&html! {}, "Activity", &html! {}, &html! { a class="button primary" href="/scans/new" { "New scan" } }))
         div class="card" {
             div class="list-head" { (filters.tabs()) (filters.form()) }
             @if lines.is_empty() { (nothing(&filters)) } @else { (days(&lines, now, false)) }

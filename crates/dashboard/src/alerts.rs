@@ -48,17 +48,12 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
     let is_filtered = filter.monitor_id.is_some() || filter.r#type.is_some();
     let here = parts::path_with(PATH, given().filter(|(name, _)| *name != "cursor"));
     let body = html! {
-        div class="head" {
-            div {
-                h1 { "Alerts" }
-                p class="sub" {
-                    "What the rules of your monitors have reported."
-                    @if let Some(monitor) = filter.monitor_id {
-                        " Of one " a href=(links::monitor(monitor)) { "monitor" } "; " a href=(PATH) { "show all" } "."
-                    }
-                }
+        (parts::head(&html! {}, "Alerts", &html! {
+            "What the rules of your monitors have reported."
+            @if let Some(monitor) = filter.monitor_id {
+                " Of one " a href=(links::monitor(monitor)) { "monitor" } "; " a href=(PATH) { "show all" } "."
             }
-        }
+        }, &html! {}))
         (type_filter(&filter))
         section class="card" {
             @if alerts.data.is_empty() {
@@ -142,13 +137,7 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
     let shown = of.map(|of| alert::sheet(&of, monitors.of_alert(&of)));
     let title = shown.as_ref().map_or("Alert", |shown| &shown.title);
     let body = html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(PATH) { "Alerts" } }
-                h1 { (title) }
-                @if let Some(shown) = &shown { p class="sub" { (sheet::facts(shown)) } }
-            }
-        }
+        (parts::head(&html! { a href=(PATH) { "Alerts" } }, title, &html! { @if let Some(shown) = &shown { (sheet::facts(shown)) } }, &html! {}))
         @if let Some(shown) = &shown {
             (sheet::figures(&shown.figures))
             div class="grid2" { @for part in &shown.sections { (sheet::section(part, &html! {}, &html! {})) } }

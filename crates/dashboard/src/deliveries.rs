@@ -58,17 +58,12 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
     let is_filtered = filter.monitor_id.is_some() || filter.status.is_some();
     let here = parts::path_with(PATH, given().filter(|(name, _)| *name != "cursor"));
     let body = html! {
-        div class="head" {
-            div {
-                h1 { "Deliveries" }
-                p class="sub" {
-                    "Events sent to the webhooks of your monitors, kept for 90 days after their end."
-                    @if let Some(monitor) = filter.monitor_id {
-                        " Of one " a href=(links::monitor(monitor)) { "monitor" } "; " a href=(PATH) { "show all" } "."
-                    }
-                }
+        (parts::head(&html! {}, "Deliveries", &html! {
+            "Events sent to the webhooks of your monitors, kept for 90 days after their end."
+            @if let Some(monitor) = filter.monitor_id {
+                " Of one " a href=(links::monitor(monitor)) { "monitor" } "; " a href=(PATH) { "show all" } "."
             }
-        }
+        }, &html! {}))
         (status_filter(&filter))
         section class="card" {
             @if deliveries.data.is_empty() {
@@ -129,16 +124,7 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
     let monitors = ReportedMonitors::read(&session, tenant, delivery.monitor_id).await?;
     let shown = delivery::sheet(&detail, reported(&monitors, delivery));
     let body = html! {
-        div class="head" {
-            div {
-                p class="sub" { a href=(PATH) { "Deliveries" } }
-                h1 { (shown.title) }
-                p class="sub" { (sheet::facts(&shown)) }
-            }
-            div class="actions" {
-                (send_again(&session, delivery))
-            }
-        }
+        (parts::head(&html! { a href=(PATH) { "Deliveries" } }, &shown.title, &sheet::facts(&shown), &send_again(&session, delivery)))
         @for part in &shown.sections { (sheet::section(part, &html! {}, &html! {})) }
         section class="card" {
             h2 { "What is sent" }

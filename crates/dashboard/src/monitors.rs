@@ -78,13 +78,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
         status.map(|of| ("status", of)).into_iter().chain(text),
     );
     let body = html! {
-        div class="head" {
-            div {
-                h1 { "Monitors" }
-                p class="sub" { "Scans that repeat on a schedule and send an alert when a price moves." }
-            }
-            div class="actions" { a class="button primary" href=(NEW_PATH) { "New monitor" } }
-        }
+        (parts::head(&html! {}, "Monitors", &html! { "Scans that repeat on a schedule and send an alert when a price moves." }, &html! { a class="button primary" href=(NEW_PATH) { "New monitor" } }))
         (parts::filter_tabs("Status", &of_text, "status", status, all))
         section class="card" {
             @if monitors.data.is_empty() {

@@ -66,13 +66,7 @@ async fn render(
     let buttons = pause_all::buttons(session).await?;
     let lanes = [(Api::Flights, &quota.flights), (Api::Hotels, &quota.hotels)];
     let body = html! {
-        div class="head" {
-            div {
-                h1 { "Usage and limits" }
-                p class="sub" { "Each billed request is one of your plan at the marketplace. This page costs none." }
-            }
-            div class="actions" { (buttons) }
-        }
+        (parts::head(&html! {}, "Usage and limits", &html! { "Each billed request is one of your plan at the marketplace. This page costs none." }, &buttons))
         (notice)
         div class="grid2" { @for (api, lane) in lanes { (lane_card(api, lane, context.now)) } }
         (bill)

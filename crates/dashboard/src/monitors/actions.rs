@@ -118,7 +118,7 @@ async fn rotate_secret(Path(id): Path<String>, form: SessionForm) -> Result<Resp
     }
     let rotated = deliveries::rotate_secret(session.context()?, id).await?;
     let body = html! {
-        div class="head" { h1 { "New signing secret" } }
+        (parts::head(&html! {}, "New signing secret", &html! {}, &html! {}))
         (secret_notice(&rotated.webhook_secret))
         p { "Until " (parts::time(rotated.old_secret_until)) " each try is also signed with the old secret." }
         p { a class="button" href=(links::monitor(id)) { "Back to the monitor" } }

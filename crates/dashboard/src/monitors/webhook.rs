@@ -81,7 +81,7 @@ pub(super) fn secret_page(
 ) -> Option<Response> {
     let secret = monitor.webhook_secret.as_ref()?;
     let body = html! {
-        div class="head" { h1 { (title) } }
+        (parts::head(&html! {}, title, &html! {}, &html! {}))
         (secret_notice(secret))
         p { "Next: " a href=(links::monitor(monitor.id)) { "open the monitor" } " and send a test to the webhook." }
         @if let Some(slot) = monitor.next_slot { p { "Next run: " (parts::time(slot)) "." } }

@@ -42,13 +42,7 @@ async fn list(session: Session, fields: FormFields) -> Result<Response, PageFail
     drop(permits);
     let [views, view_form] = views::parts(&session, &filters).await?;
     let body = html! {
-        div class="head" {
-            div {
-                h1 { "Scans" }
-                p class="sub" { "One request over many dates or markets. Each search costs one request of your plan." }
-            }
-            div class="actions" { a class="button primary" href="/scans/new" { "New scan" } }
-        }
+        (parts::head(&html! {}, "Scans", &html! { "One request over many dates or markets. Each search costs one request of your plan." }, &html! { a class="button primary" href="/scans/new" { "New scan" } }))
         div class="card" {
             (views)
             (filters.tabs())

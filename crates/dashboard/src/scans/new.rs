@@ -130,7 +130,7 @@ pub(crate) async fn start(
         return Ok(Redirect::to(&path).into_response());
     }
     let body = html! {
-        div class="head" { h1 { "Nothing was started" } }
+        (parts::head(&html! {}, "Nothing was started", &html! {}, &html! {}))
         (earlier.notice(PATH))
     };
     let title = "Nothing was started";

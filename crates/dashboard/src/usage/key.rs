@@ -86,7 +86,7 @@ fn done_page(session: &Session, rotation: &KeyRotation) -> Response {
         .map(|lane| lane.as_str())
         .collect();
     let body = html! {
-        div class="head" { h1 { "The account has a new key" } }
+        (parts::head(&html! {}, "The account has a new key", &html! {}, &html! {}))
         section class="card" {
             dl class="kv" {
                 dt { "Changed" } dd { (parts::time(rotation.rotated_at)) }
