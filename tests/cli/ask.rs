@@ -55,6 +55,8 @@ async fn bare_words_are_the_same_command() {
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(done.out.contains("February 2030"), "{done:?}");
     assert_eq!(client.calls(), 4, "each date once");
+    let typo = client.run(&["scna", "oneway", "TLV", "LHR", "2030-02"]);
+    assert!(typo.err.contains("similar subcommand"), "{typo:?}");
     let unknown = client.run(&["monitor", "list"]);
     assert_eq!(unknown.code, Some(2));
     assert!(
@@ -104,6 +106,10 @@ async fn what_is_not_clear_is_refused_with_what_it_could_mean() {
         ("tel aviv lodnon march", "London"),
         ("tel aviv anywhere march", "that you name"),
         ("TLV LHR", "farescan ask 'TLV LHR, next month'"),
+        (
+            "tel avvi LHR marhc",
+            "All of it: `farescan ask 'TLV LHR march'`",
+        ),
         ("TLV QQQ march", "No airport or city has this code"),
     ] {
         let refused = client.run(&["ask", words, "--yes"]);

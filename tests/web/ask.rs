@@ -126,12 +126,49 @@ async fn markets_are_compared_and_watched_by_their_differences() {
         .map(|monitor| monitor["scan"]["sweep"]["checkin_date"]["from"].clone())
         .collect();
     assert!(checkins.contains(&json!(day.to_string())), "{checkins:?}");
-    assert!(checkins.iter().any(|date| *date == "+60d"), "{checkins:?}");
+    // On the Mondays on which it looks the check-in is on the day of the week that was asked about.
+    let rolling = checkins.iter().find_map(|date| {
+        let days = date.as_str()?.strip_prefix('+')?.strip_suffix('d')?;
+        days.parse::<i64>().ok()
+    });
+    let monday = day - rolling.unwrap().days();
+    assert_eq!(
+        monday.weekday(),
+        jiff::civil::Weekday::Monday,
+        "{checkins:?}"
+    );
     for monitor in monitors {
         assert_eq!(monitor["alerts"][0]["type"], "parity_gap_percent");
         assert_eq!(monitor["scan"]["sweep"]["samples"], 3);
         assert_eq!(monitor["requests"]["max_per_month"], 90);
     }
+}
+
+/// How often it looks and who hears of it, in words.
+#[tokio::test]
+async fn the_words_choose_the_days_and_the_channels_of_a_watch() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let path =
+        "/ask?q=TLV+LHR+2030-03-01+to+2030-03-10+below+150+every+friday+by+mail+check+weekly";
+    let (page, _) = asked(&browser, path).await;
+    for expected in [
+        "each Monday",
+        "from “check weekly”",
+        "requests a week",
+        "Looks each Monday at 06:00 UTC",
+        "You have no such channel yet",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    redirect(browser.send(&tell_form(&page)).await);
+    let monitors = with_monitors(&service).await;
+    assert_eq!(monitors[0]["schedule"]["cron"], "0 6 * * mon");
+    assert_eq!(
+        monitors[0]["scan"]["sweep"]["departure_date"]["weekdays"],
+        json!(["fri"])
+    );
 }
 
 /// Each airport of a city can be asked alone.
@@ -333,6 +370,15 @@ async fn refused_words_spend_nothing_and_lead_to_what_is_meant() {
         ("TLV+QQQ+march", "No airport or city has this code."),
         ("TLV+germany+march", "is a country"),
         ("TLV+LHR", "/ask?q=TLV+LHR%2C+next+month"),
+        // Several mistakes are corrected at once.
+        (
+            "tel+avvi+LHR+marhc",
+            "Did you mean <a href=\"/ask?q=TLV+LHR+march\">",
+        ),
+        (
+            "TLV+LHR+march+twice+a+day",
+            "/ask?q=TLV+LHR+march+each+week",
+        ),
         ("%3Cscript%3Ealert(1)%3C/script%3E", "&lt;"),
     ] {
         let page = browser

@@ -110,7 +110,7 @@ impl Question {
     }
 
     /// The body of a monitor that compares the markets of a hotel at 06:00 UTC, and alerts of
-    /// differences; `None` for other questions. With `today` the dates stay as far ahead as they are then.
+    /// differences; `None` for other questions. With `today` the dates stay as far ahead as they are on its first day.
     pub fn parity_monitor(
         &self,
         searches: u32,
@@ -125,13 +125,14 @@ impl Question {
         };
         let mut scan = self.scan();
         let name = title(&scan).unwrap_or_default();
+        let checks = self.watch_checks();
         if let Some(today) = today {
-            roll(&mut scan, today);
+            // From a day of the watch, so that each of its runs looks at the same days of the week.
+            roll(&mut scan, checks.first_day(today));
         }
         let rule = json!({
             "type": "parity_gap_percent", "percent": GAP_PERCENT, "baseline": baseline.to_ascii_lowercase()
         });
-        let checks = self.watch_checks();
         let (name, cron) = (format!("{name}: markets"), checks.cron());
         let mut body = MonitorRequest::draft(&name, [&cron, "UTC"], scan, vec![rule]);
         // Each search twice.

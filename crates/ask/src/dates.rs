@@ -92,8 +92,21 @@ pub(crate) fn is_date_word(word: &str) -> bool {
         || weekday(word).is_some()
         || named::is_season(word)
         || [
-            "next", "this", "coming", "today", "tomorrow", "weekend", "weekends", "weekdays",
-            "workdays", "early", "late", "mid", "year",
+            "next",
+            "this",
+            "coming",
+            "today",
+            "tomorrow",
+            "weekend",
+            "weekends",
+            "weekdays",
+            "workdays",
+            "early",
+            "late",
+            "mid",
+            "year",
+            "easter",
+            "christmas",
         ]
         .contains(&word)
 }

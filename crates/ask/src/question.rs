@@ -7,7 +7,7 @@ use farescan_contract::scans::Weekday;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
-use crate::dates::title;
+use crate::dates::{next_days, title};
 
 /// Searches of each market that is compared: the fewest that tell a difference from chance (guide on rate parity).
 pub(crate) const SAMPLES: u8 = 3;
@@ -49,6 +49,22 @@ impl Checks {
         match self {
             Self::Daily => "each day".to_owned(),
             Self::Weekly(day) => format!("each {}", title(Weekday::NAMES[day as usize])),
+        }
+    }
+
+    /// The first day from a day on on which it looks.
+    pub(crate) fn first_day(self, from: Date) -> Date {
+        match self {
+            Self::Daily => from,
+            Self::Weekly(day) => next_days(&[day], from).0,
+        }
+    }
+
+    /// What a number of requests is for: `a day`.
+    pub const fn each(self) -> &'static str {
+        match self {
+            Self::Daily => "a day",
+            Self::Weekly(_) => "a week",
         }
     }
 

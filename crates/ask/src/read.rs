@@ -85,6 +85,15 @@ const fn is_picture(sign: char) -> bool {
     matches!(sign, '\u{2600}'..='\u{27bf}' | '\u{fe0f}' | '\u{200d}' | '\u{1f000}'..='\u{1faff}')
 }
 
+/// What stands in place of refused words in a corrected text.
+struct Fix {
+    span: Range<usize>,
+    /// The first of what they could mean, if there is any.
+    words: Option<String>,
+    /// Whether they are not known, which no other words decide.
+    is_word: bool,
+}
+
 struct Reader<'a> {
     text: &'a str,
     today: Date,
@@ -93,8 +102,8 @@ struct Reader<'a> {
     draft: Draft,
     refusals: Vec<RefusedWords>,
     corrects: bool,
-    /// Of each refusal with words where they stand, and the first of what they could mean.
-    fixes: Vec<(Range<usize>, Option<String>)>,
+    /// Of the refusals that have words.
+    fixes: Vec<Fix>,
     /// Whether the word for hotels is still to come.
     is_before_kind: bool,
     /// Unknown words for which names were looked for.
@@ -132,8 +141,11 @@ impl<'a> Reader<'a> {
         says: impl Into<String>,
         choices: Vec<(String, String)>,
     ) {
-        let fix = choices.first().map(|(_, words)| words.clone());
-        self.fixes.push((span.clone(), fix));
+        self.fixes.push(Fix {
+            span: span.clone(),
+            words: choices.first().map(|(_, words)| words.clone()),
+            is_word: false,
+        });
         let question = |words: String| self.replaced(span, &words);
         let choices = choices.into_iter().map(|(text, words)| Suggestion {
             text,
@@ -502,23 +514,32 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The whole text with the first of what each refused word could mean, if that is a question.
+    /// The whole text with the first of what each refused word could mean, if that is a question. A number
+    /// beside a mistyped word is refused for that word alone: `2 marhc`.
     fn corrected(&self) -> Option<String> {
-        let is_all_said = self.fixes.len() == self.refusals.len() && self.fixes.len() > 1;
-        if !is_all_said || !self.corrects {
+        if self.refusals.len() < 2 || !self.corrects {
             return None;
         }
-        let mut fixes: Vec<_> = self.fixes.iter().collect();
-        fixes.sort_by_key(|(span, _)| span.start);
+        [true, false].into_iter().find_map(|only_words| {
+            let text = self.with_fixes(only_words)?;
+            let is_question = read_text(&text, self.today, false).result.is_ok();
+            is_question.then_some(text)
+        })
+    }
+
+    /// `only_words`: only where words are not known.
+    fn with_fixes(&self, only_words: bool) -> Option<String> {
+        let fixes = self.fixes.iter().filter(|fix| fix.is_word || !only_words);
+        let mut fixes: Vec<_> = fixes.collect();
+        fixes.sort_by_key(|fix| fix.span.start);
         let (mut text, mut end) = (String::new(), 0);
-        for (span, fix) in fixes {
-            text.push_str(self.text.get(end..span.start)?);
-            text.push_str(fix.as_deref()?);
-            end = span.end;
+        for fix in fixes {
+            text.push_str(self.text.get(end..fix.span.start)?);
+            text.push_str(fix.words.as_deref()?);
+            end = fix.span.end;
         }
         text.push_str(&self.text[end..]);
-        let is_question = read_text(&text, self.today, false).result.is_ok();
-        is_question.then_some(text)
+        Some(text)
     }
 
     /// Days of the week without a range are the next ones.

@@ -78,7 +78,7 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
             let needs = "--watch needs a price in the words, such as `below 150`, or a hotel with several markets. Nothing was sent.";
             CommandEnd::usage(needs)
         })?;
-        let channels = ChannelOptions::default();
+        let channels = ChannelOptions::of_kind(question.via);
         let FollowArgs {
             confirmation,
             client,

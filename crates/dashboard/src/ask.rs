@@ -8,7 +8,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
-use farescan_ask::{Chip, MAX_CHARS, Question, Reading, RefusedWords, Suggestion};
+use farescan_ask::{Checks, Chip, MAX_CHARS, Question, Reading, RefusedWords, Suggestion};
 use farescan_sheets::numbers::{amount, count, counted, range, request_range};
 use farescan_sheets::trip::{body_facts, body_title};
 use jiff::tz::TimeZone;
@@ -69,11 +69,15 @@ async fn ask(session: Session, query: FormFields) -> Result<Response, PageFailur
     let Some(text) = query.text(FIELD) else {
         return Ok(render(&session, StatusCode::OK, "", &[], &examples()));
     };
-    let Reading { chips, result } = read(&session, text)?;
+    let Reading {
+        chips,
+        corrected,
+        result,
+    } = read(&session, text)?;
     let question = match result {
         Err(refusals) => {
             let status = StatusCode::UNPROCESSABLE_ENTITY;
-            let answer = refusal_list(&refusals);
+            let answer = refusal_list(&refusals, corrected.as_deref());
             return Ok(render(&session, status, text, &chips, &answer));
         }
         Ok(question) => question,
@@ -182,10 +186,11 @@ fn choice_links(choices: &[Suggestion]) -> Markup {
     }
 }
 
-fn refusal_list(refusals: &[RefusedWords]) -> Markup {
+fn refusal_list(refusals: &[RefusedWords], corrected: Option<&str>) -> Markup {
     html! {
         div class="notice bad" role="alert" {
             b { "Nothing was searched." }
+            @if let Some(text) = corrected { p { "Did you mean " a href=(path_of(text)) { (text) } "?" } }
             ul {
                 @for refusal in refusals {
                     li {
@@ -220,7 +225,7 @@ struct Ways {
     channels: Vec<Channel>,
     /// A watch with an amount; `None` of a question that compares markets, of which there are these:
     tell: Option<Tell>,
-    /// Comparisons each Monday.
+    /// Comparisons on a schedule.
     watches: Vec<(WatchDates, Priced<MonitorPreview>)>,
 }
 
@@ -250,6 +255,7 @@ impl Ways {
         }
         let guard = session.app().webhook_guard();
         let mut channels = channels::active(session).await?;
+        channels.retain(|channel| question.via.is_none_or(|kind| channel.kind == kind));
         channels.truncate(MAX_CHANNELS);
         let ids: Vec<_> = channels.iter().map(|channel| json!(channel.id)).collect();
         let mut watches = Vec::new();
@@ -321,12 +327,12 @@ impl Ways {
                     }
                     @for watch in &self.watches {
                         @match watch {
-                            (dates, (body, Ok(watch))) => { div { (watch_form(session, query, *dates, (body, all.items), watch)) } }
+                            (dates, (body, Ok(watch))) => { div { (watch_form(session, query, (question.watch_checks(), *dates), (body, all.items), watch)) } }
                             (_, (_, Err(error))) => { div { (faults(error, "Not on a schedule:")) } }
                         }
                     }
                     @if let Some(tell) = &self.tell { div class="wide" { (tell.markup(session, query, question, self, known.cheapest)) } }
-                    p class="hint wide" { (self.heard_by()) }
+                    p class="hint wide" { (self.heard_by(question)) }
                 }
                 @if session.app().is_sandbox() { p class="hint" { "Sandbox: nothing is billed." } }
             }
@@ -336,9 +342,10 @@ impl Ways {
 
 impl Ways {
     /// Who hears of the alerts of a watch.
-    fn heard_by(&self) -> Markup {
+    fn heard_by(&self, question: &Question) -> Markup {
         html! {
             @if self.channels.is_empty() {
+                @if question.via.is_some() { "You have no such channel yet. " }
                 "Alerts stand on the page “Alerts”. " a href=(links::CHANNELS) { "Add a channel" } " to hear of them on a phone or in a chat."
             } @else {
                 @let names: Vec<_> = self.channels.iter().map(|channel| channel.name.as_str()).collect();
@@ -431,7 +438,7 @@ fn scan_form(
 fn watch_form(
     session: &Session,
     query: &FormFields,
-    dates: WatchDates,
+    (checks, dates): (Checks, WatchDates),
     (body, searches): (&Map<String, Value>, u32),
     preview: &MonitorPreview,
 ) -> Markup {
@@ -446,9 +453,9 @@ fn watch_form(
             (token_field(session))
             (once_field_for(query, &json))
             input type="hidden" name="request" value=(json);
-            button type="submit" { "Compare each Monday, " (dates) " · " (run) " a week" }
+            button type="submit" { "Compare " (checks.words()) ", " (dates) " · " (run) " " (checks.each()) }
         }
-        (watch_hint("Compares each Monday at 06:00 UTC", body, searches, preview))
+        (watch_hint(&format!("Compares {} at 06:00 UTC", checks.words()), body, searches, preview))
     }
 }
 

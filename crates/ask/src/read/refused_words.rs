@@ -70,6 +70,9 @@ impl Reader<'_> {
             draft.is_refused_place = true;
         }
         self.refuse(&span, says, choices);
+        if let Some(fix) = self.fixes.last_mut() {
+            fix.is_word = true;
+        }
     }
 
     /// What unknown words could mean.

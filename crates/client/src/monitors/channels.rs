@@ -7,7 +7,7 @@ use crate::channels::active;
 use crate::client::ServiceSession;
 use crate::exit::CommandEnd;
 use crate::wrap::note;
-use farescan_contract::channels::Channel;
+use farescan_contract::channels::{Channel, ChannelKind};
 use farescan_contract::monitors::MAX_CHANNELS;
 
 /// The shortest beginning of an id, with its prefix.
@@ -16,15 +16,26 @@ const MIN_ID_CHARS: usize = 8;
 /// The channels of a monitor.
 #[derive(Debug, Default, clap::Args)]
 pub struct ChannelOptions {
-    /// Channel that hears of the alerts: its name or its id; may be repeated [default: each active one]
+    /// Channel that hears of the alerts: its name or its id; may be repeated [default of a new monitor: each active one]
     #[arg(long = "channel", value_name = "CHANNEL")]
     channels: Vec<String>,
+    /// Of the active ones only those of this kind.
+    #[arg(skip)]
+    kind: Option<ChannelKind>,
     /// No channel hears of the alerts
     #[arg(long, conflicts_with = "channels")]
     no_channels: bool,
 }
 
 impl ChannelOptions {
+    /// Each active channel of a kind; `None`: of any.
+    pub fn of_kind(kind: Option<ChannelKind>) -> Self {
+        Self {
+            kind,
+            ..Self::default()
+        }
+    }
+
     /// Names the channels in the body of a new monitor, and says which they are. A body that names some
     /// keeps them.
     pub(super) async fn name_in(
@@ -37,6 +48,7 @@ impl ChannelOptions {
         }
         let mut all = active(session).await?;
         let chosen = if self.channels.is_empty() {
+            all.retain(|channel| self.kind.is_none_or(|kind| channel.kind == kind));
             all.truncate(MAX_CHANNELS);
             all
         } else {

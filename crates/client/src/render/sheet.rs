@@ -131,10 +131,10 @@ fn visible(text: &str) -> VisibleText {
     VisibleText::one_line(text)
 }
 
-/// A value with the id of what it names: names are not unique.
+/// A value, of a monitor with its id: names are not unique.
 fn named(of: &Value) -> String {
     let id = match of {
-        Value::Link(to @ Link::Of(_), Some(_)) => Some(to.id()),
+        Value::Link(to, Some(_)) if to.is_of(Kind::Monitor) => Some(to.id()),
         _ => None,
     };
     let id = id.map_or_else(String::new, |id| format!(" ({id})"));

@@ -90,7 +90,7 @@ impl Tell {
             (body, Ok(watch)) => (body, watch),
             (_, Err(error)) => return faults(error, "Not on a schedule:"),
         };
-        let run = watch.forecast.requests_per_run;
+        let (run, checks) = (watch.forecast.requests_per_run, question.watch_checks());
         let amount_said = amount_words(question).map(|below| format!(" {below}"));
         let amount_said = amount_said.unwrap_or_default();
         html! {
@@ -108,15 +108,15 @@ impl Tell {
                         " " (question.currency)
                     }
                 }
-                button type="submit" { "Tell me" (amount_said) " · " (request_range(run)) " a day" }
+                button type="submit" { "Tell me" (amount_said) " · " (request_range(run)) " " (checks.each()) }
                 @if let Some(find) = &self.find {
                     @let (what, refused) = (if find.items == 1 { "Search" } else { "Find the cheapest" }, is_refused(find));
                     button type="submit" name=(FIND) value="true" disabled[refused] data-off[refused] {
-                        (what) " and tell me" (amount_said) " · " (searched_requests(find)) " now, " (range(run.least, run.most)) " a day"
+                        (what) " and tell me" (amount_said) " · " (searched_requests(find)) " now, " (range(run.least, run.most)) " " (checks.each())
                     }
                 }
             }
-            (watch_hint("Looks each day at 06:00 UTC", body, ways.all.1.items, watch))
+            (watch_hint(&format!("Looks {} at 06:00 UTC", checks.words()), body, ways.all.1.items, watch))
         }
     }
 }
