@@ -77,7 +77,10 @@ async fn each_run_says_how_many_stays_of_a_market_differ() {
     }
     let german = &found["markets"][0];
     assert_eq!(german["same_percent"], json!(33.33));
-    assert_eq!(found["markets"][1]["same_percent"], Value::Null);
+    assert_eq!(german["noise_percent"], json!(1));
+    for unknown in ["same_percent", "noise_percent"] {
+        assert_eq!(found["markets"][1][unknown], Value::Null);
+    }
     let slots: Vec<_> = test
         .slots(&id)
         .await
@@ -112,6 +115,7 @@ async fn each_run_says_how_many_stays_of_a_market_differ() {
     for expected in [
         "Markets over time",
         "33.3 %",
+        "noise 1 %",
         "cheaper",
         "more expensive",
         "same",
@@ -125,6 +129,7 @@ async fn each_run_says_how_many_stays_of_a_market_differ() {
         "in 3 runs",
         "DE",
         "33.3 %",
+        "noise 1 %",
         "cheaper",
         "more expensive",
         "same",

@@ -24,8 +24,7 @@ pub fn sentence(history: &ParityHistory) -> String {
 }
 
 /// What counts as a difference.
-pub const RULE: &str =
-    "A difference counts if it is larger than what one market differs from itself.";
+pub const RULE: &str = "A difference counts if it is larger than the noise, by which prices of one market differ from each other.";
 
 /// Each market over all runs.
 pub fn markets(history: &ParityHistory) -> Table {
@@ -37,6 +36,7 @@ pub fn markets(history: &ParityHistory) -> Table {
         Column::number("Unknown").rank(2),
         Column::number("Median"),
         Column::number("Lowest to highest").rank(1),
+        Column::number("Noise"),
     ];
     let rows = history.markets.iter().map(|market| {
         let share = market.same_percent.map(percent);
@@ -46,7 +46,7 @@ pub fn markets(history: &ParityHistory) -> Table {
             let [lowest, highest] = [range.lowest, range.highest].map(signed_percent);
             format!("{lowest} to {highest}")
         });
-        let cells: [Cell; 7] = [
+        let cells: [Cell; 8] = [
             vec![market_name(&market.market).into()],
             texts(share),
             differing(market.cheaper),
@@ -54,6 +54,7 @@ pub fn markets(history: &ParityHistory) -> Table {
             vec![count(market.unknown).into()],
             texts(median),
             texts(range),
+            texts(market.noise_percent.map(percent)),
         ];
         (None, cells)
     });
@@ -99,7 +100,12 @@ fn stays(run: &RunParity, market: &str) -> Cell {
     } else {
         Value::Word(Tone::Bad, gap_words(found, known))
     };
-    vec![signed_percent(differences.median).into(), word]
+    let noise = found
+        .noise_percent
+        .map(|noise| format!("noise {}", percent(noise)));
+    let noise = noise.map(Value::Text);
+    let cell = [signed_percent(differences.median).into(), word];
+    cell.into_iter().chain(noise).collect()
 }
 
 /// `cheaper`, `3 of 4 more expensive`, `1 cheaper, 2 more expensive of 4`.

@@ -41,10 +41,10 @@ query_string!(ParityQuery);
 #[schema(examples(json!({
     "monitor_id": "mon_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b", "baseline": "us",
     "markets": [{"market": "de", "cheaper": 0, "dearer": 3, "same": 9, "unknown": 0, "same_percent": 75,
-                 "difference_percent": {"lowest": -0.4, "median": 0.8, "highest": 15.62}}],
+                 "difference_percent": {"lowest": -0.4, "median": 0.8, "highest": 15.62}, "noise_percent": 1.5}],
     "runs": [{"slot": "2026-11-23T04:00:00Z", "scan_id": "scn_01970a1b2c3d7e4f8a9b0c1d2e3f4a5c",
               "markets": [{"market": "de", "cheaper": 0, "dearer": 3, "same": 9, "unknown": 0, "same_percent": 75,
-                           "difference_percent": {"lowest": -0.4, "median": 0.8, "highest": 15.62}}]}]
+                           "difference_percent": {"lowest": -0.4, "median": 0.8, "highest": 15.62}, "noise_percent": 1.5}]}]
 })))]
 pub struct ParityHistory {
     /// The monitor.
@@ -86,6 +86,10 @@ pub struct MarketParity {
     pub same_percent: Option<Decimal>,
     /// The differences in percent of the baseline's price, of the stays that say something.
     pub difference_percent: Option<DifferenceRange>,
+    /// The most by which prices of one market differ from each other, in this market or the baseline, in
+    /// percent of the baseline's lowest price, of the stays that say something; at least 1.
+    #[serde(serialize_with = "crate::money::price_if_any")]
+    pub noise_percent: Option<Decimal>,
 }
 
 /// Differences in percent, to two decimals.

@@ -121,20 +121,24 @@ fn baseline(monitor: &Monitor, query: &ParityQuery) -> Result<String, Validation
     }
 }
 
+/// The market of a stay, how it compares, and how far prices of one market differ.
+type ComparedStay = (String, Parity, Option<Decimal>);
+
 /// The market of each stay, compared with the baseline.
-fn compared_stays(cells: &ScanCells, baseline: &str) -> Vec<(String, Parity)> {
+fn compared_stays(cells: &ScanCells, baseline: &str) -> Vec<ComparedStay> {
     let compared = compare_markets(&cells.all, baseline).into_iter();
     let stays = compared.filter_map(|compared| {
         let market = market_of(&cells.all[compared.market])?;
-        Some((market.to_ascii_lowercase(), compared.parity))
+        let market = market.to_ascii_lowercase();
+        Some((market, compared.parity, compared.noise_percent))
     });
     stays.collect()
 }
 
 /// One line for each market, in the order in which they come.
-fn by_market<'a>(stays: impl Iterator<Item = &'a (String, Parity)>) -> Vec<MarketParity> {
+fn by_market<'a>(stays: impl Iterator<Item = &'a ComparedStay>) -> Vec<MarketParity> {
     let mut markets: Vec<(MarketParity, Vec<Decimal>)> = Vec::new();
-    for (name, parity) in stays {
+    for (name, parity, noise) in stays {
         let at = markets
             .iter()
             .position(|(market, _)| market.market == *name);
@@ -160,6 +164,7 @@ fn by_market<'a>(stays: impl Iterator<Item = &'a (String, Parity)>) -> Vec<Marke
             }
         };
         *count += 1;
+        market.noise_percent = market.noise_percent.max(*noise);
         differences.extend(difference);
     }
     let markets = markets.into_iter().map(|(mut market, differences)| {
@@ -190,7 +195,7 @@ fn range(mut differences: Vec<Decimal>) -> Option<DifferenceRange> {
 mod tests {
     use super::*;
 
-    fn stay(market: &str, verdict: ParityVerdict, percent: Option<i64>) -> (String, Parity) {
+    fn stay(market: &str, verdict: ParityVerdict, percent: Option<i64>) -> ComparedStay {
         let percent = percent.map(Decimal::from);
         let parity = Parity {
             difference: percent,
@@ -199,7 +204,11 @@ mod tests {
             baseline_samples: 3,
             verdict,
         };
-        (market.to_owned(), parity)
+        (
+            market.to_owned(),
+            parity,
+            percent.map(|percent| percent.abs()),
+        )
     }
 
     #[test]
@@ -218,6 +227,8 @@ mod tests {
         };
         assert_eq!((de.cheaper, de.dearer, de.same, de.unknown), (1, 1, 2, 2));
         assert_eq!(de.same_percent, Some(50.into()));
+        let noise = "the widest of the stays that say something";
+        assert_eq!(de.noise_percent, Some(10.into()), "{noise}");
         let range = de.difference_percent.as_ref().unwrap();
         assert_eq!(
             (range.lowest, range.median, range.highest),

@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use rust_decimal::Decimal;
 use serde_json::Value;
 use sqlx::PgConnection;
 
-use super::{CellItem, ItemObservation, ScanCell, parity};
+use super::{CellItem, ItemObservation, ScanCell, noise_percent, parity};
 use crate::contract::SearchStatus;
 use crate::contract::scans::Parity;
 use crate::ids::TenantId;
@@ -24,6 +25,8 @@ pub struct ComparedMarkets {
     /// The index of the baseline's cell.
     pub baseline: usize,
     pub parity: Parity,
+    /// How far prices of one market differ from each other, if they are compared.
+    pub noise_percent: Option<Decimal>,
 }
 
 /// The market of a cell; `None` if its scan sweeps none.
@@ -49,11 +52,12 @@ pub fn compare_markets(cells: &[ScanCell], baseline: &str) -> Vec<ComparedMarket
     let markets = all().filter(|(_, cell)| !is_baseline(cell));
     let compared = markets.filter_map(|(market, cell)| {
         let baseline = *baselines.get(&stay(cell))?;
-        let parity = parity(&complete_results(&cells[baseline]), &complete_results(cell));
+        let (base, here) = (complete_results(&cells[baseline]), complete_results(cell));
         Some(ComparedMarkets {
             market,
             baseline,
-            parity,
+            parity: parity(&base, &here),
+            noise_percent: noise_percent(&base, &here),
         })
     });
     compared.collect()

@@ -40,6 +40,22 @@ pub fn parity(baseline: &[ItemObservation], market: &[ItemObservation]) -> Parit
     }
 }
 
+/// The width of the wider range of two sides that a verdict compares, in percent of the baseline's lowest
+/// price, to two decimals.
+pub fn noise_percent(baseline: &[ItemObservation], market: &[ItemObservation]) -> Option<Decimal> {
+    let (base, here) = (ParitySide::of(baseline), ParitySide::of(market));
+    let lowest = base.lowest()?;
+    let width = |side: &ParitySide| {
+        let (low, high) = side.range(Decimal::ZERO)?;
+        Some(high.saturating_sub(low))
+    };
+    let widest = width(&base)?.max(width(&here)?);
+    let percent = widest
+        .checked_mul(Decimal::ONE_HUNDRED)?
+        .checked_div(lowest)?;
+    Some(percent.max(MIN_RANGE_PERCENT).round_dp(2).normalize())
+}
+
 /// Whether the ranges of two sides with prices do not overlap.
 fn is_gap(base: &ParitySide, here: &ParitySide) -> bool {
     let lowest = base.lowest().unwrap_or_default();

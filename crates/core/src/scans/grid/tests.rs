@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::cell::{BestOffer, ItemObservation, representative};
 use super::layout::{GridLayout, SweptDimension};
-use super::parity::parity;
+use super::parity::{noise_percent, parity};
 use super::*;
 use crate::contract::SearchStatus;
 use crate::contract::scans::{ItemState, ParityVerdict, Scan};
@@ -252,6 +252,30 @@ fn equal_samples_need_more_than_one_percent_for_a_gap() {
     }
     // Free nights of both markets are equal.
     assert_eq!(parity(&twice("0"), &twice("0")).verdict, Noise);
+}
+
+#[test]
+fn noise_is_the_wider_range_in_percent_of_the_baseline() {
+    let prices = |amounts: &[&str]| -> Vec<_> {
+        let rooms = amounts.iter();
+        rooms
+            .map(|amount| room(amount, "Double", "breakfast"))
+            .collect()
+    };
+    for (baseline, market, percent) in [
+        (&["200", "201"][..], &["100", "109", "105"][..], Some("4.5")),
+        (&["100", "103.333"], &["90"], Some("3.33")),
+        (&["100", "100"], &["90", "90"], Some("1")),
+        (&["0", "0"], &["90", "90"], None),
+        (&["100", "100"], &[], None),
+    ] {
+        let noise = noise_percent(&prices(baseline), &prices(market));
+        assert_eq!(
+            noise.map(|noise| noise.to_string()).as_deref(),
+            percent,
+            "{baseline:?}"
+        );
+    }
 }
 
 fn scan(endpoint: &str, request: Value, sweep: Value) -> Scan {
