@@ -63,7 +63,7 @@ mod tests {
         let blocks = blocks(&link).unwrap();
         let lines: Vec<_> = blocks.lines().map(|line| line.chars().count()).collect();
         // Four light squares on each side, and two rows in a line.
-        assert_eq!((lines.len(), lines[0]), (21, 41), "{blocks}");
+        assert_eq!((lines.len(), lines[0]), (19, 37), "{blocks}");
         assert!(lines.iter().all(|width| *width == lines[0]));
         assert!(code(&"x".repeat(3_000)).is_none());
     }
