@@ -35,7 +35,7 @@ pub(super) fn markup(table: &PriceTable, links: Option<DateLinks<'_>>) -> Markup
                     }
                 }
             }
-            PriceLayout::Markets(markets) => { (sheet::table(markets)) }
+            PriceLayout::Markets(markets) => { (sheet::table(markets)) p class="hint" { (farescan_sheets::parity::RULE) } }
             PriceLayout::Matrix { corner, columns, rows } => {
                 div class="scroll" tabindex="0" role="region" aria-label=(table.title) {
                     table class="matrix" {

@@ -24,7 +24,7 @@ pub fn sentence(history: &ParityHistory) -> String {
 }
 
 /// What counts as a difference.
-pub const RULE: &str = "A difference counts if it is larger than the noise, by which prices of one market differ from each other.";
+pub const RULE: &str = "A difference is real if it is larger than the noise, by which prices of one market differ from each other.";
 
 /// Each market over all runs.
 pub fn markets(history: &ParityHistory) -> Table {
