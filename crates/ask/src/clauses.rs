@@ -328,7 +328,7 @@ fn flight_option(tokens: &[Token]) -> PartRead {
         ("business", Some("class")) => (Part::Cabin(SeatClass::Business), 2 + dash),
         ("business" | "biz", _) => (Part::Cabin(SeatClass::Business), 1),
         ("premium", Some("economy")) | ("first", Some("class")) => {
-            let choices = ["economy", "business"].map(|class| (class.to_owned(), class.to_owned()));
+            let choices = ["business", "economy"].map(|class| (class.to_owned(), class.to_owned()));
             (
                 Part::Fault(
                     "There are two classes; expected one of them.".to_owned(),
@@ -370,6 +370,12 @@ fn checks(tokens: &[Token]) -> PartRead {
         ("weekly", _) => (Part::Checks(Checks::Weekly(Weekday::Monday)), 1),
         ("every" | "each", Some("day" | "morning")) => (Part::Checks(Checks::Daily), 2),
         ("every" | "each", Some("week")) => (Part::Checks(Checks::Weekly(Weekday::Monday)), 2),
+        // `each saturday of may` are dates.
+        ("every" | "each", Some(_))
+            if lead == 0 && matches!(word(tokens, 2), Some("of" | "in")) =>
+        {
+            return None;
+        }
         ("every" | "each", Some(day)) => {
             let day = weekday(day)?;
             let checks = if lead > 0 {

@@ -15,8 +15,8 @@ use crate::answer::{Reading, RefusedWords, Suggestion};
 use crate::clauses::{self, Part};
 use crate::dates::{self, When};
 use crate::lexer::{Token, TokenKind, is_one_of, tokens};
-use crate::places;
 use crate::question::nights_text;
+use crate::{countries, places};
 
 /// The most characters of a text.
 pub const MAX_CHARS: usize = 500;
@@ -229,6 +229,7 @@ impl<'a> Reader<'a> {
             return false;
         };
         let span = self.take(used);
+        let (when, span) = self.flexible(when, span);
         match when {
             When::Range(from, to) => self.add_range(from, to, &span),
             When::FromTo(from, to) => {
@@ -355,6 +356,42 @@ impl<'a> Reader<'a> {
         _ = self.draft.add(Part::Nights(vec![nights]), span);
     }
 
+    /// `4 march ± 3 days`, `4 march +/- 3`.
+    fn flexible(&mut self, when: When, span: Range<usize>) -> (When, Range<usize>) {
+        let When::Range(day, to) = when else {
+            return (when, span);
+        };
+        let is_sign = |ahead: usize, sign: char| {
+            self.rest()
+                .get(ahead)
+                .is_some_and(|token| token.kind == TokenKind::Sign(sign))
+        };
+        let dash = |ahead: usize| {
+            self.rest()
+                .get(ahead)
+                .is_some_and(|token| token.kind == TokenKind::Dash)
+        };
+        let lead = match () {
+            () if is_sign(0, '±') => 1,
+            () if is_sign(0, '+') && is_sign(1, '/') && dash(2) => 3,
+            () => return (when, span),
+        };
+        let days = self
+            .rest()
+            .get(lead)
+            .and_then(Token::whole)
+            .filter(|days| *days <= 31);
+        let (Some(days), true) = (days, day == to) else {
+            return (when, span);
+        };
+        let unit = usize::from(matches!(self.word(lead + 1), Some("day" | "days")));
+        let more = self.take(lead + 1 + unit);
+        let moved = |days: i64| day.saturating_add(jiff::Span::new().days(days));
+        let days = i64::from(days);
+        let when = When::Range(moved(-days).max(self.today), moved(days));
+        (when, span.start..more.end)
+    }
+
     fn add_range(&mut self, from: Date, to: Date, span: &Range<usize>) {
         if let Some((first, last)) = self.draft.dates.value {
             let touches = |one: Date, other: Date| (one - other).get_days() <= 1;
@@ -420,7 +457,8 @@ impl<'a> Reader<'a> {
             TokenKind::Word(word) => {
                 let token = &self.tokens[self.at];
                 // `ALL` in capitals is a currency, as every filler of flights is a country.
-                let is_code = token.capitals && clauses::currency_of(token).is_some();
+                let is_code = token.capitals
+                    && (clauses::currency_of(token).is_some() || self.is_market_in_list());
                 let is_of_flights = self.draft.is_flights() && !token.capitals;
                 (clauses::is_filler(word) && !is_code)
                     || word.is_empty()
@@ -432,6 +470,16 @@ impl<'a> Reader<'a> {
             self.take(1);
         }
         is_filler
+    }
+
+    /// Whether a code of a country follows another one, of a hotel's markets: `DE AT CH`.
+    fn is_market_in_list(&self) -> bool {
+        let is_country = |at: usize| {
+            let token = self.tokens.get(at).filter(|token| token.capitals);
+            let word = token.and_then(|token| token.word());
+            word.is_some_and(|word| word.len() == 2 && countries::country(word).is_some())
+        };
+        !self.draft.is_flights() && self.at > 0 && is_country(self.at) && is_country(self.at - 1)
     }
 
     fn currency(&mut self) -> bool {

@@ -170,8 +170,26 @@ impl Draft {
         }
     }
 
-    pub(super) fn add_place(&mut self, place: Place, span: Range<usize>, choices: Vec<Suggestion>) {
+    /// Adds a place. An airport right after its city is that airport alone: `Paris CDG`, `london (stansted)`.
+    pub(super) fn add_place(
+        &mut self,
+        place: Place,
+        mut span: Range<usize>,
+        choices: Vec<Suggestion>,
+        text: &str,
+    ) {
         let role = self.role;
+        let narrowed = self.mentions.pop_if(|last| {
+            let between = text[last.span.end..span.start].trim();
+            let is_in_it = place
+                .airports
+                .iter()
+                .all(|code| last.place.airports.contains(code));
+            ["", "("].contains(&between) && last.place.airports.len() > 1 && is_in_it
+        });
+        if let Some(city) = narrowed {
+            span.start = city.span.start;
+        }
         self.mentions.push(Mention {
             place,
             span,

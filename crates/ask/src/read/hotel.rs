@@ -73,14 +73,35 @@ impl Reader<'_> {
         );
         let joins = matches!(
             rest[0].word(),
-            Some("in" | "from" | "market" | "markets" | "for")
+            Some(
+                "in" | "from"
+                    | "market"
+                    | "markets"
+                    | "for"
+                    | "arrival"
+                    | "arriving"
+                    | "check"
+                    | "checkin"
+            )
         );
+        // `3 nigths` is no part of a name.
+        let is_like_unit = |word: &str| {
+            let like = |unit| strsim::normalized_damerau_levenshtein(word, unit) > 0.6;
+            like("nights") || like("adults")
+        };
+        let is_count = rest[0].whole().is_some()
+            && rest.get(1).and_then(Token::word).is_some_and(is_like_unit);
         let is_part = !matches!(
             clauses::part(rest),
             None | Some((clauses::Part::Fault(..), _))
         );
         let is_below = matches!(rest[0].word(), Some("below" | "under"));
-        is_end || joins || is_part || is_below || dates::when(rest, self.today).is_some()
+        is_end
+            || joins
+            || is_count
+            || is_part
+            || is_below
+            || dates::when(rest, self.today).is_some()
     }
 
     /// The tokens of a name, perhaps with markets and a city at their end.
@@ -178,6 +199,24 @@ impl Reader<'_> {
             .any(places::Place::is_city);
         if is_named && !follows_in && !is_city {
             return false;
+        }
+        let joint = (self.at..end).find(|at| matches!(self.tokens[*at].word(), Some("and" | "or")));
+        if let Some(joint) = joint.filter(|joint| *joint > self.at && joint + 1 < end) {
+            let words = |range: Range<usize>| {
+                self.text[self.tokens[range.start].span.start..self.tokens[range.end - 1].span.end]
+                    .to_owned()
+            };
+            let choices =
+                [words(self.at..joint), words(joint + 1..end)].map(|words| (words.clone(), words));
+            let span = self.take(end - self.at);
+            self.refuse(
+                &span,
+                "Hotels are asked for in one city at a time; expected one.",
+                choices.to_vec(),
+            );
+            let text = self.text[span.clone()].to_owned();
+            self.set_area(text, span);
+            return true;
         }
         let span = self.take(end - self.at);
         self.set_area(titled(&self.text[span.clone()]), span);

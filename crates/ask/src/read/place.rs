@@ -119,12 +119,18 @@ impl Reader<'_> {
             );
             return;
         }
-        self.draft.add_place(place, span, choices);
+        self.draft.add_place(place, span, choices, self.text);
     }
 
-    /// A code in capitals while places are missing: `MAR` is Maracaibo then, and March later.
+    /// A code in capitals while places are missing, or right after one: `MAR` is Maracaibo then, and March
+    /// later.
     pub(super) fn capital_code(&mut self) -> bool {
-        let is_place = self.draft.is_incomplete() || self.is_in_list();
+        let follows = self
+            .at
+            .checked_sub(1)
+            .map(|before| self.tokens[before].span.end);
+        let follows = follows.is_some_and(|end| self.draft.last_place_ends_at(end));
+        let is_place = self.draft.is_incomplete() || self.is_in_list() || follows;
         self.tokens[self.at].capitals && is_place && self.code()
     }
 

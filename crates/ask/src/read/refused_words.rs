@@ -26,6 +26,17 @@ impl Reader<'_> {
             self.refuse(&span, says, Vec::new());
             return;
         }
+        if matches!(token.word(), Some("book" | "buy" | "reserve" | "cancel")) {
+            let span = self.take(1);
+            let says =
+                "Nothing is booked here: this says what a trip costs, and links to the offer.";
+            self.refuse(
+                &span,
+                says,
+                vec![("what it costs".to_owned(), String::new())],
+            );
+            return;
+        }
         let is_word = |at: usize| self.tokens.get(at).and_then(|token| token.word());
         let is_unknown = |at: usize| {
             is_word(at).is_some_and(|word| {
