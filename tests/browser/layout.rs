@@ -2,6 +2,8 @@
 //! live page says while its service does not answer.
 
 use farescan::contract::Endpoint;
+use jiff::ToSpan as _;
+use jiff::tz::TimeZone;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -106,6 +108,30 @@ async fn the_navigation_is_in_view_at_every_width() {
             assert_eq!(browser.script(hidden).await, json!([]), "{path}, {width}");
             assert_eq!(browser.overflow().await, 0, "{path}, {width}");
         }
+    }
+    browser.end().await;
+}
+
+/// A question of all airports of a city is answered by what is known, above the fold.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_cheapest_known_price_is_seen_without_scrolling() {
+    let service = HistoryFixture::open().await;
+    let today = service.now.to_zoned(TimeZone::UTC).date();
+    let day = today.saturating_add(40.days()).to_string();
+    service.insert(&[service.fare(&day, -200, Some(118))]).await;
+    let browser = Chromium::start(service.url()).await;
+    browser.sign_in().await;
+    browser
+        .open(&format!("/ask?q=tel+aviv+london+{day}+below+150"))
+        .await;
+    let bottom = "const answer = document.querySelector('.known-answer');
+        return [answer.textContent.includes('118 USD, LHR, 3 h ago'), Math.ceil(answer.getBoundingClientRect().bottom)]";
+    for (width, height) in [(390, 844), (1280, 800)] {
+        browser.resize(width).await;
+        let found = browser.script(bottom).await;
+        assert_eq!(found[0], json!(true), "{width}");
+        assert!(found[1].as_i64().unwrap() < height, "{width}: {found}");
+        assert_eq!(browser.overflow().await, 0, "{width}");
     }
     browser.end().await;
 }
