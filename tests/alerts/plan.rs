@@ -80,8 +80,9 @@ async fn an_account_is_told_once_that_its_plan_ends_too_early() {
     let expected = usage["forecast"]["flights"]["requests_expected"].as_u64();
     let forty_days = expected.unwrap();
     assert!((380..450).contains(&forty_days), "ten a day: {usage:#}");
+    let rate = &usage["forecast"]["flights"]["requests_per_day"];
     let sentence = format!(
-        "312 of 2,500 requests of flights used; about {} by ",
+        "312 of 2,500 requests of flights used; at {rate} a day about {} by ",
         312 + forty_days
     );
     let terminal = crate::cli::monitors::cli(&alerts, &["usage"]).err;

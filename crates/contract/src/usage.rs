@@ -314,36 +314,6 @@ pub struct PlanForecast {
     pub causes: Vec<ForecastCause>,
 }
 
-impl PlanForecast {
-    /// The forecast in words, with the names of monitors as their callers gave them.
-    pub fn sentence(&self) -> String {
-        let (requests, api) = (self.requests_per_day, self.api);
-        let rate = format!("At {requests} requests a day the {api} plan");
-        let end = match (self.ends_on, self.resets_at) {
-            (Some(day), _) => format!("ends on {}", day.strftime("%-d %B %Y")),
-            (None, Some(resets)) => format!(
-                "lasts until it is renewed on {}",
-                resets.strftime("%-d %B %Y")
-            ),
-            (None, None) => "lasts for the next 31 days".to_owned(),
-        };
-        let causes: Vec<_> = self.causes.iter().map(ForecastCause::words).collect();
-        let percent: u32 = self
-            .causes
-            .iter()
-            .map(|cause| u32::from(cause.percent))
-            .sum();
-        match causes.split_last() {
-            None => format!("{rate} {end}."),
-            Some((only, [])) => format!("{rate} {end}; {only} cause {percent} % of that."),
-            Some((last, others)) => format!(
-                "{rate} {end}; {} and {last} cause {percent} % of that.",
-                others.join(", ")
-            ),
-        }
-    }
-}
-
 /// A source of a plan's use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ForecastCause {
@@ -353,14 +323,4 @@ pub struct ForecastCause {
     pub name: Option<String>,
     /// Its part of the expected use.
     pub percent: u8,
-}
-
-impl ForecastCause {
-    fn words(&self) -> String {
-        match (&self.name, self.key.as_str()) {
-            (Some(name), _) => format!("runs of \u{201c}{name}\u{201d}"),
-            (None, "single") => "single searches".to_owned(),
-            (None, _) => "scans without a monitor".to_owned(),
-        }
-    }
 }

@@ -7,7 +7,6 @@ use farescan_contract::monitors::{
     Alert, BacktestAlert, Monitor, PriceMark, Rule, RuleScope, RuleState, RuleType,
 };
 use farescan_contract::scans::ParityVerdict;
-use farescan_contract::usage::PlanForecast;
 use farescan_contract::{FieldValue as _, Verdict};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -18,7 +17,7 @@ use crate::numbers::{amount, amount_in, counted, percent_of, signed_percent};
 use crate::sheet::{
     Cell, Column, Figure, Link, Section, Sheet, Table, TableRow, Tone, Value, cell,
 };
-use crate::{item, rule, trip};
+use crate::{item, rule, trip, usage};
 
 /// What is known of the monitor that reports.
 #[derive(Debug, Clone, Default)]
@@ -291,7 +290,7 @@ fn evidence(alert: &Alert) -> Section {
         Figure::of("Past prices", past),
         mark("Found first", &alert.found_first),
         Figure::of("Confirmed", confirmed),
-        Figure::of("Plan", alert.plan.as_ref().map(PlanForecast::sentence)),
+        Figure::of("Plan", alert.plan.as_ref().map(usage::forecast)),
         Figure::of("Last without offers", alert.was_empty_at.map(Value::at)),
         parity(alert),
         Figure::of("Searches of the run", searched),

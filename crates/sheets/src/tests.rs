@@ -399,24 +399,34 @@ fn usage_sheet(value: &Value) -> String {
 
 #[test]
 fn a_forecast_says_what_is_used_and_what_will_be() {
-    let forecast = |limit: Option<u64>, ends_on: Option<&str>| {
+    let forecast = |limit: Option<u64>, ends_on: Option<&str>, causes: Value| {
         let forecast = json!({
             "api": "flights", "requests_limit": limit, "requests_left": 2_188, "requests_per_day": 13.2,
-            "requests_expected": 250, "resets_at": "2026-12-01T00:00:00Z", "ends_on": ends_on, "causes": [],
+            "requests_expected": 250, "resets_at": "2026-12-01T00:00:00Z", "ends_on": ends_on, "causes": causes,
         });
         usage::forecast(&serde_json::from_value(forecast).unwrap())
     };
-    let rate = "At 13.2 requests a day the flights plan";
-    let lasts = format!("{rate} lasts until it is renewed on 1 December 2026.");
+    let used = "312 of 2,500 requests of flights used; at 13.2 a day";
+    let causes = json!([
+        {"key": "mon_1", "name": "London", "percent": 70}, {"key": "single", "name": null, "percent": 30},
+    ]);
     assert_eq!(
-        forecast(Some(2_500), None),
-        format!("312 of 2,500 requests of flights used; about 562 by 1 December 2026. {lasts}")
+        forecast(Some(2_500), None, causes),
+        format!(
+            "{used} about 562 by 1 December 2026, when the plan is renewed; runs of \u{201c}London\u{201d} and single searches cause 100 % of that."
+        )
+    );
+    let scans = json!([{"key": "scans", "name": null, "percent": 90}]);
+    assert_eq!(
+        forecast(Some(2_500), Some("2026-11-28"), scans),
+        format!(
+            "{used} the plan ends on 28 November 2026; scans without a monitor cause 90 % of that."
+        )
     );
     assert_eq!(
-        forecast(Some(2_500), Some("2026-11-28")),
-        format!("312 of 2,500 requests of flights used. {rate} ends on 28 November 2026.")
+        forecast(None, None, json!([])),
+        "At 13.2 requests of flights a day the plan lasts until it is renewed on 1 December 2026."
     );
-    assert_eq!(forecast(None, None), lasts);
 }
 
 #[test]

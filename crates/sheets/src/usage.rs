@@ -3,30 +3,59 @@
 use farescan_contract::Api;
 use farescan_contract::ids::{MonitorId, ScanId};
 use farescan_contract::usage::{
-    PlanForecast, Usage, UsageCounts, UsageGroup, UsageRow, UsageTotal,
+    ForecastCause, PlanForecast, Usage, UsageCounts, UsageGroup, UsageRow, UsageTotal,
 };
 
 use crate::numbers::{count, counted};
 use crate::plan::api_name;
 use crate::sheet::{Cell, Column, Link, Table, Value};
 
-/// What is used of a plan, what will be when it is renewed, and when it ends.
-pub fn forecast(forecast: &PlanForecast) -> String {
-    let used = forecast.requests_limit.map(|limit| {
-        let used = limit.saturating_sub(forecast.requests_left);
-        let lasts = forecast.resets_at.filter(|_| forecast.ends_on.is_none());
-        let then = lasts.zip(forecast.requests_expected).map(|(at, expected)| {
-            let expected = count(used.saturating_add(expected));
-            format!("; about {expected} by {}", at.strftime("%-d %B %Y"))
-        });
-        let (used, limit) = (count(used), counted(limit, "request"));
-        format!(
-            "{used} of {limit} of {} used{}. ",
-            forecast.api,
-            then.unwrap_or_default()
-        )
-    });
-    used.unwrap_or_default() + &forecast.sentence()
+/// What is used of a plan, and what will be when it is renewed, or when it ends, at the present rate.
+pub fn forecast(of: &PlanForecast) -> String {
+    let (api, rate) = (of.api, of.requests_per_day);
+    let used = of
+        .requests_limit
+        .map(|limit| limit - of.requests_left.min(limit));
+    let begin = match of.requests_limit.zip(used) {
+        Some((limit, used)) => {
+            let (used, limit) = (count(used), counted(limit, "request"));
+            format!("{used} of {limit} of {api} used; at {rate} a day")
+        }
+        None => format!("At {rate} requests of {api} a day"),
+    };
+    let then = used.zip(of.requests_expected);
+    let end = match (
+        of.ends_on,
+        of.resets_at.map(|at| at.strftime("%-d %B %Y")),
+        then,
+    ) {
+        (Some(day), ..) => format!("the plan ends on {}", day.strftime("%-d %B %Y")),
+        (None, Some(at), Some((used, expected))) => {
+            let then = count(used.saturating_add(expected));
+            format!("about {then} by {at}, when the plan is renewed")
+        }
+        (None, Some(at), None) => format!("the plan lasts until it is renewed on {at}"),
+        (None, None, _) => "the plan lasts for the next 31 days".to_owned(),
+    };
+    let percent: u32 = of.causes.iter().map(|cause| u32::from(cause.percent)).sum();
+    let causes: Vec<_> = of.causes.iter().map(cause).collect();
+    match causes.split_last() {
+        None => format!("{begin} {end}."),
+        Some((only, [])) => format!("{begin} {end}; {only} cause {percent} % of that."),
+        Some((last, others)) => format!(
+            "{begin} {end}; {} and {last} cause {percent} % of that.",
+            others.join(", ")
+        ),
+    }
+}
+
+/// The name of a monitor is as its caller gave it.
+fn cause(cause: &ForecastCause) -> String {
+    match (&cause.name, cause.key.as_str()) {
+        (Some(name), _) => format!("runs of \u{201c}{name}\u{201d}"),
+        (None, "single") => "single searches".to_owned(),
+        (None, _) => "scans without a monitor".to_owned(),
+    }
 }
 
 /// The usage by day, endpoint, scan or monitor, and in all.
