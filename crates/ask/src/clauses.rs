@@ -6,7 +6,7 @@ use farescan_contract::scans::Weekday;
 use rust_decimal::Decimal;
 
 use crate::countries;
-use crate::dates::{count, weekday};
+use crate::dates::{UNITS, count, weekday};
 use crate::lexer::{Token, TokenKind, is_one_of};
 use crate::question::{Checks, SeatClass};
 
@@ -23,7 +23,7 @@ const FILLERS: &str = "find search show me i we want need a an the please cheape
     leaving depart departing leave leaves departs out say anytime sometime whenever about around all anything just there \
     every each over within seen prices fare fares flight flights fly flying ticket tickets trip in on of at for with and \
     or any airport airports date dates during between when only day days if tell alert alerts notify let know watch check monitor send report ideally trips \
-    plane planes arrival checkin scan parity rate rates compare goes drop falls drops costs cost how much what";
+    plane planes arrival checkin scan parity rate rates compare goes drop fall falls drops costs cost how much what";
 
 /// What a part says.
 #[derive(Debug, Clone, PartialEq)]
@@ -100,13 +100,20 @@ fn below(tokens: &[Token]) -> PartRead {
     {
         return None;
     }
+    // `max 5 days` is no price.
+    let unit = word(tokens, lead + 1).filter(|unit| is_one_of(unit, UNITS));
+    if let (Some(unit), Some(_)) = (unit, tokens.get(lead).and_then(count)) {
+        let says =
+            format!("The limit is one of a price; expected `3-5 {unit}` or a number of them.");
+        return Some((Part::Fault(says, Vec::new()), lead + 2));
+    }
     let Some((price, currency, used)) = money(&tokens[lead..]) else {
         let says = "Below which price? Expected a number above 0 with at most two decimals.";
         return Some((Part::Fault(says.to_owned(), Vec::new()), lead));
     };
     let each = per_night(&tokens[lead + used..]);
     if each > 0 {
-        let says = "An amount is for the whole stay; expected it without the words for a night.";
+        let says = "An amount is for the whole journey or stay, of all travellers.";
         return Some((Part::Fault(says.to_owned(), Vec::new()), lead + used + each));
     }
     Some((Part::Below(price, currency), lead + used))
@@ -114,9 +121,19 @@ fn below(tokens: &[Token]) -> PartRead {
 
 /// The tokens of `per night`, `a night`, `/night`.
 fn per_night(tokens: &[Token]) -> usize {
-    let is_each = matches!(word(tokens, 0), Some("per" | "a" | "each")) || is_sign(tokens, 0, '/');
-    let is_night = matches!(word(tokens, 1), Some("night" | "day"));
-    if is_each && is_night { 2 } else { 0 }
+    let is_slash = is_sign(tokens, 0, '/');
+    match (word(tokens, 0), word(tokens, 1)) {
+        (Some("per" | "a"), Some("night" | "day" | "person"))
+        | (Some("each"), Some("night" | "person")) => 2,
+        (_, Some("night" | "person")) if is_slash => 2,
+        (Some("each"), next)
+            if !next
+                .is_some_and(|next| weekday(next).is_some() || ["day", "week"].contains(&next)) =>
+        {
+            1
+        }
+        _ => 0,
+    }
 }
 
 /// `1 stop`, `one stop`.
@@ -217,7 +234,7 @@ fn nights(tokens: &[Token]) -> PartRead {
             .flatten();
         at += if last.is_some() { 3 } else { 1 };
         let last = last.unwrap_or(first);
-        if last.abs_diff(first) < 60 && last <= MAX_NIGHTS {
+        if first <= last && last - first < 60 && last <= MAX_NIGHTS {
             lengths.extend(first..=last);
         } else {
             lengths.push(0);
@@ -337,7 +354,7 @@ fn flight_option(tokens: &[Token]) -> PartRead {
                 2 + dash,
             )
         }
-        ("couple", _) => (Part::Adults(2), 1),
+        ("couple", next) if next != Some("of") => (Part::Adults(2), 1),
         ("economy", Some("class")) => (Part::Cabin(SeatClass::Economy), 2 + dash),
         ("economy", _) => (Part::Cabin(SeatClass::Economy), 1),
         ("round" | "return", Some("trip")) => (Part::RoundTrip, 2 + dash),
@@ -353,9 +370,10 @@ fn checks(tokens: &[Token]) -> PartRead {
     const LEADS: &str = "check checked checks checking look looks watch watched watching compare compared repeat again";
     let lead = usize::from(word(tokens, 0).is_some_and(|word| is_one_of(word, LEADS)));
     let once = usize::from(word(tokens, lead) == Some("once"));
-    let (checks, used) = match (word(tokens, lead + once)?, word(tokens, lead + once + 1)) {
-        ("a", Some("day")) if once > 0 => (Part::Checks(Checks::Daily), 3),
-        ("a", Some("week")) if once > 0 => (Part::Checks(Checks::Weekly(Weekday::Monday)), 3),
+    let lead = lead + once;
+    let (checks, used) = match (word(tokens, lead)?, word(tokens, lead + 1)) {
+        ("a", Some("day")) if once > 0 => (Part::Checks(Checks::Daily), 2),
+        ("a", Some("week")) if once > 0 => (Part::Checks(Checks::Weekly(Weekday::Monday)), 2),
         ("hourly" | "monthly", _) => (too_often(), 1),
         ("twice", Some("a" | "daily")) => (
             too_often(),
@@ -410,7 +428,9 @@ fn via(tokens: &[Token]) -> PartRead {
     let lead = if is_dashed { lead + 2 } else { lead };
     let kind = match word(tokens, lead)? {
         "mail" | "email" | "emails" => ChannelKind::Email,
-        "phone" | "ntfy" | "mobile" => ChannelKind::Ntfy,
+        "phone" | "ntfy" => ChannelKind::Ntfy,
+        // Mobile is a city, too.
+        "mobile" if lead > 0 && word(tokens, lead - 1) != Some("to") => ChannelKind::Ntfy,
         "push"
             if matches!(
                 word(tokens, lead + 1),

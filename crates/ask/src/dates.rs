@@ -33,7 +33,7 @@ const NUMBERS: [&str; 13] = [
     "twelve",
 ];
 /// Words after a number that make it no day of a month.
-const UNITS: &str = "night nights day days week weeks month months adult adults child children kid kids \
+pub(crate) const UNITS: &str = "night nights day days week weeks month months adult adults child children kid kids \
     people person persons passenger passengers guest guests traveller travellers travelers pax n nt nts \
     stop stops";
 

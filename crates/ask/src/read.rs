@@ -25,6 +25,7 @@ const MAX_AIRPORTS: usize = 40;
 /// The most refusals that are shown.
 const MAX_REFUSALS: usize = 8;
 
+const SAID_BEFORE: &str = "This was said before; expected it once.";
 /// The most nights of a stay that is said by its first and last day.
 const MAX_STAY: u16 = 14;
 
@@ -252,8 +253,9 @@ impl<'a> Reader<'a> {
                 self.add_range(from, to, &span);
             }
             When::Year(year) => {
-                self.draft.year.value = Some(year);
-                self.draft.year.spans.push(span);
+                if !self.draft.year.set(year, span.clone()) {
+                    self.refuse(&span, SAID_BEFORE, Vec::new());
+                }
             }
             When::Fault(says, choices) => {
                 self.refuse(&span, says, choices);
@@ -288,8 +290,9 @@ impl<'a> Reader<'a> {
             return false;
         };
         let span = self.take(lead + skip + used);
-        self.draft.back.value = Some(day);
-        self.draft.back.spans.push(span);
+        if !self.draft.back.set(day, span.clone()) {
+            self.refuse(&span, SAID_BEFORE, Vec::new());
+        }
         true
     }
 

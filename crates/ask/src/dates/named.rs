@@ -29,6 +29,14 @@ pub(super) fn season(tokens: &[Token], today: Date) -> DateRead {
     let is_next = word(tokens, 0) == Some("next");
     let at = usize::from(is_next || matches!(word(tokens, 0), Some("this" | "coming")));
     let name = word(tokens, at)?;
+    // `if flights fall below 150`.
+    let is_verb = matches!(
+        word(tokens, at + 1),
+        Some("below" | "under" | "beneath" | "to")
+    );
+    if name == "fall" && is_verb {
+        return None;
+    }
     let (_, month) = SEASONS.iter().find(|(season, _)| *season == name)?;
     let skip = usize::from(word(tokens, at + 1) == Some("of"));
     let year = year_at(tokens, at + 1 + skip);

@@ -9,6 +9,7 @@ use farescan_contract::scans::Weekday;
 use jiff::civil::Date;
 use rust_decimal::Decimal;
 
+use super::SAID_BEFORE;
 use crate::answer::Suggestion;
 use crate::clauses::Part;
 use crate::places::Place;
@@ -23,7 +24,7 @@ pub(super) struct Said<T> {
 
 impl<T> Said<Option<T>> {
     /// Sets it once.
-    fn set(&mut self, value: T, span: Range<usize>) -> bool {
+    pub(super) fn set(&mut self, value: T, span: Range<usize>) -> bool {
         self.spans.push(span);
         self.value.replace(value).is_none()
     }
@@ -79,7 +80,7 @@ pub(super) struct Draft {
     pub(super) weekdays: Said<Vec<Weekday>>,
     pub(super) range: RangeKind,
     pub(super) back: Said<Option<Date>>,
-    /// What the words of a season mean in the south.
+    /// What the words of the dates could mean as well.
     pub(super) date_choices: Vec<Suggestion>,
     pub(super) year: Said<Option<i16>>,
     nights: Said<Option<Vec<u16>>>,
@@ -243,7 +244,7 @@ impl Draft {
         if is_new {
             Ok(())
         } else {
-            Err("This was said before; expected it once.".to_owned())
+            Err(SAID_BEFORE.to_owned())
         }
     }
 

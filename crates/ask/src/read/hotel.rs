@@ -34,6 +34,8 @@ impl Reader<'_> {
         if let Some(start) = start.filter(|_| one && is_after) {
             self.before_kind(start);
             self.name(start..first);
+            // Markets at the end of the name.
+            self.before_kind(first);
             self.at = after;
             return;
         }
