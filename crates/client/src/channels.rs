@@ -302,7 +302,7 @@ async fn add_phone(args: PhoneArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Adds a channel to the monitors that exist. One that was changed at the same time may keep its channels:
+/// Adds a channel to the monitors that exist. One whose channels were changed at the same moment has those that were read, and this one:
 /// the list is shown.
 async fn use_for_monitors(args: OneChannel) -> Result<(), Failure> {
     let (session, id) = ids::open::<ChannelId>(&args.client, &args.channel).await?;

@@ -11,6 +11,7 @@ use axum::routing::get;
 use farescan_ask::{Checks, Chip, MAX_CHARS, Question, Reading, RefusedWords, Suggestion};
 use farescan_sheets::numbers::{amount, count, counted, range, request_range};
 use farescan_sheets::trip::{body_facts, body_title};
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
@@ -104,8 +105,11 @@ async fn ask(session: Session, query: FormFields) -> Result<Response, PageFailur
 }
 
 fn read(session: &Session, text: &str) -> Result<Reading, ApiError> {
-    let today = session.app().now()?.to_zoned(TimeZone::UTC).date();
-    Ok(farescan_ask::read(text, today))
+    Ok(farescan_ask::read(text, today(session)?))
+}
+
+fn today(session: &Session) -> Result<Date, ApiError> {
+    Ok(session.app().now()?.to_zoned(TimeZone::UTC).date())
 }
 
 /// Whether a text is a question from its first to its last word: a route or a hotel, with dates.

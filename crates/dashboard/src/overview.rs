@@ -30,7 +30,7 @@ use farescan_core::account::quota::quota;
 use farescan_core::account::usage::usage;
 use farescan_core::app::AppState;
 use farescan_core::contract::Api;
-use farescan_core::contract::monitors::{Monitor, MonitorStatus, MonitorsQuery};
+use farescan_core::contract::monitors::{Monitor, MonitorsQuery};
 use farescan_core::contract::quota::{LaneQuota, Quota};
 use farescan_core::contract::scans::{Scan, ScanStatus, ScansQuery};
 use farescan_core::contract::usage::{Usage, UsageCounts, UsageQuery};
@@ -65,14 +65,6 @@ struct Work {
     decisions: Decisions,
 }
 
-impl Work {
-    /// Whether a scan or monitor of those that were read is not paused.
-    fn goes_on(&self) -> bool {
-        let mut monitors = self.monitors.iter();
-        !self.live.is_empty() || monitors.any(|monitor| monitor.status == MonitorStatus::Active)
-    }
-}
-
 async fn overview(session: Session) -> Result<Response, PageFailure> {
     let now = session.app().now()?;
     let work = match session.tenant() {
@@ -88,7 +80,7 @@ async fn overview(session: Session) -> Result<Response, PageFailure> {
     let latest_rows = activity::latest(&session, LATEST, &live, now).await?;
     let body = html! {
         (parts::head(&html! {}, "Home", &html! {}, &html! {
-            @if work.goes_on() { a class="button" href=(links::PAUSE_ALL) { "Pause everything" } }
+            @if session.goes_on() { a class="button" href=(links::PAUSE_ALL) { "Pause everything" } }
             a class="button primary" href="/scans/new" { "New scan" }
         }))
         section class="card" { (find_or_ask_box("")) }

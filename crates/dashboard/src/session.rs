@@ -27,7 +27,7 @@ use farescan_core::app::error::ApiError;
 use farescan_core::app::{AppState, Custody};
 use farescan_core::commands::RequestContext;
 use farescan_core::ids::{ResourceId, TenantId};
-use farescan_core::monitors;
+use farescan_core::monitors::{self, read::Pauses};
 use farescan_core::search::CallerKey;
 use farescan_core::tenants::{self, BrowserSession, TOKEN_BYTES};
 
@@ -50,7 +50,7 @@ pub(super) struct Session {
     caller: ApiKey,
     form_token: [u8; TOKEN_BYTES],
     tenant: Option<TenantId>,
-    is_all_paused: bool,
+    pauses: Pauses,
 }
 
 impl Session {
@@ -69,22 +69,27 @@ impl Session {
         }
         // The script's refreshes of a part of a page prefer nothing.
         let is_whole_page = !is_write && prefers_html(&parts.headers);
-        let is_all_paused = match tenant.filter(|_| is_whole_page) {
-            Some(tenant) => is_all_paused(app, tenant).await,
-            None => false,
+        let pauses = match tenant.filter(|_| is_whole_page) {
+            Some(tenant) => pauses(app, tenant).await,
+            None => Pauses::default(),
         };
         Ok(Self {
             app: app.clone(),
             caller,
             form_token: session.form_token,
             tenant,
-            is_all_paused,
+            pauses,
         })
     }
 
     /// Whether the caller has paused something, and nothing else goes on. Known for whole pages.
     pub(super) fn is_all_paused(&self) -> bool {
-        self.is_all_paused
+        self.pauses.has_paused && !self.pauses.goes_on
+    }
+
+    /// Whether a scan or monitor of the caller goes on; false where that was not read.
+    pub(super) fn goes_on(&self) -> bool {
+        self.pauses.goes_on
     }
 
     /// The service.
@@ -171,18 +176,18 @@ impl FromRequestParts<AppState> for Session {
     }
 }
 
-/// Whether the caller has paused something, and nothing else goes on, as far as that can be read in
+/// Whether the caller has paused something, and whether anything goes on, as far as that can be read in
 /// [`PAUSES_TIMEOUT`].
-async fn is_all_paused(app: &AppState, tenant: TenantId) -> bool {
+async fn pauses(app: &AppState, tenant: TenantId) -> Pauses {
     let reading = async {
         let pool = app.read_pool()?;
         Ok::<_, ApiError>(monitors::read::pauses(pool, tenant).await?)
     };
     match timeout(PAUSES_TIMEOUT, reading).await {
-        Ok(Ok(pauses)) => pauses.has_paused && !pauses.goes_on,
+        Ok(Ok(pauses)) => pauses,
         unread => {
             tracing::info!(?unread, "a page does not say whether everything is paused");
-            false
+            Pauses::default()
         }
     }
 }

@@ -134,7 +134,10 @@ fn a_date_that_was_never_seen_is_taken_for_its_nearest_ones_in_its_line() {
 fn an_airport_without_flights_is_asked_on_every_weekday_and_no_more() {
     let two = |dates: usize| -> Vec<Candidate> {
         let one = calendar(0, vec![None; dates]);
-        let other = one.iter().cloned().map(|one| Candidate { line: 1, ..one });
+        let other = one.iter().map(|one| Candidate {
+            line: 1,
+            ..one.clone()
+        });
         one.iter().cloned().chain(other).collect()
     };
     let asked = |candidates: &[Candidate], now: &[i64]| {

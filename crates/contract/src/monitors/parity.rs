@@ -86,8 +86,8 @@ pub struct MarketParity {
     pub same_percent: Option<Decimal>,
     /// The differences in percent of the baseline's price, of the stays that say something.
     pub difference_percent: Option<DifferenceRange>,
-    /// The most by which prices of one market differ from each other, in this market or the baseline, in
-    /// percent of the baseline's lowest price, of the stays that say something; at least 1.
+    /// The most by which prices of one market differ from each other, in the cheaper of this market and
+    /// the baseline, in percent of the baseline's lowest price, of the stays that say something; at least 1.
     #[serde(serialize_with = "crate::money::price_if_any")]
     pub noise_percent: Option<Decimal>,
 }

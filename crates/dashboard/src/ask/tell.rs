@@ -7,15 +7,16 @@
 
 use axum::response::{IntoResponse as _, Redirect, Response};
 use farescan_ask::Question;
-use farescan_sheets::numbers::{amount, range, request_range};
+use farescan_sheets::numbers::{range, request_range};
 use farescan_sheets::trip::body_title;
+use jiff::civil::Date;
 use maud::{Markup, html};
 use rust_decimal::Decimal;
 use serde_json::{Map, Value};
 
 use super::{
-    FIELD, Priced, Ways, amount_words, is_refused, path_of, read, searched_requests, unless_faults,
-    watch_hint,
+    FIELD, Priced, Ways, amount_words, is_refused, path_of, searched_requests, today,
+    unless_faults, watch_hint,
 };
 use crate::failure::{PageFailure, correctable};
 use crate::form::{FormFields, SessionForm, token_field};
@@ -38,6 +39,8 @@ use farescan_core::scans;
 const BELOW: &str = "below";
 /// The field of a channel that hears of the alerts.
 const CHANNEL: &str = "channel";
+/// The field of the day on which the page was made: a page that is sent again after midnight asks the same.
+const ASKED_ON: &str = "asked_on";
 /// The field of the button that also searches.
 const FIND: &str = "find";
 
@@ -98,6 +101,7 @@ impl Tell {
                 (token_field(session))
                 (once_field_with(query.text(once::FIELD).unwrap_or_default()))
                 input type="hidden" name=(FIELD) value=(without_amount(question).words());
+                @if let Ok(today) = today(session) { input type="hidden" name=(ASKED_ON) value=(today); }
                 @for channel in &ways.channels { input type="hidden" name=(CHANNEL) value=(channel.id); }
                 @if let Some(below) = question.below {
                     input type="hidden" name=(BELOW) value=(below);
@@ -161,7 +165,11 @@ fn find_body(question: &Question) -> Map<String, Value> {
 pub(super) async fn tell(form: SessionForm) -> Result<Response, PageFailure> {
     let SessionForm { session, fields } = form;
     let text = fields.text(FIELD).unwrap_or_default();
-    let Ok(question) = read(&session, text)?.result else {
+    let today = today(&session)?;
+    let asked_on = fields.text(ASKED_ON).and_then(|day| day.parse().ok());
+    let is_recent = |day: &Date| *day <= today && Some(*day) >= today.yesterday().ok();
+    let day = asked_on.filter(is_recent).unwrap_or(today);
+    let Ok(question) = farescan_ask::read(text, day).result else {
         // The page of these words says why they are none.
         return Ok(Redirect::to(&path_of(text)).into_response());
     };
@@ -240,8 +248,7 @@ fn not_done(
         (head(&html! {}, title, &html! {}, &html! { a class="button" href=(back) { "Back to the question" } }))
         @if let Some(monitor) = monitor {
             p class="notice" role="status" {
-                a href=(links::monitor(monitor)) { "The monitor" } " is made: it tells you below "
-                (entered(fields).map(amount).unwrap_or_default()) "."
+                a href=(links::monitor(monitor)) { "The monitor" } " is made."
             }
         }
         @if error.details().is_empty() {

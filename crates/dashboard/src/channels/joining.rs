@@ -144,6 +144,8 @@ pub(super) async fn join(
         None => IdempotencyKey::parse(new_page_key().as_bytes())?,
     };
     let guard = session.app().webhook_guard();
+    // One that cannot be changed keeps none of the others.
+    let mut refused = None;
     for (_, monitor) in monitors(&session, &channel)
         .await?
         .into_iter()
@@ -154,8 +156,11 @@ pub(super) async fn join(
         let (context, seen) = (session.context()?, monitor.updated_at);
         match update_by_form(context, guard, monitor.id, &patch, seen, &key).await {
             Ok(_) | Err(CommandError::NotFound(_)) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => refused = Some(error),
         }
+    }
+    if let Some(error) = refused {
+        return Err(error.into());
     }
     Ok(Redirect::to(&path(id)).into_response())
 }

@@ -25,12 +25,12 @@ use farescan_core::contract::scans::GridAxis;
 use farescan_core::contract::{Api, Endpoint, Request};
 use farescan_core::history::{Product, SeriesKey, Subject, judged_grid};
 
-/// The most routes of a question: all airports of two cities have more only rarely.
-const MOST: usize = 12;
+/// The most routes of a question: no city has more than six airports (`metros.tsv` of the crate `ask`).
+const MOST: usize = 36;
 
 /// What is known of a question's dates.
 pub(crate) struct KnownPrices {
-    /// In a sentence; empty where the question asks for several lengths of stay or several markets, which
+    /// In a sentence; empty where the question asks for several stays in a hotel or several markets, which
     /// do not compare.
     pub(crate) answer: Markup,
     /// The cheapest price.

@@ -57,7 +57,7 @@ async fn show(
         (head(&session, &scan, &sheet))
         @if filters.text(ALREADY_STARTED).is_some() { (already_started(&scan)) }
         @if let Some(Ok(watch)) = filters.text(WATCHED).map(str::parse) {
-            p class="notice" role="status" { a href=(links::monitor(watch)) { "A monitor" } " also looks each day, and tells you of a price below your amount." }
+            p class="notice" role="status" { a href=(links::monitor(watch)) { "A monitor" } " also looks, and alerts when a price is below your amount." }
         }
         div id="scan-state" data-live class="stack-16" {
             (notices(&session, &scan, &sheet))

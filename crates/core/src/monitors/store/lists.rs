@@ -192,7 +192,7 @@ pub(in crate::monitors) async fn failing(
 }
 
 /// What a caller has paused, of monitors and scans.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pauses {
     /// The caller has paused something.
     pub has_paused: bool,

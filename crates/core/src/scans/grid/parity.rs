@@ -40,8 +40,8 @@ pub fn parity(baseline: &[ItemObservation], market: &[ItemObservation]) -> Parit
     }
 }
 
-/// The width of the wider range of two sides that a verdict compares, in percent of the baseline's lowest
-/// price, to two decimals.
+/// The width of the range of the cheaper of two sides, in percent of the baseline's lowest price, to two
+/// decimals: a gap is a difference of the lowest prices that is larger ([`is_gap`]).
 pub fn noise_percent(baseline: &[ItemObservation], market: &[ItemObservation]) -> Option<Decimal> {
     let (base, here) = (ParitySide::of(baseline), ParitySide::of(market));
     let lowest = base.lowest()?;
@@ -49,8 +49,12 @@ pub fn noise_percent(baseline: &[ItemObservation], market: &[ItemObservation]) -
         let (low, high) = side.range(Decimal::ZERO)?;
         Some(high.saturating_sub(low))
     };
-    let widest = width(&base)?.max(width(&here)?);
-    let percent = widest
+    let cheaper = if here.lowest()? < lowest {
+        &here
+    } else {
+        &base
+    };
+    let percent = width(cheaper)?
         .checked_mul(Decimal::ONE_HUNDRED)?
         .checked_div(lowest)?;
     Some(percent.max(MIN_RANGE_PERCENT).round_dp(2).normalize())

@@ -255,7 +255,7 @@ fn equal_samples_need_more_than_one_percent_for_a_gap() {
 }
 
 #[test]
-fn noise_is_the_wider_range_in_percent_of_the_baseline() {
+fn noise_is_the_range_of_the_cheaper_market_in_percent_of_the_baseline() {
     let prices = |amounts: &[&str]| -> Vec<_> {
         let rooms = amounts.iter();
         rooms
@@ -264,7 +264,9 @@ fn noise_is_the_wider_range_in_percent_of_the_baseline() {
     };
     for (baseline, market, percent) in [
         (&["200", "201"][..], &["100", "109", "105"][..], Some("4.5")),
-        (&["100", "103.333"], &["90"], Some("3.33")),
+        (&["100", "103.333"], &["110"], Some("3.33")),
+        (&["100", "103.333"], &["90"], Some("1")),
+        (&["100", "101"], &["102", "112"], Some("1")),
         (&["100", "100"], &["90", "90"], Some("1")),
         (&["0", "0"], &["90", "90"], None),
         (&["100", "100"], &[], None),
