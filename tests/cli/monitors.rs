@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::{bare_command, lines, stable};
 use crate::alerts::{AlertTest, fares, monitor};
 use crate::operation::process::{CommandResult, run};
-use crate::support::TestService;
 use crate::support::app::KEY;
+use crate::support::{TestService, text};
 
 /// The program against a service.
 pub fn cli(test: &TestService, args: &[&str]) -> CommandResult {
@@ -164,6 +164,41 @@ async fn alerts_and_deliveries_have_their_evidence() {
     assert!(
         refused.code == Some(2) && refused.err.contains("may get it twice"),
         "{refused:?}"
+    );
+    test.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alert_of_a_monitor_that_has_changed_has_its_trip() {
+    let test = AlertTest::open().await;
+    test.respond_with(|asked| fares(&[120], asked));
+    let rules = json!([{"type": "price_below", "amount": 150, "scope": "cell"}]);
+    let id = test.monitor(&monitor(2, &rules)).await;
+    test.run(&id).await;
+    let rows = |list: &str| list.matches("TLV → LHR, ").count();
+    let before = out(&test, &["alerts"]);
+    assert_eq!(rows(&before), 2, "{before}");
+    // Its monitor asks for another trip since. The slots of a test are tomorrow's.
+    let edit = json!({"scan": {
+        "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "CDG"},
+        "sweep": {"departure_date": {"from": "+30d", "to": "+31d"}}
+    }});
+    test.patch(&id, &edit).await;
+    execute!(
+        test.pool(),
+        "update monitors set updated_at = next_slot + interval '1 year'"
+    );
+    assert_eq!(out(&test, &["alerts"]), before);
+    let shown = out(&test, &["alerts", "show"]);
+    assert_eq!(rows(&shown), 1, "{shown}");
+    // Without its search it still has what was swept.
+    let scan = text(&test.alerts(&id).await[0]["scan_id"]);
+    let path = format!("/v1/scans/{scan}");
+    test.ask("DELETE", &path, None).await.expect(204);
+    let without = out(&test, &["alerts"]);
+    assert!(
+        rows(&without) == 0 && without.contains("120 USD"),
+        "{without}"
     );
     test.close().await;
 }

@@ -13,6 +13,7 @@ use super::render::sheet::print_sheet;
 use super::reported::NamedMonitors;
 use crate::wrap::note;
 use farescan_contract::monitors::{Alert, RuleType};
+use serde::Deserialize as _;
 
 /// Settings of `alerts`.
 #[derive(Debug, clap::Args)]
@@ -79,7 +80,9 @@ async fn list(args: AlertListArgs) -> Result<(), Failure> {
         .with("type", args.rule_type);
     let nothing = "No alerts. `farescan monitors show` has the rules and their state.";
     print_table(&session, query, Some(args.limit), nothing, async |alerts| {
-        let monitors = NamedMonitors::read(&session.client).await?;
+        let read = alerts.iter().map(Alert::deserialize);
+        let read: Vec<_> = read.filter_map(Result::ok).collect();
+        let monitors = NamedMonitors::of_alerts(&session.client, &read).await?;
         Ok(alert::table(alerts, |of| monitors.of_alert(of)))
     })
     .await
@@ -93,7 +96,7 @@ async fn show_one(args: AlertShowArgs) -> Result<(), Failure> {
     let Some(of) = session.read::<Alert>(&path).await? else {
         return Ok(());
     };
-    let monitors = NamedMonitors::read(&session.client).await?;
+    let monitors = NamedMonitors::of_alerts(&session.client, [&of]).await?;
     let sheet = alert::sheet(&of, monitors.of_alert(&of));
     print_sheet(&id, &sheet, session.screen)?;
     note!("Times in {}.", zone());

@@ -97,11 +97,7 @@ impl ReportedMonitors {
     /// The route or hotel and the dates of an alert's search. An alert of a missing price has none.
     fn searched_trip(&self, alert: &Alert) -> Option<String> {
         let (endpoint, body) = self.searches.get(&alert.item_id?)?;
-        let scan = Map::from_iter([
-            ("endpoint".to_owned(), Value::from(endpoint.as_str())),
-            ("request".to_owned(), Value::from(body.clone())),
-        ]);
-        trip::trip(&scan, &alert.cell)
+        trip::searched_trip(*endpoint, body, &alert.cell)
     }
 }
 

@@ -140,6 +140,33 @@ pub fn trip(scan: &Map<String, Value>, cell: &Map<String, Value>) -> Option<Stri
     Some(title.chain(others).collect::<Vec<_>>().join(", "))
 }
 
+/// The same of the whole body of a search.
+pub fn searched_trip(
+    endpoint: Endpoint,
+    search: &Map<String, Value>,
+    cell: &Map<String, Value>,
+) -> Option<String> {
+    let scan = Map::from_iter([
+        ("endpoint".to_owned(), Value::from(endpoint.as_str())),
+        ("request".to_owned(), Value::from(search.clone())),
+    ]);
+    trip(&scan, cell)
+}
+
+/// The endpoint of the whole body of a search with a price: each has a required field that those after it
+/// here do not know.
+pub fn endpoint_of(search: &Map<String, Value>) -> Option<Endpoint> {
+    let fields = [
+        ("return_date", Endpoint::FlightsRoundtrip),
+        ("departure_date", Endpoint::FlightsOneway),
+        ("hotel_booking_id", Endpoint::HotelsRooms),
+        ("hotel_name", Endpoint::HotelsByName),
+        ("destination", Endpoint::HotelsSearch),
+    ];
+    let of = fields.iter().find(|(name, _)| search.contains_key(*name));
+    of.map(|(_, endpoint)| *endpoint)
+}
+
 /// The product, then each field that the title does not show.
 pub fn facts(
     endpoint: Endpoint,
@@ -420,6 +447,18 @@ mod tests {
             search_title(Endpoint::HotelsByName, &search),
             "Hotel Arts, 4 Feb 2027"
         );
+    }
+
+    #[test]
+    fn the_whole_body_of_a_search_says_its_endpoint() {
+        for endpoint in Endpoint::SEARCHES {
+            for with_optional in [false, true] {
+                let fields = endpoint.fields().iter();
+                let fields = fields.filter(|field| with_optional || field.required);
+                let body = fields.map(|field| (field.name.to_owned(), json!("x")));
+                assert_eq!(endpoint_of(&body.collect()).as_ref(), Some(endpoint));
+            }
+        }
     }
 
     #[test]
