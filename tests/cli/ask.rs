@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Client, script_fares};
+use super::{Client, price_of, script_fares};
 
 const WORDS: &str = "tel aviv LHR 2030-02-01 to 2030-02-08 below 150";
 
@@ -36,6 +36,49 @@ async fn without_consent_words_are_read_and_nothing_is_sent() {
         ),
         (0, 0)
     );
+}
+
+/// The cheapest of what earlier searches of the same product found, before the cost, and for nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_known_already_stands_before_the_cost() {
+    let client = with_fares().await;
+    let worker = client.start_worker(4);
+    let err = |words: &str| client.run(&["ask", words]).err;
+    let cities = WORDS.replace("LHR", "LHR or CDG");
+    assert!(!err(&cities).contains("Cheapest known"));
+    for more in [&["LHR,CDG"][..], &["LHR", "--max-stops", "0"]] {
+        let scan = [&["scan", "oneway", "TLV"], more].concat();
+        let dates = ["--depart", "2030-02-01..2030-02-12", "--yes"];
+        client.run(&[&scan[..], &dates].concat());
+    }
+    let calls = client.calls();
+    let mut known = Vec::new();
+    for to in ["LHR", "CDG"] {
+        for day in [1, 2, 3, 4, 7, 8] {
+            let date = format!("2030-02-{day:02}");
+            let call = json!({"to_airport": to, "departure_date": date});
+            known.push((price_of(&call), format!("TLV → {to}, {day} Feb 2030")));
+        }
+    }
+    let (price, trip) = known.iter().min_by_key(|(price, _)| price).unwrap();
+    let expected = format!("Cheapest known: {price} USD, {trip}, found ");
+    let shown = err(&cities);
+    assert!(shown.contains(&expected), "{expected}: {shown}");
+    let at = |words: &str| {
+        shown
+            .find(words)
+            .unwrap_or_else(|| panic!("{words}: {shown}"))
+    };
+    assert!(at("Cheapest known") < at("Searches"), "{shown}");
+    assert!(err(&format!("{WORDS} non-stop")).contains("Cheapest known"));
+    // Of other products, stays and currencies nothing is known.
+    for more in ["for 2 adults", "business", "7 nights", "in EUR"] {
+        let shown = err(&format!("{WORDS} {more}"));
+        assert!(shown.contains("add --yes"), "{more}: {shown}");
+        assert!(!shown.contains("Cheapest known"), "{more}: {shown}");
+    }
+    assert_eq!(client.calls(), calls, "it costs nothing");
+    worker.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -25,7 +25,7 @@ use crate::operation::process::{CommandResult, farescan, program, run};
 use crate::support::TestService;
 use crate::support::app::{KEY, TestApp};
 use crate::support::reply::Reply;
-use crate::support::upstream::{Call, fare};
+use crate::support::upstream::fare;
 
 /// A service and a home folder for the program.
 pub struct Client {
@@ -93,16 +93,16 @@ pub fn bare_command(home: &std::path::Path, args: &[&str]) -> Command {
 }
 
 /// A price that differs by date and destination, and is the same in every run.
-pub fn price_of(call: &Call) -> u64 {
+pub fn price_of(search: &Value) -> u64 {
     let day = |field: &str| {
-        let text = call.body[field].as_str().unwrap_or_default();
+        let text = search[field].as_str().unwrap_or_default();
         text.bytes()
             .rev()
             .take(2)
             .map(u64::from)
             .fold(0, |sum, byte| sum * 7 + byte)
     };
-    let place = call.body["to_airport"].as_str().unwrap_or_default();
+    let place = search["to_airport"].as_str().unwrap_or_default();
     100 + (day("departure_date") * 13
         + day("return_date") * 5
         + place.bytes().map(u64::from).sum::<u64>())
@@ -119,7 +119,7 @@ pub fn script_fares(service: &TestApp) {
         if date.ends_with("-06") {
             return Reply::json(json!([])).header("x-search-status", "empty");
         }
-        Reply::json(json!([fare(price_of(call), &call.body)])).header("x-search-status", "ok")
+        Reply::json(json!([fare(price_of(&call.body), &call.body)])).header("x-search-status", "ok")
     });
 }
 

@@ -89,7 +89,8 @@ async fn a_scan_of_dates_and_nights_is_a_matrix() {
         if degraded {
             Reply::search_incomplete("blocked_page")
         } else {
-            Reply::json(json!([pair(price_of(call), &call.body)])).header("x-search-status", "ok")
+            Reply::json(json!([pair(price_of(&call.body), &call.body)]))
+                .header("x-search-status", "ok")
         }
     });
     let _worker = client.start_worker(4);

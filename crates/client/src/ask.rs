@@ -1,8 +1,11 @@
-//! `farescan ask`: a search in words. What was read and what it costs come first, then the question.
+//! `farescan ask`: a search in words. What was read, what is known of it already and what it costs come
+//! first, then the question.
+
+mod known;
 
 use std::fmt::Write as _;
 
-use farescan_ask::{Reading, RefusedWords};
+use farescan_ask::{Question, Reading, RefusedWords};
 use farescan_contract::visible_text::VisibleText;
 use farescan_sheets::trip::body_title;
 
@@ -69,6 +72,7 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
             return Err(CommandEnd::usage(said(&refusals, corrected, &options)));
         }
     };
+    say_known(&args.follow, &question).await;
     if args.way.watch {
         let searches = u32::try_from(question.searches()).unwrap_or(u32::MAX);
         let body = question
@@ -94,6 +98,20 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
         question.scan()
     };
     scan::submit(body, args.follow).await
+}
+
+/// Says the cheapest price that is known already, where somebody is to decide by it. Whether the service can be
+/// reached, and with which key, what follows says.
+async fn say_known(follow: &FollowArgs, question: &Question) {
+    let Ok(session) = follow.client.open() else {
+        return;
+    };
+    if follow.confirmation.yes && !session.screen.interactive {
+        return;
+    }
+    if let Some(known) = known::cheapest(&session.client, question).await {
+        note!("{known}");
+    }
 }
 
 /// Whether words are a question: all are read, or a part of them if the first is no mistyped command.
