@@ -18,8 +18,8 @@ use tokio::time::timeout;
 use crate::client::ApiClient;
 use crate::pages::Query;
 
-/// The most routes of a question: all airports of two cities have more only rarely.
-const MOST_ROUTES: usize = 12;
+/// The most routes of a question: no city has more than six airports.
+const MOST_ROUTES: usize = 36;
 /// How many of them are read at a time.
 const READS_AT_A_TIME: usize = 2;
 /// The cost of a question does not wait longer for what is known.
