@@ -144,6 +144,35 @@ async fn markets_are_compared_and_watched_by_their_differences() {
     }
 }
 
+/// A range that begins today: both watches look at all of its days that are left when they do.
+#[tokio::test]
+async fn a_range_from_today_can_be_watched() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let path = "/ask?q=hotel+%22Hotel+Arts+Barcelona%22+next+30+days+us+de";
+    let (page, _) = asked(&browser, path).await;
+    assert!(!page.contains("Not on a schedule"), "{page}");
+    for form in forms(&page, "/monitors") {
+        redirect(browser.send(&form).await);
+    }
+    let monitors = with_monitors(&service).await;
+    assert_eq!(monitors.len(), 2, "{monitors:?}");
+    let offset = |date: &Value| -> Option<i64> {
+        let days = date.as_str()?.strip_prefix('+')?.strip_suffix('d')?;
+        days.parse().ok()
+    };
+    let lengths: Vec<_> = monitors
+        .iter()
+        .map(|monitor| &monitor["scan"]["sweep"]["checkin_date"])
+        .filter_map(|range| Some(offset(&range["to"])? - offset(&range["from"])?))
+        .collect();
+    assert_eq!(lengths, [29], "as many days each week");
+    let (page, _) = asked(&browser, "/ask?q=TLV+LHR+next+30+days+below+150").await;
+    assert!(!page.contains("Not on a schedule"), "{page}");
+    redirect(browser.send(&tell_form(&page)).await);
+}
+
 /// How often it looks and who hears of it, in words.
 #[tokio::test]
 async fn the_words_choose_the_days_and_the_channels_of_a_watch() {

@@ -4,7 +4,7 @@ use farescan_contract::monitors::MonitorRequest;
 use jiff::civil::Date;
 use serde_json::{Map, Number, Value, json};
 
-use crate::question::{Question, QuestionSubject, SAMPLES, SeatClass};
+use crate::question::{Checks, Question, QuestionSubject, SAMPLES, SeatClass};
 
 /// The most requests of a run of a watch.
 const MAX_RUN: u32 = 18;
@@ -90,10 +90,12 @@ impl Question {
     pub fn monitor(
         &self,
         searches: u32,
+        today: Date,
         title: fn(&Map<String, Value>) -> Option<String>,
     ) -> Option<Map<String, Value>> {
         let below = self.amount()?;
-        let mut scan = self.scan();
+        let checks = self.watch_checks();
+        let mut scan = self.from_day(checks.first_day(today)).scan();
         let name = title(&scan).unwrap_or_default();
         if searches > 1 {
             let watch = json!({"watch": "below", "below": below});
@@ -101,7 +103,6 @@ impl Question {
         }
         scan.insert("max_requests".to_owned(), run_limit(searches).into());
         let alerts = json!([{"type": "price_below", "amount": below}]);
-        let checks = self.watch_checks();
         let cron = checks.cron();
         let mut body = MonitorRequest::draft(&name, [&cron, "UTC"], scan, alerts);
         let most = run_limit(searches) * checks.runs_of_month();
@@ -110,12 +111,14 @@ impl Question {
     }
 
     /// The body of a monitor that compares the markets of a hotel at 06:00 UTC, and alerts of
-    /// differences; `None` for other questions. With `today` the dates stay as far ahead as they are on its first day.
+    /// differences; `None` for other questions. If it `rolls`, its dates are as far
+    /// after each run as they are after the last day of the watch that is not after `today`.
     pub fn parity_monitor(
         &self,
         searches: u32,
         title: fn(&Map<String, Value>) -> Option<String>,
-        today: Option<Date>,
+        today: Date,
+        rolls: bool,
     ) -> Option<Map<String, Value>> {
         let QuestionSubject::Hotel { markets, .. } = &self.subject else {
             return None;
@@ -123,12 +126,22 @@ impl Question {
         let (baseline, [_, ..]) = markets.split_first()? else {
             return None;
         };
-        let mut scan = self.scan();
-        let name = title(&scan).unwrap_or_default();
         let checks = self.watch_checks();
-        if let Some(today) = today {
-            // From a day of the watch, so that each of its runs looks at the same days of the week.
-            roll(&mut scan, checks.first_day(today));
+        let first = checks.first_day(today);
+        let mut scan = if rolls {
+            self.scan()
+        } else {
+            self.from_day(first).scan()
+        };
+        let name = title(&scan).unwrap_or_default();
+        if rolls {
+            // From a day of the watch that is not after today, so that each run looks at as many days, and at
+            // the same days of the week.
+            let before = match checks {
+                Checks::Daily => today,
+                Checks::Weekly(_) => first.saturating_sub(jiff::Span::new().days(7)),
+            };
+            roll(&mut scan, before);
         }
         let rule = json!({
             "type": "parity_gap_percent", "percent": GAP_PERCENT, "baseline": baseline.to_ascii_lowercase()
@@ -139,6 +152,14 @@ impl Question {
         let most = searches.saturating_mul(2 * checks.runs_of_month());
         body.insert(MOST_A_MONTH.to_owned(), most.into());
         Some(body)
+    }
+
+    /// Without the days that have passed when a watch first looks, if others are left.
+    fn from_day(&self, first: Date) -> Self {
+        Self {
+            from: self.from.max(first.min(self.to)),
+            ..self.clone()
+        }
     }
 
     const fn endpoint(&self) -> &'static str {

@@ -52,11 +52,12 @@ impl Checks {
         }
     }
 
-    /// The first day from a day on on which it looks.
-    pub(crate) fn first_day(self, from: Date) -> Date {
+    /// The first day after this one on which it looks.
+    pub(crate) fn first_day(self, today: Date) -> Date {
+        let tomorrow = today.tomorrow().unwrap_or(today);
         match self {
-            Self::Daily => from,
-            Self::Weekly(day) => next_days(&[day], from).0,
+            Self::Daily => tomorrow,
+            Self::Weekly(day) => next_days(&[day], tomorrow).0,
         }
     }
 

@@ -76,8 +76,8 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
     if args.way.watch {
         let searches = u32::try_from(question.searches()).unwrap_or(u32::MAX);
         let body = question
-            .parity_monitor(searches, body_title, None)
-            .or_else(|| question.monitor(searches, body_title));
+            .parity_monitor(searches, body_title, today(), false)
+            .or_else(|| question.monitor(searches, today(), body_title));
         let body = body.ok_or_else(|| {
             let needs = "--watch needs a price in the words, such as `below 150`, or a hotel with several markets. Nothing was sent.";
             CommandEnd::usage(needs)

@@ -264,11 +264,9 @@ impl Ways {
         let ids: Vec<_> = channels.iter().map(|channel| json!(channel.id)).collect();
         let mut watches = Vec::new();
         let today = context.now.to_zoned(TimeZone::UTC).date();
-        for (dates, today) in [
-            (WatchDates::Fixed, None),
-            (WatchDates::Rolling, Some(today)),
-        ] {
-            let Some(mut body) = question.parity_monitor(searches, body_title, today) else {
+        for dates in [WatchDates::Fixed, WatchDates::Rolling] {
+            let rolls = dates == WatchDates::Rolling;
+            let Some(mut body) = question.parity_monitor(searches, body_title, today, rolls) else {
                 continue;
             };
             if !ids.is_empty() {
@@ -350,7 +348,7 @@ impl Ways {
         html! {
             @if self.channels.is_empty() {
                 @if question.via.is_some() { "You have no such channel yet. " }
-                "Alerts stand on the page “Alerts”. " a href=(links::CHANNELS) { "Add a channel" } " to hear of them on a phone or in a chat."
+                "Alerts stand on the page “Alerts”. " a href=(links::CHANNELS) { "Add a channel" } " to hear of them on a phone, in a chat or by mail."
             } @else {
                 @let names: Vec<_> = self.channels.iter().map(|channel| channel.name.as_str()).collect();
                 "Alerts go to " (names.join(", ")) "."

@@ -80,6 +80,7 @@ impl Reader<'_> {
                     | "market"
                     | "markets"
                     | "for"
+                    | "parity"
                     | "arrival"
                     | "arriving"
                     | "check"

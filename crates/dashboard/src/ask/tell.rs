@@ -63,7 +63,7 @@ impl Tell {
     ) -> Result<Self, ApiError> {
         let below = question.below.unwrap_or(Decimal::ONE);
         let channels = channels.iter().map(|channel| channel.id.to_string());
-        let body = watch_body(question, below, channels.collect());
+        let body = watch_body(question, today(session)?, below, channels.collect());
         let guard = session.app().webhook_guard();
         let watch = preview::preview(context, guard, &body).await;
         let find = match find {
@@ -138,13 +138,20 @@ fn without_amount(question: &Question) -> Question {
     }
 }
 
-fn watch_body(question: &Question, below: Decimal, channels: Vec<String>) -> Map<String, Value> {
+fn watch_body(
+    question: &Question,
+    today: Date,
+    below: Decimal,
+    channels: Vec<String>,
+) -> Map<String, Value> {
     let asked = Question {
         below: Some(below),
         ..question.clone()
     };
     let searches = u32::try_from(asked.searches()).unwrap_or(u32::MAX);
-    let mut body = asked.monitor(searches, body_title).unwrap_or_default();
+    let mut body = asked
+        .monitor(searches, today, body_title)
+        .unwrap_or_default();
     if !channels.is_empty() {
         body.insert("channels".to_owned(), channels.into());
     }
@@ -173,7 +180,7 @@ pub(super) async fn tell(form: SessionForm) -> Result<Response, PageFailure> {
         // The page of these words says why they are none.
         return Ok(Redirect::to(&path_of(text)).into_response());
     };
-    let monitor = match correctable(watch(&session, &fields, &question).await)? {
+    let monitor = match correctable(watch(&session, &fields, &question, day).await)? {
         Ok(monitor) => monitor.id,
         Err(error) => return Ok(not_done(&session, &fields, None, &error)),
     };
@@ -196,9 +203,10 @@ async fn watch(
     session: &Session,
     fields: &FormFields,
     question: &Question,
+    day: Date,
 ) -> Result<Monitor, ApiError> {
     let channels = fields.all(CHANNEL).map(str::to_owned);
-    let body = watch_body(question, entered(fields)?, channels.collect());
+    let body = watch_body(question, day, entered(fields)?, channels.collect());
     let key = key(fields, &body)?;
     let _permits = session.submission_permits().await?;
     let context = session.submit_context().await?;
