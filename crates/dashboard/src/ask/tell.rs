@@ -7,7 +7,7 @@
 
 use axum::response::{IntoResponse as _, Redirect, Response};
 use farescan_ask::Question;
-use farescan_sheets::numbers::{range, request_range};
+use farescan_sheets::numbers::{amount, range, request_range};
 use farescan_sheets::trip::body_title;
 use jiff::civil::Date;
 use maud::{Markup, html};
@@ -256,7 +256,7 @@ fn not_done(
         (head(&html! {}, title, &html! {}, &html! { a class="button" href=(back) { "Back to the question" } }))
         @if let Some(monitor) = monitor {
             p class="notice" role="status" {
-                a href=(links::monitor(monitor)) { "The monitor" } " is made."
+                a href=(links::monitor(monitor)) { "The monitor" } " is made: it alerts below " (entered(fields).map(amount).unwrap_or_default()) "."
             }
         }
         @if error.details().is_empty() {
