@@ -5,7 +5,7 @@ use farescan_contract::channels::ChannelKind;
 use farescan_contract::scans::Weekday;
 use rust_decimal::Decimal;
 
-use crate::countries;
+use crate::countries::currency_of;
 use crate::dates::{UNITS, count, weekday};
 use crate::lexer::{Token, TokenKind, is_one_of};
 use crate::question::{Checks, SeatClass};
@@ -202,15 +202,6 @@ fn money(tokens: &[Token]) -> Option<(Decimal, Option<&'static str>, usize)> {
         .and_then(currency_of);
     let used = at + usize::from(after.is_some());
     Some((price.normalize(), before.or(after), used))
-}
-
-/// The currency of a token: a code, a word or a sign.
-pub(crate) fn currency_of(token: &Token) -> Option<&'static str> {
-    match &token.kind {
-        TokenKind::Word(word) => countries::currency(word),
-        TokenKind::Sign(sign) => countries::currency(&sign.to_string()),
-        _ => None,
-    }
 }
 
 /// Whether a word is a currency wherever it stands: no word of the language, as `all` or `try` are.

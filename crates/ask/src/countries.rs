@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use farescan_contract::codes;
 
-use crate::lexer::fold;
+use crate::lexer::{Token, TokenKind, fold};
 
 /// Names of countries beside those of ISO 3166-1, as words with blanks.
 const OTHER_NAMES: [(&str, &str); 33] = [
@@ -116,6 +116,15 @@ pub fn country_name(code: &str) -> &'static str {
 /// The code of the currency that a folded word or a sign names.
 pub(crate) fn currency(word: &str) -> Option<&'static str> {
     CURRENCIES.get(word).copied()
+}
+
+/// The currency of a token: a code, a word or a sign.
+pub(crate) fn currency_of(token: &Token) -> Option<&'static str> {
+    match &token.kind {
+        TokenKind::Word(word) => currency(word),
+        TokenKind::Sign(sign) => currency(&sign.to_string()),
+        _ => None,
+    }
 }
 
 /// The name of a currency.

@@ -461,7 +461,7 @@ impl<'a> Reader<'a> {
                 let token = &self.tokens[self.at];
                 // `ALL` in capitals is a currency, as every filler of flights is a country.
                 let is_code = token.capitals
-                    && (clauses::currency_of(token).is_some() || self.is_market_in_list());
+                    && (countries::currency_of(token).is_some() || self.is_market_in_list());
                 let is_of_flights = self.draft.is_flights() && !token.capitals;
                 (clauses::is_filler(word) && !is_code)
                     || word.is_empty()
@@ -487,7 +487,7 @@ impl<'a> Reader<'a> {
 
     fn currency(&mut self) -> bool {
         let token = &self.tokens[self.at];
-        let Some(code) = clauses::currency_of(token) else {
+        let Some(code) = countries::currency_of(token) else {
             return false;
         };
         let follows = |word: &str| self.at > 0 && self.tokens[self.at - 1].word() == Some(word);

@@ -5,7 +5,7 @@ use jiff::civil::Date;
 
 use super::range::{PartialDate, checked, point, year_at};
 use super::{DateRead, When, days_later, monday, month, word};
-use crate::clauses::currency_of;
+use crate::countries::currency_of;
 use crate::lexer::{Token, TokenKind};
 
 /// The first months of the seasons in the north; in the south they are six months later.

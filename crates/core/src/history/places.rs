@@ -3,22 +3,11 @@
 use sqlx::PgConnection;
 
 use super::store::products;
-use crate::contract::Endpoint;
+pub use super::store::products::KnownPlace;
 use crate::ids::TenantId;
 
 /// Routes and places in one answer. A caller with more types the name.
 const MAX_PLACES: i64 = 500;
-
-/// A route, hotel or place with stored observations.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KnownPlace {
-    /// The endpoint of its searches.
-    pub endpoint: Endpoint,
-    /// Flights: the departure airport.
-    pub from_airport: Option<String>,
-    /// Flights: the destination airport; hotels: the searched name, destination or id.
-    pub place: String,
-}
 
 /// At most 500 routes and places, by endpoint and name. Names that differ in case or outer space
 /// are one place.

@@ -5,9 +5,19 @@ use sqlx::types::Json;
 
 use super::RawProduct;
 use crate::contract::Endpoint;
-use crate::history::places::KnownPlace;
 use crate::history::query::PriceQuery;
 use crate::ids::TenantId;
+
+/// A route, hotel or place with stored observations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownPlace {
+    /// The endpoint of its searches.
+    pub endpoint: Endpoint,
+    /// Flights: the departure airport.
+    pub from_airport: Option<String>,
+    /// Flights: the destination airport; hotels: the searched name, destination or id.
+    pub place: String,
+}
 
 /// Last product of the previous page.
 #[derive(Debug, Clone)]
