@@ -55,6 +55,38 @@ async fn watching_a_stay_keeps_its_dates_as_fields() {
     );
 }
 
+/// A question below an amount: the watch costs what a watch of it in words costs, and has its alert.
+#[tokio::test]
+async fn watching_a_question_asks_it_again_for_a_few_requests() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let question = json!({
+        "endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
+        "sweep": {"departure_date": {"from": "2030-02-01", "to": "2030-02-28"}},
+        "strategy": {"find": "below", "below": 150}
+    });
+    let id = service
+        .submit_and_complete(&question, |_| SearchOutcome::Ok(100))
+        .await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let cost = browser.page(&format!("/monitors/new?like={id}")).await;
+    assert!(
+        cost.contains("a price below 150 with at most 18 requests a run"),
+        "{cost}"
+    );
+    browser.send(&form(&cost, "/monitors")).await;
+    let monitors = service.get("/v1/monitors").await;
+    let made = &monitors["data"][0];
+    assert_eq!(
+        made["scan"]["strategy"],
+        json!({"watch": "below", "below": 150}),
+        "{made}"
+    );
+    assert_eq!(made["scan"]["max_requests"], 18);
+    assert_eq!(made["alerts"][0]["type"], "price_below");
+    assert_eq!(made["alerts"][0]["amount"], 150);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn each_run_of_a_day_is_a_point_of_the_chart() {
     let test = AlertTest::open().await;

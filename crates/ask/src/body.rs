@@ -236,7 +236,7 @@ impl Question {
 }
 
 /// The most requests of a run of a watch over so many searches.
-const fn run_limit(searches: u32) -> u32 {
+pub const fn run_limit(searches: u32) -> u32 {
     if searches < MIN_RUN {
         MIN_RUN
     } else if searches > MAX_RUN {

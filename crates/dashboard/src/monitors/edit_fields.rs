@@ -58,13 +58,26 @@ fn pair(name: &str, value: &Value) -> (String, String) {
     (name.to_owned(), entered(value))
 }
 
-/// The body of a new monitor that repeats the searches of a scan and tells of each new low. Its
-/// dates are as the form has them.
+/// The body of a new monitor that asks what a scan has asked: a question becomes a watch of a few requests,
+/// and "below" its alert. Of other scans all searches are repeated, and each new low is an alert. Its dates
+/// are as the form has them.
 pub(super) fn body_like(name: &str, mut scan: ScanDraft) -> Map<String, Value> {
+    let strategy = scan.options.get("strategy").cloned().unwrap_or_default();
     scan.options.clear();
     scan.sweep_dates();
-    let days = LookbackDays::THIRTY.get();
-    let alerts = json!([{"type": "new_low", "days": days}]);
+    if let Some(goal) = strategy.get("find") {
+        let mut watch = json!({"watch": goal});
+        if let Some(below) = strategy.get("below") {
+            watch["below"] = below.clone();
+        }
+        scan.options.insert("strategy".to_owned(), watch);
+        let most = farescan_ask::body::run_limit(u32::MAX);
+        scan.options.insert("max_requests".to_owned(), most.into());
+    }
+    let alerts = match strategy.get("below") {
+        Some(below) => json!([{"type": "price_below", "amount": below}]),
+        None => json!([{"type": "new_low", "days": LookbackDays::THIRTY.get()}]),
+    };
     MonitorRequest::draft(name, ["0 6 * * *", "UTC"], scan.into_body(), alerts)
 }
 
