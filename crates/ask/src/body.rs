@@ -95,7 +95,7 @@ impl Question {
     ) -> Option<Map<String, Value>> {
         let below = self.amount()?;
         let checks = self.watch_checks();
-        let mut scan = self.from_day(checks.first_day(today)).scan();
+        let mut scan = self.beginning_on(checks.first_day(today)).scan();
         let name = title(&scan).unwrap_or_default();
         if searches > 1 {
             let watch = json!({"watch": "below", "below": below});
@@ -131,7 +131,7 @@ impl Question {
         let mut scan = if rolls {
             self.scan()
         } else {
-            self.from_day(first).scan()
+            self.beginning_on(first).scan()
         };
         let name = title(&scan).unwrap_or_default();
         if rolls {
@@ -155,7 +155,7 @@ impl Question {
     }
 
     /// Without the days that have passed when a watch first looks, if others are left.
-    fn from_day(&self, first: Date) -> Self {
+    fn beginning_on(&self, first: Date) -> Self {
         Self {
             from: self.from.max(first.min(self.to)),
             ..self.clone()
