@@ -85,6 +85,13 @@ async fn watching_a_question_asks_it_again_for_a_few_requests() {
     assert_eq!(made["scan"]["max_requests"], 18);
     assert_eq!(made["alerts"][0]["type"], "price_below");
     assert_eq!(made["alerts"][0]["amount"], 150);
+    let page = browser
+        .page(&format!("/monitors/{}", made["id"].as_str().unwrap()))
+        .await;
+    assert!(
+        page.contains("href=\"/channels\">Alerts on a phone"),
+        "nobody hears of it yet: {page}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,7 +31,12 @@ pub(super) fn card(
     };
     let more = html! {
         @match &monitor.webhook {
-            None => { a class="button" href={ (links::monitor(monitor.id)) "/edit" } { "Set a webhook" } }
+            None => {
+                div class="actions" {
+                    @if monitor.channels.is_empty() { a class="button primary" href=(links::CHANNELS) { "Alerts on a phone" } }
+                    a class="button" href={ (links::monitor(monitor.id)) "/edit" } { "Choose channels or a webhook" }
+                }
+            }
             Some(webhook) => {
                 div class="actions" { (actions(session, monitor, webhook.off_at.is_some())) }
                 @if recent.is_empty() {
