@@ -87,25 +87,22 @@ fn is_sign(tokens: &[Token], at: usize, sign: char) -> bool {
 
 /// `below 150`, `under €150`, `less than 1,500 eur`, `< 150`, `max 150`, `150 or less`.
 fn below(tokens: &[Token]) -> PartRead {
+    let limit = limit_lead(tokens);
     let lead = match (word(tokens, 0), word(tokens, 1)) {
-        (Some("below" | "under" | "beneath"), _) => 1,
+        (Some("below" | "under" | "beneath" | "sub"), _) => 1,
         (Some("less" | "cheaper"), Some("than")) => 2,
-        (Some("sub" | "max" | "maximum"), _) if money(&tokens[1..]).is_some() => 1,
-        (Some("at"), Some("most")) | (Some("up"), Some("to")) if money(&tokens[2..]).is_some() => 2,
+        _ if limit > 0 && money(&tokens[limit..]).is_some() => limit,
         _ if is_sign(tokens, 0, '<') => 1,
-        _ => return at_most(tokens),
+        _ => return None,
     };
-    if matches!(word(tokens, 0), Some("max" | "maximum" | "at" | "up"))
-        && stops(&tokens[lead..]).is_some()
-    {
+    if limit > 0 && stops(&tokens[lead..]).is_some() {
         return None;
     }
     // `max 5 days` is no price.
-    let unit = word(tokens, lead + 1).filter(|unit| is_one_of(unit, UNITS));
-    if let (Some(unit), Some(_)) = (unit, tokens.get(lead).and_then(count)) {
-        let says =
-            format!("The limit is one of a price; expected `3-5 {unit}` or a number of them.");
-        return Some((Part::Fault(says, Vec::new()), lead + 2));
+    let has_unit = word(tokens, lead + 1).is_some_and(|unit| is_one_of(unit, UNITS));
+    if has_unit && tokens.get(lead).and_then(count).is_some() {
+        let says = "Only a price and stops have a limit; expected a number or a range, such as `3-5 nights`.";
+        return Some((Part::Fault(says.to_owned(), Vec::new()), lead + 2));
     }
     let Some((price, currency, used)) = money(&tokens[lead..]) else {
         let says = "Below which price? Expected a number above 0 with at most two decimals.";
@@ -117,6 +114,15 @@ fn below(tokens: &[Token]) -> PartRead {
         return Some((Part::Fault(says.to_owned(), Vec::new()), lead + used + each));
     }
     Some((Part::Below(price, currency), lead + used))
+}
+
+/// The tokens of `max`, `at most` or `up to`.
+fn limit_lead(tokens: &[Token]) -> usize {
+    match (word(tokens, 0), word(tokens, 1)) {
+        (Some("max" | "maximum"), _) => 1,
+        (Some("at"), Some("most")) | (Some("up"), Some("to")) => 2,
+        _ => 0,
+    }
 }
 
 /// The tokens of `per night`, `a night`, `/night`.
@@ -276,11 +282,7 @@ fn nights(tokens: &[Token]) -> PartRead {
 /// `2 adults`, `1 child`, `1 stop`, `4 days`.
 fn counted(tokens: &[Token]) -> PartRead {
     // `max 1 stop`, `at most one stop`, `2 stops max`.
-    let lead = match (word(tokens, 0), word(tokens, 1)) {
-        (Some("max" | "maximum"), _) => 1,
-        (Some("at"), Some("most")) | (Some("up"), Some("to")) => 2,
-        _ => 0,
-    };
+    let lead = limit_lead(tokens);
     if let Some(number) = stops(&tokens[lead..]).filter(|number| *number <= MAX_TRAVELLERS) {
         let after = usize::from(matches!(word(tokens, lead + 2), Some("max" | "maximum")));
         return Some((Part::MaxStops(number), lead + 2 + after));

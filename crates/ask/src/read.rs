@@ -459,7 +459,7 @@ impl<'a> Reader<'a> {
             TokenKind::Sign(sign) => is_picture(*sign),
             TokenKind::Word(word) => {
                 let token = &self.tokens[self.at];
-                // `ALL` in capitals is a currency, as every filler of flights is a country.
+                // In capitals `ALL` is a currency, and `AT` after `DE` a market.
                 let is_code = token.capitals
                     && (countries::currency_of(token).is_some() || self.is_market_in_list());
                 let is_of_flights = self.draft.is_flights() && !token.capitals;
@@ -556,12 +556,7 @@ impl<'a> Reader<'a> {
                 );
                 self.refuse(&span, says, Vec::new());
             }
-            None => match dates::whole_year(year, self.today) {
-                When::Range(from, to) => {
-                    self.draft.dates.value = Some((from, to));
-                }
-                _ => self.refuse(&span, format!("{year} has passed."), Vec::new()),
-            },
+            None => self.draft.dates.value = dates::whole_year(year, self.today),
         }
     }
 

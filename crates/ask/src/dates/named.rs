@@ -94,12 +94,10 @@ pub(super) fn year(tokens: &[Token], today: Date) -> DateRead {
     (is_near && !is_money).then_some((When::Year(year), 1))
 }
 
-/// A year from today on.
-pub(crate) fn whole_year(year: i16, today: Date) -> When {
-    match (Date::new(year, 1, 1), Date::new(year, 12, 31)) {
-        (Ok(from), Ok(to)) => checked(from, to, today),
-        _ => When::Fault(String::new(), Vec::new()),
-    }
+/// A year from today on; `None` of one that has passed.
+pub(crate) fn whole_year(year: i16, today: Date) -> Option<(Date, Date)> {
+    let (from, to) = (Date::new(year, 1, 1).ok()?, Date::new(year, 12, 31).ok()?);
+    (to >= today).then(|| (from.max(today), to))
 }
 
 /// `early march`, `mid-march 2027`, `end of march`.
