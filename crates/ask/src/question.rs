@@ -12,6 +12,9 @@ use crate::dates::{next_days, title};
 /// Searches of each market that is compared: the fewest that tell a difference from chance (guide on rate parity).
 pub(crate) const SAMPLES: u8 = 3;
 
+/// The most routes whose known prices are read: no city has more than six airports (`metros.tsv`).
+pub const MOST_KNOWN_ROUTES: usize = 36;
+
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
@@ -178,6 +181,17 @@ impl Question {
         } else {
             Checks::Daily
         })
+    }
+
+    /// The airports of each route; none of a hotel.
+    pub fn routes(&self) -> impl Iterator<Item = (&str, &str)> {
+        let ends: (&[String], &[String]) = match &self.subject {
+            QuestionSubject::Flights { from, to, .. } => (from, to),
+            _ => (&[], &[]),
+        };
+        let (from, to) = ends;
+        from.iter()
+            .flat_map(move |from| to.iter().map(move |to| (from.as_str(), to.as_str())))
     }
 
     /// Whether it is about flights.

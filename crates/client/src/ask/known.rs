@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use farescan_ask::{Question, QuestionSubject};
+use farescan_ask::Question;
+use farescan_ask::question::MOST_KNOWN_ROUTES;
 use farescan_contract::Endpoint;
 use farescan_contract::history_grid::{HistoryCell, HistoryGrid, HistoryGrids};
 use farescan_sheets::cell::CellValue;
@@ -18,8 +19,6 @@ use tokio::time::timeout;
 use crate::client::ApiClient;
 use crate::pages::Query;
 
-/// The most routes of a question: no city has more than six airports.
-const MOST_ROUTES: usize = 36;
 /// How many of them are read at a time.
 const READS_AT_A_TIME: usize = 2;
 /// The cost of a question does not wait longer for what is known.
@@ -31,16 +30,11 @@ const SEARCH_FIELDS: [&str; 4] = ["from_airport", "to_airport", "departure_date"
 /// `Cheapest known: 118 USD, TLV → LTN, 22 Mar 2027, found 3 h 5 min ago`, of a question about flights. `None`
 /// if no price is known, and if not all of it was read in time: what is unread may be cheaper.
 pub(super) async fn cheapest(client: &ApiClient, question: &Question) -> Option<String> {
-    let QuestionSubject::Flights { from, to, .. } = &question.subject else {
-        return None;
-    };
-    if from.len() * to.len() > MOST_ROUTES {
+    let routes = question.routes();
+    let paths: Vec<_> = routes.map(|(from, to)| path(question, from, to)).collect();
+    if !(1..=MOST_KNOWN_ROUTES).contains(&paths.len()) {
         return None;
     }
-    let routes = from
-        .iter()
-        .flat_map(|from| to.iter().map(move |to| (from, to)));
-    let paths: Vec<_> = routes.map(|(from, to)| path(question, from, to)).collect();
     let reads = paths.iter().map(|path| client.get::<HistoryGrids>(path));
     let reads = stream::iter(reads).buffered(READS_AT_A_TIME).try_collect();
     let read: Vec<HistoryGrids> = timeout(LONGEST_WAIT, reads).await.ok()?.ok()?;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use farescan_ask::question::MOST_KNOWN_ROUTES;
 use farescan_ask::{Question, QuestionSubject};
 use farescan_sheets::cell::CellValue;
 use farescan_sheets::numbers::{counted, price, short_age};
@@ -24,9 +25,6 @@ use farescan_core::contract::history_grid::{HistoryCell, HistoryGrid};
 use farescan_core::contract::scans::GridAxis;
 use farescan_core::contract::{Api, Endpoint, Request};
 use farescan_core::history::{Product, SeriesKey, Subject, judged_grid};
-
-/// The most routes of a question: no city has more than six airports (`metros.tsv` of the crate `ask`).
-const MOST: usize = 36;
 
 /// What is known of a question's dates.
 pub(crate) struct KnownPrices {
@@ -235,27 +233,31 @@ fn subjects(question: &Question) -> Vec<PriceSubject> {
         vec![PriceSubject::Place { field, text }]
     };
     match &question.subject {
-        QuestionSubject::Flights { from, to, .. } => {
-            let route = |from: &String, to: &String| PriceSubject::Route {
-                from: from.clone(),
-                to: to.clone(),
+        QuestionSubject::Flights { .. } => {
+            let route = |(from, to): (&str, &str)| PriceSubject::Route {
+                from: from.to_owned(),
+                to: to.to_owned(),
             };
-            let routes = from
-                .iter()
-                .flat_map(|from| to.iter().map(move |to| route(from, to)));
-            routes.take(MOST).collect()
+            question
+                .routes()
+                .take(MOST_KNOWN_ROUTES)
+                .map(route)
+                .collect()
         }
         QuestionSubject::Hotel { name, .. } => place("hotel_name", name),
         QuestionSubject::Hotels { destination, .. } => place("destination", destination),
     }
 }
 
-/// The product of each; none if the question asks for several markets, or stays of several lengths.
+/// The product of each; none if the question asks for several markets, for stays of several lengths, or
+/// for more routes than are read: what is unread may be cheaper.
 fn products(question: &Question, subjects: &[PriceSubject]) -> Vec<QuestionProduct> {
     let has_several_stays = question.nights.len() > 1 && !question.is_of_flights();
+    let has_more_routes = question.routes().nth(MOST_KNOWN_ROUTES).is_some();
     let body = question.scan();
     let sweep = body.get("sweep").and_then(Value::as_object);
-    if has_several_stays || sweep.is_some_and(|sweep| sweep.contains_key(MARKET)) {
+    if has_several_stays || has_more_routes || sweep.is_some_and(|sweep| sweep.contains_key(MARKET))
+    {
         return Vec::new();
     }
     let of = |subject: &PriceSubject| asked_product(question, &body, subject);
