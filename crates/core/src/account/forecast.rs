@@ -1,14 +1,15 @@
 //! When a plan ends at the present rate, and what uses it. Pure.
 //!
 //! Each source (a monitor, single searches, other scans) is expected to use on each weekday what it
-//! used on that weekday in the last four weeks, and one that is younger than a week its mean. One that
-//! was silent for more than a week is over.
+//! used on that weekday in the last four weeks, and one that is younger than a week its mean. A monitor that
+//! began today goes on like that; what somebody searched by hand today says nothing yet. A source that was
+//! silent for more than a week is over.
 
 use std::collections::BTreeMap;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan as _};
+use jiff::{SignedDuration, Timestamp, ToSpan as _, Zoned};
 
 use crate::contract::Api;
 use crate::contract::usage::{ForecastCause, PlanForecast};
@@ -76,23 +77,31 @@ pub(super) fn forecast(uses: &[DailyUse], left: PlanLeft, now: Timestamp) -> Opt
     sources.retain(|_, days| is_alive(days, today));
     let sources: Vec<_> = sources
         .into_iter()
-        .map(|(source, days)| (source, Rates::of(&days, today)))
+        .map(|(source, days)| (source, Rates::of(source, &days, today)))
         .collect();
-    let last = match left.resets_at {
-        // The day of the reset belongs to the next period, unless it is today.
-        Some(resets) => (resets.to_zoned(TimeZone::UTC).date() - 1.day()).max(today),
-        None => today + HORIZON.days(),
+    let (last, part_of_last) = match left.resets_at {
+        // The part of the day before the reset: otherwise a reset that moves over midnight would move the sum by a day.
+        Some(resets) => {
+            let resets = resets.to_zoned(TimeZone::UTC);
+            (resets.date(), part_of_day(&resets))
+        }
+        None => (today + HORIZON.days(), 1.0),
     };
     let mut sums: BTreeMap<&UseSource, f64> = BTreeMap::new();
     let (mut used, mut days, mut ends_on) = (0.0, 0.0, None);
     for day in today.series(1.day()).take_while(|day| *day <= last) {
-        days += 1.0;
+        let part = if day == last && day != today {
+            part_of_last
+        } else {
+            1.0
+        };
+        days += part;
         for (source, rates) in &sources {
-            let expected = rates.on(day, today);
+            let expected = part * rates.on(day, today);
             *sums.entry(source).or_default() += expected;
             used += expected;
         }
-        if used >= to_f64(left.requests) {
+        if part > 0.0 && used >= to_f64(left.requests) {
             ends_on = Some(day);
             break;
         }
@@ -109,13 +118,20 @@ pub(super) fn forecast(uses: &[DailyUse], left: PlanLeft, now: Timestamp) -> Opt
     })
 }
 
+/// How much of its day is over.
+fn part_of_day(time: &Zoned) -> f64 {
+    let begin = time.date().to_zoned(time.time_zone().clone());
+    let past = begin.map_or(SignedDuration::ZERO, |begin| time.duration_since(&begin));
+    past.as_secs_f64() / 86_400.0
+}
+
 fn is_alive(days: &Days, today: Date) -> bool {
     let last = days.last_key_value().map(|(day, _)| *day);
     last.is_some_and(|last| last >= today - SILENCE.days())
 }
 
 impl Rates {
-    fn of(seen: &Days, today: Date) -> Self {
+    fn of(source: &UseSource, seen: &Days, today: Date) -> Self {
         let used_today = seen.get(&today).copied().unwrap_or_default();
         let begin = today - WINDOW.days();
         let first = seen.keys().next().copied().unwrap_or(today).max(begin);
@@ -134,8 +150,8 @@ impl Rates {
             sum / f64::max(days, 1.0)
         };
         let by_weekday = match full_days.len() {
-            // Begun today.
-            0 => [used_today; 7],
+            0 if matches!(source, UseSource::Monitor(..)) => [used_today; 7],
+            0 => [0.0; 7],
             1..7 => [mean(None); 7],
             _ => std::array::from_fn(|day| mean(Some(day))),
         };

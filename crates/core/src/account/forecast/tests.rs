@@ -63,6 +63,39 @@ fn the_use_until_the_reset_is_the_sum_of_its_days() {
 }
 
 #[test]
+fn a_renewal_that_moves_over_midnight_does_not_move_the_sum() {
+    let uses = daily(&monitor(1), date(2026, 11, 1), TODAY, 24);
+    let expected = |resets: Timestamp| {
+        let left = PlanLeft {
+            resets_at: Some(resets),
+            ..left(2_000)
+        };
+        forecast(&uses, left, at(TODAY, 0))
+            .unwrap()
+            .requests_expected
+    };
+    let midnight = at(date(2026, 12, 1), 0);
+    let minute = SignedDuration::from_mins(1);
+    assert_eq!(expected(midnight), Some(19 * 24));
+    for beside in [midnight - minute, midnight + minute] {
+        assert_eq!(expected(beside), Some(19 * 24));
+    }
+    assert_eq!(expected(at(date(2026, 12, 1), 12)), Some(19 * 24 + 12));
+}
+
+#[test]
+fn searches_of_a_first_day_are_not_expected_each_day() {
+    let first = |source| {
+        let uses = [used(source, TODAY, 30)];
+        let forecast = forecast(&uses, left(2_470), at(TODAY, 12)).unwrap();
+        (forecast.requests_expected, forecast.causes.len())
+    };
+    assert_eq!(first(UseSource::Single), (Some(0), 0));
+    assert_eq!(first(UseSource::Scans), (Some(0), 0));
+    assert_eq!(first(monitor(1)), (Some(18 * 30), 1));
+}
+
+#[test]
 fn what_was_used_today_is_not_expected_again() {
     let mut uses = daily(&monitor(1), date(2026, 11, 1), TODAY, 10);
     uses.push(used(monitor(1), TODAY, 10));
