@@ -36,7 +36,10 @@ const MOST: &str = "500";
 pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route(PATH, get(show).post(add))
-        .route(phone::ACTION, post(phone::add))
+        .route(
+            phone::ACTION,
+            get(async || Redirect::to(PATH)).post(phone::add),
+        )
         .route("/channels/{id}/monitors", post(joining::join))
         .route("/channels/{id}/confirm", post(confirm_address))
         .route("/channels/{id}/test", post(test))
