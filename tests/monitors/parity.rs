@@ -141,6 +141,76 @@ async fn each_run_says_how_many_stays_of_a_market_differ() {
     test.close().await;
 }
 
+/// A report comes with each run, whether or not anything has changed, in one alert.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_run_is_reported_with_its_markets() {
+    let test = AlertTest::open().await;
+    let mut body = markets();
+    body["alerts"] = json!([{"type": "every_run"}]);
+    let id = test.create_monitor(&body).await;
+    answer_with(&test, 360);
+    for _ in 0..2 {
+        test.run(&id).await;
+    }
+    let found = test.get(&format!("/v1/monitors/{id}/alerts")).await;
+    let alerts = found["data"].as_array().unwrap();
+    let [second, first] = alerts.as_slice() else {
+        panic!("an alert of each run: {found}");
+    };
+    for alert in [second, first] {
+        assert_eq!(alert["type"], "every_run");
+        assert_eq!(alert["markets"]["baseline"], "us");
+        let german = &alert["markets"]["markets"][0];
+        assert_eq!(
+            (&german["market"], &german["cheaper"]),
+            (&json!("de"), &json!(2))
+        );
+        assert_eq!(alert["state_after"]["armed"], true);
+    }
+    assert_eq!(first["before"], Value::Null);
+    assert_eq!(second["before"]["price"], first["price"]);
+    // The same as the history of the monitor says of its newest run.
+    let history = test.get(&format!("/v1/monitors/{id}/parity?runs=1")).await;
+    assert_eq!(history["runs"][0]["markets"], second["markets"]["markets"]);
+
+    let alert = second["id"].as_str().unwrap();
+    let page = Browser::sign_in(&test, KEY)
+        .await
+        .page(&format!("/alerts/{alert}"))
+        .await;
+    let shown = out(&test, &["alerts", "show", alert]);
+    for text in [&page, &shown] {
+        for expected in ["1 of 1 market differs from US", "DE", "cheaper", "noise"] {
+            assert!(
+                text.to_lowercase().contains(&expected.to_lowercase()),
+                "{expected}: {text}"
+            );
+        }
+    }
+    test.close().await;
+}
+
+/// A run that found no price is reported too: nothing is not silence.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_without_a_price_is_reported() {
+    let test = AlertTest::open().await;
+    let body = super::with(&json!({"alerts": [{"type": "every_run"}]}));
+    let id = test.create_monitor(&body).await;
+    test.upstream
+        .answer(|_| Reply::search_incomplete("blocked_page"));
+    test.run(&id).await;
+    let found = test.get(&format!("/v1/monitors/{id}/alerts")).await;
+    let [alert] = found["data"].as_array().unwrap().as_slice() else {
+        panic!("one alert: {found}");
+    };
+    assert_eq!(
+        (&alert["price"], &alert["searched"]["answered"]),
+        (&Value::Null, &json!(0))
+    );
+    assert!(alert.get("markets").is_none(), "{alert}");
+    test.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_baseline_that_is_no_market_and_a_monitor_without_markets_are_refused() {
     let test = AlertTest::open().await;

@@ -17,7 +17,7 @@ use crate::numbers::{amount, amount_in, counted, percent_of, signed_percent};
 use crate::sheet::{
     Cell, Column, Figure, Link, Section, Sheet, Table, TableRow, Tone, Value, cell,
 };
-use crate::{item, rule, trip, usage};
+use crate::{item, parity, rule, trip, usage};
 
 /// What is known of the monitor that reports.
 #[derive(Debug, Clone, Default)]
@@ -203,7 +203,7 @@ pub(crate) fn day(at: Timestamp) -> String {
 
 /// By which price or market the rule decided.
 fn compared(alert: &Alert) -> Cell {
-    if let Some(gap) = gap(alert) {
+    if let Some(gap) = gap(alert).or_else(|| alert.markets.as_ref().map(parity::summary)) {
         return vec![gap.into()];
     }
     let compared = ComparedPrice {
@@ -219,7 +219,7 @@ fn compared(alert: &Alert) -> Cell {
 }
 
 /// How far the price of a market is from that of the baseline market: `DE is 12.5 % below US, 200 USD`.
-fn gap(alert: &Alert) -> Option<String> {
+pub fn gap(alert: &Alert) -> Option<String> {
     let of = alert.baseline.as_ref()?;
     let (price, base) = (alert.price?, of.price?);
     let percent = percent_of(price, base).filter(|_| of.difference.is_some())?;
@@ -248,9 +248,23 @@ pub fn sheet(alert: &Alert, reported: Reported) -> Sheet {
         title: title(alert),
         facts: cell([trip.map(Value::Strong), Some(fired), Some(monitor)]),
         figures: vec![found.notes(observed), compared],
-        sections: vec![evidence(alert), state(alert)],
+        sections: markets(alert)
+            .into_iter()
+            .chain([evidence(alert), state(alert)])
+            .collect(),
         ..Sheet::default()
     }
+}
+
+/// The markets of a report.
+fn markets(alert: &Alert) -> Option<Section> {
+    let report = alert.markets.as_ref()?;
+    let baseline = parity::market_name(&report.baseline);
+    Some(Section {
+        sentence: Some(format!("Compared with {baseline}. {}", parity::RULE)),
+        table: Some(parity::markets("Markets of the run", &report.markets)),
+        ..Section::new("Markets")
+    })
 }
 
 fn evidence(alert: &Alert) -> Section {

@@ -1,6 +1,6 @@
 //! The markets of a monitor over its runs: how often each one differs from the baseline.
 
-use farescan_contract::monitors::{MarketParity, ParityHistory, RunParity};
+use farescan_contract::monitors::{MarketParity, MarketReport, ParityHistory, RunParity};
 use rust_decimal::Decimal;
 
 use crate::numbers::{count, counted, signed_percent};
@@ -26,8 +26,45 @@ pub fn sentence(history: &ParityHistory) -> String {
 /// What counts as a difference.
 pub const RULE: &str = "A difference is real if it is larger than the noise, by which prices of one market differ from each other.";
 
-/// Each market over all runs.
-pub fn markets(history: &ParityHistory) -> Table {
+/// What a run says of its markets: `1 of 3 markets differs from US`.
+pub fn summary(report: &MarketReport) -> String {
+    let baseline = market_name(&report.baseline);
+    let is_known = |market: &&MarketParity| market.difference_percent.is_some();
+    let differs = |market: &&MarketParity| market.cheaper + market.dearer > 0;
+    let known = report.markets.iter().filter(is_known).count() as u64;
+    let differing = report.markets.iter().filter(differs).count();
+    match (differing, known) {
+        (_, 0) => format!("no market could be compared with {baseline}"),
+        (0, _) => format!("no market differs from {baseline}"),
+        _ => {
+            let differ = if differing == 1 { "differs" } else { "differ" };
+            let known = counted(known, "market");
+            format!("{differing} of {known} {differ} from {baseline}")
+        }
+    }
+}
+
+/// A market of a report in a line of text: `DE: −12.5 %, 3 of 4 cheaper, noise 1.2 %`.
+pub fn line(market: &MarketParity) -> String {
+    let name = market_name(&market.market);
+    let Some(differences) = &market.difference_percent else {
+        return format!("{name}: unknown");
+    };
+    let known = market.cheaper + market.dearer + market.same;
+    let words = match market.cheaper + market.dearer {
+        0 => "same".to_owned(),
+        _ => gap_words(market, known),
+    };
+    let noise = market.noise_percent.map(percent);
+    let noise = noise.map_or_else(String::new, |noise| format!(", noise {noise}"));
+    format!(
+        "{name}: {}, {words}{noise}",
+        signed_percent(differences.median)
+    )
+}
+
+/// Each market over all runs, or in one.
+pub fn markets(name: &'static str, markets: &[MarketParity]) -> Table {
     let columns = [
         Column::text("Market"),
         Column::number("Same price"),
@@ -38,7 +75,7 @@ pub fn markets(history: &ParityHistory) -> Table {
         Column::number("Lowest to highest").rank(1),
         Column::number("Noise"),
     ];
-    let rows = history.markets.iter().map(|market| {
+    let rows = markets.iter().map(|market| {
         let share = market.same_percent.map(percent);
         let differences = market.difference_percent.as_ref();
         let median = differences.map(|range| signed_percent(range.median));
@@ -58,7 +95,7 @@ pub fn markets(history: &ParityHistory) -> Table {
         ];
         (None, cells)
     });
-    Table::new("Markets over all runs", columns, rows)
+    Table::new(name, columns, rows)
 }
 
 /// Each run with its markets, the newest first. The cell of a run opens its scan.

@@ -34,6 +34,7 @@ pub fn sentence(rule: &Rule, currency: Option<&str>) -> String {
             number("percentile")
         ),
         RuleType::BackInStock => "Back in stock".to_owned(),
+        RuleType::EveryRun => "A report of each run".to_owned(),
         RuleType::PlanEndsBeforeReset => "The plan ends before its reset".to_owned(),
         RuleType::Available => "On sale again".to_owned(),
         RuleType::SoldOut => "No longer on sale".to_owned(),
@@ -81,6 +82,7 @@ pub fn type_name(rule: RuleType) -> &'static str {
         RuleType::Stale => "No answers",
         RuleType::PercentileAtMost => "Cheap by percentile",
         RuleType::BackInStock => "Back in stock",
+        RuleType::EveryRun => "Each run",
         RuleType::PlanEndsBeforeReset => "Plan ends",
     }
 }

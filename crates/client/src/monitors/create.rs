@@ -109,7 +109,7 @@ struct MonitorOptions {
     timezone: Option<String>,
     /// Rule, such as `price_below=150`, `drop_percent=10,runs=7`, `new_low` (of 30 days) or
     /// `new_low=90`, `percentile_at_most=20`, `back_in_stock`, `verdict`, `available`, `sold_out`,
-    /// `stale=3`, `plan_ends_before_reset`; may be repeated
+    /// `stale=3`, `every_run`, `plan_ends_before_reset`; may be repeated
     #[arg(long = "alert", value_name = "RULE", value_parser = rule)]
     alerts: Vec<Value>,
     /// https address that gets the alerts

@@ -12,10 +12,10 @@ string_enum! {
     pub enum NoticePriority {
         /// Something is no longer as it was: `stale`, `sold_out`.
         Low = "low",
-        /// A price has changed: `drop_percent`, `new_low`, `percentile_at_most`, `parity_gap_percent`,
-        /// `available`.
+        /// A price has changed, or a run is reported: `drop_percent`, `new_low`, `percentile_at_most`,
+        /// `parity_gap_percent`, `available`, `every_run`.
         Normal = "normal",
-        /// What was waited for is there, or the plan ends: `price_below`, `verdict_low`,
+        /// What was waited for is there, or the plan ends: `price_below`, `verdict`,
         /// `back_in_stock`, `plan_ends_before_reset`.
         High = "high",
     }

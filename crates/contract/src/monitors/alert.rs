@@ -1,5 +1,6 @@
 //! Alerts (monitors.md, rules 47 to 51): the data on which a rule fired, and lists of alerts.
 
+use super::parity::MarketReport;
 use super::rule::{Rule, RuleScope, RuleType};
 use super::slot::SlotKind;
 use crate::history_verdict::HistoryVerdict;
@@ -224,6 +225,10 @@ pub struct Alert {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub plan: Option<PlanForecast>,
+    /// `every_run` of a monitor that compares the markets of one hotel: its markets in this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub markets: Option<MarketReport>,
     /// The completed searches of the run; null if the slot has no scan.
     pub searched: Option<SearchedShare>,
     /// The state of the rule before.

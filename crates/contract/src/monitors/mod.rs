@@ -26,7 +26,7 @@ pub use backtest::{
 };
 pub use notify::{NotifySettings, QuietHours, WallTime};
 pub use parity::{
-    DifferenceRange, MarketParity, ParityHistory, ParityQuery, ParityRuns, RunParity,
+    DifferenceRange, MarketParity, MarketReport, ParityHistory, ParityQuery, ParityRuns, RunParity,
 };
 pub use queries::{MonitorsQuery, SlotsQuery};
 pub use request::{
@@ -37,7 +37,7 @@ pub use resource::{
     MonitorRequests, MonitorSchedule, MonitorStatus,
 };
 pub use rule::{
-    Amount, Available, BackInStock, DropPercent, LookbackDays, LookbackRuns, NewLow,
+    Amount, Available, BackInStock, DropPercent, EveryRun, LookbackDays, LookbackRuns, NewLow,
     ParityGapPercent, Percent, Percentile, PercentileAtMost, PlanEndsBeforeReset, PriceBelow,
     RearmPercent, Rule, RuleScope, RuleType, Runs, SoldOut, Stale, VerdictLow,
 };

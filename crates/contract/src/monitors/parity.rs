@@ -68,6 +68,15 @@ pub struct RunParity {
     pub markets: Vec<MarketParity>,
 }
 
+/// The markets of a run in its report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct MarketReport {
+    /// The market with which the others are compared, in lower case.
+    pub baseline: String,
+    /// Each other market, in the order of the scan.
+    pub markets: Vec<MarketParity>,
+}
+
 /// A market against the baseline, stay by stay. A stay is one combination of the other swept values.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MarketParity {

@@ -360,6 +360,14 @@ alert_rules! {
         example {}
     }
 
+    /// Fires after each run, whatever it found: a report. `markets` of its alert has the markets of one hotel
+    /// compared, if the scan sweeps them.
+    "every_run" => EveryRun(EveryRun) {
+        required {}
+        optional {}
+        example {}
+    }
+
     /// Fires when the plan of the monitor's API ends before its reset if it is used on as it was in the
     /// last four weeks (`forecast` of `GET /v1/usage`). It can fire again once the plan lasts.
     "plan_ends_before_reset" => PlanEndsBeforeReset(PlanEndsBeforeReset) {

@@ -213,6 +213,7 @@ fn a_rule_has_the_fields_of_its_type() {
         json!({"type": "sold_out"}),
         json!({"type": "parity_gap_percent", "percent": 2.5, "baseline": "us"}),
         json!({"type": "stale", "runs": 3}),
+        json!({"type": "every_run"}),
     ] {
         let read = Rule::read(&rule).unwrap();
         assert_eq!(

@@ -7,10 +7,10 @@ use crate::history::{FlightHistoryQuery, HotelHistoryQuery};
 use crate::hotels::{HotelByNameRequest, HotelRoomsRequest, HotelSearchRequest, ResolveRequest};
 use crate::key_rotation::RotateKeyRequest;
 use crate::monitors::{
-    AlertQuery, AlertsQuery, Available, BackInStock, DropPercent, MonitorAlertsQuery, MonitorPatch,
-    MonitorRequest, MonitorsQuery, NewLow, ParityGapPercent, ParityQuery, PercentileAtMost,
-    PlanEndsBeforeReset, PriceBelow, RuleType, ScheduleRequest, SlotsQuery, SoldOut, Stale,
-    VerdictLow,
+    AlertQuery, AlertsQuery, Available, BackInStock, DropPercent, EveryRun, MonitorAlertsQuery,
+    MonitorPatch, MonitorRequest, MonitorsQuery, NewLow, ParityGapPercent, ParityQuery,
+    PercentileAtMost, PlanEndsBeforeReset, PriceBelow, RuleType, ScheduleRequest, SlotsQuery,
+    SoldOut, Stale, VerdictLow,
 };
 use crate::primitives::{
     Adults, AirlineCode, Airport, BudgetPerNight, Children, CountryCode, Currency, Cursor, Date,
@@ -227,6 +227,7 @@ fn each_body_schema_matches_its_field_table() {
         Stale,
         PercentileAtMost,
         BackInStock,
+        EveryRun,
         PlanEndsBeforeReset,
     );
     for body in RuleType::BODIES {

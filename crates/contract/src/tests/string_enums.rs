@@ -56,7 +56,7 @@ fn the_words_of_the_wire() {
         MonitorPause: "by_caller" "key_rejected" "not_subscribed";
         SlotKind: "schedule" "manual";
         SlotOutcome: "ran" "late" "missed" "overlap" "monthly_ceiling" "failed";
-        RuleType: "price_below" "drop_percent" "verdict" "new_low" "available" "sold_out" "parity_gap_percent" "stale" "percentile_at_most" "back_in_stock" "plan_ends_before_reset";
+        RuleType: "price_below" "drop_percent" "verdict" "new_low" "available" "sold_out" "parity_gap_percent" "stale" "percentile_at_most" "back_in_stock" "every_run" "plan_ends_before_reset";
         RuleScope: "scan" "cell";
         RetryStatus: "partial" "degraded" "failed";
         Weekday: "mon" "tue" "wed" "thu" "fri" "sat" "sun";

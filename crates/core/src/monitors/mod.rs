@@ -26,6 +26,7 @@ pub mod control;
 pub mod create;
 pub mod deliveries;
 pub mod forecast;
+pub mod markets;
 mod monthly_limit;
 pub mod parity;
 mod past_dates;

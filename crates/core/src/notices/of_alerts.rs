@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use farescan_sheets::numbers::amount_in;
-use farescan_sheets::{rule, trip};
+use farescan_sheets::{alert as alert_sheet, parity, rule, trip};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use reqwest::Url;
@@ -21,6 +21,9 @@ const MAX_LINE: usize = 200;
 const MAX_LINK: usize = 1_500;
 /// The most alerts that a notice names beside the strongest.
 const MAX_OTHERS: usize = 4;
+
+/// The most markets of a report that a notice names.
+const MAX_MARKETS: usize = 12;
 
 /// The text of the link to an alert's page.
 pub(super) const DETAILS: &str = "Details";
@@ -69,7 +72,10 @@ pub fn of_alerts(
     } else {
         wanted.len() as u64
     };
+    let report = wanted.iter().find_map(|alert| alert.markets.as_ref());
+    let markets = report.into_iter().flat_map(|report| &report.markets);
     let mut lines: Vec<_> = facts(strongest, run, &channel.timezone)
+        .chain(markets.take(MAX_MARKETS).map(parity::line))
         .chain(others.iter().take(MAX_OTHERS).map(|alert| {
             let trip = trip_of(alert, run);
             format!("Also: {trip}: {}", price_or_rule(alert))
@@ -80,7 +86,13 @@ pub fn of_alerts(
         lines.push(format!("and {left} more"));
     }
     lines.push(format!("Monitor: {}", event.name));
-    let title = format!("{}: {}", trip_of(strongest, run), price_or_rule(strongest));
+    let title = match &strongest.markets {
+        Some(report) => {
+            let trip = trip::trip(&run.scan, &Map::new()).unwrap_or_else(|| event.name.clone());
+            format!("{trip}: {}", parity::summary(report))
+        }
+        None => format!("{}: {}", trip_of(strongest, run), price_or_rule(strongest)),
+    };
     let notice = ChannelNotice {
         monitor_id: Some(event.monitor_id),
         alert_id: Some(strongest.id),
@@ -112,7 +124,8 @@ fn priority(rule_type: &str) -> NoticePriority {
             | RuleType::NewLow
             | RuleType::PercentileAtMost
             | RuleType::ParityGapPercent
-            | RuleType::Available,
+            | RuleType::Available
+            | RuleType::EveryRun,
         )
         | None => NoticePriority::Normal,
     }
@@ -124,10 +137,16 @@ fn trip_of(alert: &Alert, run: &MonitorView) -> String {
 }
 
 fn price_or_rule(alert: &Alert) -> String {
-    alert.price.map_or_else(
-        || sentence(alert),
-        |price| amount_in(price, alert.currency.as_deref()),
-    )
+    match alert.price {
+        Some(price) => amount_in(price, alert.currency.as_deref()),
+        None if is_report(alert) => "no price".to_owned(),
+        None => sentence(alert),
+    }
+}
+
+/// Whether it says what a run found, and not that something happened.
+fn is_report(alert: &Alert) -> bool {
+    alert.rule_type == RuleType::EveryRun.as_str()
 }
 
 fn sentence(alert: &Alert) -> String {
@@ -151,8 +170,15 @@ fn facts(alert: &Alert, run: &MonitorView, zone: &str) -> impl Iterator<Item = S
     let before = alert.before.as_ref().filter(|_| alert.price.is_some());
     let before = before.map(|mark| format!("Before: {}", amount_in(mark.price, currency)));
     let seller = alert.room.clone().or_else(|| run.carrier.clone());
+    let searched = alert.searched.as_ref().filter(|_| is_report(alert));
+    let searched = searched.map(|of| {
+        let complete = of.answered + of.partial;
+        format!("{complete} of {} searches completed", of.searches)
+    });
     [
         alert.price.map(|_| sentence(alert)),
+        alert_sheet::gap(alert),
+        searched,
         before,
         seller,
         verdict,

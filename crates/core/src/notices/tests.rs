@@ -113,6 +113,68 @@ fn a_fare_is_written_for_each_kind() {
     insta::assert_snapshot!("fare", rendered(&sent));
 }
 
+fn market(name: &str, counts: [u32; 3], median: Value) -> Value {
+    let [cheaper, same, unknown] = counts;
+    let range = median
+        .is_number()
+        .then(|| json!({"lowest": median, "median": median, "highest": median}));
+    json!({"market": name, "cheaper": cheaper, "dearer": 0, "same": same, "unknown": unknown, "same_percent": null,
+           "difference_percent": range, "noise_percent": range.is_some().then_some(1.5)})
+}
+
+#[test]
+fn a_report_has_a_line_for_each_market() {
+    let more = json!({
+        "type": "every_run", "rule": {"type": "every_run"}, "threshold": null, "buy_link": null, "verdict": null,
+        "price_insights_low": null, "price_insights_high": null,
+        "searched": {"searches": 27, "answered": 25, "partial": 1, "degraded": 1, "share": 0.963},
+        "markets": {"baseline": "us", "markets": [
+            market("de", [3, 1, 0], json!(-12.5)), market("gb", [0, 4, 0], json!(0)), market("jp", [0, 0, 4], Value::Null)
+        ]},
+        "cell": {"proxy_country": "de"}
+    });
+    let hotel = run(&json!({
+        "endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts Barcelona"},
+        "sweep": {"checkin_date": {"from": "2027-02-05", "to": "2027-02-08"}, "proxy_country": ["us", "de", "gb", "jp"]}
+    }));
+    let (of_run, _) = notice(&event("Arts: markets", 1, vec![alert(&more)]), &hotel);
+    assert!(
+        of_run.title.ends_with(": 1 of 2 markets differs from US"),
+        "{}",
+        of_run.title
+    );
+    for line in [
+        "26 of 27 searches completed",
+        "DE: −12.5 %, 3 of 4 cheaper, noise 1.5 %",
+        "GB: +0.0 %, same, noise 1.5 %",
+        "JP: unknown",
+    ] {
+        assert!(
+            of_run.lines.iter().any(|one| one == line),
+            "{line}: {:?}",
+            of_run.lines
+        );
+    }
+    let without = json!({
+        "type": "every_run", "rule": {"type": "every_run"}, "price": null, "before": null, "threshold": null
+    });
+    let (of_run, _) = notice(&event("Fares", 1, vec![alert(&without)]), &flight());
+    assert!(of_run.title.ends_with(": no price"), "{}", of_run.title);
+}
+
+#[test]
+fn a_parity_alert_says_its_gap() {
+    let gap = json!({
+        "type": "parity_gap_percent", "rule": {"type": "parity_gap_percent", "percent": 5, "baseline": "us"}, "scope": "cell",
+        "cell": {"proxy_country": "de"}, "price": 175, "threshold": 5,
+        "baseline": {"proxy_country": "us", "price": 200, "item_id": null, "difference": -25, "difference_percent": -12.5,
+                     "samples": 3, "baseline_samples": 3, "verdict": "gap"}
+    });
+    let (gap, _) = notice(&event("Arts", 1, vec![alert(&gap)]), &flight());
+    let line = "DE is 12.5 % below US, 200 USD";
+    assert!(gap.lines.iter().any(|one| one == line), "{:?}", gap.lines);
+}
+
 #[test]
 fn a_room_is_written_for_each_kind() {
     let more = json!({

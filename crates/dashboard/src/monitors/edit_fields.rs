@@ -182,7 +182,7 @@ mod tests {
                 json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
                        "sweep": {"departure_date": {"from": "+7d", "to": "+36d"}}}),
                 json!([{"type": "percentile_at_most", "percentile": 20, "scope": "cell"}, {"type": "new_low", "days": 30, "scope": "cell"},
-                       {"type": "back_in_stock"}]),
+                       {"type": "back_in_stock"}, {"type": "every_run"}]),
                 [false, false],
             ),
             (

@@ -46,7 +46,7 @@ pub(super) const SEARCH_FIELDS: [&str; 7] = [
 ];
 
 /// The rules that the form has, each with its field.
-pub(super) const RULES: [(&str, RuleType); 9] = [
+pub(super) const RULES: [(&str, RuleType); 10] = [
     ("price_below", RuleType::PriceBelow),
     ("drop_percent", RuleType::DropPercent),
     ("percentile_at_most", RuleType::PercentileAtMost),
@@ -56,6 +56,7 @@ pub(super) const RULES: [(&str, RuleType); 9] = [
     ("sold_out", RuleType::SoldOut),
     ("stale", RuleType::Stale),
     ("back_in_stock", RuleType::BackInStock),
+    ("every_run", RuleType::EveryRun),
 ];
 
 /// The step that also replays the rules on the past, and the section with its outcome.
@@ -176,11 +177,10 @@ fn alerts(fields: &FormFields, scan: &mut Map<String, Value>) -> Vec<Value> {
         share_amount(scan, &mut rules);
     }
     if fields.text("scope") == Some("cell") {
-        // `back_in_stock` is about each date or market, unless its scope says otherwise.
-        for rule in rules
-            .iter_mut()
-            .filter(|rule| rule["type"] != "back_in_stock")
-        {
+        // `back_in_stock` is about each date or market, unless its scope says otherwise. A report has no scope.
+        let has_scope =
+            |rule: &&mut Value| rule["type"] != "back_in_stock" && rule["type"] != "every_run";
+        for rule in rules.iter_mut().filter(has_scope) {
             rule["scope"] = "cell".into();
         }
     }
@@ -334,6 +334,7 @@ fn when_to_alert(inputs: &Inputs<'_>) -> Markup {
             (inputs.check("available", "On sale again"))
             (inputs.check("back_in_stock", "Back in stock (each date or market)"))
             (inputs.check("sold_out", "Sold out"))
+            (inputs.check("every_run", "A report of each run"))
         }
         (more_rules(inputs.fields, inputs.is_wrong("alerts")))
     }

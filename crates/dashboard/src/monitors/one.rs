@@ -29,7 +29,7 @@ use farescan_core::contract::scans::{StrategyProgress, WatchProgress};
 use farescan_core::contract::webhooks::{DeliveriesQuery, Delivery};
 use farescan_core::ids::{Kind, MonitorId, TenantId};
 use farescan_core::monitors::alerts::read as alerts;
-use farescan_core::monitors::parity::markets;
+use farescan_core::monitors::markets::markets;
 use farescan_core::monitors::read;
 use farescan_core::monitors::run_prices::{RunPrice, run_prices};
 use farescan_core::monitors::schedule::Schedule;

@@ -8,7 +8,9 @@ use crate::failure::PageFailure;
 use crate::parts::{VERDICT_TIMEOUT, path_with};
 use crate::session::Session;
 use crate::{alerts, links, monitors, scans};
+use farescan_core::contract::monitors::Monitor;
 use farescan_core::contract::scans::ScansQuery;
+use farescan_core::monitors::markets::markets;
 use farescan_core::monitors::read::{self as read_monitors, MonitorConditions};
 use farescan_core::scans::read::{self as read_scans, ScanConditions, SearchedPlace};
 
@@ -35,9 +37,17 @@ async fn read(session: &Session, subject: &PriceSubject) -> Result<Markup, PageF
     let query = ScansQuery::from_query([("limit", MOST.to_string().as_str())])?;
     let scans = read_scans::scans_where(pool, tenant, &query, &of_scans).await?;
     let monitors = monitors::rows(session, &watching).await?;
+    let compares = |of: &&Monitor| markets(&of.scan).len() > 1;
+    let compared = watching.iter().find(compares);
     Ok(html! {
         @if !watching.is_empty() {
-            section class="card" { h2 { "Watched by" } (monitors) }
+            section class="card" {
+                div class="card-head" {
+                    h2 { "Watched by" }
+                    @if let Some(newest) = compared { a href=(links::parity(newest.id)) { "Markets over time" } }
+                }
+                (monitors)
+            }
         }
         @if let Some(alerts) = alerts {
             section class="card" {

@@ -153,6 +153,9 @@ fn some_alert(hour: u32, words: [&str; 8]) -> Value {
     let id = |kind: &str| format!("{kind}_{hour:02}970a1b2c3d7e4f8a9b0c1d2e3f4a5b");
     let state = json!({"armed": hour == 1, "lowest": mark, "last_fired": mark, "had_price": hour == 1,
                        "runs_without_answer": hour});
+    let markets = json!({"baseline": airport, "markets": [{
+        "market": airport, "cheaper": hour, "dearer": hour, "same": hour, "unknown": hour, "same_percent": hour,
+        "difference_percent": {"lowest": hour, "median": hour, "highest": hour}, "noise_percent": hour}]});
     json!({
         "id": id("alr"), "monitor_id": id("mon"), "slot": at, "slot_kind": kind, "scan_id": id("scn"),
         "type": rule, "rule": {"type": if hour == 1 { "verdict" } else { "back_in_stock" }}, "scope": scope,
@@ -168,6 +171,7 @@ fn some_alert(hour: u32, words: [&str; 8]) -> Value {
         "plan": {"api": if hour == 1 { "flights" } else { "hotels" }, "requests_limit": hour, "requests_left": hour,
                  "requests_per_day": hour, "requests_expected": hour, "resets_at": at,
                  "ends_on": format!("2026-12-{:02}", hour + 20), "causes": []},
+        "markets": markets,
         "searched": {"searches": hour + 9, "answered": hour, "partial": hour, "degraded": hour, "share": f64::from(hour)},
         "state_before": state, "state_after": state, "fired_at": at, "notify_at": at, "delivery_id": id("dlv"),
     })
@@ -200,7 +204,7 @@ fn each_field_of_an_alert_is_shown_or_left_out() {
     }
     // The verdict and the plan are one value each.
     let whole = ["/history_verdict", "/plan"].map(|pointer| (pointer, Value::Null));
-    let compared = ["/baseline", "/was_empty_at"].map(|pointer| (pointer, Value::Null));
+    let compared = ["/baseline", "/markets", "/was_empty_at"].map(|pointer| (pointer, Value::Null));
     let states = [
         with(&filled, &whole),
         with(&filled, &compared),
@@ -214,6 +218,8 @@ fn each_field_of_an_alert_is_shown_or_left_out() {
         "/baseline/item_id",
         // Each face has it where it is copied.
         "/id",
+        // Its share is shown.
+        "/markets/markets/0/same",
         // The counts are shown.
         "/searched/share",
     ];
@@ -338,6 +344,7 @@ fn parity_alert() -> Alert {
     of["cell"] = json!({"proxy_country": "de"});
     of["baseline"]["proxy_country"] = json!("us");
     (of["price"], of["baseline"]["price"]) = (json!(175), json!(200));
+    of["markets"] = Value::Null;
     serde_json::from_value(of).unwrap()
 }
 
@@ -365,7 +372,7 @@ fn an_alert_is_compared_with_one_price() {
         "low",
     ];
     let mut of = some_alert(1, words);
-    (of["baseline"], of["was_empty_at"]) = (Value::Null, Value::Null);
+    (of["baseline"], of["was_empty_at"], of["markets"]) = (Value::Null, Value::Null, Value::Null);
     (of["price"], of["threshold"]) = (json!(170), json!(171));
     (of["before"]["price"], of["reference"]["price"]) = (json!(194), json!(177));
     let shown: Alert = serde_json::from_value(of.clone()).unwrap();

@@ -17,6 +17,7 @@ use crate::contract::monitors::{
 use crate::contract::scans::{ItemState, Parity};
 use crate::contract::{Api, FieldValue as _, SearchStatus};
 use crate::ids::{AlertId, MonitorId, ScanId};
+use crate::monitors::markets::market_report;
 use crate::monitors::store::FirstPrice;
 
 /// The most stored alerts of one run. Further firings are only counted.
@@ -139,10 +140,18 @@ pub(super) fn build_alerts(
     run: Option<&RunSnapshot>,
     firings: &[Firing],
 ) -> Vec<Alert> {
+    let is_report = |firing: &Firing| matches!(rules[firing.rule].1, Rule::EveryRun(_));
+    let reported = run.filter(|_| firings.iter().any(is_report));
+    let markets =
+        reported.and_then(|run| market_report(&run.cells, rules.iter().map(|(_, rule)| rule)));
     let searched = run.map(searched_share);
     let alert = |firing: &Firing| {
         let rule = &rules[firing.rule].1;
-        build_alert(run_info, rule, run, firing, searched.as_ref())
+        Alert {
+            markets: markets.clone().filter(|_| is_report(firing)),
+            searched: searched.clone(),
+            ..build_alert(run_info, rule, run, firing)
+        }
     };
     let mut alerts: Vec<_> = firings.iter().rev().map(alert).collect();
     alerts.reverse();
@@ -154,7 +163,6 @@ fn build_alert(
     rule: &Rule,
     run: Option<&RunSnapshot>,
     firing: &Firing,
-    searched: Option<&SearchedShare>,
 ) -> Alert {
     let price = firing.price.as_ref();
     let (amount, currency) = price.map(|price| (price.amount, &price.currency)).unzip();
@@ -208,7 +216,8 @@ fn build_alert(
             at: first.at,
         }),
         plan: plan.filter(|_| rules::of(rule).subject() == RuleSubject::Plan),
-        searched: searched.cloned(),
+        markets: None,
+        searched: None,
         state_before: rule_state(&firing.before),
         state_after: rule_state(&firing.after),
         fired_at: run_info.fired_at,

@@ -15,6 +15,7 @@ mod available;
 mod back_in_stock;
 mod conflict;
 mod drop_percent;
+mod every_run;
 mod new_low;
 mod parity_gap_percent;
 mod percentile_at_most;
@@ -53,6 +54,7 @@ pub(super) fn of(rule: &Rule) -> &dyn AlertRule {
         Rule::Stale(rule) => rule,
         Rule::PercentileAtMost(rule) => rule,
         Rule::BackInStock(rule) => rule,
+        Rule::EveryRun(rule) => rule,
         Rule::PlanEndsBeforeReset(rule) => rule,
     }
 }
