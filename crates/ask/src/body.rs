@@ -87,16 +87,11 @@ impl Question {
 
     /// The body of a monitor that looks at 06:00 UTC for a price below the amount, and alerts;
     /// `None` without an amount. Of `searches` each run makes at most [`run_limit`].
-    pub fn monitor(
-        &self,
-        searches: u32,
-        today: Date,
-        title: fn(&Map<String, Value>) -> Option<String>,
-    ) -> Option<Map<String, Value>> {
+    pub fn monitor(&self, searches: u32, today: Date) -> Option<Map<String, Value>> {
         let below = self.amount()?;
         let checks = self.watch_checks();
-        let mut scan = self.beginning_on(checks.first_day(today)).scan();
-        let name = title(&scan).unwrap_or_default();
+        let watched = self.beginning_on(checks.first_day(today));
+        let mut scan = watched.scan();
         if searches > 1 {
             let watch = json!({"watch": "below", "below": below});
             scan.insert("strategy".to_owned(), watch);
@@ -104,19 +99,19 @@ impl Question {
         scan.insert("max_requests".to_owned(), run_limit(searches).into());
         let alerts = json!([{"type": "price_below", "amount": below}]);
         let cron = checks.cron();
+        let name = watched.monitor_name(false);
         let mut body = MonitorRequest::draft(&name, [&cron, "UTC"], scan, alerts);
         let most = run_limit(searches) * checks.runs_of_month();
         body.insert(MOST_A_MONTH.to_owned(), most.into());
         Some(body)
     }
 
-    /// The body of a monitor that compares the markets of a hotel at 06:00 UTC, and alerts of
-    /// differences; `None` for other questions. If it `rolls`, its dates are as far
+    /// The body of a monitor that compares the markets of a hotel at 06:00 UTC, and reports each week's run or
+    /// alerts of each day's differences; `None` for other questions. If it `rolls`, its dates are as far
     /// after each run as they are after the last day of the watch that is not after `today`.
     pub fn parity_monitor(
         &self,
         searches: u32,
-        title: fn(&Map<String, Value>) -> Option<String>,
         today: Date,
         rolls: bool,
     ) -> Option<Map<String, Value>> {
@@ -128,12 +123,12 @@ impl Question {
         };
         let checks = self.watch_checks();
         let first = checks.first_day(today);
-        let mut scan = if rolls {
-            self.scan()
+        let watched = if rolls {
+            self.clone()
         } else {
-            self.beginning_on(first).scan()
+            self.beginning_on(first)
         };
-        let name = title(&scan).unwrap_or_default();
+        let mut scan = watched.scan();
         if rolls {
             // From a day of the watch that is not after today, so that each run looks at as many days, and at
             // the same days of the week.
@@ -143,10 +138,14 @@ impl Question {
             };
             roll(&mut scan, before);
         }
-        let rule = json!({
-            "type": "parity_gap_percent", "percent": GAP_PERCENT, "baseline": baseline.to_ascii_lowercase()
-        });
-        let (name, cron) = (format!("{name}: markets"), checks.cron());
+        // A week's report is wanted also when nothing has changed; each day's would be noise.
+        let rule = match checks {
+            Checks::Weekly(_) => json!({"type": "every_run"}),
+            Checks::Daily => json!({
+                "type": "parity_gap_percent", "percent": GAP_PERCENT, "baseline": baseline.to_ascii_lowercase()
+            }),
+        };
+        let (name, cron) = (watched.monitor_name(rolls), checks.cron());
         let mut body = MonitorRequest::draft(&name, [&cron, "UTC"], scan, vec![rule]);
         // Each search twice.
         let most = searches.saturating_mul(2 * checks.runs_of_month());

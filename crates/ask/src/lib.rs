@@ -19,6 +19,7 @@ mod clauses;
 pub mod countries;
 mod dates;
 mod lexer;
+mod monitor_name;
 pub mod places;
 pub mod question;
 mod read;

@@ -102,6 +102,13 @@ pub(crate) fn listed(codes: &[impl AsRef<str>]) -> String {
     }
 }
 
+/// The city that these are all airports of; `None` of one airport.
+pub(crate) fn city_of(codes: &[String]) -> Option<&'static str> {
+    let is_all = |place: &&Place| codes.len() > 1 && place.airports == codes;
+    let found = TABLE.metros.values().find(is_all);
+    found.map(|place| place.name.as_str())
+}
+
 struct PlaceTable {
     airports: HashMap<&'static str, ListedAirport>,
     /// By the folded name.

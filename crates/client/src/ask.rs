@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 
 use farescan_ask::{Question, Reading, RefusedWords};
 use farescan_contract::visible_text::VisibleText;
-use farescan_sheets::trip::body_title;
 
 use super::Failure;
 use super::dates::today;
@@ -76,8 +75,8 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
     if args.way.watch {
         let searches = u32::try_from(question.searches()).unwrap_or(u32::MAX);
         let body = question
-            .parity_monitor(searches, body_title, today(), false)
-            .or_else(|| question.monitor(searches, today(), body_title));
+            .parity_monitor(searches, today(), false)
+            .or_else(|| question.monitor(searches, today()));
         let body = body.ok_or_else(|| {
             let needs = "--watch needs a price in the words, such as `below 150`, or a hotel with several markets. Nothing was sent.";
             CommandEnd::usage(needs)
@@ -89,6 +88,10 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
             ..
         } = args.follow;
         return monitors::create_from(body, channels, confirmation, client).await;
+    }
+    if question.below.is_some() || question.compares_markets() {
+        let looks = question.watch_checks().words();
+        note!("With --watch: a monitor of these words, which looks {looks} and alerts.");
     }
     let is_find = question.searches() > 1 && !question.compares_markets();
     let find = args.way.find || (!args.way.all && is_find);

@@ -266,7 +266,7 @@ impl Ways {
         let today = context.now.to_zoned(TimeZone::UTC).date();
         for dates in [WatchDates::Fixed, WatchDates::Rolling] {
             let rolls = dates == WatchDates::Rolling;
-            let Some(mut body) = question.parity_monitor(searches, body_title, today, rolls) else {
+            let Some(mut body) = question.parity_monitor(searches, today, rolls) else {
                 continue;
             };
             if !ids.is_empty() {
@@ -450,6 +450,10 @@ fn watch_form(
         WatchDates::Fixed => "these dates",
         WatchDates::Rolling => "always as far ahead as today",
     };
+    let then = match checks {
+        Checks::Weekly(_) => "sends you the result",
+        Checks::Daily => "tells you of differences",
+    };
     html! {
         form method="post" action=(links::MONITORS) {
             (token_field(session))
@@ -457,7 +461,7 @@ fn watch_form(
             input type="hidden" name="request" value=(json);
             button type="submit" { "Compare " (checks.words()) ", " (dates) " · " (run) " " (checks.each()) }
         }
-        (watch_hint(&format!("Compares {} at 06:00 UTC", checks.words()), body, searches, preview))
+        (watch_hint(&format!("Compares {} at 06:00 UTC and {then}", checks.words()), body, searches, preview))
     }
 }
 

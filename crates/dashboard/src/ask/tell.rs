@@ -8,7 +8,6 @@
 use axum::response::{IntoResponse as _, Redirect, Response};
 use farescan_ask::Question;
 use farescan_sheets::numbers::{amount, range, request_range};
-use farescan_sheets::trip::body_title;
 use jiff::civil::Date;
 use maud::{Markup, html};
 use rust_decimal::Decimal;
@@ -149,9 +148,7 @@ fn watch_body(
         ..question.clone()
     };
     let searches = u32::try_from(asked.searches()).unwrap_or(u32::MAX);
-    let mut body = asked
-        .monitor(searches, today, body_title)
-        .unwrap_or_default();
+    let mut body = asked.monitor(searches, today).unwrap_or_default();
     if !channels.is_empty() {
         body.insert("channels".to_owned(), channels.into());
     }
