@@ -9,6 +9,7 @@ mod axe;
 mod chromium;
 mod every_page;
 mod filled;
+mod film;
 mod first_day;
 mod keyboard;
 mod layout;

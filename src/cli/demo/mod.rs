@@ -46,7 +46,7 @@ const SEARCHES_PER_MINUTE: u32 = 1_200;
 const BUSY_RETRIES: u32 = 30;
 
 /// Settings of `demo`. It takes no database, keys or marketplace, so that it never uses those of an
-/// environment for real work.
+/// environment for real work. Its mail server may be a real one: only who adds a channel gets a mail.
 #[derive(Debug, clap::Args)]
 pub struct DemoArgs {
     /// Exit after the demo instead of keeping the service running
@@ -59,6 +59,8 @@ pub struct DemoArgs {
     http: HttpConfig,
     #[command(flatten)]
     admin: AdminConfig,
+    #[command(flatten)]
+    channels: ChannelConfig,
     /// Folder in which the demo creates a subfolder for its embedded Postgres
     /// [default: /var/lib/farescan for root, else the user's data folder]
     #[arg(long, env = "FARESCAN_DATA_DIR", value_name = "FOLDER")]
@@ -204,7 +206,7 @@ async fn start(
             ..PaceConfig::default()
         },
         webhooks: WebhookConfig::default(),
-        channels: ChannelConfig::default(),
+        channels: args.channels,
         worker: Some(WorkerConfig::default()),
         clock: Clock::default(),
     };
