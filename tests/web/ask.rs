@@ -99,9 +99,9 @@ async fn a_button_makes_one_scan_however_often_it_is_pressed() {
     );
 }
 
-/// A hotel in several markets: each is asked three times, and a watch alerts of differences.
+/// A hotel in several markets: each is asked three times, and a watch reports each week.
 #[tokio::test]
-async fn markets_are_compared_and_watched_by_their_differences() {
+async fn markets_are_compared_and_watched() {
     let service = TestService::start().await;
     service.accept_key_by_steps().await;
     let browser = Browser::sign_in(&service, key()).await;

@@ -101,6 +101,8 @@ async fn a_phone_gets_a_topic_and_its_code_with_one_button() {
         again.contains(topic),
         "loaded again it is the same: {again}"
     );
+    // A browser that was closed asks for the address alone.
+    assert_eq!(redirect(browser.get("/channels/phone").await), "/channels");
     let [phone] = channels(&service).await.try_into().expect("one channel");
     assert_eq!(phone["name"], "My phone");
     let page = browser.page("/channels").await;

@@ -8,7 +8,7 @@ use crate::question::{Question, QuestionSubject};
 const MAX_CHARS: usize = 200;
 
 impl Question {
-    /// `Tel Aviv → London, 1 Mar to 31 Mar 2027`; without dates where each run has others.
+    /// `TLV → London, 1 Mar to 31 Mar 2027`; without dates where each run has others.
     pub(crate) fn monitor_name(&self, rolls: bool) -> String {
         let subject = match &self.subject {
             QuestionSubject::Flights { from, to, .. } => {
@@ -30,7 +30,7 @@ impl Question {
     }
 }
 
-/// A city if these are all of its airports, otherwise their codes.
+/// A city if these are all of its several airports, otherwise their codes.
 fn end(airports: &[String]) -> String {
     city_of(airports).map_or_else(|| airports.join(", "), str::to_owned)
 }

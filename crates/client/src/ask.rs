@@ -5,7 +5,7 @@ mod known;
 
 use std::fmt::Write as _;
 
-use farescan_ask::{Question, Reading, RefusedWords};
+use farescan_ask::{Checks, Question, Reading, RefusedWords};
 use farescan_contract::visible_text::VisibleText;
 
 use super::Failure;
@@ -90,8 +90,15 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
         return monitors::create_from(body, channels, confirmation, client).await;
     }
     if question.below.is_some() || question.compares_markets() {
-        let looks = question.watch_checks().words();
-        note!("With --watch: a monitor of these words, which looks {looks} and alerts.");
+        let checks = question.watch_checks();
+        let hears = match checks {
+            Checks::Weekly(_) if question.compares_markets() => "reports",
+            _ => "alerts",
+        };
+        note!(
+            "--watch makes a monitor of these words, which looks {} and {hears}.",
+            checks.words()
+        );
     }
     let is_find = question.searches() > 1 && !question.compares_markets();
     let find = args.way.find || (!args.way.all && is_find);

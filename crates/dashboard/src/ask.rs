@@ -451,8 +451,8 @@ fn watch_form(
         WatchDates::Rolling => "always as far ahead as today",
     };
     let then = match checks {
-        Checks::Weekly(_) => "sends you the result",
-        Checks::Daily => "tells you of differences",
+        Checks::Weekly(_) => "reports the result",
+        Checks::Daily => "alerts of differences",
     };
     html! {
         form method="post" action=(links::MONITORS) {

@@ -26,26 +26,61 @@ pub fn sentence(history: &ParityHistory) -> String {
 /// What counts as a difference.
 pub const RULE: &str = "A difference is real if it is larger than the noise, by which prices of one market differ from each other.";
 
-/// What a run says of its markets: `1 of 3 markets differs from US`.
+/// What a run says of its markets: `1 of 3 markets differs from US`, `no market differs from US, 2 unknown`.
 pub fn summary(report: &MarketReport) -> String {
     let baseline = market_name(&report.baseline);
-    let is_known = |market: &&MarketParity| market.difference_percent.is_some();
-    let differs = |market: &&MarketParity| market.cheaper + market.dearer > 0;
-    let known = report.markets.iter().filter(is_known).count() as u64;
-    let differing = report.markets.iter().filter(differs).count();
-    match (differing, known) {
-        (_, 0) => format!("no market could be compared with {baseline}"),
+    let known = report
+        .markets
+        .iter()
+        .filter(|market| is_known(market))
+        .count();
+    let differing = report
+        .markets
+        .iter()
+        .filter(|market| differs(market))
+        .count();
+    let words = match (differing, known) {
+        (_, 0) => return format!("no market could be compared with {baseline}"),
         (0, _) => format!("no market differs from {baseline}"),
-        _ => {
-            let differ = if differing == 1 { "differs" } else { "differ" };
-            let known = counted(known, "market");
-            format!("{differing} of {known} {differ} from {baseline}")
-        }
+        (1, _) => format!(
+            "1 of {} differs from {baseline}",
+            counted(known as u64, "market")
+        ),
+        _ => format!("{differing} of {known} markets differ from {baseline}"),
+    };
+    match report.markets.len() - known {
+        0 => words,
+        unknown => format!("{words}, {unknown} unknown"),
     }
 }
 
-/// A market of a report in a line of text: `DE: −12.5 %, 3 of 4 cheaper, noise 1.2 %`.
-pub fn line(market: &MarketParity) -> String {
+fn is_known(market: &MarketParity) -> bool {
+    market.difference_percent.is_some()
+}
+
+fn differs(market: &MarketParity) -> bool {
+    market.cheaper + market.dearer > 0
+}
+
+/// The markets of a report as lines of text, those that differ first; at most so many, then how many are left.
+pub fn lines(report: &MarketReport, most: usize) -> Vec<String> {
+    let (differing, others): (Vec<_>, Vec<_>) =
+        report.markets.iter().partition(|market| differs(market));
+    let all = differing.into_iter().chain(others);
+    let mut lines: Vec<_> = all.take(most).map(line).collect();
+    if let Some(left) = report
+        .markets
+        .len()
+        .checked_sub(most)
+        .filter(|left| *left > 0)
+    {
+        lines.push(format!("and {}", counted(left as u64, "more market")));
+    }
+    lines
+}
+
+/// A market in a line of text: `DE: −12.5 %, 3 of 4 cheaper, noise 1.2 %`.
+fn line(market: &MarketParity) -> String {
     let name = market_name(&market.market);
     let Some(differences) = &market.difference_percent else {
         return format!("{name}: unknown");

@@ -2,6 +2,7 @@
 
 mod page;
 mod properties;
+mod watches;
 
 use jiff::civil::{Date, date};
 

@@ -135,9 +135,13 @@ pub(super) fn rule(text: &str) -> Result<Value, String> {
     match (main_field(rule_type), main) {
         (Some(field), Some(main)) => _ = body.insert(field.to_owned(), scalar(main)),
         (None, Some(_)) => {
-            return Err(format!(
-                "`{word}` has no value; expected {word}, or {word},scope=cell"
-            ));
+            let has_scope = rule_type.fields().iter().any(|field| field.name == "scope");
+            let or = if has_scope {
+                format!(", or {word},scope=cell")
+            } else {
+                String::new()
+            };
+            return Err(format!("`{word}` has no value; expected {word}{or}"));
         }
         (_, None) => {}
     }

@@ -166,6 +166,6 @@ pub struct NotReplayed {
     /// Its type.
     #[serde(rename = "type")]
     pub rule_type: RuleType,
-    /// What the stored prices lack.
+    /// Why: mostly what the stored prices lack.
     pub reason: String,
 }

@@ -74,10 +74,10 @@ pub(super) fn forecast(uses: &[DailyUse], left: PlanLeft, now: Timestamp) -> Opt
         let days = sources.entry(&one.source).or_default();
         *days.entry(one.day).or_default() += to_f64(one.billed);
     }
-    sources.retain(|_, days| is_alive(days, today));
+    sources.retain(|source, days| is_alive(days, today) && goes_on(source, days, today));
     let sources: Vec<_> = sources
         .into_iter()
-        .map(|(source, days)| (source, Rates::of(source, &days, today)))
+        .map(|(source, days)| (source, Rates::of(&days, today)))
         .collect();
     let (last, part_of_last) = match left.resets_at {
         // The part of the day before the reset: otherwise a reset that moves over midnight would move the sum by a day.
@@ -101,7 +101,7 @@ pub(super) fn forecast(uses: &[DailyUse], left: PlanLeft, now: Timestamp) -> Opt
             *sums.entry(source).or_default() += expected;
             used += expected;
         }
-        if part > 0.0 && used >= to_f64(left.requests) {
+        if used >= to_f64(left.requests) {
             ends_on = Some(day);
             break;
         }
@@ -125,13 +125,19 @@ fn part_of_day(time: &Zoned) -> f64 {
     past.as_secs_f64() / 86_400.0
 }
 
+/// A monitor has a schedule. What somebody searched by hand on one day says nothing of the next.
+fn goes_on(source: &UseSource, days: &Days, today: Date) -> bool {
+    let first = days.first_key_value().map(|(day, _)| *day);
+    matches!(source, UseSource::Monitor(..)) || first.is_some_and(|first| first < today)
+}
+
 fn is_alive(days: &Days, today: Date) -> bool {
     let last = days.last_key_value().map(|(day, _)| *day);
     last.is_some_and(|last| last >= today - SILENCE.days())
 }
 
 impl Rates {
-    fn of(source: &UseSource, seen: &Days, today: Date) -> Self {
+    fn of(seen: &Days, today: Date) -> Self {
         let used_today = seen.get(&today).copied().unwrap_or_default();
         let begin = today - WINDOW.days();
         let first = seen.keys().next().copied().unwrap_or(today).max(begin);
@@ -150,8 +156,8 @@ impl Rates {
             sum / f64::max(days, 1.0)
         };
         let by_weekday = match full_days.len() {
-            0 if matches!(source, UseSource::Monitor(..)) => [used_today; 7],
-            0 => [0.0; 7],
+            // Begun today.
+            0 => [used_today; 7],
             1..7 => [mean(None); 7],
             _ => std::array::from_fn(|day| mean(Some(day))),
         };

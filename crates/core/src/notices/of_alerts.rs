@@ -49,10 +49,10 @@ pub struct ChannelView {
 }
 
 /// Alerts in the order in which a notice names them: of one priority in the given order, the strongest
-/// first.
+/// first, and a report last, as it comes with each run.
 pub fn most_urgent_first(alerts: &[Alert]) -> Vec<Alert> {
     let mut sorted = alerts.to_vec();
-    sorted.sort_by_key(|alert| Reverse(priority(&alert.rule_type)));
+    sorted.sort_by_key(|alert| (Reverse(priority(&alert.rule_type)), is_report(alert)));
     sorted
 }
 
@@ -72,16 +72,25 @@ pub fn of_alerts(
     } else {
         wanted.len() as u64
     };
+    // Its markets have lines of their own.
+    let others: Vec<_> = others
+        .iter()
+        .filter(|alert| alert.markets.is_none())
+        .collect();
     let report = wanted.iter().find_map(|alert| alert.markets.as_ref());
-    let markets = report.into_iter().flat_map(|report| &report.markets);
+    let summary = report.filter(|_| strongest.markets.is_none());
+    let summary = summary.map(|report| format!("Also: {}", parity::summary(report)));
+    let markets = report.map_or_else(Vec::new, |report| parity::lines(report, MAX_MARKETS));
+    let named = 1 + others.len().min(MAX_OTHERS) + usize::from(summary.is_some());
     let mut lines: Vec<_> = facts(strongest, run, &channel.timezone)
-        .chain(markets.take(MAX_MARKETS).map(parity::line))
+        .chain(summary)
+        .chain(markets)
         .chain(others.iter().take(MAX_OTHERS).map(|alert| {
             let trip = trip_of(alert, run);
             format!("Also: {trip}: {}", price_or_rule(alert))
         }))
         .collect();
-    let left = fired.saturating_sub(1 + others.len().min(MAX_OTHERS) as u64);
+    let left = fired.saturating_sub(named as u64);
     if left > 0 {
         lines.push(format!("and {left} more"));
     }

@@ -139,7 +139,9 @@ fn a_report_has_a_line_for_each_market() {
     }));
     let (of_run, _) = notice(&event("Arts: markets", 1, vec![alert(&more)]), &hotel);
     assert!(
-        of_run.title.ends_with(": 1 of 2 markets differs from US"),
+        of_run
+            .title
+            .ends_with(": 1 of 2 markets differs from US, 1 unknown"),
         "{}",
         of_run.title
     );
@@ -160,6 +162,39 @@ fn a_report_has_a_line_for_each_market() {
     });
     let (of_run, _) = notice(&event("Fares", 1, vec![alert(&without)]), &flight());
     assert!(of_run.title.ends_with(": no price"), "{}", of_run.title);
+}
+
+/// A report comes with each run, so it hides nothing that happened.
+#[test]
+fn a_report_is_named_after_the_alerts_of_its_run() {
+    let report = json!({
+        "type": "every_run", "rule": {"type": "every_run"}, "price": 150,
+        "markets": {"baseline": "us", "markets": (0..14).map(|number| {
+            market(&format!("m{number}"), if number == 13 { [1, 0, 0] } else { [0, 1, 0] }, json!(number))
+        }).collect::<Vec<_>>()}
+    });
+    let drop = json!({"type": "drop_percent", "rule": {"type": "drop_percent", "percent": 10}, "scope": "cell", "price": 160});
+    let alerts = most_urgent_first(&[alert(&report), alert(&drop)]);
+    let (both, _) = notice(&event("Arts", 2, alerts), &flight());
+    assert!(both.title.ends_with(": 160 USD"), "{}", both.title);
+    let also = "Also: 1 of 14 markets differs from US";
+    let at = both.lines.iter().position(|line| line == also);
+    let next = at.and_then(|at| both.lines.get(at + 1));
+    assert!(
+        next.is_some_and(|line| line.starts_with("M13: ")),
+        "those that differ come first: {:?}",
+        both.lines
+    );
+    assert!(
+        both.lines.iter().any(|line| line == "and 2 more markets"),
+        "{:?}",
+        both.lines
+    );
+    assert!(
+        !both.lines.iter().any(|line| line == "and 1 more"),
+        "{:?}",
+        both.lines
+    );
 }
 
 #[test]

@@ -87,12 +87,27 @@ fn a_renewal_that_moves_over_midnight_does_not_move_the_sum() {
 fn searches_of_a_first_day_are_not_expected_each_day() {
     let first = |source| {
         let uses = [used(source, TODAY, 30)];
-        let forecast = forecast(&uses, left(2_470), at(TODAY, 12)).unwrap();
-        (forecast.requests_expected, forecast.causes.len())
+        forecast(&uses, left(2_470), at(TODAY, 12)).and_then(|forecast| forecast.requests_expected)
     };
-    assert_eq!(first(UseSource::Single), (Some(0), 0));
-    assert_eq!(first(UseSource::Scans), (Some(0), 0));
-    assert_eq!(first(monitor(1)), (Some(18 * 30), 1));
+    assert_eq!(first(UseSource::Single), None);
+    assert_eq!(first(UseSource::Scans), None);
+    assert_eq!(first(monitor(1)), Some(18 * 30));
+}
+
+#[test]
+fn a_plan_may_end_on_the_day_of_its_renewal() {
+    let uses = daily(&monitor(1), date(2026, 11, 1), TODAY, 24);
+    let renewal = date(2026, 11, 14);
+    let ends = |requests| {
+        let left = PlanLeft {
+            resets_at: Some(at(renewal, 12)),
+            ..left(requests)
+        };
+        forecast(&uses, left, at(TODAY, 0)).unwrap().ends_on
+    };
+    assert_eq!(ends(2 * 24), Some(date(2026, 11, 13)));
+    assert_eq!(ends(2 * 24 + 12), Some(renewal));
+    assert_eq!(ends(2 * 24 + 13), None);
 }
 
 #[test]

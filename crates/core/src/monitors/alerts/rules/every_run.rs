@@ -6,8 +6,8 @@ use crate::contract::monitors::EveryRun;
 
 impl AlertRule for EveryRun {
     fn step(&self, before: &ScopeState, view: &ScopeView) -> RuleStep {
-        let currency = before.currency.as_deref();
-        let found = comparable_price(view.prices.iter(), &view.requested_currency, currency);
+        // Nothing is compared, so a price in another currency than before is reported too.
+        let found = comparable_price(view.prices.iter(), &view.requested_currency, None);
         let (at, price) = found.unzip();
         RuleStep {
             after: with_price(before, price),

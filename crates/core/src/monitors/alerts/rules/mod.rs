@@ -8,6 +8,8 @@
 //!     └── false by rearm_percent ──────────┘      (still true, or false by less: nothing)
 //! ```
 //!
+//! `every_run` has no such condition: it stays armed and fires in each run.
+//!
 //! Here: what a type has, and the type of each rule. Not here: the view of a run (`run_snapshot`), the
 //! storage of states (`store`).
 

@@ -3,7 +3,8 @@
 //! Any price may fire a rule, even if its search was partial or others of the scope failed, but an
 //! implausible one: that is an offer and no more (monitors.md, rule 84). Only a *firm* price
 //! proves that nothing cheaper existed, so only it rearms a rule or raises the price that later runs
-//! compare with. Without a price, no rule about prices changes.
+//! compare with. Without a price, no rule about prices changes; a report (`every_run`) is no
+//! condition.
 
 use rust_decimal::Decimal;
 
