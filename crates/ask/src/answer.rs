@@ -63,7 +63,7 @@ impl ChipKind {
             Self::Cabin => "Cabin",
             Self::Markets => "Markets",
             Self::Currency => "Currency",
-            Self::Below => "Below",
+            Self::Below => "Amount",
             Self::Checks => "Looks",
             Self::Via => "Alerts by",
         }

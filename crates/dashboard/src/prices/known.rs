@@ -169,6 +169,7 @@ fn answer(
         a href=(product.path(question, *date)) { (date.strftime("%-d %B")) ", " (price(found, question.currency)) }
         @if products.len() > 1 { ", " (product.name) }
         @if let Some(age) = age { ", " (age) }
+        @if question.below.is_some_and(|below| found < below) { ": below your amount already" }
     }
 }
 

@@ -27,16 +27,19 @@ pub(super) fn sentence(verdict: &HistoryVerdict, api: Api) -> String {
     let n = verdict.n;
     let prices = if n == 1 { "price" } else { "prices" };
     let seen = format!("{prices} seen {days} since {}", since.strftime("%-d %B %Y"));
-    let percent = |count: u32| u64::from(count) * 100 / u64::from(n);
+    let most = |count: u32| match u64::from(count) * 100 / u64::from(n) {
+        100 => format!("all {n} {seen}"),
+        percent => format!("{percent} % of {n} {seen}"),
+    };
     match verdict.class {
         PriceClass::Insufficient if n < MIN_PRICES => {
             format!("only {n} {seen}: a verdict needs {MIN_PRICES}")
         }
         PriceClass::Insufficient => format!("most of {n} {seen} are the same"),
         _ if verdict.higher >= verdict.lower => {
-            format!("cheaper than {} % of {n} {seen}", percent(verdict.higher))
+            format!("cheaper than {}", most(verdict.higher))
         }
-        _ => format!("dearer than {} % of {n} {seen}", percent(verdict.lower)),
+        _ => format!("dearer than {}", most(verdict.lower)),
     }
 }
 

@@ -513,6 +513,12 @@ fn sentences_say_what_was_counted() {
         (
             Api::Flights,
             ladder(100),
+            at(99),
+            "cheaper than all 100 prices seen 31 to 60 days before departure since 12 August 2026",
+        ),
+        (
+            Api::Flights,
+            ladder(100),
             at(196),
             "dearer than 96 % of 100 prices seen 31 to 60 days before departure since 12 August 2026",
         ),
