@@ -250,19 +250,33 @@ pub fn sheet(alert: &Alert, reported: Reported) -> Sheet {
         figures: vec![found.notes(observed), compared],
         sections: markets(alert)
             .into_iter()
-            .chain([evidence(alert), state(alert)])
+            .chain([evidence(alert)])
+            .chain((!is_report(alert)).then(|| state(alert)))
             .collect(),
         ..Sheet::default()
     }
+}
+
+/// Whether it says what a run found: its rule has no state that changes.
+fn is_report(alert: &Alert) -> bool {
+    alert.rule_type == RuleType::EveryRun.as_str()
 }
 
 /// The markets of a report.
 fn markets(alert: &Alert) -> Option<Section> {
     let report = alert.markets.as_ref()?;
     let baseline = parity::market_name(&report.baseline);
+    let columns = [
+        Column::text("Market"),
+        Column::text(format!("Against {baseline}")),
+    ];
+    let rows = report.markets.iter().map(|market| {
+        let name = vec![parity::market_name(&market.market).into()];
+        (None, [name, parity::stays_of(market)])
+    });
     Some(Section {
-        sentence: Some(format!("Compared with {baseline}. {}", parity::RULE)),
-        table: Some(parity::markets("Markets of the run", &report.markets)),
+        sentence: Some(parity::RULE.to_owned()),
+        table: Some(Table::new("Markets of the run", columns, rows)),
         ..Section::new("Markets")
     })
 }

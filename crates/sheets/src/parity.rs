@@ -98,8 +98,8 @@ fn line(market: &MarketParity) -> String {
     )
 }
 
-/// Each market over all runs, or in one.
-pub fn markets(name: &'static str, markets: &[MarketParity]) -> Table {
+/// Each market over all runs.
+pub fn markets(history: &ParityHistory) -> Table {
     let columns = [
         Column::text("Market"),
         Column::number("Same price"),
@@ -110,7 +110,7 @@ pub fn markets(name: &'static str, markets: &[MarketParity]) -> Table {
         Column::number("Lowest to highest").rank(1),
         Column::number("Noise"),
     ];
-    let rows = markets.iter().map(|market| {
+    let rows = history.markets.iter().map(|market| {
         let share = market.same_percent.map(percent);
         let differences = market.difference_percent.as_ref();
         let median = differences.map(|range| signed_percent(range.median));
@@ -130,7 +130,7 @@ pub fn markets(name: &'static str, markets: &[MarketParity]) -> Table {
         ];
         (None, cells)
     });
-    Table::new(name, columns, rows)
+    Table::new("Markets over all runs", columns, rows)
 }
 
 /// Each run with its markets, the newest first. The cell of a run opens its scan.
@@ -160,9 +160,11 @@ pub fn runs(history: &ParityHistory) -> Table {
 /// The stays of a market in a run.
 fn stays(run: &RunParity, market: &str) -> Cell {
     let found = run.markets.iter().find(|found| found.market == market);
-    let Some(found) = found else {
-        return Cell::new();
-    };
+    found.map_or_else(Cell::new, stays_of)
+}
+
+/// The difference of a market in a run, how many of its stays differ, and the noise.
+pub(crate) fn stays_of(found: &MarketParity) -> Cell {
     let known = found.cheaper + found.dearer + found.same;
     let Some(differences) = &found.difference_percent else {
         return vec![Value::Absent("unknown")];

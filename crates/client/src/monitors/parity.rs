@@ -48,10 +48,7 @@ pub(super) async fn run(args: ParityArgs) -> Result<(), Failure> {
     writeln!(
         out,
         "{}\n",
-        table(
-            &parity::markets("Markets over all runs", &history.markets),
-            session.screen
-        )
+        table(&parity::markets(&history), session.screen)
     )?;
     writeln!(out, "{}", table(&parity::runs(&history), session.screen))?;
     note!("{} Times in {}.", parity::RULE, zone());

@@ -46,7 +46,7 @@ async fn show(
         @if found.runs.is_empty() {
             section class="card" { (parts::empty_state(&html! { p { "Each run of the monitor adds a line here, once it has ended." } })) }
         } @else {
-            section class="card" { h2 { "Over all runs" } (sheet::table(&markets("Markets over all runs", &found.markets))) }
+            section class="card" { h2 { "Over all runs" } (sheet::table(&markets(&found))) }
             section class="card" { h2 { "Run by run" } (sheet::table(&runs(&found))) }
             (charts(&found))
         }

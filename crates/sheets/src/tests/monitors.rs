@@ -218,8 +218,11 @@ fn each_field_of_an_alert_is_shown_or_left_out() {
         "/baseline/item_id",
         // Each face has it where it is copied.
         "/id",
-        // Its share is shown.
-        "/markets/markets/0/same",
+        // The page of its markets has them; the median and the stays that differ are shown.
+        "/markets/markets/0/difference_percent/highest",
+        "/markets/markets/0/difference_percent/lowest",
+        "/markets/markets/0/same_percent",
+        "/markets/markets/0/unknown",
         // The counts are shown.
         "/searched/share",
     ];
