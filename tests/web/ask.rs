@@ -456,6 +456,35 @@ async fn known_prices_stand_below_the_question() {
     );
 }
 
+/// A price below the amount that is known from today makes the alert the first button, an older one does not.
+#[tokio::test]
+async fn a_new_price_below_the_amount_is_not_searched_for_first() {
+    let fixture = HistoryFixture::open().await;
+    let today = fixture.now.to_zoned(TimeZone::UTC).date();
+    let days = [20, 40].map(|days| today.saturating_add(days.days()).to_string());
+    let minutes = [-125, -26 * 60];
+    let known: Vec<_> = days
+        .iter()
+        .zip(minutes)
+        .map(|(day, minutes)| fixture.fare(day, minutes, Some(137)))
+        .collect();
+    fixture.insert(&known).await;
+    let browser = Browser::sign_in(&fixture, KEY).await;
+    let first = "class=\"primary\" type=\"submit\">Tell me below 150 USD";
+    for (day, below, is_first) in [
+        (&days[0], 150, true),
+        (&days[0], 137, false),
+        (&days[1], 150, false),
+    ] {
+        let path = format!("/ask?q=TLV+LHR+{day}+to+{day}+below+{below}");
+        let (page, _) = asked(&browser, &path).await;
+        assert_eq!(page.contains(first), is_first, "{day} {below}: {page}");
+        let already = "2 h ago: below your amount already";
+        assert_eq!(page.contains(already), is_first, "{day} {below}: {page}");
+        assert!(page.contains("137 USD</a>"), "{day} {below}: {page}");
+    }
+}
+
 /// All airports of a city: one calendar of the cheapest of each date, which names its airport.
 #[tokio::test]
 async fn a_city_shows_the_cheapest_known_price_of_all_its_airports() {

@@ -318,7 +318,7 @@ impl Ways {
                 @if !known.answer.0.is_empty() { p class="known-answer" { (known.answer) } }
                 div class="ask-ways" {
                     @match &self.find {
-                        Some((body, Ok(find))) => { div { (find_form(session, query, question, body, find)) } }
+                        Some((body, Ok(find))) => { div { (find_form(session, query, question, (body, find), !known.is_below)) } }
                         Some((_, Err(error))) => { div { (faults(error, "Not as one question:")) } }
                         None => {}
                     }
@@ -333,7 +333,7 @@ impl Ways {
                             (_, (_, Err(error))) => { div { (faults(error, "Not on a schedule:")) } }
                         }
                     }
-                    @if let Some(tell) = &self.tell { div class="wide" { (tell.markup(session, query, question, self, known.cheapest)) } }
+                    @if let Some(tell) = &self.tell { div class="wide" { (tell.markup(session, query, question, self, known)) } }
                     p class="hint wide" { (self.heard_by(question)) }
                 }
                 @if session.app().is_sandbox() { p class="hint" { "Sandbox: nothing is billed." } }
@@ -396,8 +396,8 @@ fn find_form(
     session: &Session,
     query: &FormFields,
     question: &Question,
-    body: &Map<String, Value>,
-    preview: &ScanPreview,
+    (body, preview): (&Map<String, Value>, &ScanPreview),
+    is_primary: bool,
 ) -> Markup {
     let requests = searched_requests(preview);
     let (what, hint) = match amount_words(question) {
@@ -411,7 +411,7 @@ fn find_form(
         ),
     };
     html! {
-        (scan_form(session, query, body, preview, true, &format!("Find {what} · {requests}")))
+        (scan_form(session, query, body, preview, is_primary, &format!("Find {what} · {requests}")))
         p class="hint" { (hint) " " (most(preview)) }
     }
 }

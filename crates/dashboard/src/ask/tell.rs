@@ -22,6 +22,7 @@ use crate::form::{FormFields, SessionForm, token_field};
 use crate::layout::{NavItem, page};
 use crate::once::{self, once_field_with, once_text_for};
 use crate::parts::{faults, head, with_query};
+use crate::prices::KnownPrices;
 use crate::session::Session;
 use crate::{links, scans as scan_pages};
 use farescan_core::app::error::ApiError;
@@ -79,14 +80,14 @@ impl Tell {
         })
     }
 
-    /// `known`: the cheapest known price, which an amount that nobody has named is below.
+    /// An amount that nobody has named is not above the cheapest known price.
     pub(super) fn markup(
         &self,
         session: &Session,
         query: &FormFields,
         question: &Question,
         ways: &Ways,
-        known: Option<Decimal>,
+        known: &KnownPrices,
     ) -> Markup {
         let (body, watch) = match &self.watch {
             (body, Ok(watch)) => (body, watch),
@@ -107,11 +108,12 @@ impl Tell {
                 } @else {
                     label {
                         "Tell me below "
-                        input name=(BELOW) value=[known.and_then(floor)] inputmode="decimal" size="7" required autocomplete="off";
+                        input name=(BELOW) value=[known.cheapest.and_then(floor)] inputmode="decimal" size="7" required autocomplete="off";
                         " " (question.currency)
                     }
                 }
-                button type="submit" { "Tell me" (amount_said) " · " (request_range(run)) " " (checks.each()) }
+                // What would be searched for is known already.
+                button class=[known.is_below.then_some("primary")] type="submit" { "Tell me" (amount_said) " · " (request_range(run)) " " (checks.each()) }
                 @if let Some(find) = &self.find {
                     @let (what, refused) = (if find.items == 1 { "Search" } else { "Find the cheapest" }, is_refused(find));
                     button type="submit" name=(FIND) value="true" disabled[refused] data-off[refused] {

@@ -33,9 +33,13 @@ pub(crate) struct KnownPrices {
     pub(crate) answer: Markup,
     /// The cheapest price.
     pub(crate) cheapest: Option<Decimal>,
+    /// Whether it is below the amount of the question, and as new as what a daily watch knows.
+    pub(crate) is_below: bool,
     /// The calendar, and the pages of all prices.
     pub(crate) card: Markup,
 }
+
+const DAY_SECONDS: u64 = 86_400;
 
 /// A route, hotel or place of a question.
 struct QuestionProduct {
@@ -53,19 +57,26 @@ type KnownCell = (usize, Date, HistoryCell);
 pub(crate) async fn known(session: &Session, question: &Question) -> KnownPrices {
     let subjects = subjects(question);
     let products = products(question, &subjects);
-    let (answer, cheapest, calendar) = if products.is_empty() {
-        (html! {}, None, html! {})
+    let (answer, cheapest, is_below, calendar) = if products.is_empty() {
+        (html! {}, None, false, html! {})
     } else {
         match timeout(VERDICT_TIMEOUT, cells(session, question, &products)).await {
             Ok(Ok(cells)) => {
                 let cheapest = cheapest(&cells);
                 let answer = answer(question, &products, cheapest);
                 let price = cheapest.map(|(price, _)| price);
-                (answer, price, calendar(question, &products, &cells))
+                let is_below = cheapest.is_some_and(|found| is_below(question, found));
+                (
+                    answer,
+                    price,
+                    is_below,
+                    calendar(question, &products, &cells),
+                )
             }
             _ => (
                 html! { "The known prices could not be read." },
                 None,
+                false,
                 html! {},
             ),
         }
@@ -86,6 +97,7 @@ pub(crate) async fn known(session: &Session, question: &Question) -> KnownPrices
     KnownPrices {
         answer,
         cheapest,
+        is_below,
         card,
     }
 }
@@ -142,6 +154,11 @@ impl QuestionProduct {
     }
 }
 
+fn is_below(question: &Question, (found, (_, _, cell)): (Decimal, &KnownCell)) -> bool {
+    let is_new = cell.age_seconds.is_some_and(|age| age <= DAY_SECONDS);
+    is_new && question.below.is_some_and(|below| found < below)
+}
+
 fn cheapest(cells: &[KnownCell]) -> Option<(Decimal, &KnownCell)> {
     let priced = cells.iter().filter_map(|cell| {
         let price = CellValue::of_history(&cell.2).price()?;
@@ -156,9 +173,10 @@ fn answer(
     products: &[QuestionProduct],
     cheapest: Option<(Decimal, &KnownCell)>,
 ) -> Markup {
-    let Some((found, (index, date, cell))) = cheapest else {
+    let Some((found, of)) = cheapest else {
         return html! { "No price of these dates is known yet." };
     };
+    let (index, date, cell) = of;
     let product = &products[*index];
     let age = cell.age_seconds.map(|age| match short_age(age) {
         now if now == "now" => now,
@@ -169,7 +187,7 @@ fn answer(
         a href=(product.path(question, *date)) { (date.strftime("%-d %B")) ", " (price(found, question.currency)) }
         @if products.len() > 1 { ", " (product.name) }
         @if let Some(age) = age { ", " (age) }
-        @if question.below.is_some_and(|below| found < below) { ": below your amount already" }
+        @if is_below(question, (found, of)) { ": below your amount already" }
     }
 }
 
