@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp, ToSpan as _, Zoned};
+use jiff::{Timestamp, ToSpan as _};
 
 use crate::contract::Api;
 use crate::contract::usage::{ForecastCause, PlanForecast};
@@ -24,6 +24,7 @@ const HORIZON: i32 = 31;
 /// The causes that are named use this share of the plan.
 const NAMED_PERCENT: f64 = 80.0;
 const MOST_CAUSES: usize = 5;
+const DAY_SECONDS: i64 = 86_400;
 
 /// What uses a plan.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,8 +83,9 @@ pub(super) fn forecast(uses: &[DailyUse], left: PlanLeft, now: Timestamp) -> Opt
     let (last, part_of_last) = match left.resets_at {
         // The part of the day before the reset: otherwise a reset that moves over midnight would move the sum by a day.
         Some(resets) => {
-            let resets = resets.to_zoned(TimeZone::UTC);
-            (resets.date(), part_of_day(&resets))
+            let seconds = resets.as_second().rem_euclid(DAY_SECONDS);
+            let part = to_f64(seconds.unsigned_abs()) / to_f64(DAY_SECONDS.unsigned_abs());
+            (resets.to_zoned(TimeZone::UTC).date(), part)
         }
         None => (today + HORIZON.days(), 1.0),
     };
@@ -116,13 +118,6 @@ pub(super) fn forecast(uses: &[DailyUse], left: PlanLeft, now: Timestamp) -> Opt
         ends_on,
         causes: causes(&sums, used),
     })
-}
-
-/// How much of its day is over.
-fn part_of_day(time: &Zoned) -> f64 {
-    let begin = time.date().to_zoned(time.time_zone().clone());
-    let past = begin.map_or(SignedDuration::ZERO, |begin| time.duration_since(&begin));
-    past.as_secs_f64() / 86_400.0
 }
 
 /// A monitor has a schedule. What somebody searched by hand on one day says nothing of the next.

@@ -75,7 +75,7 @@ fn a_renewal_that_moves_over_midnight_does_not_move_the_sum() {
             .requests_expected
     };
     let midnight = at(date(2026, 12, 1), 0);
-    let minute = SignedDuration::from_mins(1);
+    let minute = jiff::SignedDuration::from_mins(1);
     assert_eq!(expected(midnight), Some(19 * 24));
     for beside in [midnight - minute, midnight + minute] {
         assert_eq!(expected(beside), Some(19 * 24));
