@@ -257,8 +257,8 @@ pub fn sheet(alert: &Alert, reported: Reported) -> Sheet {
     }
 }
 
-/// Whether it says what a run found: its rule has no state that changes.
-fn is_report(alert: &Alert) -> bool {
+/// Whether it says what a run found, and not that something happened: its rule has no state that changes.
+pub fn is_report(alert: &Alert) -> bool {
     alert.rule_type == RuleType::EveryRun.as_str()
 }
 

@@ -2,8 +2,9 @@
 
 use std::cmp::Reverse;
 
+use farescan_sheets::alert::{gap, is_report};
 use farescan_sheets::numbers::amount_in;
-use farescan_sheets::{alert as alert_sheet, parity, rule, trip};
+use farescan_sheets::{parity, rule, trip};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use reqwest::Url;
@@ -153,11 +154,6 @@ fn price_or_rule(alert: &Alert) -> String {
     }
 }
 
-/// Whether it says what a run found, and not that something happened.
-fn is_report(alert: &Alert) -> bool {
-    alert.rule_type == RuleType::EveryRun.as_str()
-}
-
 fn sentence(alert: &Alert) -> String {
     Rule::read(&alert.rule).map_or_else(
         |_| trip::words(&alert.rule_type),
@@ -186,7 +182,7 @@ fn facts(alert: &Alert, run: &MonitorView, zone: &str) -> impl Iterator<Item = S
     });
     [
         alert.price.map(|_| sentence(alert)),
-        alert_sheet::gap(alert),
+        gap(alert),
         searched,
         before,
         seller,
