@@ -17,7 +17,7 @@
 //! | `sandbox-pro`, `sandbox-ultra`, `sandbox-mega` | both APIs with the quotas and windows of gateway.md, rule 42 |
 //! | `sandbox-flights-only`, `sandbox-hotels-only` | plan Pro for one API, 403 for the other |
 //! | `sandbox-unlimited` | both APIs without limits |
-//! | `sandbox-demo` | the same; departures and check-ins on a 13th are degraded on the first call, ok on the next |
+//! | `sandbox-demo` | both APIs with the quotas of Mega, without a window; departures and check-ins on a 13th are degraded on the first call, ok on the next |
 //!
 //! # Magic values
 //! A destination airport, or the first word of a destination, hotel name or hotel id (`ZZE Hotel`,

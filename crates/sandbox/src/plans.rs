@@ -23,13 +23,15 @@ pub(super) enum Engine {
     Hotels,
 }
 
-/// A plan of gateway.md, rule 42, or one without limits.
+/// A plan of gateway.md, rule 42, or one of the sandbox's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SandboxPlan {
     Basic,
     Pro,
     Ultra,
     Mega,
+    /// The requests of Mega, without its rate window: a demo takes seconds.
+    Demo,
     Unlimited,
 }
 
@@ -52,6 +54,8 @@ impl SandboxPlan {
             (Self::Pro, Engine::Hotels) => (2_000, Some(25)),
             (Self::Ultra, Engine::Hotels) => (6_500, Some(25)),
             (Self::Mega, Engine::Hotels) => (25_000, Some(50)),
+            (Self::Demo, Engine::Flights) => (50_000, None),
+            (Self::Demo, Engine::Hotels) => (25_000, None),
             (Self::Unlimited, _) => (1_000_000_000, None),
         };
         Allowance {
@@ -67,6 +71,7 @@ impl SandboxPlan {
             Self::Pro => "PRO",
             Self::Ultra => "ULTRA",
             Self::Mega => "MEGA",
+            Self::Demo => "DEMO",
             Self::Unlimited => "UNLIMITED",
         }
     }
@@ -88,7 +93,7 @@ pub(super) const KEYS: [(&str, KeyPlans); 8] = [
     ("sandbox-flights-only", (Some(SandboxPlan::Pro), None)),
     ("sandbox-hotels-only", (None, Some(SandboxPlan::Pro))),
     ("sandbox-unlimited", both(SandboxPlan::Unlimited)),
-    (super::DEMO_KEY, both(SandboxPlan::Unlimited)),
+    (super::DEMO_KEY, both(SandboxPlan::Demo)),
 ];
 
 /// The plans of a key.

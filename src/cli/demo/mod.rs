@@ -33,13 +33,13 @@ use farescan_client::client::ApiClient;
 use farescan_client::exit::EndedBySignal;
 use farescan_client::terminal::Screen;
 
-/// An unlimited plan with searches on a 13th degraded on the first call.
+/// A plan without a rate window, with searches on a 13th degraded on the first call.
 const KEY: &str = DEMO_KEY;
 /// The demos' folder in the data folder.
 const FOLDER: &str = "demos";
 /// The sandbox's delays, relative to those of the real engines.
 const LATENCY: f64 = 0.1;
-/// The demo's pace. The sandbox's plan has no limit; with the default pace, a month would take half
+/// The demo's pace. The sandbox's plan has no rate window; with the default pace, a month would take half
 /// a minute.
 const SEARCHES_PER_MINUTE: u32 = 1_200;
 /// A slow machine's database may be late for a while; the walkthrough waits for it.

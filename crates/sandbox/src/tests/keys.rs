@@ -30,7 +30,7 @@ async fn each_key_has_its_plans() {
             Some((billion, None)),
             Some((billion, None)),
         ),
-        ("sandbox-demo", Some((billion, None)), Some((billion, None))),
+        ("sandbox-demo", Some((50_000, None)), Some((25_000, None))),
     ] {
         for (path, body, plan) in [
             (ONEWAY, oneway("LHR"), flights),
