@@ -15,6 +15,42 @@ async fn receiver() -> ScriptedServer {
     receiver
 }
 
+/// As of a version whose dictionary this one lacks.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_cannot_be_read_costs_a_message_its_fare_alone() {
+    let test = open().await;
+    let phone = receiver().await;
+    let url = format!("{}/fares-3f9a2c71d0", phone.url());
+    let ntfy = channel(
+        &test,
+        &json!({"name": "my phone", "kind": "ntfy", "url": url}),
+    )
+    .await;
+    let unreadable = "create function unreadable() returns trigger language plpgsql as
+                      $$ begin new.body = 'none'::bytea; return new; end $$;
+                      create trigger unreadable before insert on answers
+                      for each row execute function unreadable()";
+    sqlx::raw_sql(unreadable)
+        .execute(test.pool())
+        .await
+        .unwrap();
+    test.respond_with(|asked| fares(&[90], asked));
+    let monitor = test.create_monitor(&cheap(&[&ntfy])).await;
+    assert_eq!(test.run(&monitor).await["judged"]["alerts"], 1);
+    let running = deliverer(&test);
+    test.wait_for_count(
+        "select count(*) from deliveries where status = 'delivered'",
+        1,
+    )
+    .await;
+    let message = receivers::ntfy(&phone.calls()[0]);
+    assert_eq!(message["title"], "TLV → LHR, 1 Feb 2030: 90 USD");
+    let lines = message["message"].as_str().unwrap();
+    assert!(!lines.contains("Example Air"), "{lines}");
+    running.stop().await;
+    test.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_alert_reaches_each_channel_in_its_published_form() {
     let test = open().await;
@@ -70,6 +106,10 @@ async fn an_alert_reaches_each_channel_in_its_published_form() {
     assert_eq!(message["title"], "TLV → LHR, 1 Feb 2030: 90 USD");
     let lines = message["message"].as_str().unwrap();
     assert!(lines.starts_with("Price below 100 USD\n"), "{lines}");
+    assert!(
+        lines.contains("\nExample Air, 7:15 – 10:40, 5 hr, non-stop\n"),
+        "{lines}"
+    );
     assert!(lines.contains("\nMonitor: a week ahead"), "{lines}");
     assert_eq!(message["priority"], 4);
     let calls = chat.calls();

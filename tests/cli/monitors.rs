@@ -134,11 +134,13 @@ async fn alerts_and_deliveries_have_their_evidence() {
     );
     let shown = out(&test, &["alerts", "show", "@last"]);
     for words in [
-        "  Price below 150 USD",
+        ": 120 USD\n",
+        "Price below 150 USD · fired",
         "Compared with  150 USD",
+        "Example Air, 7:15 – 10:40, 5 hr, non-stop",
         "Searches of the run     1 of 1 complete",
         "Book                    https://",
-        " Armed  ",
+        " Ready to alert  ",
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }

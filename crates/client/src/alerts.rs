@@ -1,10 +1,13 @@
 //! `farescan alerts`: rules that fired, and the data on which one fired.
 
+use farescan_contract::Item;
 use farescan_contract::ids::{AlertId, MonitorId};
-use farescan_sheets::alert;
+use farescan_sheets::alert::{self, Reported};
+use farescan_sheets::fare;
+use farescan_sheets::trip::endpoint_of;
 
 use super::Failure;
-use super::client::ClientArgs;
+use super::client::{ClientArgs, ServiceSession};
 use super::format::zone;
 use super::ids;
 use super::list::print_table;
@@ -97,8 +100,22 @@ async fn show_one(args: AlertShowArgs) -> Result<(), Failure> {
         return Ok(());
     };
     let monitors = NamedMonitors::of_alerts(&session.client, [&of]).await?;
-    let sheet = alert::sheet(&of, monitors.of_alert(&of));
+    let reported = Reported {
+        fare: fare_of(&session, &of).await,
+        ..monitors.of_alert(&of)
+    };
+    let sheet = alert::sheet(&of, reported);
     print_sheet(&id, &sheet, session.screen)?;
     note!("Times in {}.", zone());
     Ok(())
+}
+
+/// The fare of an alert's price, if its answer is still stored and can be read.
+async fn fare_of(session: &ServiceSession, alert: &Alert) -> Option<String> {
+    // Hotels have no `buy_link`.
+    let (item, link) = (alert.item_id?, alert.buy_link.as_deref()?);
+    let path = format!("/v1/items/{item}?expand=answer");
+    let item: Item = session.client.get(&path).await.ok()?;
+    let endpoint = endpoint_of(&item.search)?;
+    fare::line(endpoint, item.answer?.as_str(), alert.price?, Some(link))
 }

@@ -4,7 +4,8 @@ use axum::Router;
 use axum::extract::Path;
 use axum::response::Response;
 use axum::routing::get;
-use farescan_sheets::{alert, rule};
+use farescan_sheets::alert::{self, Reported};
+use farescan_sheets::{fare, rule};
 use maud::{Markup, html};
 use tokio::time::timeout;
 
@@ -18,8 +19,9 @@ use super::session::Session;
 use super::sheet;
 use farescan_core::app::AppState;
 use farescan_core::contract::monitors::{Alert, AlertPage, AlertsQuery, Monitor, RuleType};
-use farescan_core::ids::{AlertId, Kind};
+use farescan_core::ids::{AlertId, Kind, TenantId};
 use farescan_core::monitors::alerts::read;
+use farescan_core::scans;
 
 const PATH: &str = links::ALERTS;
 
@@ -123,7 +125,13 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
     let stored = read::alert(session.pool()?, tenant, id).await?;
     let mut stored = stored.ok_or(Kind::Alert)?;
     let json = serde_json::to_string_pretty(&stored).unwrap_or_default();
-    // Without the history the page shows no verdict.
+    // Without the answer the page shows no times, and without the history no verdict.
+    let of: Option<Alert> = serde_json::from_value(stored.clone()).ok();
+    let fare = match &of {
+        Some(of) => timeout(VERDICT_TIMEOUT, fare_of(&session, tenant, of)).await,
+        None => Ok(Ok(None)),
+    };
+    let fare = fare.ok().and_then(Result::ok).flatten();
     let judged = async {
         let _permits = session.heavy_read_permits().await?;
         let (history, alerts) = (session.history_pool()?, std::slice::from_mut(&mut stored));
@@ -134,10 +142,16 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
     let monitors =
         ReportedMonitors::of_alerts(&session, tenant, std::slice::from_ref(&stored)).await?;
     let of: Option<Alert> = serde_json::from_value(stored).ok();
-    let shown = of.map(|of| alert::sheet(&of, monitors.of_alert(&of)));
+    let offer = of.as_ref().and_then(alert::offer).map(str::to_owned);
+    let shown = of.map(|of| {
+        let reported = monitors.of_alert(&of);
+        alert::sheet(&of, Reported { fare, ..reported })
+    });
     let title = shown.as_ref().map_or("Alert", |shown| &shown.title);
     let body = html! {
-        (parts::head(&html! { a href=(PATH) { "Alerts" } }, title, &html! { @if let Some(shown) = &shown { (sheet::facts(shown)) } }, &html! {}))
+        (parts::head(&html! { a href=(PATH) { "Alerts" } }, title, &html! { @if let Some(shown) = &shown { (sheet::facts(shown)) } }, &html! {
+            @if let Some(offer) = offer { a class="button primary" href=(offer) rel="noreferrer noopener external" { "Open the offer" } }
+        }))
         @if let Some(shown) = &shown {
             (sheet::figures(&shown.figures))
             div class="grid2" { @for part in &shown.sections { (sheet::section(part, &html! {}, &html! {})) } }
@@ -150,4 +164,25 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
         }
     };
     Ok(page(&session, title, NavItem::Alerts, body))
+}
+
+/// The fare of an alert's price: airline, times, duration, stops.
+async fn fare_of(
+    session: &Session,
+    tenant: TenantId,
+    alert: &Alert,
+) -> Result<Option<String>, PageFailure> {
+    // Hotels have no `buy_link`.
+    let (Some(item), Some(price), Some(link)) = (alert.item_id, alert.price, &alert.buy_link)
+    else {
+        return Ok(None);
+    };
+    let _permits = session.heavy_read_permits().await?;
+    let pool = session.pool()?;
+    let searched = scans::read::searches(pool, tenant, &[item]).await?;
+    let answer = scans::read::answer(&mut *pool.acquire().await?, tenant, item).await?;
+    let found = searched.get(&item).zip(answer);
+    Ok(found.and_then(|((endpoint, _), answer)| {
+        fare::line(*endpoint, answer.as_str(), price, Some(link))
+    }))
 }

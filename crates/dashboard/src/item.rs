@@ -6,6 +6,7 @@ use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use farescan_sheets::fare::{self, FlightLeg};
 use farescan_sheets::item::{self as sheets, latency};
 use farescan_sheets::numbers::{self, counted};
 use farescan_sheets::trip::{self, search_title};
@@ -245,7 +246,7 @@ fn offer_rows(endpoint: Endpoint, offers: &[(Offer, Value)], currency: &str) -> 
                     @for (offer, row) in offers.iter().take(MAX_OFFERS) {
                         tr {
                             td class="num" { b { (numbers::price(offer.price, offer.currency.as_deref().unwrap_or(currency))) } }
-                            @if is_flight { (flight_cells(offer, row)) } @else {
+                            @if is_flight { (flight_cells(offer, &fare::legs(endpoint, row))) } @else {
                                 td { (offer.hotel.as_deref().unwrap_or_default()) }
                                 td { (offer.carrier_or_room.as_deref().unwrap_or_default()) }
                                 td { (offer.board.as_deref().unwrap_or_default()) }
@@ -263,21 +264,23 @@ fn offer_rows(endpoint: Endpoint, offers: &[(Offer, Value)], currency: &str) -> 
     }
 }
 
-fn flight_cells(offer: &Offer, row: &Value) -> Markup {
+/// Of a round trip that of both ways: `7:15 AM / 6:40 PM`.
+fn flight_cells(offer: &Offer, legs: &[FlightLeg]) -> Markup {
+    let of_legs = |part: fn(&FlightLeg) -> &str| {
+        let parts: Vec<_> = legs
+            .iter()
+            .map(part)
+            .filter(|part| !part.is_empty())
+            .collect();
+        parts.join(" / ")
+    };
     html! {
-        @for field in ["departure_description", "arrival_description", "duration"] {
-            td { (of_legs(row, field)) }
-        }
+        td class="nowrap" { (of_legs(|leg| &leg.departs)) }
+        td class="nowrap" { (of_legs(|leg| &leg.arrives)) }
+        td { (of_legs(|leg| &leg.duration)) }
         td class="nowrap" { @match offer.stops { Some(0) => { "non-stop" } Some(stops) => { (stops) } None => { "" } } }
         td { (offer.carrier_or_room.as_deref().unwrap_or_default()) }
     }
-}
-
-/// A field of a fare; of a round trip that of both legs: `7:15 / 18:40`.
-fn of_legs(row: &Value, field: &str) -> String {
-    let legs = ["", "departure_flight_", "return_flight_"];
-    let texts = legs.map(|leg| row[format!("{leg}{field}")].as_str());
-    texts.into_iter().flatten().collect::<Vec<_>>().join(" / ")
 }
 
 /// A link of an answer may be anything; only http and https lead to a page.

@@ -85,6 +85,7 @@ pub fn of_alert(
     let Reported {
         monitor: name,
         trip,
+        ..
     } = reported(&of);
     let rule = match of.rule_type.parse::<RuleType>() {
         Ok(known) => rule::type_name(known).to_owned(),

@@ -19,13 +19,15 @@ use crate::sheet::{
 };
 use crate::{item, parity, rule, trip, usage};
 
-/// What is known of the monitor that reports.
+/// What is known of an alert beside itself.
 #[derive(Debug, Clone, Default)]
 pub struct Reported {
-    /// Its name.
+    /// The name of its monitor.
     pub monitor: Option<String>,
     /// The route or hotel and the dates.
     pub trip: Option<String>,
+    /// The fare of its price: airline, times, duration, stops.
+    pub fare: Option<String>,
 }
 
 impl Reported {
@@ -35,6 +37,7 @@ impl Reported {
         Self {
             monitor: monitor.map(|monitor| monitor.name.clone()),
             trip: scan.and_then(|scan| trip::trip(&scan, swept)),
+            fare: None,
         }
     }
 
@@ -51,6 +54,7 @@ impl Reported {
         Self {
             monitor: monitor.map(|monitor| monitor.name.clone()),
             trip,
+            fare: None,
         }
     }
 }
@@ -110,7 +114,7 @@ pub fn line(stored: &Json) -> Cell {
 }
 
 /// The rule as a sentence; one of another version by its type and its other fields.
-pub(crate) fn title(alert: &Alert) -> String {
+pub fn title(alert: &Alert) -> String {
     if let Ok(rule) = Rule::read(&alert.rule) {
         return rule::sentence(&rule, alert.currency.as_deref());
     }
@@ -233,28 +237,57 @@ pub fn gap(alert: &Alert) -> Option<String> {
     Some(format!("{market} is {percent} {side} {baseline}, {base}"))
 }
 
-/// An alert with its data.
+/// An alert with its data. What it found is the title, where the trip is known: `TLV → LHR, 27 Jan 2027: 142 USD`.
 pub fn sheet(alert: &Alert, reported: Reported) -> Sheet {
-    let trip = reported.trip.unwrap_or_else(|| swept(alert));
-    let trip = Some(trip).filter(|trip| !trip.is_empty());
-    let monitor = Value::Link(Link::of(alert.monitor_id), reported.monitor);
+    let monitor = Value::Link(Link::of(alert.monitor_id), reported.monitor.clone());
     let fired = Value::Time("fired", alert.fired_at);
     let found = Figure::new("Price", price(alert));
     let observed = alert.observed_at.map(|at| Value::Time("found", at));
     let mut compared = compared(alert).into_iter();
     let base = compared.next().unwrap_or(Value::Absent("–"));
     let compared = Figure::new("Compared with", base).notes(compared);
+    // A report is of all dates and markets of its monitor.
+    let subject = match (&alert.markets, reported.trip) {
+        (Some(_), _) => reported.monitor.clone(),
+        (None, trip) => trip,
+    };
+    let (title, about) = match subject {
+        Some(subject) if alert.price.is_some() || alert.markets.is_some() => {
+            (format!("{subject}: {}", outcome(alert)), title(alert))
+        }
+        Some(subject) => (title(alert), subject),
+        None => (title(alert), swept(alert)),
+    };
+    let about = Some(about).filter(|about| !about.is_empty());
     Sheet {
-        title: title(alert),
-        facts: cell([trip.map(Value::Strong), Some(fired), Some(monitor)]),
+        title,
+        facts: cell([about.map(Value::Strong), Some(fired), Some(monitor)]),
         figures: vec![found.notes(observed), compared],
         sections: markets(alert)
             .into_iter()
-            .chain([evidence(alert)])
+            .chain([evidence(alert, reported.fare)])
             .chain((!is_report(alert)).then(|| state(alert)))
             .collect(),
         ..Sheet::default()
     }
+}
+
+/// What a report says, the price, or what happened without one.
+pub fn outcome(alert: &Alert) -> String {
+    if let Some(report) = &alert.markets {
+        return parity::summary(report);
+    }
+    match alert.price {
+        Some(price) => amount_in(price, alert.currency.as_deref()),
+        None if is_report(alert) => "no price".to_owned(),
+        None => title(alert),
+    }
+}
+
+/// Where the trip of an alert is booked.
+pub fn offer(alert: &Alert) -> Option<&str> {
+    let offer = alert.buy_link.as_deref().or(alert.link.as_deref());
+    offer.filter(|link| link.starts_with("https://"))
 }
 
 /// Whether it says what a run found, and not that something happened: its rule has no state that changes.
@@ -281,7 +314,7 @@ fn markets(alert: &Alert) -> Option<Section> {
     })
 }
 
-fn evidence(alert: &Alert) -> Section {
+fn evidence(alert: &Alert, fare: Option<String>) -> Section {
     let mark = |label, mark: &Option<PriceMark>| {
         let mark = mark.as_ref()?;
         Some(Figure::new(label, money(alert, mark.price)).note(Value::at(mark.at)))
@@ -301,9 +334,8 @@ fn evidence(alert: &Alert) -> Section {
             of.partial, of.degraded
         )
     });
-    let offer = alert.buy_link.as_ref().or(alert.link.as_ref());
-    let offer = offer.filter(|link| link.starts_with("https://")).cloned();
-    let offer = offer.map(|url| Value::Link(Link::Offer(url), Some("Open the offer".to_owned())));
+    let offer = offer(alert).map(|url| Link::Offer(url.to_owned()));
+    let offer = offer.map(|to| Value::Link(to, Some("Open the offer".to_owned())));
     let past = alert.history_verdict.clone().map(Value::Verdict);
     let confirmed = alert.confirmed_at;
     let confirmed = confirmed.map(|at| Value::Time("by one more search", at));
@@ -313,6 +345,7 @@ fn evidence(alert: &Alert) -> Section {
         Some(slot),
         mark("The run before", &alert.before),
         Figure::of("Room", alert.room.clone()),
+        Figure::of("Flight", fare),
         Figure::of("Provider's usual range", band),
         Figure::of("Provider's verdict", alert.verdict.map(Verdict::as_str)),
         Figure::of("Past prices", past),
@@ -373,9 +406,11 @@ fn state(alert: &Alert) -> Section {
     };
     let runs = |state: &RuleState| state.runs_without_answer.map(u64::from);
     let rows = [
-        row("Armed", &|state| Some(word(state.armed))),
+        row("Ready to alert", &|state| Some(word(state.armed))),
         row("Lowest", &|state| mark(state.lowest.as_ref())),
-        row("Last fired at", &|state| mark(state.last_fired.as_ref())),
+        row("Price of its last alert", &|state| {
+            mark(state.last_fired.as_ref())
+        }),
         row("Had a price", &|state| state.had_price.map(word)),
         row("Runs without an answer", &|state| {
             Some(vec![Value::Count(runs(state)?)])

@@ -21,7 +21,7 @@ pub fn table(deliveries: &[Delivery], reported: impl Fn(MonitorId) -> Reported) 
         Column::detail("Trip").rank(2),
     ];
     let rows = deliveries.iter().map(|delivery| {
-        let Reported { monitor, trip } = delivery.monitor_id.map(&reported).unwrap_or_default();
+        let Reported { monitor, trip, .. } = delivery.monitor_id.map(&reported).unwrap_or_default();
         let due = delivery.next_try_at.map(|at| Value::Time("due", at));
         let cells = [
             vec![delivery.event_type.clone().into()],
@@ -59,7 +59,7 @@ fn ended(delivery: &Delivery) -> Option<Value> {
 /// A delivery with its tries, newest first.
 pub fn sheet(detail: &DeliveryDetail, reported: Reported) -> Sheet {
     let delivery = &detail.delivery;
-    let Reported { monitor, trip } = reported;
+    let Reported { monitor, trip, .. } = reported;
     let monitor = of(delivery, monitor);
     let occurred = Value::Time("occurred", delivery.created_at);
     let mut facts = status(delivery);

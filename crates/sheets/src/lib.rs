@@ -15,6 +15,7 @@ pub mod channel;
 pub mod compare;
 pub mod delivery;
 pub mod draft;
+pub mod fare;
 pub mod fifths;
 pub mod item;
 pub mod monitor;

@@ -1,5 +1,6 @@
 //! Each field of a resource is shown by its sheet, or left out for a reason.
 
+mod fare;
 mod monitors;
 
 use std::collections::BTreeSet;

@@ -6,6 +6,8 @@ use crate::render::{Column, ListTable};
 use farescan_contract::flights::{OnewayFlight, RoundtripItinerary, StopCount};
 use farescan_contract::{Endpoint, Verdict};
 use farescan_sheets::draft::ScanDraft;
+use farescan_sheets::fare::{self, FlightLeg};
+use serde::Serialize;
 
 /// `search oneway`.
 pub(super) async fn oneway(args: OnewaySearch) -> Result<(), Failure> {
@@ -49,18 +51,14 @@ fn oneway_table(rows: &[OnewayFlight], currency: &str) -> ListTable {
     ]);
     let best = lowest(rows.iter().filter_map(|row| row.price_as_number));
     for row in rows {
-        let (departs, arrives) = times(
-            row.departure_description.as_deref(),
-            row.arrival_description.as_deref(),
-            row.departure_date.as_deref(),
-        );
+        let [leg] = legs(Endpoint::FlightsOneway, row);
         table.row([
             price_text(row.price_as_number, best),
-            departs.into(),
-            arrives.into(),
-            row.duration.clone().unwrap_or_default().into(),
-            stops(row.stops.as_ref()).into(),
-            row.airline.clone().unwrap_or_default().into(),
+            leg.departs.into(),
+            leg.arrives.into(),
+            leg.duration.into(),
+            stops(leg.stops.as_ref()).into(),
+            leg.airline.into(),
         ]);
     }
     let cheapest = rows.iter().find(|row| row.price_as_number == best);
@@ -85,35 +83,15 @@ fn roundtrip_table(rows: &[RoundtripItinerary], currency: &str) -> ListTable {
     ]);
     let best = lowest(rows.iter().filter_map(|row| row.total_price_as_number));
     for row in rows {
-        let leg = |departs: &Option<String>, arrives: &Option<String>, date: &Option<String>| {
-            let (departs, arrives) = times(departs.as_deref(), arrives.as_deref(), date.as_deref());
-            if departs.is_empty() && arrives.is_empty() {
-                String::new()
-            } else {
-                format!("{departs} – {arrives}")
-            }
-        };
+        let [out, back] = legs(Endpoint::FlightsRoundtrip, row);
         table.row([
             price_text(row.total_price_as_number, best),
-            leg(
-                &row.departure_flight_departure_description,
-                &row.departure_flight_arrival_description,
-                &row.departure_date,
-            )
-            .into(),
-            stops(row.departure_flight_stops.as_ref()).into(),
-            row.departure_flight_airline
-                .clone()
-                .unwrap_or_default()
-                .into(),
-            leg(
-                &row.return_flight_departure_description,
-                &row.return_flight_arrival_description,
-                &row.return_date,
-            )
-            .into(),
-            stops(row.return_flight_stops.as_ref()).into(),
-            row.return_flight_airline.clone().unwrap_or_default().into(),
+            out.times().into(),
+            stops(out.stops.as_ref()).into(),
+            out.airline.into(),
+            back.times().into(),
+            stops(back.stops.as_ref()).into(),
+            back.airline.into(),
         ]);
     }
     let cheapest = rows.iter().find(|row| row.total_price_as_number == best);
@@ -126,30 +104,11 @@ fn roundtrip_table(rows: &[RoundtripItinerary], currency: &str) -> ListTable {
     }))
 }
 
-/// Departure and arrival as times of the day; an arrival on a later day has `+1`.
-fn times(departs: Option<&str>, arrives: Option<&str>, date: Option<&str>) -> (String, String) {
-    let split = |text: Option<&str>| {
-        let text = text.unwrap_or_default();
-        let (time, day) = text.split_once(" on ").unwrap_or((text, ""));
-        (time.to_owned(), day.to_owned())
-    };
-    let ((departs, day), (arrives, arrival_day)) = (split(departs), split(arrives));
-    if arrival_day == day || arrival_day.is_empty() {
-        return (departs, arrives);
-    }
-    match days_later(date, &arrival_day) {
-        Some(days) => (departs, format!("{arrives} +{days}")),
-        None => (departs, format!("{arrives}, {arrival_day}")),
-    }
-}
-
-/// How many days after `date` a day such as `Fri, Feb 5` is.
-fn days_later(date: Option<&str>, day: &str) -> Option<i64> {
-    let date: jiff::civil::Date = date?.parse().ok()?;
-    (1..=3).find(|days| {
-        let later = date.checked_add(jiff::Span::new().days(*days));
-        later.is_ok_and(|later| later.strftime("%a, %b %-d").to_string() == day)
-    })
+/// The ways of a row.
+fn legs<const N: usize>(endpoint: Endpoint, row: &impl Serialize) -> [FlightLeg; N] {
+    let row = serde_json::to_value(row).unwrap_or_default();
+    let legs = fare::legs(endpoint, &row).try_into();
+    legs.unwrap_or_else(|_| std::array::from_fn(|_| FlightLeg::default()))
 }
 
 fn stops(stops: Option<&StopCount>) -> String {

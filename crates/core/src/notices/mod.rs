@@ -15,7 +15,7 @@ mod summary;
 mod tests;
 
 pub use email::{MailLink, RenderedMail};
-pub use of_alerts::{ChannelView, MonitorView, most_urgent_first, of_alerts};
+pub use of_alerts::{ChannelView, MonitorView, fare_of, most_urgent_first, of_alerts};
 pub use summary::{MAX_NOTICES, confirmation, joined, single, test_message, with_code};
 
 use crate::contract::FieldValue as _;

@@ -2,18 +2,18 @@
 
 use std::cmp::Reverse;
 
-use farescan_sheets::alert::{gap, is_report};
+use farescan_sheets::alert::{gap, is_report, outcome, title};
 use farescan_sheets::numbers::amount_in;
-use farescan_sheets::{parity, rule, trip};
+use farescan_sheets::{fare, parity, trip};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use reqwest::Url;
 use serde_json::{Map, Value};
 
 use super::plain;
-use crate::contract::FieldValue as _;
 use crate::contract::channels::{ChannelNotice, NoticeLink, NoticePriority};
-use crate::contract::monitors::{Alert, MonitorAlerts, Rule, RuleType};
+use crate::contract::monitors::{Alert, MonitorAlerts, RuleType};
+use crate::contract::{Endpoint, RawJson};
 
 /// The longest title and line, in characters.
 const MAX_TITLE: usize = 150;
@@ -34,8 +34,8 @@ pub(super) const DETAILS: &str = "Details";
 pub struct MonitorView {
     /// The scan of the run, with its dates.
     pub scan: Map<String, Value>,
-    /// The airline of the first alert.
-    pub carrier: Option<String>,
+    /// The fare of the first alert: airline, times, duration, stops.
+    pub fare: Option<String>,
     /// The root of the dashboard's pages, if the service knows it.
     pub public_url: Option<String>,
 }
@@ -47,6 +47,16 @@ pub struct ChannelView {
     pub least_priority: NoticePriority,
     /// The zone of the times in its messages.
     pub timezone: String,
+}
+
+/// The fare of an alert in the answer of its search: airline, times, duration, stops.
+pub fn fare_of(endpoint: Endpoint, alert: &Alert, answer: &RawJson) -> Option<String> {
+    fare::line(
+        endpoint,
+        answer.as_str(),
+        alert.price?,
+        alert.buy_link.as_deref(),
+    )
 }
 
 /// Alerts in the order in which a notice names them: of one priority in the given order, the strongest
@@ -88,7 +98,7 @@ pub fn of_alerts(
         .chain(markets)
         .chain(others.iter().take(MAX_OTHERS).map(|alert| {
             let trip = trip_of(alert, run);
-            format!("Also: {trip}: {}", price_or_rule(alert))
+            format!("Also: {trip}: {}", outcome(alert))
         }))
         .collect();
     let left = fired.saturating_sub(named as u64);
@@ -96,17 +106,17 @@ pub fn of_alerts(
         lines.push(format!("and {left} more"));
     }
     lines.push(format!("Monitor: {}", event.name));
-    let title = match &strongest.markets {
+    let subject = match &strongest.markets {
         Some(report) => {
             let trip = trip::trip(&run.scan, &Map::new()).unwrap_or_else(|| event.name.clone());
             format!("{trip}: {}", parity::summary(report))
         }
-        None => format!("{}: {}", trip_of(strongest, run), price_or_rule(strongest)),
+        None => format!("{}: {}", trip_of(strongest, run), outcome(strongest)),
     };
     let notice = ChannelNotice {
         monitor_id: Some(event.monitor_id),
         alert_id: Some(strongest.id),
-        title: plain(&title, MAX_TITLE),
+        title: plain(&subject, MAX_TITLE),
         lines: lines.iter().map(|line| plain(line, MAX_LINE)).collect(),
         price: strongest.price,
         currency: strongest.currency.clone(),
@@ -146,21 +156,6 @@ fn trip_of(alert: &Alert, run: &MonitorView) -> String {
     trip::trip(&run.scan, &alert.cell).unwrap_or_else(|| "A trip".to_owned())
 }
 
-fn price_or_rule(alert: &Alert) -> String {
-    match alert.price {
-        Some(price) => amount_in(price, alert.currency.as_deref()),
-        None if is_report(alert) => "no price".to_owned(),
-        None => sentence(alert),
-    }
-}
-
-fn sentence(alert: &Alert) -> String {
-    Rule::read(&alert.rule).map_or_else(
-        |_| trip::words(&alert.rule_type),
-        |rule| rule::sentence(&rule, alert.currency.as_deref()),
-    )
-}
-
 fn facts(alert: &Alert, run: &MonitorView, zone: &str) -> impl Iterator<Item = String> {
     let currency = alert.currency.as_deref();
     let band = alert.price_insights_low.zip(alert.price_insights_high);
@@ -174,14 +169,14 @@ fn facts(alert: &Alert, run: &MonitorView, zone: &str) -> impl Iterator<Item = S
     });
     let before = alert.before.as_ref().filter(|_| alert.price.is_some());
     let before = before.map(|mark| format!("Before: {}", amount_in(mark.price, currency)));
-    let seller = alert.room.clone().or_else(|| run.carrier.clone());
+    let seller = alert.room.clone().or_else(|| run.fare.clone());
     let searched = alert.searched.as_ref().filter(|_| is_report(alert));
     let searched = searched.map(|of| {
         let complete = of.answered + of.partial;
         format!("{complete} of {} searches completed", of.searches)
     });
     [
-        alert.price.map(|_| sentence(alert)),
+        alert.price.map(|_| title(alert)),
         gap(alert),
         searched,
         before,

@@ -49,7 +49,7 @@ fn event(name: &str, fired: u32, alerts: Vec<Alert>) -> MonitorAlerts {
 fn run(scan: &Value) -> MonitorView {
     MonitorView {
         scan: scan.as_object().cloned().unwrap_or_else(Map::new),
-        carrier: Some("Example Air".to_owned()),
+        fare: Some("Example Air, 7:15 AM – 10:40 AM, 5 hr 25 min, non-stop".to_owned()),
         public_url: Some("https://fares.example.com".to_owned()),
     }
 }

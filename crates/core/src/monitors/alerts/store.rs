@@ -15,7 +15,7 @@ use super::rule_key::RuleKey;
 use super::rules;
 use super::state::ScopeStates;
 use crate::contract::monitors::{Alert, AlertsQuery, Rule, RuleType};
-use crate::ids::{AlertId, DeliveryId, ItemId, MonitorId, TenantId};
+use crate::ids::{AlertId, DeliveryId, MonitorId, TenantId};
 use crate::monitors::store::UnevaluatedSlot;
 
 /// The largest states of one rule, uncompressed: 10,000 cells with 90 prices each take a fifth of
@@ -173,23 +173,6 @@ pub(super) async fn insert_alerts(
     .execute(conn)
     .await?;
     Ok(())
-}
-
-/// The airline of an item's offer; `None` for a hotel, whose alerts name the room.
-pub(super) async fn carrier(
-    conn: &mut PgConnection,
-    tenant: TenantId,
-    item: ItemId,
-) -> sqlx::Result<Option<String>> {
-    let seller = sqlx::query_scalar!(
-        "select o.seller from item_offers o
-         join scan_items i on i.tenant_id = $1 and i.item_id = o.item_id
-         join scans s on s.tenant_id = $1 and s.scan_id = i.scan_id
-         where o.tenant_id = $1 and o.item_id = $2 and starts_with(s.endpoint, 'flights/')",
-        tenant.uuid(),
-        item.uuid(),
-    );
-    Ok(seller.fetch_optional(conn).await?.flatten())
 }
 
 /// Whether a search of the monitor was answered since the previous slot of its schedule: then the

@@ -370,6 +370,15 @@ pub async fn decisions(
     Ok(Some(DecisionPage { data, next_cursor }))
 }
 
+/// The answer of an item, if it is stored.
+pub async fn answer(
+    conn: &mut PgConnection,
+    tenant: TenantId,
+    item: ItemId,
+) -> sqlx::Result<Option<RawJson>> {
+    Ok(store::answers(conn, tenant, &[item]).await?.remove(&item))
+}
+
 async fn show_answers(pool: &PgPool, tenant: TenantId, items: &mut [Item]) -> sqlx::Result<()> {
     let ids: Vec<_> = items.iter().map(|item| item.id).collect();
     let mut answers = store::answers(pool, tenant, &ids).await?;

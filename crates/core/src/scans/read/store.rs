@@ -8,7 +8,7 @@ use jiff_sqlx::{Timestamp as SqlTimestamp, ToSqlx as _};
 use rust_decimal::Decimal;
 use serde_json::{Map, Value};
 use sqlx::types::Json;
-use sqlx::{PgConnection, PgPool};
+use sqlx::{PgConnection, PgExecutor, PgPool};
 
 use super::rows::{AttemptRow, ConfirmingRow, ItemRow, ScanRow, StrategyRow, decompress_json};
 use super::{ItemsForm, PagePosition, ScanConditions};
@@ -382,7 +382,7 @@ pub(super) async fn attempts(
 /// The answer of each item that has one: that of its price, which need not be that of its last
 /// attempt (monitors.md, rule 87), or the last.
 pub(super) async fn answers(
-    pool: &PgPool,
+    executor: impl PgExecutor<'_>,
     tenant: TenantId,
     items: &[ItemId],
 ) -> sqlx::Result<HashMap<ItemId, RawJson>> {
@@ -395,7 +395,7 @@ pub(super) async fn answers(
         tenant.uuid(),
         &ids,
     )
-    .fetch_all(pool)
+    .fetch_all(executor)
     .await?;
     rows.into_iter()
         .map(|row| Ok((row.item_id.into(), decompress_json(&row.body)?)))
