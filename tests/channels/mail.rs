@@ -651,10 +651,10 @@ async fn a_page_and_a_command_confirm_an_address() {
     let browser = crate::web::Browser::sign_in(&test, KEY).await;
     let page = browser.page("/channels").await;
     let add = crate::web::form(&page, "/channels");
-    let add = add
-        .with("name", "other")
-        .with("kind", "email")
-        .with("url", "other@example.com");
+    let wrong = browser.send(&add.clone().with("url", "no address")).await;
+    let wrong = wrong.expect(400).text();
+    assert!(wrong.contains("value=\"no address\""), "{wrong}");
+    let add = add.with("url", "other@example.com");
     crate::web::redirect(browser.send(&add).await);
     let second = code(&server.mails(2).await[1]);
     let id = text(&test.get("/v1/channels").await["data"][0]["id"]);

@@ -65,11 +65,54 @@ async fn a_channel_is_added_paused_and_removed_on_its_page() {
     assert_eq!(channels(&service).await, Vec::<Value>::new());
 }
 
+/// Whoever adds a channel because a question had none comes back to the question.
+#[tokio::test]
+async fn a_channel_that_a_question_lacked_leads_back_to_it() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let words = "q=TLV+LHR+2030-03-01+to+2030-03-10+below+150";
+    let question = redirect(browser.get(&format!("/ask?{words}")).await);
+    let page = browser.page(&question).await;
+    let path = format!("/channels?{words}");
+    assert!(page.contains(&format!("href=\"{path}\"")), "{page}");
+    // A link enters no settings.
+    let set = format!("{path}&kind=slack&name=chat&least_priority=high&quiet_from=00:01");
+    let set = browser.page(&set).await;
+    assert!(
+        !set.contains("value=\"chat\"") && !set.contains("00:01"),
+        "{set}"
+    );
+    let long = browser
+        .page(&format!("/channels?q={}", "x".repeat(501)))
+        .await;
+    assert!(!long.contains("Back to"), "{long}");
+    let page = browser.page(&path).await;
+    let back = format!("href=\"/ask?{words}\"");
+    assert!(page.contains(&back), "{page}");
+    let add = form(&page, "/channels")
+        .with("name", "chat")
+        .with("kind", "slack")
+        .with("url", "https://hooks.example.com/services/T000/B000/secret");
+    let wrong = browser.send(&add.clone().with("name", "")).await;
+    assert!(wrong.expect(400).text().contains(&back));
+    let page = browser.page(&redirect(browser.send(&add).await)).await;
+    assert!(page.contains(&back), "{page}");
+    let page = browser.page(&question).await;
+    assert!(page.contains("Alerts go to chat."), "{page}");
+}
+
 /// The addresses of topics on a page.
 fn topics(page: &str) -> Vec<&str> {
     let urls = page.split("https://ntfy.sh/fares-").skip(1);
     let ids = urls.map(|rest| rest.split(|c: char| !c.is_ascii_hexdigit()).next().unwrap());
     ids.filter(|id| id.len() == 32).collect()
+}
+
+/// The address that a form has.
+fn topic_of(form: &Form) -> &str {
+    let fields = &form.fields;
+    &fields.iter().find(|(name, _)| name == "url").unwrap().1
 }
 
 #[tokio::test]
@@ -83,11 +126,11 @@ async fn a_phone_gets_a_topic_and_its_code_with_one_button() {
     let add = form(&page, "/channels/phone");
     let other = browser.page("/channels").await;
     let other = form(&other, "/channels/phone");
-    assert_ne!(topics(&add.fields[4].1), topics(&other.fields[4].1));
+    assert_ne!(topics(topic_of(&add)), topics(topic_of(&other)));
 
     let shown = browser.send(&add).await.expect(200).text();
     let topic = topics(&shown)[0];
-    assert!(topics(&add.fields[4].1).contains(&topic), "{add:?}");
+    assert!(topics(topic_of(&add)).contains(&topic), "{add:?}");
     for part in [
         "<svg",
         "Install the app ntfy",

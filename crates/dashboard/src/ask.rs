@@ -33,7 +33,7 @@ use farescan_core::contract::scans::{ScanPreview, WarningKind};
 use farescan_core::{monitors, scans};
 
 /// The field of the text.
-const FIELD: &str = "q";
+const FIELD: &str = links::QUESTION;
 const EXAMPLES: [&str; 3] = [
     "tel aviv london march below 150",
     "hotel Arts Barcelona, 3 nights in february, us de gb",
@@ -84,7 +84,7 @@ async fn ask(session: Session, query: FormFields) -> Result<Response, PageFailur
         Ok(question) => question,
     };
     if !has_page_key(&query) {
-        let path = with_query(&path_of(text), once::FIELD, &new_page_key());
+        let path = with_query(&links::question(text), once::FIELD, &new_page_key());
         return Ok(Redirect::to(&path).into_response());
     }
     let known = prices::known(&session, &question);
@@ -117,11 +117,6 @@ pub(super) fn is_question(session: &Session, text: &str) -> Result<bool, ApiErro
     Ok(read(session, text)?.result.is_ok())
 }
 
-/// The page of a question.
-pub(super) fn path_of(text: &str) -> String {
-    with_query(links::ASK, FIELD, text)
-}
-
 /// Below a text the page does not say again what can be asked, so that the answer is seen at once.
 fn render(
     session: &Session,
@@ -143,7 +138,7 @@ fn examples() -> Markup {
     html! {
         section class="card" {
             h2 { "For example" }
-            ul { @for example in EXAMPLES { li { a href=(path_of(example)) { (example) } } } }
+            ul { @for example in EXAMPLES { li { a href=(links::question(example)) { (example) } } } }
         }
     }
 }
@@ -185,7 +180,7 @@ fn choice_links(choices: &[Suggestion]) -> Markup {
     html! {
         @for (index, choice) in choices.iter().enumerate() {
             @if index > 0 { ", " }
-            a href=(path_of(&choice.question)) { (choice.text) }
+            a href=(links::question(&choice.question)) { (choice.text) }
         }
     }
 }
@@ -194,7 +189,7 @@ fn refusal_list(refusals: &[RefusedWords], corrected: Option<&str>) -> Markup {
     html! {
         div class="notice bad" role="alert" {
             b { "Nothing was searched." }
-            @if let Some(text) = corrected { p { "Did you mean " a href=(path_of(text)) { (text) } "?" } }
+            @if let Some(text) = corrected { p { "Did you mean " a href=(links::question(text)) { (text) } "?" } }
             ul {
                 @for refusal in refusals {
                     li {
@@ -334,7 +329,7 @@ impl Ways {
                         }
                     }
                     @if let Some(tell) = &self.tell { div class="wide" { (tell.markup(session, query, question, self, known)) } }
-                    p class="hint wide" { (self.heard_by(question)) }
+                    p class="hint wide" { (self.heard_by(question, query.text(FIELD).unwrap_or_default())) }
                 }
                 @if session.app().is_sandbox() { p class="hint" { "Sandbox: nothing is billed." } }
             }
@@ -344,11 +339,11 @@ impl Ways {
 
 impl Ways {
     /// Who hears of the alerts of a watch.
-    fn heard_by(&self, question: &Question) -> Markup {
+    fn heard_by(&self, question: &Question, text: &str) -> Markup {
         html! {
             @if self.channels.is_empty() {
                 @if question.via.is_some() { "You have no such channel yet. " }
-                "Alerts stand on the page “Alerts”. " a href=(links::CHANNELS) { "Add a channel" } " to hear of them on a phone, in a chat or by mail."
+                "Alerts stand on the page “Alerts”. " a href=(links::channels_for(text)) { "Add a channel" } " to hear of them on a phone, in a chat or by mail."
             } @else {
                 @let names: Vec<_> = self.channels.iter().map(|channel| channel.name.as_str()).collect();
                 "Alerts go to " (names.join(", ")) "."

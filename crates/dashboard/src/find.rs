@@ -33,7 +33,7 @@ async fn find(session: Session, query: FormFields) -> Result<Response, PageFailu
     }
     // A whole question costs no search of the lists.
     if ask::is_question(&session, text)? {
-        return Ok(Redirect::to(&ask::path_of(text)).into_response());
+        return Ok(Redirect::to(&links::question(text)).into_response());
     }
     let is_comparable = (1..=MAX_FILTER_CHARS).contains(&text.chars().count())
         && !text.chars().any(char::is_control);
@@ -42,7 +42,7 @@ async fn find(session: Session, query: FormFields) -> Result<Response, PageFailu
         None => (Vec::new(), Vec::new()),
     };
     if scans.is_empty() && monitors.is_empty() {
-        return Ok(Redirect::to(&ask::path_of(text)).into_response());
+        return Ok(Redirect::to(&links::question(text)).into_response());
     }
     let body = found(&session, text, &scans, &monitors).await?;
     Ok(page(&session, "Find", NavItem::Home, body))
@@ -80,7 +80,7 @@ async fn found(
     let is_cut = scans.len() >= usize::from(MOST);
     let monitor_rows = monitors::rows(session, monitors).await?;
     Ok(html! {
-        (head(&html! {}, "Find", &html! { "Scans and monitors with “" (text) "” in their name, label, tags, airports or hotel." }, &html! { a class="button clip" href=(ask::path_of(text)) { "Ask “" (text) "”" } }))
+        (head(&html! {}, "Find", &html! { "Scans and monitors with “" (text) "” in their name, label, tags, airports or hotel." }, &html! { a class="button clip" href=(links::question(text)) { "Ask “" (text) "”" } }))
         section class="card" { (ask::find_or_ask_box(text)) }
         @if !monitors.is_empty() {
             section class="card" { h2 { "Monitors" } (monitor_rows) }

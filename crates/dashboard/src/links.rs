@@ -5,6 +5,8 @@ use farescan_core::ids::{AnyId, DeliveryId, Kind, MonitorId};
 pub(super) const LOGIN: &str = "/login";
 pub(super) const LOGOUT: &str = "/logout";
 pub(super) const ASK: &str = "/ask";
+/// The field of [`ASK`] and [`FIND`] with the text, and of [`CHANNELS`] with the question to come back to.
+pub(super) const QUESTION: &str = "q";
 pub(super) const FIND: &str = "/find";
 /// The question before everything is resumed: browsers open the panel that has the fragment.
 pub(super) const RESUME_ALL: &str = "/usage#resume-all";
@@ -39,10 +41,24 @@ pub(super) fn delivery(id: DeliveryId) -> String {
     of(id)
 }
 
+/// The page of a question in words.
+pub(super) fn question(text: &str) -> String {
+    with_field(ASK, QUESTION, text)
+}
+
+/// The page of channels, from which a person comes back to a question.
+pub(super) fn channels_for(question: &str) -> String {
+    with_field(CHANNELS, QUESTION, question)
+}
+
 /// The login page, which leads to `path` afterwards.
 pub(super) fn login_then(path: &str) -> String {
+    with_field(LOGIN, "next", path)
+}
+
+fn with_field(path: &str, name: &str, text: &str) -> String {
     let query = form_urlencoded::Serializer::new(String::new())
-        .append_pair("next", path)
+        .append_pair(name, text)
         .finish();
-    format!("{LOGIN}?{query}")
+    format!("{path}?{query}")
 }

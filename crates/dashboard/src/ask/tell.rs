@@ -14,8 +14,8 @@ use rust_decimal::Decimal;
 use serde_json::{Map, Value};
 
 use super::{
-    FIELD, Priced, Ways, amount_words, is_refused, path_of, searched_requests, today,
-    unless_faults, watch_hint,
+    FIELD, Priced, Ways, amount_words, is_refused, searched_requests, today, unless_faults,
+    watch_hint,
 };
 use crate::failure::{PageFailure, correctable};
 use crate::form::{FormFields, SessionForm, token_field};
@@ -177,7 +177,7 @@ pub(super) async fn tell(form: SessionForm) -> Result<Response, PageFailure> {
     let day = asked_on.filter(is_recent).unwrap_or(today);
     let Ok(question) = farescan_ask::read(text, day).result else {
         // The page of these words says why they are none.
-        return Ok(Redirect::to(&path_of(text)).into_response());
+        return Ok(Redirect::to(&links::question(text)).into_response());
     };
     let monitor = match correctable(watch(&session, &fields, &question, day).await)? {
         Ok(monitor) => monitor.id,
@@ -250,7 +250,7 @@ fn not_done(
     let text = fields.text(FIELD).unwrap_or_default();
     // With the same key: what was done is not done again.
     let page_key = fields.text(once::FIELD).unwrap_or_default();
-    let back = with_query(&path_of(text), once::FIELD, page_key);
+    let back = with_query(&links::question(text), once::FIELD, page_key);
     let body = html! {
         (head(&html! {}, title, &html! {}, &html! { a class="button" href=(back) { "Back to the question" } }))
         @if let Some(monitor) = monitor {

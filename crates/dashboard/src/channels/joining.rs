@@ -7,9 +7,9 @@ use farescan_sheets::numbers::counted;
 use maud::{Markup, html};
 use serde_json::{Map, json};
 
-use super::{active, own};
+use super::{active, own, question_field, with_question};
 use crate::failure::PageFailure;
-use crate::form::{SessionForm, token_field};
+use crate::form::{FormFields, SessionForm, token_field};
 use crate::links;
 use crate::once::{new_page_key, once_field, once_key};
 use crate::parts;
@@ -61,8 +61,17 @@ async fn monitors(
 }
 
 /// How many monitors name the channel, and the buttons that make others do so.
-pub(super) async fn card(session: &Session, channel: &Channel) -> Result<Markup, ApiError> {
+pub(super) async fn card(
+    session: &Session,
+    entered: &FormFields,
+    channel: &Channel,
+) -> Result<Markup, ApiError> {
     let monitors = monitors(session, channel).await?;
+    if monitors.is_empty() {
+        return Ok(html! {
+            section class="card" { p class="hint" { "You have no monitor yet. A new one uses " (channel.name) "." } }
+        });
+    }
     let of = |wanted: Hearing| -> Vec<&Monitor> {
         let those = monitors.iter().filter(|(hearing, _)| *hearing == wanted);
         those.map(|(_, monitor)| monitor).collect()
@@ -78,14 +87,14 @@ pub(super) async fn card(session: &Session, channel: &Channel) -> Result<Markup,
         section class="card stack-16" {
             h2 { "Monitors that use " (channel.name) ": " (hear.len()) " of " (monitors.len()) }
             @if !join.is_empty() {
-                (button(session, channel, false, &format!("Also use it for my {}", counted(join.len() as u64, "monitor"))))
+                (button(session, entered, channel, false, &format!("Also use it for my {}", counted(join.len() as u64, "monitor"))))
             }
             @if !chosen.is_empty() {
                 div {
                     p { "You chose other channels for:" }
                     (names(&chosen))
                 }
-                (button(session, channel, true, "Also use it for these"))
+                (button(session, entered, channel, true, "Also use it for these"))
             }
             @if !full.is_empty() {
                 div {
@@ -110,11 +119,18 @@ fn names(monitors: &[&Monitor]) -> Markup {
     }
 }
 
-fn button(session: &Session, channel: &Channel, chosen: bool, label: &str) -> Markup {
+fn button(
+    session: &Session,
+    entered: &FormFields,
+    channel: &Channel,
+    chosen: bool,
+    label: &str,
+) -> Markup {
     html! {
         form method="post" action={ (links::CHANNELS) "/" (channel.id) "/monitors" } {
             (token_field(session))
             (once_field())
+            (question_field(entered))
             @if chosen { input type="hidden" name=(CHOSEN) value="true"; }
             button class=[(!chosen).then_some("primary")] type="submit" { (label) }
         }
@@ -162,5 +178,5 @@ pub(super) async fn join(
     if let Some(error) = refused {
         return Err(error.into());
     }
-    Ok(Redirect::to(&path(id)).into_response())
+    Ok(Redirect::to(&with_question(&path(id), &fields)).into_response())
 }
