@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
@@ -18,6 +19,7 @@ pub struct Terminal {
     child: Child,
     input: File,
     output: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
 }
 
 impl Terminal {
@@ -69,7 +71,7 @@ impl Terminal {
         let output = Arc::new(Mutex::new(Vec::new()));
         let mut reader = File::from(controller.try_clone().unwrap());
         let collected = Arc::clone(&output);
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             // The read fails when the program has closed the terminal.
             while let Ok(read) = reader.read(&mut bytes) {
@@ -80,6 +82,7 @@ impl Terminal {
             child,
             input: File::from(controller),
             output,
+            reader,
         }
     }
 
@@ -129,6 +132,8 @@ impl Terminal {
             status.is_some()
         })
         .await;
+        // What is still in the terminal could end within an escape sequence.
+        wait_until("its output is read", async || self.reader.is_finished()).await;
         status.and_then(|status| status.code())
     }
 }
