@@ -196,19 +196,23 @@ pub(super) fn test_form(session: &Session, channel: &Channel) -> Markup {
     }
 }
 
+/// Makes the channel of a form, once for each key of a page.
+async fn created(
+    session: &Session,
+    fields: &FormFields,
+) -> Result<Result<Channel, CommandError>, PageFailure> {
+    let key = once_key(fields)?;
+    let guard = session.app().webhook_guard();
+    let body = entry::body(fields);
+    let made = create(session.context()?, guard, &body, key.as_ref()).await;
+    Ok(made.map(|made| made.response))
+}
+
 async fn add(form: SessionForm) -> Result<Response, PageFailure> {
     let SessionForm { session, fields } = form;
-    let key = once_key(&fields)?;
-    let guard = session.app().webhook_guard();
-    let added = create(
-        session.context()?,
-        guard,
-        &entry::body(&fields),
-        key.as_ref(),
-    )
-    .await;
-    let added = added.map(|added| joining::path(added.response.id));
-    answer(&session, &fields, added).await
+    let made = created(&session, &fields).await?;
+    let made = made.map(|channel| joining::path(channel.id));
+    answer(&session, &fields, made).await
 }
 
 /// Goes to a path after success; a refusal that a person can mend is shown with what was entered.

@@ -4,28 +4,17 @@ use axum::response::{IntoResponse as _, Response};
 use farescan_sheets::phone::{self, STEPS};
 use maud::{PreEscaped, html};
 
-use super::{PATH, back_to_question, entry, joining, render, test_form};
+use super::{PATH, back_to_question, created, joining, render, test_form};
 use crate::failure::{PageFailure, correctable};
 use crate::form::SessionForm;
 use crate::layout::{NavItem, page};
-use crate::once::once_key;
 use crate::parts;
-use farescan_core::channels::create;
 
 /// Makes the channel. The answer is the only page with its topic, and is the same when it is loaded again.
 pub(super) async fn add(form: SessionForm) -> Result<Response, PageFailure> {
     let SessionForm { session, fields } = form;
-    let key = once_key(&fields)?;
-    let guard = session.app().webhook_guard();
-    let added = create(
-        session.context()?,
-        guard,
-        &entry::body(&fields),
-        key.as_ref(),
-    )
-    .await;
-    let channel = match correctable(added)? {
-        Ok(added) => added.response,
+    let channel = match correctable(created(&session, &fields).await?)? {
+        Ok(channel) => channel,
         Err(error) => return render(&session, &fields, None, Some(error)).await,
     };
     let url = fields.text("url").unwrap_or_default();
