@@ -4,6 +4,7 @@ use farescan::ids::{ScanId, TenantId};
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
+use crate::support::db::begin_seeding;
 use crate::support::upstream::fare;
 
 /// A fare scan with `items` items that has ended: most have a price, some are empty or degraded.
@@ -13,7 +14,8 @@ pub async fn scan(pool: &PgPool, tenant: TenantId, items: i32) -> ScanId {
                                   requests_spent, created_at, started_at, finished_at)
                values ($1, $2, 'flights/oneway', 'flights', '{}', '{}', 'interactive', 1, '1 minute', 'completed', $3, $3, $3, now(), now(),
                        now())";
-    execute!(pool, row, tenant.uuid(), scan.uuid(), items);
+    let mut tx = begin_seeding(pool).await;
+    execute!(&mut *tx, row, tenant.uuid(), scan.uuid(), items);
     let rows = "insert into scan_items (tenant_id, item_id, scan_id, api, position, body, state, turn, attempt, calls, search_status, reason,
                                         requests_spent, results, best_price, currency, observed_at, latency_ms)
                 select $1, gen_random_uuid(), $2, 'flights', n,
@@ -24,7 +26,8 @@ pub async fn scan(pool: &PgPool, tenant: TenantId, items: i32) -> ScanId {
                        case n % 10 when 1 then 'blocked_page' end, 1, case n % 10 when 0 then 0 when 1 then null else 12 end,
                        case when n % 10 > 1 then 100 + (n * 7919) % 997 + 0.25 end, case when n % 10 > 1 then 'USD' end, now(), 1610
                 from generate_series(0, $3 - 1) n";
-    execute!(pool, rows, tenant.uuid(), scan.uuid(), items);
+    execute!(&mut *tx, rows, tenant.uuid(), scan.uuid(), items);
+    tx.commit().await.unwrap();
     scan
 }
 
@@ -36,7 +39,9 @@ pub async fn answer(pool: &PgPool, scan: ScanId, answers: &[Value]) {
         .collect();
     let rows = "insert into answers (tenant_id, item_id, number, observed_at, body)
                 select tenant_id, item_id, 1, observed_at, ($2::bytea[])[1 + position % cardinality($2)] from scan_items where scan_id = $1";
-    execute!(pool, rows, scan.uuid(), packed);
+    let mut tx = begin_seeding(pool).await;
+    execute!(&mut *tx, rows, scan.uuid(), packed);
+    tx.commit().await.unwrap();
 }
 
 /// Answers of about 6 KB, as the marketplace returns them.

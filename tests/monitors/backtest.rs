@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::history::fixture::HistoryFixture;
 use crate::support::app::{KEY, ring, tenant};
 use crate::support::array;
+use crate::support::db::begin_seeding;
 
 pub fn today(fixture: &HistoryFixture) -> Date {
     fixture.now.to_zoned(TimeZone::UTC).date()
@@ -307,8 +308,9 @@ async fn a_year_of_two_hundred_series_is_replayed() {
     fixture
         .insert(&[fixture.fare(&today(&fixture).to_string(), 0, Some(1))])
         .await;
+    let mut tx = begin_seeding(fixture.pool()).await;
     execute!(
-        fixture.pool(),
+        &mut *tx,
         "insert into observations (tenant_id, series, first_date, observed_at, price, search_status, item_id, number)
          select $1, $2, current_date + d, date_trunc('day', now(), 'UTC') - make_interval(days => t) + interval '12 hours',
                 200 + (t * 7 + d * 13) % 97, 'ok', gen_random_uuid(), 1
@@ -316,6 +318,7 @@ async fn a_year_of_two_hundred_series_is_replayed() {
         fixture.tenant.uuid(),
         series
     );
+    tx.commit().await.unwrap();
     pack_past_days(fixture.pool(), fixture.now).await.unwrap();
     let dates: Vec<_> = (1..=200)
         .map(|days| today(&fixture).saturating_add(days.days()))

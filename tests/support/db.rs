@@ -420,6 +420,14 @@ pub async fn begin(pool: &PgPool) -> sqlx::Transaction<'static, sqlx::Postgres> 
     }
 }
 
+/// Begins a transaction whose statements may take as long as they do: the service's limit is for
+/// its own statements, and a large seed takes longer on a slow disk.
+pub async fn begin_seeding(pool: &PgPool) -> sqlx::Transaction<'static, sqlx::Postgres> {
+    let mut tx = begin(pool).await;
+    execute!(&mut *tx, "set local statement_timeout = 0");
+    tx
+}
+
 /// A transaction that holds locks as long as its test needs, also on a busy machine.
 pub async fn begin_holding(pool: &PgPool) -> sqlx::Transaction<'static, sqlx::Postgres> {
     let mut tx = begin(pool).await;
