@@ -125,7 +125,10 @@ impl Reader<'_> {
         if start < end - city {
             self.at = start;
             let span = self.take(end - city - start);
-            let name = format!("Hotel {}", titled(&self.text[span.clone()]));
+            let mut name = titled(&self.text[span.clone()]);
+            if !name.is_empty() {
+                name.insert_str(0, "Hotel ");
+            }
             let kind = start.checked_sub(1).map(|at| &self.tokens[at]);
             let kind = kind.filter(|token| token.word() == Some("hotel"));
             let start = kind.map_or(span.start, |token| token.span.start);
@@ -229,7 +232,8 @@ impl Reader<'_> {
 
 /// A name as it was written; in small letters with capitals at the beginnings.
 fn titled(text: &str) -> String {
-    let text = text.trim().replace('"', "");
+    let text = text.replace('"', "");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if text.chars().any(char::is_uppercase) {
         return text;
     }
