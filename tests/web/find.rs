@@ -32,6 +32,8 @@ async fn a_name_an_airport_and_an_id_are_found_and_other_words_are_asked() {
         ("january", [false, false, true]),
         ("lhr", [true, false, true]),
         ("TLV LHR", [true, false, true]),
+        ("lhr  TLV", [true, false, true]),
+        ("lhr january", [false, false, true]),
     ] {
         let page = browser.page(&format!("/find?q={words}")).await;
         let paths = [
@@ -53,6 +55,8 @@ async fn a_name_an_airport_and_an_id_are_found_and_other_words_are_asked() {
         leads("berlin+paris+march").await,
         "/ask?q=berlin+paris+march"
     );
+    // Nothing contains both.
+    assert_eq!(leads("lhr+arts").await, "/ask?q=lhr+arts");
     assert_eq!(leads("a%00b").await, "/ask?q=a%00b");
     let long = "x".repeat(400);
     assert_eq!(leads(&long).await, format!("/ask?q={long}"));

@@ -132,7 +132,7 @@ struct ActivityRead<'a> {
     pool: &'a PgPool,
     tenant: TenantId,
     conditions: &'a ActivityConditions,
-    /// With a text: the monitors that contain it.
+    /// With a text: the monitors that contain its words.
     monitors: Option<Vec<MonitorId>>,
     limit: i64,
 }

@@ -14,7 +14,7 @@ request_body! {
         optional {
             /// Only monitors in this status.
             status: MonitorStatus;
-            /// Only monitors whose name, airports, or hotel or place contain this text, in any case.
+            /// Only monitors whose name, airports, or hotel or place contain each word of this text, in any case.
             text: SoughtText;
             /// The maximum monitors of a page.
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;

@@ -21,7 +21,7 @@ request_body! {
             tag: Tag;
             /// Only scans of this monitor.
             monitor_id: MonitorId;
-            /// Only scans whose label, tags, airports, or hotel or place contain this text, in any case.
+            /// Only scans whose label, tags, airports, or hotel or place contain each word of this text, in any case.
             text: SoughtText;
             /// The maximum scans of a page.
             limit: PageLimit = PageLimit::FIFTY => limit_or_default;

@@ -198,13 +198,23 @@ text_type! {
 const MAX_SOUGHT_CHARS: usize = 200;
 
 text_type! {
-    /// A text that lists are searched for, without the spaces around it.
+    /// Words that lists are searched for.
     pub struct SoughtText {
         expected: "text of 1 to 200 characters without control characters, not spaces alone",
         accepts: |text| is_name(text, MAX_SOUGHT_CHARS),
         normalize: |text: &str| text.trim().to_owned(),
         examples: ["lhr"],
         schema: { min_length: 1, max_length: MAX_SOUGHT_CHARS, pattern: r"^(?=.*\S)[^\u0000-\u001F\u007F-\u009F]*$" },
+    }
+}
+
+impl SoughtText {
+    /// Each of them is looked for.
+    pub fn words(&self) -> Vec<String> {
+        self.as_str()
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect()
     }
 }
 

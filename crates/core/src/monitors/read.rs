@@ -175,7 +175,7 @@ pub async fn monitors_where(
     to_monitors(&mut conn, ring, tenant, rows, now).await
 }
 
-/// All monitors whose name, airports or hotel contain a text, in any case.
+/// All monitors whose name, airports or hotel contain each word of a text, in any case.
 pub async fn ids_containing(
     pool: &PgPool,
     tenant: TenantId,

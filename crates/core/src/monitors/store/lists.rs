@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::slots::StoredConfirmation;
 use crate::contract::monitors::{MonitorsQuery, SlotKind, SlotOutcome, SlotsQuery};
+use crate::contract::scans::SoughtText;
 use crate::ids::{MonitorId, TenantId};
 use crate::scans::read::SearchedPlace;
 
@@ -125,9 +126,9 @@ pub(in crate::monitors) async fn monitor_rows(
              and ($7::text is null or position($7 in upper(concat_ws(' ', m.scan #>> '{request,to_airport}', m.scan #>> '{sweep,to_airport}'))) > 0)
              and ($8::text is null or lower(m.scan #>> array['request', $8]) = lower($9)
                   or position(lower(to_json($9::text)::text) in lower(m.scan #>> array['sweep', $8])) > 0)
-             and ($10::text is null or position(lower($10) in lower(concat_ws(' ', m.name,
+             and not exists (select from unnest($10::text[]) word where position(lower(word) in lower(concat_ws(' ', m.name,
                   m.scan #>> '{request,from_airport}', m.scan #>> '{sweep,from_airport}', m.scan #>> '{request,to_airport}', m.scan #>> '{sweep,to_airport}',
-                  m.scan #>> '{request,hotel_name}', m.scan #>> '{request,destination}', m.scan #>> '{sweep,hotel_name}', m.scan #>> '{sweep,destination}'))) > 0)
+                  m.scan #>> '{request,hotel_name}', m.scan #>> '{request,destination}', m.scan #>> '{sweep,hotel_name}', m.scan #>> '{sweep,destination}'))) = 0)
            order by m.monitor_id desc limit $5"#,
         tenant.uuid(),
         ids.as_deref(),
@@ -138,25 +139,26 @@ pub(in crate::monitors) async fn monitor_rows(
         conditions.to_airport.as_deref(),
         conditions.place.as_ref().map(|place| place.field),
         conditions.place.as_ref().map(|place| place.text.as_str()),
-        query.and_then(|query| query.text.as_ref()).map(|text| text.as_str()),
+        &query.and_then(|query| query.text.as_ref()).map(SoughtText::words).unwrap_or_default(),
     )
     .fetch_all(conn)
     .await
 }
 
-/// All monitors that contain a text, as the list of [`monitor_rows`] compares it.
+/// All monitors that contain each word of a text, as the list of [`monitor_rows`] compares it.
 pub(in crate::monitors) async fn ids_containing(
     pool: &PgPool,
     tenant: TenantId,
     text: &str,
 ) -> sqlx::Result<Vec<MonitorId>> {
+    let words: Vec<_> = text.split_whitespace().map(str::to_owned).collect();
     let ids = sqlx::query_scalar!(
         "select m.monitor_id from monitors m
-           where m.tenant_id = $1 and position(lower($2::text) in lower(concat_ws(' ', m.name,
+           where m.tenant_id = $1 and not exists (select from unnest($2::text[]) word where position(lower(word) in lower(concat_ws(' ', m.name,
                  m.scan #>> '{request,from_airport}', m.scan #>> '{sweep,from_airport}', m.scan #>> '{request,to_airport}', m.scan #>> '{sweep,to_airport}',
-                 m.scan #>> '{request,hotel_name}', m.scan #>> '{request,destination}', m.scan #>> '{sweep,hotel_name}', m.scan #>> '{sweep,destination}'))) > 0",
+                 m.scan #>> '{request,hotel_name}', m.scan #>> '{request,destination}', m.scan #>> '{sweep,hotel_name}', m.scan #>> '{sweep,destination}'))) = 0)",
         tenant.uuid(),
-        text,
+        &words,
     )
     .fetch_all(pool)
     .await?;

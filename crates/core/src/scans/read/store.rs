@@ -12,7 +12,7 @@ use sqlx::{PgConnection, PgExecutor, PgPool};
 
 use super::rows::{AttemptRow, ConfirmingRow, ItemRow, ScanRow, StrategyRow, decompress_json};
 use super::{ItemsForm, PagePosition, ScanConditions};
-use crate::contract::scans::{ItemsQuery, ScansQuery};
+use crate::contract::scans::{ItemsQuery, ScansQuery, SoughtText};
 use crate::contract::{Endpoint, RawJson};
 use crate::ids::{ItemId, MonitorId, ScanId, TenantId};
 use crate::scans::item_state::stored_states;
@@ -71,9 +71,9 @@ pub(super) async fn scans(
              and ($13::text is null or position(lower($13) in lower(label)) > 0)
              and ($14::timestamptz is null or created_at >= $14) and ($15::timestamptz is null or created_at < $15)
              and (not $16::boolean or partial + degraded + failed > 0)
-             and ($17::text is null or position(lower($17) in lower(concat_ws(' ', label, array_to_string(tags, ' '),
+             and (not exists (select from unnest($17::text[]) word where position(lower(word) in lower(concat_ws(' ', label, array_to_string(tags, ' '),
                   request ->> 'from_airport', sweep ->> 'from_airport', request ->> 'to_airport', sweep ->> 'to_airport',
-                  request ->> 'hotel_name', request ->> 'destination', sweep ->> 'hotel_name', sweep ->> 'destination'))) > 0
+                  request ->> 'hotel_name', request ->> 'destination', sweep ->> 'hotel_name', sweep ->> 'destination'))) = 0)
                   or monitor_id = any ($20))
              and (not $21::boolean or monitor_id is not null)
              and ($18::text is null or lower(request ->> $18) = lower($19)
@@ -95,7 +95,7 @@ pub(super) async fn scans(
         more.created_from.map(|from| from.to_sqlx()) as Option<SqlTimestamp>,
         more.created_before.map(|before| before.to_sqlx()) as Option<SqlTimestamp>,
         more.has_undone,
-        query.text.as_ref().map(|text| text.as_str()),
+        &query.text.as_ref().map(SoughtText::words).unwrap_or_default(),
         more.place.as_ref().map(|place| place.field),
         more.place.as_ref().map(|place| place.text.as_str()),
         &monitors,
