@@ -121,7 +121,7 @@ fn scan_pairs(mut draft: ScanDraft) -> Pairs {
             pairs.extend(range.get(end).map(|day| pair(field, day)));
         }
     }
-    for name in SEARCH_FIELDS.into_iter().chain(["nights"]) {
+    for name in SEARCH_FIELDS.into_iter().chain(["nights", "samples"]) {
         pairs.extend(draft.take(name).map(|value| pair(name, &value)));
     }
     if !draft.request.is_empty() {
@@ -177,6 +177,12 @@ mod tests {
                        "sweep": {"checkin_date": {"from": "+7d", "to": "+7d"}, "nights": [3, 7], "proxy_country": ["us", "de"]}}),
                 json!([{"type": "parity_gap_percent", "percent": 5, "baseline": "us"}]),
                 [false, true],
+            ),
+            (
+                json!({"endpoint": "hotels/by-name", "request": {"hotel_name": "Arts"},
+                       "sweep": {"checkin_date": {"from": "+7d", "to": "+7d"}, "nights": [3], "proxy_country": ["us", "de"], "samples": 3}}),
+                json!([{"type": "every_run"}]),
+                [false, false],
             ),
             (
                 json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},

@@ -13,7 +13,7 @@ use farescan_core::contract::channels::Channel;
 use farescan_core::contract::monitors::{MonitorRequest, RuleType};
 use farescan_core::contract::scans::ScanEndpoint;
 use farescan_core::contract::{
-    Endpoint, FieldError, FieldValue as _, MAX_DEPTH, ValidationError, ValidationErrors,
+    Api, Endpoint, FieldError, FieldValue as _, MAX_DEPTH, ValidationError, ValidationErrors,
     read_object,
 };
 
@@ -63,6 +63,9 @@ pub(super) const RULES: [(&str, RuleType); 10] = [
 pub(super) const BACKTEST: &str = "backtest";
 /// The field with its days.
 pub(super) const DAYS: &str = "backtest_days";
+
+/// The part of the form with channels and the webhook.
+pub(super) const WHERE_TO: &str = "where-to";
 
 /// The form of a monitor: a new one, or one that is changed.
 pub(super) struct MonitorForm<'a> {
@@ -149,6 +152,9 @@ fn scan(fields: &FormFields) -> Result<Map<String, Value>, ValidationErrors> {
     }
     if let (Some(_), Some(nights)) = (dates.next(), fields.text("nights")) {
         draft.sweep.insert("nights".to_owned(), numbers(nights));
+    }
+    if let (Api::Hotels, Some(samples)) = (draft.endpoint.api(), fields.text("samples")) {
+        draft.sweep.insert("samples".to_owned(), number(samples));
     }
     for name in SEARCH_FIELDS {
         if let (Some(field), Some(text)) = (draft.endpoint.field(name), fields.text(name)) {
@@ -252,7 +258,7 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
             section class="card" { (what_is_searched(&inputs)) }
             section class="card" { (when(&inputs)) }
             section class="card" { (when_to_alert(&inputs)) }
-            section class="card" {
+            section class="card" id=(WHERE_TO) {
                 h2 { "Where to, and how much at most" }
                 (channel_choice::markup(form.channels, form.fields))
                 div class="fields" {
@@ -272,11 +278,21 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
 fn what_is_searched(inputs: &Inputs<'_>) -> Markup {
     html! {
         h2 { "What is searched" }
+        div class="fields" { (inputs.text("name", "Name", "For lists and alerts", "name")) }
         @if inputs.fields.text("scan").is_some() {
-            p class="notice" { "Some parts of this search have no field here. All of it stands below as JSON, and the fields above that change nothing." }
-        }
+            p class="notice" { "Some parts of this search have no field here, so all of it stands below as JSON." }
+            details class="fold" {
+                summary { "Fields, which the JSON replaces" }
+                (search_fields(inputs))
+            }
+        } @else { (search_fields(inputs)) }
+        (more_fields(inputs.fields))
+    }
+}
+
+fn search_fields(inputs: &Inputs<'_>) -> Markup {
+    html! {
         div class="fields" {
-            (inputs.text("name", "Name", "For lists and alerts", "name"))
             (select("endpoint", "Search", &endpoints(), inputs.fields.text("endpoint")))
             (inputs.text("from_airport", "From", "Airport, such as TLV", "from_airport"))
             (inputs.text("to_airport", "To", "Airport, such as LHR", "to_airport"))
@@ -288,12 +304,12 @@ fn what_is_searched(inputs: &Inputs<'_>) -> Markup {
             (inputs.text("nights", "Nights", "3, or 3, 7", "nights"))
             (inputs.text("currency", "Currency", "USD without one", "currency"))
             (inputs.text("proxy_country", "Markets", "us, or us, de, gb", "proxy_country"))
+            (inputs.text("samples", "Samples", "Of each search, such as 3, to know chance from difference", "samples"))
         }
         (watch_fields(inputs.fields, &[
             inputs.text("below", "Amount", "In the currency of the search; a price below it alerts", "below"),
             inputs.text("max_requests", "Most requests of a run", "A watch needs it, such as 18 for 90 dates", "scan.max_requests"),
         ]))
-        (more_fields(inputs.fields))
     }
 }
 
@@ -363,7 +379,7 @@ fn more_fields(fields: &FormFields) -> Markup {
                 textarea id="fields" name="fields" rows="2" class="mono" placeholder=r#"{"max_stops": 0, "passengers": [1, 1]}"# { (value("fields")) }
             }
             div class="field wide" {
-                label for="scan" { "The whole scan, instead of all fields above" }
+                label for="scan" { "The whole scan, instead of its fields" }
                 textarea id="scan" name="scan" rows="4" class="mono" placeholder=r#"{"endpoint": "flights/oneway", "request": {…}, "sweep": {…}}"# { (value("scan")) }
             }
         }
@@ -391,7 +407,7 @@ fn only_for(name: &str) -> &'static str {
         "hotel_name" => " for-hotels for-by-name",
         "destination" => " for-hotels for-search",
         "hotel_booking_id" => " for-hotels for-rooms",
-        "proxy_country" => " for-hotels",
+        "proxy_country" | "samples" => " for-hotels",
         "nights" => " for-nights",
         "below" => " for-below",
         _ => "",

@@ -7,6 +7,7 @@ use farescan_sheets::delivery;
 use farescan_sheets::sheet::Section;
 use maud::{Markup, html};
 
+use super::new_form::WHERE_TO;
 use crate::form::current_key_field;
 use crate::layout::{NavItem, page};
 use crate::links;
@@ -34,7 +35,7 @@ pub(super) fn card(
             None => {
                 div class="actions" {
                     @if monitor.channels.is_empty() { a class="button primary" href=(links::CHANNELS) { "Alerts on a phone" } }
-                    a class="button" href={ (links::monitor(monitor.id)) "/edit" } { "Choose channels or a webhook" }
+                    a class="button" href={ (links::monitor(monitor.id)) "/edit#" (WHERE_TO) } { "Choose channels or a webhook" }
                 }
             }
             Some(webhook) => {
