@@ -1,5 +1,6 @@
 //! A line of prices with its band: by date, or by days before departure.
 
+use jiff::Zoned;
 use jiff::civil::Date;
 use maud::{Markup, html};
 use rust_decimal::Decimal;
@@ -19,8 +20,8 @@ const SIDE: f64 = 1_000.0;
 pub enum ChartAxis<'a> {
     /// Dates, the earliest on the left.
     Dates,
-    /// Runs in their order, each point the place of one in these names.
-    Runs(&'a [String]),
+    /// Runs in their order, each point the place of one in these slots.
+    Runs(&'a [Zoned]),
     /// Days before departure or check-in, 0 on the right.
     DaysBefore,
     /// The same; each point is the week that begins with its day.
@@ -169,9 +170,10 @@ impl LineChart<'_> {
     fn label(&self, at: i32) -> String {
         match self.axis {
             ChartAxis::Dates => day_of(at).strftime("%a %-d %b %Y").to_string(),
-            ChartAxis::Runs(names) => {
-                let name = usize::try_from(at).ok().and_then(|at| names.get(at));
-                name.cloned().unwrap_or_default()
+            ChartAxis::Runs(slots) => {
+                let slot = usize::try_from(at).ok().and_then(|at| slots.get(at));
+                let text = slot.map(|slot| slot.strftime("%a %-d %b %Y, %H:%M").to_string());
+                text.unwrap_or_default()
             }
             ChartAxis::WeeksBefore => format!("{at} to {} days before", at + 6),
             ChartAxis::DaysBefore if at == 1 => "1 day before".to_owned(),
@@ -317,7 +319,7 @@ impl Plot<'_> {
     fn axis_labels(&self) -> Markup {
         let ticks: Vec<Tick> = match self.chart.axis {
             ChartAxis::Dates => date_ticks(self.first, self.last, MOST_TICKS),
-            ChartAxis::Runs(_) => run_ticks(self.last, MOST_TICKS),
+            ChartAxis::Runs(slots) => run_ticks(slots, MOST_TICKS),
             ChartAxis::DaysBefore | ChartAxis::WeeksBefore => lead_ticks(self.last, MOST_TICKS + 1),
         };
         html! {

@@ -1,7 +1,7 @@
 //! From numbers and dates to places in a plot, and the round values at its axes.
 
-use jiff::ToSpan as _;
 use jiff::civil::{Date, Weekday, date};
+use jiff::{ToSpan as _, Zoned};
 use rust_decimal::Decimal;
 use rust_decimal::prelude::ToPrimitive as _;
 
@@ -160,14 +160,18 @@ pub(super) fn date_ticks(first: i32, last: i32, most: usize) -> Vec<Tick> {
         .collect()
 }
 
-/// The numbers of runs up to the one at `last`, from 1: at most `most`, evenly spaced.
-pub(super) fn run_ticks(last: i32, most: usize) -> Vec<Tick> {
-    let runs = usize::try_from(last).unwrap_or_default() + 1;
-    (0..=last)
-        .step_by(runs.div_ceil(most))
-        .map(|at| Tick {
-            at,
-            text: (at + 1).to_string(),
+/// The days of runs, or the times of those on the day of the one before: at most `most`, evenly spaced.
+pub(super) fn run_ticks(slots: &[Zoned], most: usize) -> Vec<Tick> {
+    let mut before = None;
+    let shown = (0_i32..)
+        .zip(slots)
+        .step_by(slots.len().div_ceil(most).max(1));
+    shown
+        .map(|(at, slot)| {
+            let is_same_day = before.replace(slot.date()) == Some(slot.date());
+            let format = if is_same_day { "%H:%M" } else { "%-d %b" };
+            let text = slot.strftime(format).to_string();
+            Tick { at, text }
         })
         .collect()
 }

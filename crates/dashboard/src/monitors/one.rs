@@ -293,10 +293,6 @@ fn chart(monitor: &Monitor, runs: &[RunPrice]) -> Markup {
         .map(|run| run.slot.to_zoned(zone.clone()))
         .collect();
     let has_several = slots.windows(2).any(|two| two[0].date() == two[1].date());
-    let names: Vec<_> = slots
-        .iter()
-        .map(|slot| slot.strftime("%a %-d %b %Y, %H:%M").to_string())
-        .collect();
     let points = runs.iter().zip(&slots).enumerate();
     let points = points.map(|(place, (run, slot))| {
         let best = run.best.as_ref();
@@ -321,7 +317,7 @@ fn chart(monitor: &Monitor, runs: &[RunPrice]) -> Markup {
                         id: "runs",
                         title: "Lowest price of each run",
                         unit: Unit::Money(currency),
-                        axis: if has_several { ChartAxis::Runs(&names) } else { ChartAxis::Dates },
+                        axis: if has_several { ChartAxis::Runs(&slots) } else { ChartAxis::Dates },
                         names: LineNames { value: "Lowest price", reference: "", band: "" },
                         points: points.collect(),
                     }.markup())

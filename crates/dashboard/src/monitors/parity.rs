@@ -5,6 +5,7 @@ use axum::extract::Path;
 use axum::response::Response;
 use axum::routing::get;
 use farescan_sheets::parity::{RULE, market_name, markets, runs, sentence};
+use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
 use super::one::own;
@@ -48,7 +49,7 @@ async fn show(
         } @else {
             section class="card" { h2 { "Over all runs" } (sheet::table(&markets(&found))) }
             section class="card" { h2 { "Run by run" } (sheet::table(&runs(&found))) }
-            (charts(&found))
+            (charts(&monitor, &found))
         }
         (parts::same_as(
             &format!("/v1/monitors/{}/parity?baseline={}", monitor.id, found.baseline),
@@ -67,6 +68,7 @@ fn baselines(monitor: &Monitor, found: &ParityHistory) -> Markup {
     html! {
         @if all.len() > 1 {
             nav class="tabs no-print" aria-label="Compared with" {
+                span class="muted" { "Compared with" }
                 @for market in all {
                     a href=(parts::with_query(&links::parity(monitor.id), "baseline", market)) aria-current=[(*market == found.baseline).then_some("true")] { (market_name(market)) }
                 }
@@ -76,11 +78,10 @@ fn baselines(monitor: &Monitor, found: &ParityHistory) -> Markup {
 }
 
 /// The median difference of each market, with its range over the stays, oldest run first.
-fn charts(found: &ParityHistory) -> Markup {
-    let slots = found.runs.iter().rev();
-    let names: Vec<_> = slots
-        .map(|run| run.slot.strftime("%-d %b %Y, %H:%M UTC").to_string())
-        .collect();
+fn charts(monitor: &Monitor, found: &ParityHistory) -> Markup {
+    let zone = TimeZone::get(&monitor.schedule.timezone).unwrap_or(TimeZone::UTC);
+    let runs = found.runs.iter().rev();
+    let slots: Vec<_> = runs.map(|run| run.slot.to_zoned(zone.clone())).collect();
     let baseline = market_name(&found.baseline);
     let markets = found.markets.iter();
     let charted = markets.filter(|market| market.difference_percent.is_some());
@@ -94,7 +95,7 @@ fn charts(found: &ParityHistory) -> Markup {
                         id: &format!("market-{place}"),
                         title: &title,
                         unit: Unit::Percent,
-                        axis: ChartAxis::Runs(&names),
+                        axis: ChartAxis::Runs(&slots),
                         names: LineNames { value: "Median difference", reference: "", band: "Lowest to highest" },
                         points: points(found, &market.market),
                     }.markup())
