@@ -10,10 +10,10 @@ use crate::alerts::AlertTest;
 use crate::history::fixture::HistoryFixture;
 use crate::monitors::backtest::{seen, today, with_partitions};
 use crate::monitors::{monitor, with};
-use crate::support::TestService;
 use crate::support::app::KEY;
 use crate::support::reply::Reply;
 use crate::support::upstream::fare;
+use crate::support::{SearchOutcome, TestService};
 
 const OTHER: &str = "another-key-0123456789";
 
@@ -78,7 +78,10 @@ async fn a_monitor_is_stored_after_its_cost_was_shown() {
     let cost = browser.send(&filled(&new, &[])).await.expect(200).text();
     // Three dates, one request each, or two with the retry of a server error.
     assert!(cost.contains("3 to 6 requests"), "{cost}");
-    assert!(cost.contains("TLV → LHR, one way, +7d – +9d"), "{cost}");
+    assert!(
+        cost.contains("TLV → LHR, one way, 7 to 9 days ahead"),
+        "{cost}"
+    );
     assert!(monitors(&service).await.is_empty(), "nothing is stored yet");
 
     let create = form(&cost, "/monitors");
@@ -534,8 +537,19 @@ async fn empty_lists_say_what_to_do_next() {
 async fn a_scan_becomes_the_form_of_a_monitor() {
     let (service, id) = super::service_with_scan().await;
     let browser = Browser::sign_in(&service, KEY).await;
+    let words = "/ask?q=TLV+%E2%86%92+LHR%2C+2030-01-01+to+2030-01-04%2C+one+way%2C+1+adult%2C+USD";
+    let of_scan = browser.page(&format!("/scans/{id}")).await;
+    assert!(of_scan.contains(&format!("href=\"{words}\"")), "{of_scan}");
+    // What words cannot ask becomes the form of a monitor.
+    let limited = json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "airline_codes": ["BA"]},
+        "sweep": {"departure_date": {"from": "2030-01-01", "to": "2030-01-04"}}});
+    let limited = service
+        .submit_and_complete(&limited, |_| SearchOutcome::Ok(200))
+        .await;
+    let of_limited = browser.page(&format!("/scans/{limited}")).await;
+    let like = format!("/monitors/new?like={limited}");
+    assert!(of_limited.contains(&like), "{of_limited}");
     let like = format!("/monitors/new?like={id}");
-    assert!(browser.page(&format!("/scans/{id}")).await.contains(&like));
     let page = browser.page(&like).await;
     let fields = form(&page, "/monitors/new")
         .with("endpoint", "flights/oneway")

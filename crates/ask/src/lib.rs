@@ -11,13 +11,14 @@
 //! - [`read()`]: from words to a [`Question`]; `clauses` and `dates` read its parts.
 //! - [`places`]: airports and cities; [`countries`]: markets and currencies.
 //! - [`question`]: the question, and its words ([`Question::words`]).
-//! - [`body`]: the bodies of scans and monitors that ask it.
+//! - [`body`]: the bodies of scans and monitors that ask it; [`question_of`]: from a scan back to its words.
 
 mod answer;
 pub mod body;
 mod clauses;
 pub mod countries;
 mod dates;
+mod from_scan;
 mod lexer;
 mod monitor_name;
 pub mod places;
@@ -27,5 +28,6 @@ mod read;
 mod tests;
 
 pub use answer::{Chip, ChipKind, Reading, RefusedWords, Suggestion};
+pub use from_scan::question_of;
 pub use question::{Checks, Question, QuestionSubject};
 pub use read::{MAX_CHARS, read};

@@ -110,7 +110,10 @@ pub fn line(
     };
     let row: Value = serde_json::from_str(row.get()).ok()?;
     let line = match legs(endpoint, &row).as_slice() {
-        [out, back] if !back.line().is_empty() => format!("{}; back {}", out.line(), back.line()),
+        // Without times both have the airline alone.
+        [out, back] if back != out && !back.line().is_empty() => {
+            format!("{}; back {}", out.line(), back.line())
+        }
         legs => legs.first()?.line(),
     };
     Some(line).filter(|line| !line.is_empty())

@@ -15,7 +15,9 @@ pub const NEW_SCANS_RUN: &str = "A scan that you start later runs.";
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Cheapest<'a> {
     pub item: Option<&'a Item>,
-    /// How it compares with the others, or who offers it.
+    /// Who offers it; of a flight with its times.
+    pub offer: Option<&'a str>,
+    /// How it compares with the others.
     pub beside: Option<&'a str>,
 }
 
@@ -182,7 +184,8 @@ pub fn cheapest_figure(scan: &Scan, cheapest: Cheapest<'_>) -> Figure {
         let swept = swept.filter(|swept| !swept.is_empty());
         let swept = swept.map(|swept| Value::Strong(swept.join(", ")));
         let verdict = cheapest.item.and_then(item::verdict);
-        let notes = [swept, cheapest.beside.map(Value::from), verdict];
+        let beside = cheapest.beside.map(Value::from);
+        let notes = [swept, cheapest.offer.map(Value::from), beside, verdict];
         figure.notes.extend(notes.into_iter().flatten());
     } else if scan.implausible.is_empty() {
         figure = figure.note(without_price(scan.status));

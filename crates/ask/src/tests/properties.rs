@@ -1,14 +1,16 @@
 //! What holds for any text.
 
+use farescan_contract::Endpoint;
 use farescan_contract::channels::ChannelKind;
 use farescan_contract::scans::Weekday;
 use jiff::ToSpan as _;
 use proptest::prelude::*;
 use rust_decimal::Decimal;
+use serde_json::Value;
 
 use super::TODAY;
 use crate::question::{Checks, Question, QuestionSubject, SeatClass};
-use crate::{MAX_CHARS, places, read};
+use crate::{MAX_CHARS, places, question_of, read};
 
 const AIRPORTS: [&str; 8] = ["TLV", "LHR", "MAR", "SAT", "DEC", "JFK", "MAD", "ZZQ"];
 const MARKETS: [&str; 4] = ["US", "DE", "GB", "IN"];
@@ -96,6 +98,19 @@ proptest! {
     fn the_words_of_a_question_are_that_question(question in question()) {
         let words = question.words();
         prop_assert_eq!(read(&words, TODAY).result, Ok(question), "{}", words);
+    }
+
+    #[test]
+    fn the_scan_of_a_question_asks_it_again(question in question()) {
+        let scan = question.find();
+        let part = |name: &str| scan.get(name).and_then(Value::as_object).cloned().unwrap_or_default();
+        let endpoint = Endpoint::parse(scan["endpoint"].as_str().unwrap()).unwrap();
+        let below = scan["strategy"].get("below");
+        let again = question_of(endpoint, &part("request"), &part("sweep"), below, TODAY);
+        prop_assert_eq!(again.map(|again| again.find()), Some(scan.clone()), "{}", question.words());
+        let mut other = part("request");
+        other.insert("limit".to_owned(), 5.into());
+        prop_assert_eq!(question_of(endpoint, &other, &part("sweep"), below, TODAY), None, "it would be lost");
     }
 
     #[test]

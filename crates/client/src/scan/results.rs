@@ -11,6 +11,7 @@ use crate::scan_table;
 use crate::wrap::for_stdout;
 use crate::wrap::note;
 use farescan_contract::{Item, Scan, ScanStatus, offers};
+use farescan_sheets::fare;
 use farescan_sheets::scan::{Cheapest, cheapest_figure, line, notice};
 use farescan_sheets::strategy;
 
@@ -68,7 +69,7 @@ pub fn next_step(scan: &Scan) -> Option<String> {
     notice(scan).map(|notice| sheet::notice(&notice, scan.id))
 }
 
-/// The cheapest item, with the carrier or room and the link of its offer.
+/// The cheapest item, with the flight or room and the link of its offer.
 async fn cheapest(session: &ServiceSession, scan: &Scan) -> Result<Option<String>, Failure> {
     if scan.best.is_none() && scan.implausible.is_empty() {
         return Ok(None);
@@ -79,14 +80,19 @@ async fn cheapest(session: &ServiceSession, scan: &Scan) -> Result<Option<String
     let best = scan.best.as_ref().map(|best| best.price);
     let mut offers = offers.into_iter().flatten();
     let offer = offers.find(|offer| Some(offer.price) == best);
+    let link = offer.as_ref().and_then(|offer| offer.link.as_deref());
+    let fare = answer
+        .zip(best)
+        .and_then(|(answer, price)| fare::line(scan.endpoint, answer.as_str(), price, link));
+    let room = offer
+        .as_ref()
+        .and_then(|offer| offer.carrier_or_room.as_deref());
     let found = Cheapest {
         item: item.as_ref(),
-        beside: offer
-            .as_ref()
-            .and_then(|offer| offer.carrier_or_room.as_deref()),
+        offer: fare.as_deref().or(room),
+        beside: None,
     };
     let figure = cheapest_figure(scan, found);
-    let link = offer.as_ref().and_then(|offer| offer.link.as_ref());
     let link = link.map_or_else(String::new, |link| format!("\n  {link}"));
     Ok(Some(format!(
         "{}: {}{link}",

@@ -5,8 +5,10 @@ use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::post;
+use farescan_ask::question_of;
 use farescan_sheets::numbers::{count, counted, requests};
 use farescan_sheets::scan::ask_again;
+use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
@@ -19,7 +21,7 @@ use crate::session::Session;
 use farescan_core::app::AppState;
 use farescan_core::commands::IdempotencyKey;
 use farescan_core::contract::ValidationError;
-use farescan_core::contract::scans::{PauseReason, Scan, ScanStatus};
+use farescan_core::contract::scans::{PauseReason, Scan, ScanStatus, StrategyProgress};
 use farescan_core::ids::ScanId;
 use farescan_core::scans;
 use farescan_core::scans::control;
@@ -49,9 +51,10 @@ pub(super) fn buttons(session: &Session, scan: &Scan) -> Markup {
             @if scan.status != ScanStatus::Incomplete { (retry_buttons(session, scan)) }
             a class="button" href={ (path) "/compare" } { "Compare" }
             a class="button" href={ "/scans/new?like=" (scan.id) } { "New scan like this" }
-            a class="button" href={ "/monitors/new?like=" (scan.id) "&" (once_pair()) } { "Watch this" }
+            (watch_button(session, scan))
             (delete_button(session, &path))
         } @else {
+            (watch_button(session, scan))
             @if !is_paused_by_caller && scan.status != ScanStatus::Paused {
                 form method="post" action={ (path) "/pause" } {
                     (token_field(session))
@@ -62,6 +65,21 @@ pub(super) fn buttons(session: &Session, scan: &Scan) -> Markup {
             (cancel_button(session, scan, &path))
         }
     }
+}
+
+/// Leads to the question in words, which takes an amount and says what a watch costs. What words cannot
+/// ask is repeated as it is.
+fn watch_button(session: &Session, scan: &Scan) -> Markup {
+    let today = || Some(session.app().now().ok()?.to_zoned(TimeZone::UTC).date());
+    let strategy = scan.strategy.as_ref().map(StrategyProgress::request);
+    let below = strategy.as_ref().and_then(|strategy| strategy.get("below"));
+    let question =
+        today().and_then(|day| question_of(scan.endpoint, &scan.request, &scan.sweep, below, day));
+    let path = question.map_or_else(
+        || format!("/monitors/new?like={}&{}", scan.id, once_pair()),
+        |question| links::question(&question.words()),
+    );
+    html! { a class="button" href=(path) { "Watch this" } }
 }
 
 /// The button that ends a pause.
@@ -96,7 +114,7 @@ fn cancel_button(session: &Session, scan: &Scan, path: &str) -> Markup {
             p {
                 (counted(left, "search")) " will not be made. This costs nothing and cannot be undone. "
                 @if scan.items.running > 0 {
-                    (counted(scan.items.running, "search")) " in flight end and are billed."
+                    (counted(scan.items.running, "search")) " in flight " (if scan.items.running == 1 { "ends and is" } else { "end and are" }) " billed."
                 }
             }
         }).destructive()

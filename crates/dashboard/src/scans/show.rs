@@ -4,6 +4,7 @@ use axum::Router;
 use axum::extract::Path;
 use axum::response::Response;
 use axum::routing::get;
+use farescan_sheets::fare;
 use farescan_sheets::numbers;
 use farescan_sheets::scan::{Cheapest, ended};
 use farescan_sheets::sheet::{NextStep, Sheet};
@@ -44,12 +45,15 @@ async fn show(
         None => None,
     };
     // A live page is read again with each event, so only the price of a scan that has ended is judged.
+    let mut fare = None;
     if scan.finished_at.is_some() {
         judge(&session, tenant, id, best.as_mut_slice()).await;
+        fare = fare_of(&session, tenant, &scan).await;
     }
     let beside = grid.as_ref().and_then(|grid| grid.table.against_median());
     let cheapest = Cheapest {
         item: best.as_ref(),
+        offer: fare.as_deref(),
         beside: beside.as_deref(),
     };
     let sheet = farescan_sheets::scan::sheet(&scan, cheapest);
@@ -79,6 +83,20 @@ async fn show(
         again_after,
         body,
     ))
+}
+
+/// The flight of the cheapest price: airline, times, duration, stops. Without the answer, or if it is not
+/// read in time, there is none.
+async fn fare_of(session: &Session, tenant: TenantId, scan: &Scan) -> Option<String> {
+    let best = scan.best.as_ref()?;
+    let read = async {
+        let _permits = session.heavy_read_permits().await?;
+        let mut conn = session.pool()?.acquire().await?;
+        let answer = scans::read::answer(&mut conn, tenant, best.item).await?;
+        Ok::<_, PageFailure>(answer)
+    };
+    let answer = timeout(VERDICT_TIMEOUT, read).await.ok()?.ok()??;
+    fare::line(scan.endpoint, answer.as_str(), best.price, None)
 }
 
 /// Adds the verdicts of items. Without the history, or if it is not read in time, they have none.
