@@ -139,6 +139,25 @@ async fn a_watch_has_its_alert_and_its_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn markets_are_watched_on_dates_that_stay_as_far_ahead() {
+    let client = with_fares().await;
+    let hotel = "hotel \"Arts\" next month, 3 nights us de";
+    let refused = client.run(&["ask", WORDS, "--watch", "--rolling", "--yes"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused.err.contains("--rolling needs a hotel"),
+        "{refused:?}"
+    );
+    assert_eq!(client.count("select count(*) from monitors").await, 0);
+    let watch = ["ask", hotel, "--watch", "--rolling", "--yes", "--json"];
+    let monitor: Value = serde_json::from_str(&client.out(&watch)).unwrap();
+    let checkin = &monitor["scan"]["sweep"]["checkin_date"]["from"];
+    assert!(checkin.as_str().unwrap().starts_with('+'), "{monitor}");
+    assert_eq!(monitor["alerts"], json!([{"type": "every_run"}]));
+    assert_eq!(client.calls(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_clear_is_refused_with_what_it_could_mean() {
     let client = with_fares().await;
     for (words, expected) in [

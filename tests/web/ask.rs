@@ -55,11 +55,11 @@ async fn a_question_is_read_back_with_its_cost_and_spends_nothing() {
         "below 150 USD",
         "1 adult",
         "not said",
-        "Find one below 150 USD · 4 to 20 requests",
+        "Find one below 150 USD · 1 to 10 requests",
         "Your key is stored, sealed, until you pause or delete the monitor",
         "Search all 10 · 10 requests",
         "Tell me below 150 USD · 10 requests a day",
-        "Find the cheapest and tell me below 150 USD · 4 to 20 requests now, 10 a day",
+        "Find the cheapest and tell me below 150 USD · 4 to 10 requests now, 10 a day",
     ] {
         assert!(page.contains(expected), "{expected}: {page}");
     }
@@ -105,13 +105,15 @@ async fn markets_are_compared_and_watched() {
     let service = TestService::start().await;
     service.accept_key_by_steps().await;
     let browser = Browser::sign_in(&service, key()).await;
-    let day = jiff::Timestamp::now().to_zoned(TimeZone::UTC).date() + 60.days();
+    let today = jiff::Timestamp::now().to_zoned(TimeZone::UTC).date();
+    let day = today + 60.days();
     let path = format!("/ask?q=hotel+%22Hotel+Arts+Barcelona%22+{day}+3+nights+us+de+gb");
     let (page, _) = asked(&browser, &path).await;
     for expected in [
         "Compare the markets · 9 requests",
         "Compare each Monday, these dates · 9 to 18 requests a week",
-        "Compare each Monday, always as far ahead as today",
+        "Compare each Monday, always ",
+        " days ahead · 9 to 18 requests a week",
     ] {
         assert!(page.contains(expected), "{expected}: {page}");
     }
@@ -121,20 +123,22 @@ async fn markets_are_compared_and_watched() {
     }
     let monitors = with_monitors(&service).await;
     assert_eq!(monitors.len(), 2, "{monitors:?}");
+    let (page, _) = asked(&browser, &path).await;
+    assert!(page.contains("Already watched: "), "{page}");
     let checkins: Vec<_> = monitors
         .iter()
         .map(|monitor| monitor["scan"]["sweep"]["checkin_date"]["from"].clone())
         .collect();
     assert!(checkins.contains(&json!(day.to_string())), "{checkins:?}");
-    // On the Mondays on which it looks the check-in is on the day of the week that was asked about.
+    // The run of the next Monday compares the date that was asked about.
     let rolling = checkins.iter().find_map(|date| {
         let days = date.as_str()?.strip_prefix('+')?.strip_suffix('d')?;
         days.parse::<i64>().ok()
     });
     let monday = day - rolling.unwrap().days();
     assert_eq!(
-        monday.weekday(),
-        jiff::civil::Weekday::Monday,
+        today.nth_weekday(1, jiff::civil::Weekday::Monday).unwrap(),
+        monday,
         "{checkins:?}"
     );
     for monitor in monitors {

@@ -107,8 +107,8 @@ impl Question {
     }
 
     /// The body of a monitor that compares the markets of a hotel at 06:00 UTC, and reports each week's run or
-    /// alerts of each day's differences; `None` for other questions. If it `rolls`, its dates are as far
-    /// after each run as they are after the last day of the watch that is not after `today`.
+    /// alerts of each day's differences; `None` for other questions. If it `rolls`, its first run compares the
+    /// dates of the question, and each run dates that are as far after it.
     pub fn parity_monitor(
         &self,
         searches: u32,
@@ -130,9 +130,10 @@ impl Question {
         };
         let mut scan = watched.scan();
         if rolls {
-            // From a day of the watch that is not after today, so that each run looks at as many days, and at
-            // the same days of the week.
+            // Dates before the first run would be lost: they are taken from the run before it, on the
+            // same day of the week.
             let before = match checks {
+                _ if self.from >= first => first,
                 Checks::Daily => today,
                 Checks::Weekly(_) => first.saturating_sub(jiff::Span::new().days(7)),
             };
@@ -245,14 +246,14 @@ pub const fn run_limit(searches: u32) -> u32 {
     }
 }
 
-/// Dates as days from the run on.
-fn roll(scan: &mut Map<String, Value>, today: Date) {
-    fn each(value: &mut Value, today: Date) {
+/// Dates as days after a run.
+fn roll(scan: &mut Map<String, Value>, run: Date) {
+    fn each(value: &mut Value, run: Date) {
         match value {
-            Value::Object(fields) => fields.values_mut().for_each(|value| each(value, today)),
+            Value::Object(fields) => fields.values_mut().for_each(|value| each(value, run)),
             Value::String(text) => {
                 if let Ok(date) = text.parse::<Date>() {
-                    let days = date.since(today).map_or(0, |span| span.get_days());
+                    let days = date.since(run).map_or(0, |span| span.get_days());
                     *text = format!("+{}d", days.max(0));
                 }
             }
@@ -264,7 +265,7 @@ fn roll(scan: &mut Map<String, Value>, today: Date) {
             .get_mut(part)
             .and_then(|part| part.get_mut("checkin_date"))
         {
-            each(value, today);
+            each(value, run);
         }
     }
 }

@@ -38,6 +38,9 @@ pub struct AskArgs {
     words: Vec<String>,
     #[command(flatten)]
     way: AskWay,
+    /// Watch the markets of a hotel on dates that stay as many days ahead as those of the words
+    #[arg(long, requires = "watch")]
+    rolling: bool,
     #[command(flatten)]
     follow: FollowArgs,
 }
@@ -50,6 +53,7 @@ impl AskArgs {
             (self.way.find, " --find"),
             (self.way.all, " --all"),
             (self.way.watch, " --watch"),
+            (self.rolling, " --rolling"),
             (self.follow.csv, " --csv"),
             (self.follow.detach, " --detach"),
         ];
@@ -75,11 +79,18 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
     if args.way.watch {
         let searches = u32::try_from(question.searches()).unwrap_or(u32::MAX);
         let body = question
-            .parity_monitor(searches, today(), false)
-            .or_else(|| question.monitor(searches, today()));
+            .parity_monitor(searches, today(), args.rolling)
+            .or_else(|| {
+                question
+                    .monitor(searches, today())
+                    .filter(|_| !args.rolling)
+            });
         let body = body.ok_or_else(|| {
-            let needs = "--watch needs a price in the words, such as `below 150`, or a hotel with several markets. Nothing was sent.";
-            CommandEnd::usage(needs)
+            CommandEnd::usage(if args.rolling {
+                "--rolling needs a hotel with several markets, such as `hotel \"Arts\" us de`. Nothing was sent."
+            } else {
+                "--watch needs a price in the words, such as `below 150`, or a hotel with several markets. Nothing was sent."
+            })
         })?;
         let channels = ChannelOptions::of_kind(question.via);
         let FollowArgs {

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
 use farescan_ask::{Checks, Chip, MAX_CHARS, Question, Reading, RefusedWords, Suggestion};
 use farescan_sheets::numbers::{amount, count, counted, range, request_range};
-use farescan_sheets::trip::{body_facts, body_title};
+use farescan_sheets::trip::{body_facts, body_title, value_text};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
@@ -27,9 +27,9 @@ use super::session::Session;
 use super::{channels, links, prices};
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
-use farescan_core::contract::channels::Channel;
+use farescan_core::contract::channels::{Channel, ChannelKind};
 use farescan_core::contract::monitors::{MAX_CHANNELS, MonitorPreview};
-use farescan_core::contract::scans::{ScanPreview, WarningKind};
+use farescan_core::contract::scans::{RequestRange, ScanPreview, WarningKind};
 use farescan_core::{monitors, scans};
 
 /// The field of the text.
@@ -211,7 +211,7 @@ type Priced<T> = (Map<String, Value>, Result<T, ApiError>);
 enum WatchDates {
     /// Those of the question.
     Fixed,
-    /// As many days after each run as they are after today.
+    /// As many days after each run as those of the question are after the first.
     Rolling,
 }
 
@@ -222,6 +222,7 @@ struct Ways {
     find: Option<Priced<ScanPreview>>,
     /// The channels that hear of a watch.
     channels: Vec<Channel>,
+    has_mail_server: bool,
     /// A watch with an amount; `None` of a question that compares markets, of which there are these:
     tell: Option<Tell>,
     /// Comparisons on a schedule.
@@ -285,6 +286,7 @@ impl Ways {
             all: (body, preview),
             find,
             channels,
+            has_mail_server: guard.check_kind(ChannelKind::Email).is_ok(),
             tell,
             watches,
         })
@@ -311,6 +313,7 @@ impl Ways {
                 h2 { (body_title(body).unwrap_or_default()) }
                 p class="sub" { (body_facts(body).join(" · ")) " · " (counted(all.items, "search")) }
                 @if !known.answer.0.is_empty() { p class="known-answer" { (known.answer) } }
+                @if !known.watching.0.is_empty() { p { (known.watching) "." } }
                 div class="ask-ways" {
                     @match &self.find {
                         Some((body, Ok(find))) => { div { (find_form(session, query, question, (body, find), !known.is_below)) } }
@@ -343,7 +346,7 @@ impl Ways {
         html! {
             @if self.channels.is_empty() {
                 @if question.via.is_some() { "You have no such channel yet. " }
-                "Alerts stand on the page “Alerts”. " a href=(links::channels_for(text)) { "Add a channel" } " to hear of them on a phone, in a chat or by mail."
+                "Alerts stand on the page “Alerts”. " a href=(links::channels_for(text)) { "Add a channel" } " to hear of them on a phone" @if self.has_mail_server { ", in a chat or by mail." } @else { " or in a chat." }
             } @else {
                 @let names: Vec<_> = self.channels.iter().map(|channel| channel.name.as_str()).collect();
                 "Alerts go to " (names.join(", ")) "."
@@ -373,11 +376,16 @@ fn amount_words(question: &Question) -> Option<String> {
     Some(format!("below {} {}", amount(below), question.currency))
 }
 
-/// `about 10 requests`, where that is known.
-fn searched_requests(preview: &ScanPreview) -> String {
+/// `about 10 requests`, where that is known; otherwise each search once at most, as on the button that
+/// searches all.
+fn searched_requests(preview: &ScanPreview, least: u64) -> String {
     match preview.requests.expected {
         Some(expected) => format!("about {}", counted(expected, "request")),
-        None => request_range(preview.requests),
+        None => request_range(RequestRange {
+            least,
+            expected: None,
+            most: preview.requests.most.min(preview.items.into()),
+        }),
     }
 }
 
@@ -394,17 +402,20 @@ fn find_form(
     (body, preview): (&Map<String, Value>, &ScanPreview),
     is_primary: bool,
 ) -> Markup {
-    let requests = searched_requests(preview);
-    let (what, hint) = match amount_words(question) {
+    let least = preview.requests.least;
+    let (what, least, hint) = match amount_words(question) {
         Some(below) => (
             format!("one {below}"),
+            least.min(1),
             "Ends with the first price below the amount.",
         ),
         None => (
             "the cheapest".to_owned(),
+            least,
             "Searches only dates that can still be the cheapest.",
         ),
     };
+    let requests = searched_requests(preview, least);
     html! {
         (scan_form(session, query, body, preview, is_primary, &format!("Find {what} · {requests}")))
         p class="hint" { (hint) " " (most(preview)) }
@@ -441,9 +452,14 @@ fn watch_form(
 ) -> Markup {
     let json = Value::Object(body.clone()).to_string();
     let run = request_range(preview.forecast.requests_per_run);
+    let checkin = || {
+        let scan = body.get("scan")?;
+        let date = |part| scan.get(part)?.get("checkin_date");
+        date("sweep").or_else(|| date("request")).map(value_text)
+    };
     let dates = match dates {
-        WatchDates::Fixed => "these dates",
-        WatchDates::Rolling => "always as far ahead as today",
+        WatchDates::Fixed => "these dates".to_owned(),
+        WatchDates::Rolling => format!("always {}", checkin().unwrap_or_default()),
     };
     let then = match checks {
         Checks::Weekly(_) => "reports the result",

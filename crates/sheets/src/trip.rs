@@ -5,7 +5,7 @@ use jiff::civil::Date;
 use serde_json::{Map, Value};
 
 use crate::draft::{ScanDraft, plain};
-use crate::numbers::amount;
+use crate::numbers::{amount, counted};
 
 /// The fields that a title shows.
 const TITLE_FIELDS: [&str; 5] = [
@@ -198,7 +198,7 @@ fn fields<'a>(
         .map(|(name, value)| field_text(name, value))
 }
 
-/// The scan of a monitor: `TLV → LHR, one way, +7d – +36d`. Empty for a body that is none.
+/// The scan of a monitor: `TLV → LHR, one way, 7 to 36 days ahead`. Empty for a body that is none.
 pub fn monitor_scan(scan: &RawJson) -> String {
     let scan = scan.read::<Map<String, Value>>();
     scan.ok()
@@ -346,10 +346,13 @@ fn people(count: u64, one: &str, more: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { more })
 }
 
-/// A value as a person writes it: dates in words, lists with commas, ranges with a dash.
+/// A value as a person writes it: dates in words, lists with commas, ranges with a dash. The dates of a
+/// monitor are days ahead of each run.
 pub fn value_text(value: &Value) -> String {
     match value {
-        Value::String(text) => date_text(text).unwrap_or_else(|| text.clone()),
+        Value::String(text) => date_text(text)
+            .or_else(|| days_ahead(text).map(|days| format!("{} ahead", counted(days, "day"))))
+            .unwrap_or_else(|| text.clone()),
         Value::Array(values) => values.iter().map(value_text).collect::<Vec<_>>().join(", "),
         Value::Object(range) if range.contains_key("from") && range.contains_key("to") => {
             range_text(range)
@@ -371,6 +374,7 @@ fn range_text(range: &Map<String, Value>) -> String {
             .filter(|value| !value.is_null())
             .map(value_text)
     };
+    let ahead = |name: &str| days_ahead(range.get(name)?.as_str()?);
     let days = [part("from"), part("to")].map(Option::unwrap_or_default);
     let details = [
         part("step_days")
@@ -379,10 +383,10 @@ fn range_text(range: &Map<String, Value>) -> String {
         part("weekdays"),
     ];
     let details: Vec<_> = details.into_iter().flatten().collect();
-    let days = if days[0] == days[1] {
-        days[0].clone()
-    } else {
-        days.join(" – ")
+    let days = match (ahead("from"), ahead("to")) {
+        _ if days[0] == days[1] => days[0].clone(),
+        (Some(from), Some(_)) => format!("{from} to {}", days[1]),
+        _ => days.join(" – "),
     };
     if details.is_empty() {
         days
@@ -395,6 +399,11 @@ fn range_text(range: &Map<String, Value>) -> String {
 fn date_text(text: &str) -> Option<String> {
     let date: Date = (text.len() == 10).then(|| text.parse().ok())??;
     Some(date.strftime("%-d %b %Y").to_string())
+}
+
+/// 30 for `+30d`, a date of a monitor that is 30 days after each run.
+fn days_ahead(text: &str) -> Option<u32> {
+    text.strip_prefix('+')?.strip_suffix('d')?.parse().ok()
 }
 
 #[cfg(test)]
@@ -467,17 +476,17 @@ mod tests {
             (
                 json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR"},
                        "sweep": {"departure_date": {"from": "+7d", "to": "+36d"}}}),
-                "TLV → LHR, one way, +7d – +36d",
+                "TLV → LHR, one way, 7 to 36 days ahead",
             ),
             (
                 json!({"endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts", "checkin_date": "+30d"},
                        "sweep": {"proxy_country": ["us", "de"], "nights": [3, 7]}}),
-                "Hotel Arts, check-in +30d, 3, 7 nights, market US, DE",
+                "Hotel Arts, check-in 30 days ahead, 3, 7 nights, market US, DE",
             ),
             (
                 json!({"endpoint": "flights/oneway", "request": {"from_airport": "TLV", "to_airport": "LHR", "departure_date": "+7d"},
                        "strategy": {"watch": "below", "below": 150}, "max_requests": 18}),
-                "TLV → LHR, one way, +7d, watches for a price below 150 with at most 18 requests a run",
+                "TLV → LHR, one way, 7 days ahead, watches for a price below 150 with at most 18 requests a run",
             ),
         ] {
             assert_eq!(scan_and_dates(&object(scan)).as_deref(), Some(expected));
@@ -487,7 +496,9 @@ mod tests {
             "sweep": {"departure_date": ["+7d"]}, "strategy": {"find": "cheapest"}, "max_age_seconds": 3600});
         assert_eq!(
             scan_and_fields(&object(whole)).as_deref(),
-            Some("TLV → LHR, one way, +7d, non-stop, strategy find cheapest, max age seconds 3600")
+            Some(
+                "TLV → LHR, one way, 7 days ahead, non-stop, strategy find cheapest, max age seconds 3600"
+            )
         );
     }
 }

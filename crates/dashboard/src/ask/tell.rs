@@ -117,7 +117,7 @@ impl Tell {
                 @if let Some(find) = &self.find {
                     @let (what, refused) = (if find.items == 1 { "Search" } else { "Find the cheapest" }, is_refused(find));
                     button type="submit" name=(FIND) value="true" disabled[refused] data-off[refused] {
-                        (what) " and tell me" (amount_said) " · " (searched_requests(find)) " now, " (range(run.least, run.most)) " " (checks.each())
+                        (what) " and tell me" (amount_said) " · " (searched_requests(find, find.requests.least)) " now, " (range(run.least, run.most)) " " (checks.each())
                     }
                 }
             }

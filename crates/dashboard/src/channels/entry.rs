@@ -19,7 +19,7 @@ pub(super) fn form(session: &Session, entered: &FormFields) -> Markup {
     let target = if guard.check_kind(ChannelKind::Email).is_ok() {
         "The URL of the topic or of the incoming webhook, or a mail address, which gets a code first. It is stored sealed."
     } else {
-        "The URL of the topic, or of the incoming webhook. It is stored sealed. This server has no mail server, so a mail address is not possible."
+        "The URL of the topic, or of the incoming webhook. It is stored sealed."
     };
     html! {
         section class="card" {

@@ -18,15 +18,17 @@ pub(super) fn was_sent(entered: &FormFields) -> bool {
     entered.text(ONE_STEP).is_some()
 }
 
-/// Empty without a mail server. A refused address stands in its field again.
+/// Says so without a mail server. A refused address stands in its field again.
 pub(super) fn mail(session: &Session, entered: &FormFields, channels: &[Channel]) -> Markup {
     let guard = session.app().webhook_guard();
     let is_mail = entered.text("kind") == Some(ChannelKind::Email.as_str());
     let address = entered.text("url").filter(|_| was_sent(entered) && is_mail);
     html! {
-        @if guard.check_kind(ChannelKind::Email).is_ok() {
-            section class="card" {
-                h2 { "Your mail" }
+        section class="card" {
+            h2 { "Your mail" }
+            @if guard.check_kind(ChannelKind::Email).is_err() {
+                p class="sub" { "This server has no mail server. Its operator sets " code { "FARESCAN_SMTP_URL" } " and " code { "FARESCAN_SMTP_FROM" } "." }
+            } @else {
                 p class="sub" { "A code is mailed first, so that nobody else enters your address." }
                 form class="actions" method="post" action=(PATH) {
                     (fields(session, entered, channels, "My mail", ChannelKind::Email))

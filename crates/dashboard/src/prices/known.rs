@@ -17,7 +17,9 @@ use tokio::time::timeout;
 
 use super::product::ProductName;
 use super::subject::PriceSubject;
+use super::trip;
 use crate::failure::PageFailure;
+use crate::links;
 use crate::parts::VERDICT_TIMEOUT;
 use crate::price_table::{self, DateLinks};
 use crate::session::Session;
@@ -33,6 +35,8 @@ pub(crate) struct KnownPrices {
     pub(crate) answer: Markup,
     /// The cheapest price.
     pub(crate) cheapest: Option<Decimal>,
+    /// The monitors that watch the first route, or the hotel or place; empty without one.
+    pub(crate) watching: Markup,
     /// Whether it is below the amount of the question, and as new as what a daily watch knows.
     pub(crate) is_below: bool,
     /// The calendar, and the pages of all prices.
@@ -57,6 +61,16 @@ type KnownCell = (usize, Date, HistoryCell);
 pub(crate) async fn known(session: &Session, question: &Question) -> KnownPrices {
     let subjects = subjects(question);
     let products = products(question, &subjects);
+    let watching = match subjects.first() {
+        Some(subject) => trip::watching(session, subject).await,
+        None => Vec::new(),
+    };
+    let watching = html! {
+        @for (index, monitor) in watching.iter().enumerate() {
+            (if index == 0 { "Already watched: " } else { ", " })
+            a href=(links::monitor(monitor.id)) { (monitor.name) }
+        }
+    };
     let (answer, cheapest, is_below, calendar) = if products.is_empty() {
         (html! {}, None, false, html! {})
     } else {
@@ -97,6 +111,7 @@ pub(crate) async fn known(session: &Session, question: &Question) -> KnownPrices
     KnownPrices {
         answer,
         cheapest,
+        watching,
         is_below,
         card,
     }

@@ -8,7 +8,7 @@ use crate::failure::PageFailure;
 use crate::parts::{VERDICT_TIMEOUT, path_with};
 use crate::session::Session;
 use crate::{alerts, links, monitors, scans};
-use farescan_core::contract::monitors::Monitor;
+use farescan_core::contract::monitors::{Monitor, MonitorStatus};
 use farescan_core::contract::scans::ScansQuery;
 use farescan_core::monitors::markets::markets;
 use farescan_core::monitors::read::{self as read_monitors, MonitorConditions};
@@ -24,18 +24,36 @@ pub(super) async fn markup(session: &Session, subject: &PriceSubject) -> Markup 
     read.ok().and_then(Result::ok).unwrap_or_default()
 }
 
+/// The newest active monitors of a trip; none where they cannot be read in time.
+pub(super) async fn watching(session: &Session, subject: &PriceSubject) -> Vec<Monitor> {
+    let (of_monitors, _) = conditions(subject);
+    let read = timeout(VERDICT_TIMEOUT, monitors_of(session, &of_monitors)).await;
+    let mut found = read.ok().and_then(Result::ok).unwrap_or_default();
+    found.retain(|monitor| monitor.status == MonitorStatus::Active);
+    found
+}
+
+async fn monitors_of(
+    session: &Session,
+    conditions: &MonitorConditions,
+) -> Result<Vec<Monitor>, PageFailure> {
+    let Some(tenant) = session.tenant() else {
+        return Ok(Vec::new());
+    };
+    let context = session.context()?;
+    let (pool, ring, now) = (session.pool()?, context.ring, context.now);
+    Ok(read_monitors::monitors_where(pool, ring, tenant, conditions, MOST, now).await?)
+}
+
 async fn read(session: &Session, subject: &PriceSubject) -> Result<Markup, PageFailure> {
     let Some(tenant) = session.tenant() else {
         return Ok(html! {});
     };
-    let (context, pool) = (session.context()?, session.pool()?);
     let (of_monitors, of_scans) = conditions(subject);
-    let (ring, now) = (context.ring, context.now);
-    let watching =
-        read_monitors::monitors_where(pool, ring, tenant, &of_monitors, MOST, now).await?;
+    let watching = monitors_of(session, &of_monitors).await?;
     let alerts = alerts::of_monitors(session, &watching, MOST).await?;
     let query = ScansQuery::from_query([("limit", MOST.to_string().as_str())])?;
-    let scans = read_scans::scans_where(pool, tenant, &query, &of_scans).await?;
+    let scans = read_scans::scans_where(session.pool()?, tenant, &query, &of_scans).await?;
     let monitors = monitors::rows(session, &watching).await?;
     let compares = |of: &&Monitor| markets(&of.scan).len() > 1;
     let compared = watching.iter().find(compares);
