@@ -235,7 +235,7 @@ async fn one_button_resumes_everything_and_each_page_says_that_it_is_paused() {
     assert!(!part.contains(SIGN), "{part}");
     let page = browser.page("/usage").await;
     assert!(
-        page.contains("3 searches are left in 1 scan: 3 to 6 requests"),
+        page.contains("Left in 1 scan: 3 searches, 3 to 6 requests"),
         "{page}"
     );
     // A double click resumes once.

@@ -158,7 +158,7 @@ async fn one(session: Session, Path(id): Path<String>) -> Result<Response, PageF
         }
         section class="card" {
             details class="fold" open[shown.is_none()] {
-                summary { "The alert as JSON, as it was sent" }
+                summary { "The alert as JSON" }
                 pre tabindex="0" { (json) }
             }
         }

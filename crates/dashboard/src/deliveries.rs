@@ -1,4 +1,4 @@
-//! `/deliveries`: events sent to webhooks, each with its tries.
+//! `/deliveries`: what is sent to channels and webhooks, each with its tries.
 
 use axum::Router;
 use axum::extract::Path;
@@ -59,7 +59,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
     let here = parts::path_with(PATH, given().filter(|(name, _)| *name != "cursor"));
     let body = html! {
         (parts::head(&html! {}, "Deliveries", &html! {
-            "Events sent to the webhooks of your monitors, kept for 90 days after their end."
+            "What is sent to your channels and webhooks, kept for 90 days after its end."
             @if let Some(monitor) = filter.monitor_id {
                 " Of one " a href=(links::monitor(monitor)) { "monitor" } "; " a href=(PATH) { "show all" } "."
             }

@@ -120,7 +120,12 @@ pub fn status(delivery: &Delivery) -> Cell {
         DeliveryStatus::Delivered => Tone::Good,
         DeliveryStatus::Failed => Tone::Bad,
     };
-    let why = delivery.reason.map(|why| Value::muted(reason(why)));
+    // One try may be underway.
+    let is_late = delivery.status == DeliveryStatus::Pending && delivery.try_count > 1;
+    let why = match delivery.reason {
+        Some(why) => Some(Value::muted(reason(why))),
+        None => is_late.then(|| Value::muted("a try failed")),
+    };
     cell([Some(Value::word(tone, delivery.status.as_str())), why])
 }
 

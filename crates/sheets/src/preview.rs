@@ -64,7 +64,7 @@ pub fn plans(name: &'static str, plans: &[&PlanCost]) -> Table {
         Column::text("Fits"),
         Column::number("USD a month"),
         Column::number("Requests left"),
-        Column::number("Beyond the quota"),
+        Column::number("Over quota"),
         Column::number("USD for them"),
     ];
     let rows = plans.iter().map(|plan| {

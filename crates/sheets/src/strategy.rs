@@ -52,9 +52,13 @@ fn chance(find: &FindProgress) -> String {
         ),
         (Some(risk), _) => nothing_known(risk),
         (None, _) if find.ended_by.is_none() => {
-            format!(" The chance that {what} is known at the end.")
+            format!(
+                " The chance that {what} is counted at the end, if enough such questions are known."
+            )
         }
-        (None, _) => format!(" The chance that {what} was not counted for such questions."),
+        (None, _) => {
+            format!(" The chance that {what} is unknown: too few such questions were counted.")
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What needs a decision: each with its reason, what it costs, and the button that mends it.
 
-use farescan_sheets::numbers::{count, counted};
+use farescan_sheets::numbers::counted;
 use farescan_sheets::{delivery, scan, trip};
 use maud::{Markup, html};
 
@@ -137,7 +137,7 @@ fn paused(session: &Session, scan: &Scan) -> Markup {
             (scan_link(scan)) " " (chip(Tone::Warn, "paused"))
             div class="sub" {
                 @if let Some(reason) = reason { (scan::pause(reason)) " " }
-                (count(scan.items.pending)) " searches are left."
+                "Left: " (counted(scan.items.pending, "search")) "."
             }
         },
         &html! {

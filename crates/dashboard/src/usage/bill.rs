@@ -58,6 +58,9 @@ pub(super) async fn markup(
                 span class="muted" { (usage.since.strftime("%-d %b %Y")) " to " (usage.until.strftime("%-d %b %Y")) ", UTC" }
             }
             (forecast(&usage.forecast))
+            @if Api::ALL.iter().any(|api| usage.forecast.of(*api).is_some()) {
+                p class="hint" { "By your last four weeks. Monitors that have not run yet, and scans underway, are not in it." }
+            }
             (range_form(&usage))
             @for api in apis(&usage) {
                 h3 { (api_name(api)) }

@@ -61,7 +61,7 @@ async fn resume_button(session: &Session) -> Result<Markup, PageFailure> {
         html! {
             p id="resume-all" { "Resumes each monitor and each scan that you have paused, also those that you paused alone." }
             @if number > 0 {
-                p { (count(left)) " searches are left in " (counted(number, "scan")) ": " (count(left)) " to " (counted(left.saturating_mul(2), "request")) "." }
+                p { "Left in " (counted(number, "scan")) ": " (counted(left, "search")) ", " (count(left)) " to " (counted(left.saturating_mul(2), "request")) "." }
             }
             p { "Monitors go on from their next slots; the page of each has what a month costs." }
         },
