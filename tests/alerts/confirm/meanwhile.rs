@@ -143,10 +143,8 @@ async fn a_monitor_may_be_paused_changed_or_deleted_meanwhile() {
     body["scan"]["request"]["to_airport"] = json!("CDG");
     test.patch(&id, &json!({"scan": body["scan"]})).await;
     gate.open();
-    assert_eq!(
-        judged(&test.second_half(&id, slot).await),
-        [&json!(0), &json!(0)]
-    );
+    let row = test.second_half(&id, slot).await;
+    assert_eq!(judged(&row), [&json!(0), &json!(0)], "{row}");
     assert_eq!(test.items(&scan).await[0]["attempts"], 2);
 
     // Deleted meanwhile: the search ends, and nobody is alerted.
