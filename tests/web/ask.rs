@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Browser, Form, calls, forms, key, redirect, scan_ids};
 use crate::history::fixture::HistoryFixture;
 use crate::support::app::KEY;
-use crate::support::{SearchOutcome, TestService};
+use crate::support::{SearchOutcome, TestService, wait_until};
 
 const ROUTE: &str = "/ask?q=tel+aviv+LHR+2030-03-01+to+2030-03-10+below+150";
 
@@ -105,8 +105,8 @@ async fn markets_are_compared_and_watched() {
     let service = TestService::start().await;
     service.accept_key_by_steps().await;
     let browser = Browser::sign_in(&service, key()).await;
-    let today = jiff::Timestamp::now().to_zoned(TimeZone::UTC).date();
-    let day = today + 60.days();
+    let now = jiff::Timestamp::now();
+    let day = now.to_zoned(TimeZone::UTC).date() + 60.days();
     let path = format!("/ask?q=hotel+%22Hotel+Arts+Barcelona%22+{day}+3+nights+us+de+gb");
     let (page, _) = asked(&browser, &path).await;
     for expected in [
@@ -123,8 +123,12 @@ async fn markets_are_compared_and_watched() {
     }
     let monitors = with_monitors(&service).await;
     assert_eq!(monitors.len(), 2, "{monitors:?}");
-    let (page, _) = asked(&browser, &path).await;
-    assert!(page.contains("Already watched: "), "{page}");
+    // They are read only while there is time.
+    wait_until("the page names its monitors", async || {
+        let (page, _) = asked(&browser, &path).await;
+        page.contains("Your monitors of Hotel Arts Barcelona: ")
+    })
+    .await;
     let checkins: Vec<_> = monitors
         .iter()
         .map(|monitor| monitor["scan"]["sweep"]["checkin_date"]["from"].clone())
@@ -136,8 +140,11 @@ async fn markets_are_compared_and_watched() {
         days.parse::<i64>().ok()
     });
     let monday = day - rolling.unwrap().days();
+    let checked = farescan_ask::body::day_of_last_check(now);
     assert_eq!(
-        today.nth_weekday(1, jiff::civil::Weekday::Monday).unwrap(),
+        checked
+            .nth_weekday(1, jiff::civil::Weekday::Monday)
+            .unwrap(),
         monday,
         "{checkins:?}"
     );

@@ -2,6 +2,8 @@
 
 use farescan_contract::monitors::MonitorRequest;
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Number, Value, json};
 
 use crate::question::{Checks, Question, QuestionSubject, SAMPLES, SeatClass};
@@ -14,6 +16,12 @@ const MIN_RUN: u32 = 2;
 const GAP_PERCENT: u8 = 5;
 /// The field of the limit of a month.
 const MOST_A_MONTH: &str = "max_requests_per_month";
+
+/// The day of the last 06:00 UTC. A watch that is made before 06:00 looks on that day.
+pub fn day_of_last_check(now: Timestamp) -> Date {
+    let then = now.checked_sub(SignedDuration::from_hours(6));
+    then.unwrap_or(now).to_zoned(TimeZone::UTC).date()
+}
 
 impl Question {
     /// The body of a scan that searches everything.
@@ -108,11 +116,12 @@ impl Question {
 
     /// The body of a monitor that compares the markets of a hotel at 06:00 UTC, and reports each week's run or
     /// alerts of each day's differences; `None` for other questions. If it `rolls`, its first run compares the
-    /// dates of the question, and each run dates that are as far after it.
+    /// dates of the question, and each run dates that are as far after it; dates before the first run are
+    /// counted from the run before it. `checked` is [`day_of_last_check`].
     pub fn parity_monitor(
         &self,
         searches: u32,
-        today: Date,
+        checked: Date,
         rolls: bool,
     ) -> Option<Map<String, Value>> {
         let QuestionSubject::Hotel { markets, .. } = &self.subject else {
@@ -122,7 +131,7 @@ impl Question {
             return None;
         };
         let checks = self.watch_checks();
-        let first = checks.first_day(today);
+        let first = checks.first_day(checked);
         let watched = if rolls {
             self.clone()
         } else {
@@ -130,11 +139,11 @@ impl Question {
         };
         let mut scan = watched.scan();
         if rolls {
-            // Dates before the first run would be lost: they are taken from the run before it, on the
-            // same day of the week.
+            // There are no negative days, so earlier dates would be lost. The run before the first one is
+            // on the same day of the week.
             let before = match checks {
                 _ if self.from >= first => first,
-                Checks::Daily => today,
+                Checks::Daily => checked,
                 Checks::Weekly(_) => first.saturating_sub(jiff::Span::new().days(7)),
             };
             roll(&mut scan, before);

@@ -2,10 +2,11 @@
 
 use farescan_contract::Endpoint;
 use jiff::civil::Date;
+use rust_decimal::Decimal;
 use serde_json::{Map, Value, json};
 
 use crate::question::{Question, nights_text, stops_text, travellers_text};
-use crate::read::read;
+use crate::read::{MAX_CHARS, read};
 
 /// The question whose scan has this request and this sweep, with the amount of a strategy `below`; `None`
 /// where words cannot ask exactly that from `today` on, as of dates that have passed.
@@ -50,7 +51,10 @@ pub fn question_of(
         Some(of) => of.as_object() == Some(part),
         None => part.is_empty(),
     };
+    let amount = below.map(|below| below.to_string().parse::<Decimal>().ok());
     let asks_it = scan["endpoint"] == endpoint.as_str()
+        && question.below == amount.flatten()
+        && question.words().chars().count() <= MAX_CHARS
         && is_same("request", &request)
         && is_same("sweep", sweep);
     asks_it.then_some(question)

@@ -5,11 +5,12 @@ mod known;
 
 use std::fmt::Write as _;
 
+use farescan_ask::body::day_of_last_check;
 use farescan_ask::{Checks, Question, Reading, RefusedWords};
 use farescan_contract::visible_text::VisibleText;
 
 use super::Failure;
-use super::dates::today;
+use super::dates::{now, today};
 use super::exit::CommandEnd;
 use super::monitors::ChannelOptions;
 use super::scan::FollowArgs;
@@ -79,7 +80,7 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
     if args.way.watch {
         let searches = u32::try_from(question.searches()).unwrap_or(u32::MAX);
         let body = question
-            .parity_monitor(searches, today(), args.rolling)
+            .parity_monitor(searches, day_of_last_check(now()), args.rolling)
             .or_else(|| {
                 question
                     .monitor(searches, today())

@@ -8,6 +8,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
+use farescan_ask::body::day_of_last_check;
 use farescan_ask::{Checks, Chip, MAX_CHARS, Question, Reading, RefusedWords, Suggestion};
 use farescan_sheets::numbers::{amount, count, counted, range, request_range};
 use farescan_sheets::trip::{body_facts, body_title, value_text};
@@ -211,7 +212,7 @@ type Priced<T> = (Map<String, Value>, Result<T, ApiError>);
 enum WatchDates {
     /// Those of the question.
     Fixed,
-    /// As many days after each run as those of the question are after the first.
+    /// As many days after each run as those of the question are after the first; see `parity_monitor`.
     Rolling,
 }
 
@@ -259,10 +260,10 @@ impl Ways {
         channels.truncate(MAX_CHANNELS);
         let ids: Vec<_> = channels.iter().map(|channel| json!(channel.id)).collect();
         let mut watches = Vec::new();
-        let today = context.now.to_zoned(TimeZone::UTC).date();
+        let checked = day_of_last_check(context.now);
         for dates in [WatchDates::Fixed, WatchDates::Rolling] {
             let rolls = dates == WatchDates::Rolling;
-            let Some(mut body) = question.parity_monitor(searches, today, rolls) else {
+            let Some(mut body) = question.parity_monitor(searches, checked, rolls) else {
                 continue;
             };
             if !ids.is_empty() {
@@ -313,7 +314,7 @@ impl Ways {
                 h2 { (body_title(body).unwrap_or_default()) }
                 p class="sub" { (body_facts(body).join(" · ")) " · " (counted(all.items, "search")) }
                 @if !known.answer.0.is_empty() { p class="known-answer" { (known.answer) } }
-                @if !known.watching.0.is_empty() { p { (known.watching) "." } }
+                @if !known.monitors.0.is_empty() { p { (known.monitors) "." } }
                 div class="ask-ways" {
                     @match &self.find {
                         Some((body, Ok(find))) => { div { (find_form(session, query, question, (body, find), !known.is_below)) } }
@@ -404,6 +405,7 @@ fn find_form(
 ) -> Markup {
     let least = preview.requests.least;
     let (what, least, hint) = match amount_words(question) {
+        // The first answer may end it.
         Some(below) => (
             format!("one {below}"),
             least.min(1),
@@ -452,10 +454,11 @@ fn watch_form(
 ) -> Markup {
     let json = Value::Object(body.clone()).to_string();
     let run = request_range(preview.forecast.requests_per_run);
+    // Stays in a hotel have nights, and so their dates are swept.
     let checkin = || {
-        let scan = body.get("scan")?;
-        let date = |part| scan.get(part)?.get("checkin_date");
-        date("sweep").or_else(|| date("request")).map(value_text)
+        Some(value_text(
+            body.get("scan")?.get("sweep")?.get("checkin_date")?,
+        ))
     };
     let dates = match dates {
         WatchDates::Fixed => "these dates".to_owned(),
