@@ -30,6 +30,15 @@ impl FlightLeg {
         joined([&self.departs, &self.arrives], " – ")
     }
 
+    /// Whether it has more than the airline of the way out.
+    fn says_more_than(&self, out: &Self) -> bool {
+        let airline = Self {
+            airline: out.airline.clone(),
+            ..Self::default()
+        };
+        *self != airline && !self.line().is_empty()
+    }
+
     /// `Example Air, 7:15 AM – 10:40 AM, 5 hr 25 min, non-stop`.
     fn line(&self) -> String {
         let stops = match self.stops {
@@ -110,8 +119,7 @@ pub fn line(
     };
     let row: Value = serde_json::from_str(row.get()).ok()?;
     let line = match legs(endpoint, &row).as_slice() {
-        // Without times both have the airline alone.
-        [out, back] if back != out && !back.line().is_empty() => {
+        [out, back] if back.says_more_than(out) => {
             format!("{}; back {}", out.line(), back.line())
         }
         legs => legs.first()?.line(),

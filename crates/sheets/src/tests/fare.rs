@@ -97,6 +97,29 @@ fn a_round_trip_has_the_times_of_both_ways() {
     );
 }
 
+/// The way back is left out only where it is the airline of the way out and nothing else.
+#[test]
+fn the_way_back_is_said_where_it_says_more() {
+    let both = |out: &str, back: &str, more: Value| {
+        let mut row = json!({
+            "total_price_as_number": 150, "departure_flight_airline": out, "return_flight_airline": back
+        });
+        let more = more.as_object().unwrap().clone();
+        row.as_object_mut().unwrap().extend(more);
+        line(Endpoint::FlightsRoundtrip, &json!([row])).unwrap()
+    };
+    let stops = json!({"departure_flight_stops": 0, "return_flight_stops": 0});
+    assert_eq!(both("One Air", "One Air", json!({})), "One Air");
+    assert_eq!(
+        both("One Air", "Two Air", json!({})),
+        "One Air; back Two Air"
+    );
+    assert_eq!(
+        both("One Air", "One Air", stops),
+        "One Air, non-stop; back One Air, non-stop"
+    );
+}
+
 #[test]
 fn no_fare_has_no_line() {
     for rows in [
