@@ -197,7 +197,9 @@ async fn a_slash_leads_to_the_box_that_finds() {
     browser.type_text("YYY").await;
     browser.key(Key::Enter).await;
     browser.wait_for_path("/find?q=YYY").await;
-    browser.wait_for_text("Scans and monitors with “YYY”").await;
+    browser
+        .wait_for_text("Scans and monitors with each word of “YYY”")
+        .await;
     // In a field a slash is a slash.
     browser.open("/scans").await;
     browser.tab_and_type("Hotel or place", "a/b").await;

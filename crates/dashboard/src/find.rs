@@ -80,7 +80,7 @@ async fn found(
     let is_cut = scans.len() >= usize::from(MOST);
     let monitor_rows = monitors::rows(session, monitors).await?;
     Ok(html! {
-        (head(&html! {}, "Find", &html! { "Scans and monitors with “" (text) "” in their name, label, tags, airports or hotel." }, &html! { a class="button clip" href=(links::question(text)) { "Ask “" (text) "”" } }))
+        (head(&html! {}, "Find", &html! { "Scans and monitors with each word of “" (text) "” in their name, label, tags, airports or hotel." }, &html! { a class="button clip" href=(links::question(text)) { "Ask “" (text) "”" } }))
         section class="card" { (ask::find_or_ask_box(text)) }
         @if !monitors.is_empty() {
             section class="card" { h2 { "Monitors" } (monitor_rows) }

@@ -208,13 +208,24 @@ text_type! {
     }
 }
 
+/// The most words that are looked for: each is compared with every row.
+const MAX_SOUGHT_WORDS: usize = 10;
+
 impl SoughtText {
     /// Each of them is looked for.
     pub fn words(&self) -> Vec<String> {
-        self.as_str()
-            .split_whitespace()
-            .map(str::to_owned)
-            .collect()
+        Self::words_of(self.as_str())
+    }
+
+    /// The words of a text that a list is searched for: the first ten different ones.
+    pub fn words_of(text: &str) -> Vec<String> {
+        let mut words = Vec::<String>::new();
+        for word in text.split_whitespace() {
+            if words.len() < MAX_SOUGHT_WORDS && !words.iter().any(|known| known == word) {
+                words.push(word.to_owned());
+            }
+        }
+        words
     }
 }
 

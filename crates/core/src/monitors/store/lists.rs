@@ -151,14 +151,13 @@ pub(in crate::monitors) async fn ids_containing(
     tenant: TenantId,
     text: &str,
 ) -> sqlx::Result<Vec<MonitorId>> {
-    let words: Vec<_> = text.split_whitespace().map(str::to_owned).collect();
     let ids = sqlx::query_scalar!(
         "select m.monitor_id from monitors m
            where m.tenant_id = $1 and not exists (select from unnest($2::text[]) word where position(lower(word) in lower(concat_ws(' ', m.name,
                  m.scan #>> '{request,from_airport}', m.scan #>> '{sweep,from_airport}', m.scan #>> '{request,to_airport}', m.scan #>> '{sweep,to_airport}',
                  m.scan #>> '{request,hotel_name}', m.scan #>> '{request,destination}', m.scan #>> '{sweep,hotel_name}', m.scan #>> '{sweep,destination}'))) = 0)",
         tenant.uuid(),
-        &words,
+        &SoughtText::words_of(text),
     )
     .fetch_all(pool)
     .await?;
