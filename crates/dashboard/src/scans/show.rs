@@ -9,6 +9,7 @@ use farescan_sheets::numbers;
 use farescan_sheets::scan::{Cheapest, ended};
 use farescan_sheets::sheet::{NextStep, Sheet};
 use maud::{Markup, html};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::{ALREADY_STARTED, WATCHED, actions, grid, items, new, same_as, scan_of};
@@ -20,6 +21,7 @@ use crate::parts::{self, VERDICT_TIMEOUT};
 use crate::session::Session;
 use crate::sheet;
 use farescan_core::app::AppState;
+use farescan_core::contract::Api;
 use farescan_core::contract::scans::{Item, Scan};
 use farescan_core::ids::{ScanId, TenantId};
 use farescan_core::scans;
@@ -47,8 +49,8 @@ async fn show(
     // A live page is read again with each event, so only the price of a scan that has ended is judged.
     let mut fare = None;
     if scan.finished_at.is_some() {
-        judge(&session, tenant, id, best.as_mut_slice()).await;
-        fare = fare_of(&session, tenant, &scan).await;
+        let judging = judge(&session, tenant, id, best.as_mut_slice());
+        ((), fare) = tokio::join!(judging, fare_of(&session, tenant, &scan));
     }
     let beside = grid.as_ref().and_then(|grid| grid.table.against_median());
     let cheapest = Cheapest {
@@ -89,14 +91,20 @@ async fn show(
 /// read in time, there is none.
 async fn fare_of(session: &Session, tenant: TenantId, scan: &Scan) -> Option<String> {
     let best = scan.best.as_ref()?;
+    if scan.endpoint.api() != Api::Flights {
+        return None;
+    }
+    let (endpoint, price) = (scan.endpoint, best.price);
     let read = async {
         let _permits = session.heavy_read_permits().await?;
         let mut conn = session.pool()?.acquire().await?;
         let answer = scans::read::answer(&mut conn, tenant, best.item).await?;
-        Ok::<_, PageFailure>(answer)
+        drop(conn);
+        // An answer may have megabytes.
+        let line = move || fare::line(endpoint, answer?.as_str(), price, None);
+        Ok::<_, PageFailure>(spawn_blocking(line).await.ok().flatten())
     };
-    let answer = timeout(VERDICT_TIMEOUT, read).await.ok()?.ok()??;
-    fare::line(scan.endpoint, answer.as_str(), best.price, None)
+    timeout(VERDICT_TIMEOUT, read).await.ok()?.ok()?
 }
 
 /// Adds the verdicts of items. Without the history, or if it is not read in time, they have none.
