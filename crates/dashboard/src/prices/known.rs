@@ -24,6 +24,7 @@ use crate::parts::VERDICT_TIMEOUT;
 use crate::price_table::{self, DateLinks};
 use crate::session::Session;
 use farescan_core::contract::history_grid::{HistoryCell, HistoryGrid};
+use farescan_core::contract::monitors::MonitorStatus;
 use farescan_core::contract::scans::GridAxis;
 use farescan_core::contract::{Api, Endpoint, Request};
 use farescan_core::history::{Product, SeriesKey, Subject, judged_grid};
@@ -35,8 +36,8 @@ pub(crate) struct KnownPrices {
     pub(crate) answer: Markup,
     /// The cheapest price.
     pub(crate) cheapest: Option<Decimal>,
-    /// The monitors that watch the first route, or the hotel or place; empty without one.
-    pub(crate) watching: Markup,
+    /// The monitors of the first route, or of the hotel or place; empty without one.
+    pub(crate) monitors: Markup,
     /// Whether it is below the amount of the question, and as new as what a daily watch knows.
     pub(crate) is_below: bool,
     /// The calendar, and the pages of all prices.
@@ -61,38 +62,26 @@ type KnownCell = (usize, Date, HistoryCell);
 pub(crate) async fn known(session: &Session, question: &Question) -> KnownPrices {
     let subjects = subjects(question);
     let products = products(question, &subjects);
-    let watching = match subjects.first() {
-        Some(subject) => trip::watching(session, subject).await,
-        None => Vec::new(),
-    };
-    let watching = html! {
-        @for (index, monitor) in watching.iter().enumerate() {
-            (if index == 0 { "Already watched: " } else { ", " })
-            a href=(links::monitor(monitor.id)) { (monitor.name) }
+    let reading = async {
+        if products.is_empty() {
+            return None;
         }
+        Some(timeout(VERDICT_TIMEOUT, cells(session, question, &products)).await)
     };
-    let (answer, cheapest, is_below, calendar) = if products.is_empty() {
-        (html! {}, None, false, html! {})
-    } else {
-        match timeout(VERDICT_TIMEOUT, cells(session, question, &products)).await {
-            Ok(Ok(cells)) => {
-                let cheapest = cheapest(&cells);
-                let answer = answer(question, &products, cheapest);
-                let price = cheapest.map(|(price, _)| price);
-                let is_below = cheapest.is_some_and(|found| is_below(question, found));
-                (
-                    answer,
-                    price,
-                    is_below,
-                    calendar(question, &products, &cells),
-                )
-            }
-            _ => (
-                html! { "The known prices could not be read." },
-                None,
-                false,
-                html! {},
-            ),
+    let (read, monitors) = tokio::join!(reading, monitors(session, subjects.first()));
+    let (answer, cheapest, is_below, calendar) = match read {
+        None => (html! {}, None, false, html! {}),
+        Some(Ok(Ok(cells))) => {
+            let cheapest = cheapest(&cells);
+            let answer = answer(question, &products, cheapest);
+            let price = cheapest.map(|(price, _)| price);
+            let is_below = cheapest.is_some_and(|found| is_below(question, found));
+            let calendar = calendar(question, &products, &cells);
+            (answer, price, is_below, calendar)
+        }
+        Some(_) => {
+            let sorry = html! { "The known prices could not be read." };
+            (sorry, None, false, html! {})
         }
     };
     let card = html! {
@@ -111,9 +100,24 @@ pub(crate) async fn known(session: &Session, question: &Question) -> KnownPrices
     KnownPrices {
         answer,
         cheapest,
-        watching,
+        monitors,
         is_below,
         card,
+    }
+}
+
+/// Those of any dates: a new watch may cost twice.
+async fn monitors(session: &Session, subject: Option<&PriceSubject>) -> Markup {
+    let Some(subject) = subject else {
+        return html! {};
+    };
+    let found = trip::watching(session, subject).await;
+    html! {
+        @for (index, monitor) in found.iter().enumerate() {
+            @if index == 0 { "Your monitors of " (subject.title()) ": " } @else { ", " }
+            a href=(links::monitor(monitor.id)) { (monitor.name) }
+            @if monitor.status == MonitorStatus::Paused { " (paused)" }
+        }
     }
 }
 

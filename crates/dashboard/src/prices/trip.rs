@@ -8,7 +8,7 @@ use crate::failure::PageFailure;
 use crate::parts::{VERDICT_TIMEOUT, path_with};
 use crate::session::Session;
 use crate::{alerts, links, monitors, scans};
-use farescan_core::contract::monitors::{Monitor, MonitorStatus};
+use farescan_core::contract::monitors::Monitor;
 use farescan_core::contract::scans::ScansQuery;
 use farescan_core::monitors::markets::markets;
 use farescan_core::monitors::read::{self as read_monitors, MonitorConditions};
@@ -24,13 +24,11 @@ pub(super) async fn markup(session: &Session, subject: &PriceSubject) -> Markup 
     read.ok().and_then(Result::ok).unwrap_or_default()
 }
 
-/// The newest active monitors of a trip; none where they cannot be read in time.
+/// The newest monitors of a trip; none where they cannot be read in time.
 pub(super) async fn watching(session: &Session, subject: &PriceSubject) -> Vec<Monitor> {
     let (of_monitors, _) = conditions(subject);
     let read = timeout(VERDICT_TIMEOUT, monitors_of(session, &of_monitors)).await;
-    let mut found = read.ok().and_then(Result::ok).unwrap_or_default();
-    found.retain(|monitor| monitor.status == MonitorStatus::Active);
-    found
+    read.ok().and_then(Result::ok).unwrap_or_default()
 }
 
 async fn monitors_of(
