@@ -199,6 +199,23 @@ mod tests {
         ValueScale::around(values, 4, Decimal::new(1, 2))
     }
 
+    #[test]
+    fn runs_have_their_days_and_those_of_one_day_their_times() {
+        let slot = |text: &str| format!("{text}[UTC]").parse::<Zoned>().unwrap();
+        let slots = ["2026-11-30T06:00", "2026-11-30T18:00", "2026-12-01T06:00"].map(slot);
+        let of = |most| {
+            let ticks = run_ticks(&slots, most).into_iter();
+            ticks.map(|tick| (tick.at, tick.text)).collect::<Vec<_>>()
+        };
+        let tick = |at: i32, text: &str| (at, text.to_owned());
+        assert_eq!(
+            of(5),
+            [tick(0, "30 Nov"), tick(1, "18:00"), tick(2, "1 Dec")]
+        );
+        assert_eq!(of(2), [tick(0, "30 Nov"), tick(2, "1 Dec")]);
+        assert!(run_ticks(&[], 5).is_empty());
+    }
+
     fn ticks(scale: &ValueScale) -> Vec<String> {
         scale.ticks().map(|tick| tick.to_string()).collect()
     }

@@ -280,7 +280,7 @@ fn what_is_searched(inputs: &Inputs<'_>) -> Markup {
         h2 { "What is searched" }
         div class="fields" { (inputs.text("name", "Name", "For lists and alerts", "name")) }
         @if inputs.fields.text("scan").is_some() {
-            p class="notice" { "Some parts of this search have no field here, so all of it stands below as JSON." }
+            p class="notice" { "The whole search stands below as JSON." }
             details class="fold" {
                 summary { "Fields, which the JSON replaces" }
                 (search_fields(inputs))

@@ -91,6 +91,7 @@ fn charts(monitor: &Monitor, found: &ParityHistory) -> Markup {
                 @let title = format!("{} against {baseline}", market_name(&market.market));
                 section class="card" {
                     h2 { (title) }
+                    p class="sub" { "Each run by its slot in " (monitor.schedule.timezone) "." }
                     (LineChart {
                         id: &format!("market-{place}"),
                         title: &title,
