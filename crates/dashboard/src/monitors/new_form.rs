@@ -278,21 +278,24 @@ pub(super) fn markup(form: &MonitorForm<'_>) -> Markup {
 fn what_is_searched(inputs: &Inputs<'_>) -> Markup {
     html! {
         h2 { "What is searched" }
-        div class="fields" { (inputs.text("name", "Name", "For lists and alerts", "name")) }
+        @let name = inputs.text("name", "Name", "For lists and alerts", "name");
         @if inputs.fields.text("scan").is_some() {
+            div class="fields" { (name) }
             p class="notice" { "The whole search stands below as JSON." }
             details class="fold" {
                 summary { "Fields, which the JSON replaces" }
-                (search_fields(inputs))
+                (search_fields(inputs, &html! {}))
             }
-        } @else { (search_fields(inputs)) }
+        } @else { (search_fields(inputs, &name)) }
         (more_fields(inputs.fields))
     }
 }
 
-fn search_fields(inputs: &Inputs<'_>) -> Markup {
+/// The fields of a search, after those of `first`.
+fn search_fields(inputs: &Inputs<'_>, first: &Markup) -> Markup {
     html! {
         div class="fields" {
+            (first)
             (select("endpoint", "Search", &endpoints(), inputs.fields.text("endpoint")))
             (inputs.text("from_airport", "From", "Airport, such as TLV", "from_airport"))
             (inputs.text("to_airport", "To", "Airport, such as LHR", "to_airport"))
