@@ -19,7 +19,7 @@ async fn a_channel_is_added_paused_and_removed_on_its_page() {
     service.accept_key_by_steps().await;
     let browser = Browser::sign_in(&service, key()).await;
     let page = browser.page("/channels").await;
-    assert!(page.contains("alerts are only shown here"), "{page}");
+    assert!(page.contains("No channel yet"), "{page}");
     let add = form(&page, "/channels")
         .with("name", "my phone")
         .with("kind", "ntfy")

@@ -140,7 +140,7 @@ async fn render(
         (joining)
         section class="card" {
             @if channels.is_empty() {
-                (empty_state(&html! { p { "No channel yet: alerts are only shown here." } }))
+                (empty_state(&html! { p { "No channel yet: alerts stand on the page “" a href=(links::ALERTS) { "Alerts" } "” only." } }))
             } @else {
                 (sheet::table_with(&list(&channels), |place| buttons(session, entered, &channels[place])))
             }
