@@ -120,12 +120,7 @@ pub fn status(delivery: &Delivery) -> Cell {
         DeliveryStatus::Delivered => Tone::Good,
         DeliveryStatus::Failed => Tone::Bad,
     };
-    // One try may be underway.
-    let is_late = delivery.status == DeliveryStatus::Pending && delivery.try_count > 1;
-    let why = match delivery.reason {
-        Some(why) => Some(Value::muted(reason(why))),
-        None => is_late.then(|| Value::muted("a try failed")),
-    };
+    let why = delivery.reason.map(|why| Value::muted(reason(why)));
     cell([Some(Value::word(tone, delivery.status.as_str())), why])
 }
 
