@@ -1,17 +1,19 @@
-//! `farescan deliveries`: what was sent to webhooks, each try, and sending it again.
+//! `farescan deliveries`: what was sent to channels and webhooks, each try, and sending it again.
 
+use std::collections::HashMap;
 use std::io::Write as _;
 
-use farescan_contract::ids::{DeliveryId, MonitorId};
+use farescan_contract::channels::Channel;
+use farescan_contract::ids::{ChannelId, DeliveryId, MonitorId};
 use farescan_sheets::delivery;
 use serde::de::IgnoredAny;
 
 use super::Failure;
-use super::client::ClientArgs;
+use super::client::{ApiClient, ClientArgs, ClientError};
 use super::format::zone;
 use super::ids;
 use super::list::print_table;
-use super::pages::Query;
+use super::pages::{Query, page_limit, rows};
 use super::question::Confirmation;
 use super::render::sheet::print_sheet;
 use super::reported::NamedMonitors;
@@ -96,12 +98,26 @@ async fn list(args: DeliveryListArgs) -> Result<(), Failure> {
     let query = Query::new("/v1/deliveries")
         .with("monitor_id", monitor)
         .with("status", args.status);
-    let nothing = "No deliveries. A monitor with --webhook-url sends its alerts to that address.";
-    print_table(&session, query, Some(args.limit), nothing, async |rows| {
-        let monitors = NamedMonitors::read(&session.client).await?;
-        Ok(delivery::table(rows, |id| monitors.of(id)))
-    })
+    let nothing = "No deliveries. A monitor sends its alerts to its channels and its webhook: `farescan channels`.";
+    print_table(
+        &session,
+        query,
+        Some(args.limit),
+        nothing,
+        async |deliveries| {
+            let monitors = NamedMonitors::read(&session.client).await?;
+            let names = channel_names(&session.client).await?;
+            let channel = |id: ChannelId| names.get(&id).cloned();
+            Ok(delivery::table(deliveries, |id| monitors.of(id), channel))
+        },
+    )
     .await
+}
+
+async fn channel_names(client: &ApiClient) -> Result<HashMap<ChannelId, String>, ClientError> {
+    let path = Query::new("/v1/channels").with("limit", Some(page_limit(None)));
+    let channels: Vec<Channel> = rows(client, &path.path(), None).await?;
+    Ok(channels.into_iter().map(|of| (of.id, of.name)).collect())
 }
 
 async fn show_one(args: DeliveryShowArgs) -> Result<(), Failure> {

@@ -119,7 +119,7 @@ impl DeliveriesQuery {
     "id": "dlv_01970a1b2c3d7e4f8a9b0c1d2e3f4a5e",
     "monitor_id": "mon_01970a1b2c3d7e4f8a9b0c1d2e3f4a5b", "channel_id": null,
     "event_type": "monitor.alerts", "status": "pending", "reason": null,
-    "try_count": 2, "next_try_at": "2026-12-01T08:05:09Z",
+    "try_count": 2, "last_error": "timeout", "next_try_at": "2026-12-01T08:05:09Z",
     "created_at": "2026-12-01T08:00:03Z", "ended_at": null
 })))]
 pub struct Delivery {
@@ -140,6 +140,10 @@ pub struct Delivery {
     pub reason: Option<DeliveryReason>,
     /// Number of attempts, running ones included.
     pub try_count: u32,
+    /// Why its newest attempt that has ended failed; null if that one succeeded, or none has ended.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub last_error: Option<TryError>,
     /// The earliest time of the next attempt; null once it has ended. If in the past: an attempt
     /// runs or waits.
     pub next_try_at: Option<Timestamp>,

@@ -1,5 +1,7 @@
 //! `/deliveries`: what is sent to channels and webhooks, each with its tries.
 
+use std::collections::HashMap;
+
 use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse as _, Redirect, Response};
@@ -19,8 +21,10 @@ use super::reported::ReportedMonitors;
 use super::session::Session;
 use super::sheet;
 use farescan_core::app::AppState;
+use farescan_core::channels::read::channels;
+use farescan_core::contract::channels::ChannelsQuery;
 use farescan_core::contract::webhooks::{DeliveriesQuery, Delivery, DeliveryPage, DeliveryStatus};
-use farescan_core::ids::{DeliveryId, Kind};
+use farescan_core::ids::{ChannelId, DeliveryId, Kind};
 use farescan_core::monitors::deliveries::resend_delivery;
 use farescan_core::webhooks::read;
 
@@ -55,6 +59,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
         }
         None => ReportedMonitors::default(),
     };
+    let channels = channel_names(&session, &deliveries.data).await?;
     let is_filtered = filter.monitor_id.is_some() || filter.status.is_some();
     let here = parts::path_with(PATH, given().filter(|(name, _)| *name != "cursor"));
     let body = html! {
@@ -69,12 +74,26 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
             @if deliveries.data.is_empty() {
                 (empty(is_filtered))
             } @else {
-                (sheet::table(&delivery::table(&deliveries.data, |id| monitors.of(id))))
+                (sheet::table(&delivery::table(&deliveries.data, |id| monitors.of(id), |id| channels.get(&id).cloned())))
                 (parts::next_page(&here, deliveries.next_cursor.as_deref()))
             }
         }
     };
     Ok(page(&session, "Deliveries", NavItem::Deliveries, body))
+}
+
+/// The names of the channels that some of these go to.
+async fn channel_names(
+    session: &Session,
+    deliveries: &[Delivery],
+) -> Result<HashMap<ChannelId, String>, PageFailure> {
+    let has_channel = deliveries.iter().any(|of| of.channel_id.is_some());
+    let Some(tenant) = session.tenant().filter(|_| has_channel) else {
+        return Ok(HashMap::new());
+    };
+    let all = ChannelsQuery::from_query([("limit", "200")])?;
+    let found = channels(session.pool()?, tenant, &all).await?.data;
+    Ok(found.into_iter().map(|of| (of.id, of.name)).collect())
 }
 
 fn status_filter(filter: &DeliveriesQuery) -> Markup {
@@ -95,7 +114,7 @@ fn empty(is_filtered: bool) -> Markup {
             p { "No delivery is in this state." }
             a class="button" href=(PATH) { "All deliveries" }
         } @else {
-            p { "Nothing was sent yet. A monitor with a webhook sends its alerts; a test on its page shows whether the receiver answers." }
+            p { "Nothing was sent yet. A monitor sends its alerts to its channels and its webhook." }
             a class="button primary" href=(links::MONITORS) { "Monitors" }
         }
     })

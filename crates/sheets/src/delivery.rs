@@ -1,6 +1,6 @@
 //! A delivery: what is sent to a webhook, and what became of each try.
 
-use farescan_contract::ids::MonitorId;
+use farescan_contract::ids::{ChannelId, MonitorId};
 use farescan_contract::webhooks::{
     Delivery, DeliveryDetail, DeliveryReason, DeliveryStatus, DeliveryTry, TryError,
 };
@@ -9,10 +9,15 @@ use crate::alert::Reported;
 use crate::item::latency;
 use crate::sheet::{Cell, Column, Figure, Link, Section, Sheet, Table, Tone, Value, cell};
 
-/// Deliveries as rows.
-pub fn table(deliveries: &[Delivery], reported: impl Fn(MonitorId) -> Reported) -> Table {
+/// Deliveries as rows. `channel` is the name of one.
+pub fn table(
+    deliveries: &[Delivery],
+    reported: impl Fn(MonitorId) -> Reported,
+    channel: impl Fn(ChannelId) -> Option<String>,
+) -> Table {
     let columns = [
         Column::text("Event"),
+        Column::text("To").rank(2),
         Column::text("Occurred"),
         Column::text("Status"),
         Column::number("Tries"),
@@ -25,6 +30,7 @@ pub fn table(deliveries: &[Delivery], reported: impl Fn(MonitorId) -> Reported) 
         let due = delivery.next_try_at.map(|at| Value::Time("due", at));
         let cells = [
             vec![delivery.event_type.clone().into()],
+            vec![receiver(delivery, &channel)],
             vec![Value::at(delivery.created_at)],
             status(delivery),
             vec![Value::Count(delivery.try_count.into())],
@@ -39,8 +45,9 @@ pub fn table(deliveries: &[Delivery], reported: impl Fn(MonitorId) -> Reported) 
 
 /// The last ones of one monitor.
 pub fn recent(deliveries: &[Delivery]) -> Table {
-    let table = table(deliveries, |_| Reported::default());
-    let is_of_monitor = |column: &Column| column.title == "Monitor" || column.is_detail;
+    let table = table(deliveries, |_| Reported::default(), |_| None);
+    let is_of_monitor =
+        |column: &Column| ["Monitor", "To"].contains(&column.title.as_str()) || column.is_detail;
     table.without(is_of_monitor)
 }
 
@@ -49,6 +56,17 @@ fn of(delivery: &Delivery, name: Option<String>) -> Value {
     match delivery.monitor_id {
         Some(id) => Value::Link(Link::of(id), name),
         None => Value::muted("a channel"),
+    }
+}
+
+/// The channel's name; a deleted channel has none.
+fn receiver(delivery: &Delivery, channel: impl Fn(ChannelId) -> Option<String>) -> Value {
+    match delivery.channel_id {
+        Some(id) => match channel(id) {
+            Some(name) => Value::Link(Link::of(id), Some(name)),
+            None => Value::muted("a deleted channel"),
+        },
+        None => Value::muted("the webhook"),
     }
 }
 
@@ -113,15 +131,23 @@ pub fn result(one: &DeliveryTry) -> Cell {
     cell([Some(word), error, status.map(Value::Muted)])
 }
 
-/// The status, and why it failed.
+/// The status, and why it, or its newest try, failed.
 pub fn status(delivery: &Delivery) -> Cell {
     let tone = match delivery.status {
         DeliveryStatus::Pending => Tone::Info,
         DeliveryStatus::Delivered => Tone::Good,
         DeliveryStatus::Failed => Tone::Bad,
     };
-    let why = delivery.reason.map(|why| Value::muted(reason(why)));
-    cell([Some(Value::word(tone, delivery.status.as_str())), why])
+    let of_try = delivery
+        .last_error
+        .map(|of| format!("last try: {}", error(of)));
+    let why = match (delivery.reason, of_try) {
+        (Some(why), Some(of_try)) => Some(format!("{}, {of_try}", reason(why))),
+        (Some(why), None) => Some(reason(why).to_owned()),
+        (None, of_try) => of_try,
+    };
+    let word = Value::word(tone, delivery.status.as_str());
+    cell([Some(word), why.map(Value::Muted)])
 }
 
 /// What a delivery is, by its type of event.

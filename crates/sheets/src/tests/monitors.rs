@@ -241,7 +241,7 @@ fn some_delivery(hour: u32, words: [&str; 4]) -> Value {
         "id": format!("dlv_{hour:02}970a1b2c3d7e4f8a9b0c1d2e3f4a5b"),
         "monitor_id": format!("mon_{hour:02}970a1b2c3d7e4f8a9b0c1d2e3f4a5b"),
         "channel_id": format!("chn_{hour:02}970a1b2c3d7e4f8a9b0c1d2e3f4a5b"),
-        "event_type": event, "status": status, "reason": reason, "try_count": hour, "next_try_at": at,
+        "event_type": event, "status": status, "reason": reason, "try_count": hour, "last_error": error, "next_try_at": at,
         "created_at": at, "ended_at": at, "payload": {"type": event},
         "tries": [{"number": hour, "started_at": at, "ended_at": at, "latency_ms": hour,
                    "http_status": hour + 500, "error": error, "response": event}],

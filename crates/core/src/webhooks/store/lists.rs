@@ -6,7 +6,7 @@ use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
 use crate::contract::webhooks::{
-    DeliveriesQuery, Delivery, DeliveryReason, DeliveryStatus, DeliveryTry,
+    DeliveriesQuery, Delivery, DeliveryReason, DeliveryStatus, DeliveryTry, TryError,
 };
 use crate::ids::{ChannelId, DeliveryId, MonitorId, TenantId};
 
@@ -18,6 +18,7 @@ struct DeliveryRow {
     status: DeliveryStatus,
     reason: Option<DeliveryReason>,
     tries: i32,
+    last_error: Option<TryError>,
     due_at: Option<Timestamp>,
     created_at: Timestamp,
     ended_at: Option<Timestamp>,
@@ -33,6 +34,7 @@ impl From<DeliveryRow> for Delivery {
             status: row.status,
             reason: row.reason,
             try_count: row.tries.unsigned_abs(),
+            last_error: row.last_error,
             next_try_at: row.due_at.map(Timestamp::to_jiff),
             created_at: row.created_at.to_jiff(),
             ended_at: row.ended_at.map(Timestamp::to_jiff),
@@ -52,11 +54,16 @@ pub(in crate::webhooks) async fn deliveries(
     let of: Option<Vec<_>> = of.map(|of| of.iter().map(|monitor| monitor.uuid()).collect());
     let rows = sqlx::query_as!(
         DeliveryRow,
-        "select delivery_id, monitor_id, channel_id, event_type, status, reason, tries, due_at, created_at, ended_at from deliveries
-         where tenant_id = $1 and ($2::uuid is null or delivery_id < $2) and ($3::uuid is null or monitor_id = $3)
-           and ($4::text is null or status = $4) and ($6::uuid is null or channel_id = $6)
-           and ($7::uuid[] is null or monitor_id = any ($7))
-         order by delivery_id desc limit $5",
+        r#"select delivery_id, monitor_id, channel_id, event_type, status, reason, tries,
+                  (select t.error from delivery_tries t
+                   where t.tenant_id = d.tenant_id and t.delivery_id = d.delivery_id and t.ended_at is not null
+                   order by t.number desc limit 1) as "last_error: TryError",
+                  due_at, created_at, ended_at
+           from deliveries d
+           where d.tenant_id = $1 and ($2::uuid is null or delivery_id < $2) and ($3::uuid is null or monitor_id = $3)
+             and ($4::text is null or status = $4) and ($6::uuid is null or channel_id = $6)
+             and ($7::uuid[] is null or monitor_id = any ($7))
+           order by delivery_id desc limit $5"#,
         tenant.uuid(),
         before.map(DeliveryId::uuid),
         query.monitor_id.map(MonitorId::uuid),
@@ -110,8 +117,12 @@ pub(in crate::webhooks) async fn delivery(
     id: DeliveryId,
 ) -> sqlx::Result<Option<(Delivery, Value)>> {
     let row = sqlx::query!(
-        "select delivery_id, monitor_id, channel_id, event_type, status, reason, tries, due_at, created_at, ended_at, body from deliveries
-         where tenant_id = $1 and delivery_id = $2",
+        r#"select delivery_id, monitor_id, channel_id, event_type, status, reason, tries,
+                  (select t.error from delivery_tries t
+                   where t.tenant_id = d.tenant_id and t.delivery_id = d.delivery_id and t.ended_at is not null
+                   order by t.number desc limit 1) as "last_error: TryError",
+                  due_at, created_at, ended_at, body
+           from deliveries d where d.tenant_id = $1 and delivery_id = $2"#,
         tenant.uuid(),
         id.uuid(),
     )
@@ -126,6 +137,7 @@ pub(in crate::webhooks) async fn delivery(
             status: row.status,
             reason: row.reason,
             tries: row.tries,
+            last_error: row.last_error,
             due_at: row.due_at,
             created_at: row.created_at,
             ended_at: row.ended_at,
