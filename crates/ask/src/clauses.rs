@@ -22,7 +22,7 @@ const FILLERS: &str = "find search show me i we want need a an the please cheape
     hi hey hello please pls thanks thank dear sir kindly can could would like you go going looking does get give have \
     leaving depart departing leave leaves departs out say anytime sometime whenever about around all anything just there \
     every each over within seen prices fare fares flight flights fly flying ticket tickets trip in on of at for with and \
-    or any airport airports date dates during between when only day days if tell alert alerts notify let know watch check monitor send report ideally trips \
+    or any airport airports date dates during between when only day days if tell alert alerts notify let know watch check monitor send report ideally trips cheaper \
     plane planes arrival checkin scan parity rate rates compare goes drop fall falls drops costs cost how much what";
 
 /// What a part says.
@@ -69,6 +69,7 @@ pub(crate) fn part(tokens: &[Token]) -> PartRead {
         .or_else(|| at_most(tokens))
         .or_else(|| nights(tokens))
         .or_else(|| counted(tokens))
+        .or_else(|| for_travellers(tokens))
         .or_else(|| flight_option(tokens))
         .or_else(|| checks(tokens))
         .or_else(|| via(tokens))
@@ -322,6 +323,25 @@ fn counted(tokens: &[Token]) -> PartRead {
         return Some((Part::Fault(says, Vec::new()), 2));
     }
     Some((part, 2))
+}
+
+/// `for two`, at the end of a part: `for two nights` is none.
+fn for_travellers(tokens: &[Token]) -> PartRead {
+    if word(tokens, 0) != Some("for") || matches!(word(tokens, 1), Some("a" | "an")) {
+        return None;
+    }
+    let number = count(tokens.get(1)?)?;
+    let ends = match tokens.get(2) {
+        None => true,
+        Some(next) => {
+            next.kind == TokenKind::Comma
+                || next
+                    .word()
+                    .is_some_and(|word| is_one_of(word, "in from on below under nonstop"))
+        }
+    };
+    let is_party = ends && (1..=MAX_TRAVELLERS).contains(&number);
+    is_party.then_some((Part::Adults(number), 2))
 }
 
 /// `nonstop`, `direct`, `business class`, `round trip`, `one way`.

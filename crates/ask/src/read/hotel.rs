@@ -80,6 +80,7 @@ impl Reader<'_> {
                     | "market"
                     | "markets"
                     | "for"
+                    | "cheaper"
                     | "parity"
                     | "arrival"
                     | "arriving"
