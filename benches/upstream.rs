@@ -167,6 +167,7 @@ async fn answer(
         arrivals.len()
     };
     state.open.fetch_add(1, Ordering::Relaxed);
+    let is_hotel = request.uri().path().contains("/hotels/");
     // A marketplace reads the body too; its content is ignored.
     drop(request.into_body().collect().await);
     if state.delay > Duration::ZERO {
@@ -175,7 +176,11 @@ async fn answer(
         let _ = is_over.await;
     }
     state.open.fetch_sub(1, Ordering::Relaxed);
-    let body = state.bodies[number % BODIES].clone();
+    let body = if is_hotel {
+        stay(number).to_string().into()
+    } else {
+        state.bodies[number % BODIES].clone()
+    };
     let response = Response::builder()
         .header("content-type", "application/json")
         .header("x-search-status", "ok");
@@ -219,6 +224,16 @@ fn fares(number: usize, bytes: usize) -> String {
         ));
     }
     text(&rows)
+}
+
+/// An answer of hotels/by-name (gateway.md, rule 31).
+fn stay(number: usize) -> Value {
+    let price = 400 + number % 40;
+    json!({
+        "available": true, "name": "Grand Hotel", "price": price, "price_string": format!("${price}"),
+        "review_score": 8.4, "review_count": 1_000, "room_type": "Double Room",
+        "image_url": null, "link": "https://hotels.example/grand", "nights": 2, "adults": 2, "children": 0,
+    })
 }
 
 fn fare(number: usize, more: &str) -> Value {
