@@ -159,6 +159,16 @@
       }
     }
   });
+  // A panel near the end of the window is scrolled into it.
+  document.addEventListener("toggle", (event) => {
+    if (event.target.matches("details.confirm[open]")) {
+      event.target.querySelector(".panel").scrollIntoView({ block: "nearest" });
+    }
+  }, true);
+  for (const button of document.querySelectorAll("[data-print]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => window.print());
+  }
   // The same form is not sent twice.
   document.addEventListener("submit", (event) => {
     const button = event.submitter;

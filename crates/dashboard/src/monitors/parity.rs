@@ -42,7 +42,10 @@ async fn show(
     let (pool, ring) = (session.pool()?, context.ring);
     let found = history(pool, ring, tenant, monitor.id, &query, context.now).await?;
     let body = html! {
-        (parts::head(&html! { a href=(links::monitor(monitor.id)) { (monitor.name) } }, "Markets over time", &html! { (sentence(&found)) " " (RULE) }, &html! { a class="button" href=(links::monitor(monitor.id)) { "The monitor" } }))
+        (parts::head(&html! { a href=(links::monitor(monitor.id)) { (monitor.name) } }, "Markets over time", &html! { (sentence(&found)) " " (RULE) }, &html! {
+            button type="button" data-print hidden { "Print" }
+            a class="button" href=(links::monitor(monitor.id)) { "The monitor" }
+        }))
         (baselines(&monitor, &found))
         @if found.runs.is_empty() {
             section class="card" { (parts::empty_state(&html! { p { "Each run of the monitor adds a line here, once it has ended." } })) }
