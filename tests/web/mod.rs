@@ -114,6 +114,12 @@ pub fn form(page: &str, action: &str) -> Form {
     found.unwrap_or_else(|| panic!("no form {action} in {page}"))
 }
 
+/// Sets a field.
+pub fn set(form: &mut Form, name: &str, value: &str) {
+    form.fields.retain(|(known, _)| known != name);
+    form.fields.push((name.to_owned(), value.to_owned()));
+}
+
 /// All forms of a page with this action.
 pub fn forms(page: &str, action: &str) -> Vec<Form> {
     let begin = format!("action=\"{action}\"");

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Browser, form, forms, key, redirect, service_with_scan};
+use super::{Browser, form, forms, key, redirect, service_with_scan, set};
 use crate::monitors::with;
 use crate::support::{SearchOutcome, TestService, fares, fares_with};
 
@@ -32,6 +32,153 @@ async fn an_incomplete_scan_is_asked_again_from_the_overview() {
     assert!(!page.contains("Needs a decision</h2>"), "{page}");
     let stranger = Browser::sign_in(&service, OTHER).await;
     assert!(!stranger.page("/overview").await.contains(&id));
+}
+
+/// Two scans with a search each that did not complete.
+async fn service_with_two_incomplete() -> (TestService, [String; 2]) {
+    let (service, first) = service_with_scan().await;
+    let second = service
+        .submit_and_complete(&fares(2), |position| match position {
+            0 => SearchOutcome::Degraded("blocked_page"),
+            _ => SearchOutcome::Ok(200),
+        })
+        .await;
+    (service, [first, second])
+}
+
+#[tokio::test]
+async fn all_incomplete_scans_are_asked_again_at_once() {
+    let (service, ids) = service_with_two_incomplete().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let page = browser.page("/overview").await;
+    for part in [
+        "Ask all 2 again",
+        "Makes 2 searches of 2 scans again",
+        "Ask again for 2 to 4 requests",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let mut retry = form(&page, "/scans/retry-all");
+    // What the page did not say is not spent.
+    set(&mut retry, "max_searches", "1");
+    let answer = browser.send(&retry).await.expect(200).text();
+    for part in [
+        "1 search of 1 scan asked again.",
+        "More searches are incomplete now than the page showed.",
+    ] {
+        assert!(answer.contains(part), "{part}: {answer}");
+    }
+    let retry = form(&page, "/scans/retry-all");
+    let answer = browser.send(&retry).await.expect(200).text();
+    assert!(
+        answer.contains("1 search of 1 scan asked again."),
+        "the rest: {answer}"
+    );
+    service
+        .complete_all(|_| SearchOutcome::Degraded("blocked_page"))
+        .await;
+    // They are incomplete again, and the form of before asks nothing again.
+    let answer = browser.send(&retry).await.expect(200).text();
+    assert!(
+        answer.contains("0 searches of 0 scans asked again."),
+        "{answer}"
+    );
+    service.complete_all(|_| SearchOutcome::Ok(150)).await;
+    let spent = [service.scan(&ids[0]).await, service.scan(&ids[1]).await];
+    let spent = spent.map(|scan| scan["requests"]["spent"].clone());
+    assert_eq!(spent, [json!(5), json!(3)]);
+    for field in ["max_searches", "shown_at", "once"] {
+        let mut wrong = form(&browser.page("/overview").await, "/scans/retry-all");
+        set(&mut wrong, field, "");
+        let refused = browser.send(&wrong).await;
+        assert!(refused.expect(400).text().contains(field));
+    }
+}
+
+#[tokio::test]
+async fn an_incomplete_scan_is_dismissed_until_it_is_incomplete_again() {
+    let (service, [first, second]) = service_with_two_incomplete().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let stranger = Browser::sign_in(&service, OTHER).await;
+    let dismiss = format!("/scans/{first}/dismiss");
+    let mut foreign = form(&browser.page("/overview").await, &dismiss);
+    // With the stranger's own token: only the id is another caller's.
+    let own = form(&stranger.page("/overview").await, "/logout");
+    foreign.fields.clone_from(&own.fields);
+    stranger.send(&foreign).await;
+    let has = async |id: &str| {
+        browser
+            .page("/overview")
+            .await
+            .contains(&format!("/scans/{id}/dismiss"))
+    };
+    assert!(has(&first).await, "a stranger changes nothing");
+    assert_eq!(
+        redirect(browser.press("/overview", &dismiss).await),
+        "/overview"
+    );
+    assert_eq!([has(&first).await, has(&second).await], [false, true]);
+    let page = browser.page(&format!("/scans/{first}")).await;
+    assert!(
+        page.contains("Ask again for 1 to 2 requests"),
+        "it stays as it is: {page}"
+    );
+    let body = json!({"search_status": ["degraded"]});
+    service.command(&first, "retry", &body).await;
+    service
+        .complete_all(|_| SearchOutcome::Degraded("blocked_page"))
+        .await;
+    assert_eq!([has(&first).await, has(&second).await], [true, true]);
+    browser
+        .press("/overview", "/scans/dismiss-all")
+        .await
+        .expect(303);
+    assert!(
+        !browser
+            .page("/overview")
+            .await
+            .contains("Needs a decision</h2>")
+    );
+}
+
+#[tokio::test]
+async fn all_scans_that_the_page_shows_are_cancelled_at_once() {
+    let service = TestService::start().await;
+    service.accept_key_by_steps().await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let [first, second] = [
+        service.submit(&fares(3)).await,
+        service.submit(&fares(2)).await,
+    ];
+    service.command(&second, "pause", &json!({})).await;
+    let page = browser.page("/scans").await;
+    for part in ["5 searches of 2 scans will not be made", "Cancel 2 scans"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let cancel = form(&page, "/scans/cancel-all");
+    let later = service.submit(&fares(2)).await;
+    assert!(
+        browser
+            .page("/overview")
+            .await
+            .contains("/scans/cancel-all")
+    );
+    let answer = browser.send(&cancel).await.expect(200).text();
+    assert!(answer.contains("2 scans cancelled."), "{answer}");
+    for (id, status) in [
+        (&first, "cancelled"),
+        (&second, "cancelled"),
+        (&later, "queued"),
+    ] {
+        assert_eq!(service.scan(id).await["status"], status);
+    }
+    assert!(
+        !browser
+            .page("/overview")
+            .await
+            .contains("/scans/cancel-all"),
+        "one has its own button"
+    );
 }
 
 #[tokio::test]

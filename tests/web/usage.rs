@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Browser, Form, form, session_cookie};
+use super::{Browser, form, session_cookie, set};
 use crate::account::rotate::NEW_KEY;
 use crate::support::app::KEY;
 use crate::support::db::begin_holding;
@@ -22,11 +22,6 @@ async fn with_spend() -> TestService {
         })
         .await;
     service
-}
-
-fn set(form: &mut Form, name: &str, value: &str) {
-    form.fields.retain(|(known, _)| known != name);
-    form.fields.push((name.to_owned(), value.to_owned()));
 }
 
 #[tokio::test]

@@ -43,7 +43,7 @@ pub enum ClientCommand {
     Watch(watch::WatchArgs),
     /// Search again only what is missing in a scan: the cost first
     #[command(
-        after_help = "Examples:\n  farescan retry @last\n  farescan retry scn_01a203c0e342 --reasons blocked_page --yes"
+        after_help = "Examples:\n  farescan retry @last\n  farescan retry scn_01a203c0e342 --reasons blocked_page --yes\n  farescan retry --all"
     )]
     Retry(retry::RetryArgs),
     /// Stop spending: pause a scan, or all scans and monitors
@@ -56,7 +56,7 @@ pub enum ClientCommand {
     Resume(control::ResumeArgs),
     /// Cancel a scan for good; what was searched stays
     #[command(
-        after_help = "Examples:\n  farescan cancel @last\n  farescan cancel scn_01a203c0e342 --yes"
+        after_help = "Examples:\n  farescan cancel @last\n  farescan cancel scn_01a203c0e342 --yes\n  farescan cancel --all"
     )]
     Cancel(control::CancelArgs),
     /// Compare two scans cell by cell

@@ -19,7 +19,7 @@ use super::question::Confirmation;
 use crate::wrap::note;
 use farescan_contract::monitors::{Monitor, MonitorPause, MonitorStatus};
 use farescan_contract::scans::PauseReason;
-use farescan_contract::{ErrorType, Scan, ScanStatus};
+use farescan_contract::{Scan, ScanStatus};
 
 /// A scan, or everything.
 #[derive(Debug, clap::Args)]
@@ -57,7 +57,10 @@ pub struct ResumeArgs {
 pub struct CancelArgs {
     /// Scan: its id, the beginning of it, or `@last`
     #[arg(value_name = "SCAN")]
-    scan: String,
+    scan: Option<String>,
+    /// Cancel each scan that has not ended; monitors go on
+    #[arg(long, conflicts_with = "scan")]
+    all: bool,
     #[command(flatten)]
     confirmation: Confirmation,
     #[command(flatten)]
@@ -95,7 +98,9 @@ async fn pause_all(session: &ServiceSession) -> Result<(), Failure> {
     let (mut tried, mut paused) = (HashSet::new(), 0);
     loop {
         let mut new = live_scans(session).await?;
-        new.retain(|scan| tried.insert(scan.id));
+        new.retain(|scan| {
+            scan.status_reason != Some(PauseReason::ByCaller) && tried.insert(scan.id)
+        });
         if new.is_empty() {
             break;
         }
@@ -119,34 +124,34 @@ async fn pause_all(session: &ServiceSession) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The scans that have not ended and that their caller has not paused.
+/// The scans that have not ended.
 async fn live_scans(session: &ServiceSession) -> Result<Vec<Scan>, Failure> {
     let mut scans = Vec::new();
     for status in [ScanStatus::Queued, ScanStatus::Running, ScanStatus::Paused] {
         let path = format!("/v1/scans?limit={}&status={status}", page_limit(None));
         scans.extend(rows::<Scan>(&session.client, &path, None).await?);
     }
-    scans.retain(|scan| scan.status_reason != Some(PauseReason::ByCaller));
+    // One that changes its status meanwhile may be in two of the lists.
+    let mut seen = HashSet::new();
+    scans.retain(|scan| seen.insert(scan.id));
     Ok(scans)
 }
 
-/// Pauses or resumes a monitor or scan at this path. `false`: it has ended or was deleted meanwhile.
+/// Pauses, resumes or cancels a monitor or scan at this path. `false`: it has ended or was deleted meanwhile.
 async fn change(session: &ServiceSession, path: &str, verb: &str) -> Result<bool, Failure> {
     let answer = match session.command(&format!("{path}/{verb}"), false).await {
         Ok(answer) => answer,
-        Err(error)
-            if matches!(
-                error.error_type(),
-                Some(ErrorType::InvalidState | ErrorType::NotFound)
-            ) =>
-        {
-            return Ok(false);
-        }
+        Err(error) if error.is_past() => return Ok(false),
         Err(error) => return Err(error.into()),
     };
     if session.read_or_print::<IgnoredAny>(&answer)?.is_some() {
         let id = path.rsplit('/').next().unwrap_or(path);
-        writeln!(anstream::stdout(), "{id} is {verb}d")?;
+        let done = if verb == "cancel" {
+            "cancelled".to_owned()
+        } else {
+            format!("{verb}d")
+        };
+        writeln!(anstream::stdout(), "{id} is {done}")?;
     }
     Ok(true)
 }
@@ -208,9 +213,18 @@ async fn resume_all(session: &ServiceSession, confirmation: Confirmation) -> Res
     Ok(())
 }
 
-/// Cancels a scan: what was searched stays.
+/// Cancels a scan, or every one: what was searched stays.
 pub async fn cancel(args: CancelArgs) -> Result<(), Failure> {
-    let (session, id) = ids::open::<ScanId>(&args.client, &args.scan).await?;
+    if args.scan.is_none() && !args.all {
+        return Err(CommandEnd::usage(
+            "no scan is named\n  next: `farescan cancel @last`, or `farescan cancel --all` for each that has not ended",
+        ));
+    }
+    let session = args.client.open()?;
+    let Some(scan) = &args.scan else {
+        return cancel_all(&session, args.confirmation).await;
+    };
+    let id = ids::find::<ScanId>(&session.client, scan).await?;
     let scan: Scan = session.client.get(&format!("/v1/scans/{id}")).await?;
     let question = format!(
         "Cancel {id} for good? {} not made yet; what was searched stays.",
@@ -218,6 +232,26 @@ pub async fn cancel(args: CancelArgs) -> Result<(), Failure> {
     );
     args.confirmation.ask(session.screen, &question).await?;
     send(&session, &format!("/v1/scans/{id}/cancel"), None).await
+}
+
+/// Cancels the scans that had not ended when it asked.
+async fn cancel_all(session: &ServiceSession, confirmation: Confirmation) -> Result<(), Failure> {
+    let scans = live_scans(session).await?;
+    if scans.is_empty() {
+        let nothing = "Nothing to cancel: no scan waits, runs or is paused.";
+        return print_nothing(&session.client, nothing).await;
+    }
+    let left: u64 = scans.iter().map(|scan| u64::from(scan.items.pending)).sum();
+    let question = format!(
+        "Cancel {} for good? {} not made yet; what was searched stays, and monitors go on.",
+        counted(scans.len() as u64, "scan"),
+        counted(left, "search")
+    );
+    confirmation.ask(session.screen, &question).await?;
+    for scan in &scans {
+        change(session, &format!("/v1/scans/{}", scan.id), "cancel").await?;
+    }
+    Ok(())
 }
 
 async fn send(

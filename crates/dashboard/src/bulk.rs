@@ -1,21 +1,24 @@
-//! Pauses every monitor and scan of a caller, or resumes what the caller has paused. A run goes on
+//! One change of many scans: pauses every monitor and scan of a caller, resumes what the caller has
+//! paused, cancels the scans that have not ended, or asks the incomplete ones again. A run goes on
 //! when its browser leaves, and past what cannot be changed; the service's stop ends it after the
 //! command that it is in.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::Map;
+use farescan_sheets::numbers::counted;
+use jiff::Timestamp;
+use maud::{Markup, html};
+use serde_json::{Map, json};
 use tokio::sync::watch;
 use tracing::Instrument as _;
 
 use crate::links;
 use crate::session::Session;
 use farescan_core::app::error::ApiError;
-use farescan_core::commands::CommandError;
-use farescan_core::contract::ScanStatus;
+use farescan_core::commands::{CommandError, IdempotencyKey};
 use farescan_core::contract::monitors::{Monitor, MonitorPause, MonitorStatus, MonitorsQuery};
-use farescan_core::contract::scans::{PauseReason, Scan, ScansQuery};
+use farescan_core::contract::scans::{PauseReason, Scan};
 use farescan_core::ids::{MonitorId, ScanId, TenantId};
 use farescan_core::monitors;
 use farescan_core::scans;
@@ -24,54 +27,87 @@ const PAGE_LIMIT: &str = "200";
 /// After as many failures a run ends: each may have waited for the database.
 const MAX_FAILURES: usize = 20;
 
-/// What a run does to each monitor and scan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum PauseOrResume {
+/// What a run does.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum BulkChange {
+    /// Of the active monitors, and of the scans that have not ended.
     Pause,
-    /// Of those that their caller has paused.
+    /// Of the monitors and scans that their caller has paused.
     Resume,
+    /// Of the scans that have not ended and that the page showed at this time.
+    Cancel(Timestamp),
+    AskAgain(AskAgain),
+}
+
+/// What may be asked again, as the page said it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct AskAgain {
+    /// Of the scans that needed a decision at this time.
+    pub(super) shown_at: Timestamp,
+    /// The most searches of all scans together.
+    pub(super) max_searches: u64,
+    /// So that the same form spends once.
+    pub(super) once: IdempotencyKey,
+}
+
+impl BulkChange {
+    /// What has been done to something that it changed.
+    const fn done(&self) -> &'static str {
+        match self {
+            Self::Pause => "paused",
+            Self::Resume => "resumed",
+            Self::Cancel(_) => "cancelled",
+            Self::AskAgain(_) => "asked again",
+        }
+    }
+
+    const fn has_monitors(&self) -> bool {
+        matches!(self, Self::Pause | Self::Resume)
+    }
 }
 
 /// What a run has done.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PauseReport {
-    pub(super) monitors: u64,
-    pub(super) scans: u64,
-    pub(super) failures: Vec<PauseFailure>,
+struct BulkReport {
+    monitors: u64,
+    scans: u64,
+    /// That are made again.
+    searches: u64,
+    failures: Vec<BulkFailure>,
     /// Why the rest was not tried.
-    pub(super) ended_early: Option<&'static str>,
+    ended_early: Option<&'static str>,
 }
 
 /// What could not be changed, and why.
 #[derive(Debug, Clone)]
-pub(super) struct PauseFailure {
-    pub(super) name: String,
-    pub(super) path: String,
-    pub(super) reason: String,
+struct BulkFailure {
+    name: String,
+    path: String,
+    reason: String,
 }
 
 /// A caller's run of one kind.
-type RunKey = (TenantId, PauseOrResume);
+type RunKey = (TenantId, BulkChange);
 
 /// The runs of this process: at most one of each caller and kind.
 #[derive(Debug, Clone, Default)]
-pub(super) struct PauseRuns(Arc<Mutex<HashMap<RunKey, watch::Receiver<PauseProgress>>>>);
+pub(super) struct BulkRuns(Arc<Mutex<HashMap<RunKey, watch::Receiver<BulkProgress>>>>);
 
 /// `None` until the run ends.
-type PauseProgress = Option<Arc<PauseReport>>;
+type BulkProgress = Option<Arc<BulkReport>>;
 
-impl PauseRuns {
+impl BulkRuns {
     /// Runs once for the caller and waits for the end, on which the run does not depend. While
     /// another run is underway, which may have passed what was resumed since, this one follows it;
     /// presses meanwhile share it. The report is of both.
     ///
     /// # Errors
     /// When the run panicked.
-    pub(super) async fn run_or_follow(
+    async fn run_or_follow(
         &self,
         session: &Arc<Session>,
-        key: RunKey,
-    ) -> Result<Arc<PauseReport>, ApiError> {
+        key: &RunKey,
+    ) -> Result<Arc<BulkReport>, ApiError> {
         let (first, is_own) = self.begin_or_join(session, key);
         let before = report_of(first).await?;
         if is_own {
@@ -85,29 +121,30 @@ impl PauseRuns {
     fn begin_or_join(
         &self,
         session: &Arc<Session>,
-        key: RunKey,
-    ) -> (watch::Receiver<PauseProgress>, bool) {
+        key: &RunKey,
+    ) -> (watch::Receiver<BulkProgress>, bool) {
         let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(underway) = runs.get(&key) {
+        if let Some(underway) = runs.get(key) {
             return (underway.clone(), false);
         }
         let (sender, receiver) = watch::channel(None);
-        runs.insert(key, receiver.clone());
+        runs.insert(key.clone(), receiver.clone());
         let entry = RunEntry {
             runs: self.clone(),
-            key,
+            key: key.clone(),
         };
         // With the session's permits: the run counts as a request of its caller until it ends.
         let session = Arc::clone(session);
+        let (tenant, change) = key.clone();
         let run = async move {
-            let report = PauseReport::of_run(&session, key).await;
+            let report = BulkReport::of_run(&session, tenant, &change).await;
             let failures = report.failures.len();
             tracing::info!(
                 monitors = report.monitors,
                 scans = report.scans,
                 failures,
-                change = ?key.1,
-                "paused or resumed everything of a caller"
+                ?change,
+                "changed many scans of a caller"
             );
             // First, so that a press after the end begins another run.
             drop(entry);
@@ -119,16 +156,16 @@ impl PauseRuns {
 }
 
 async fn report_of(
-    mut progress: watch::Receiver<PauseProgress>,
-) -> Result<Arc<PauseReport>, ApiError> {
+    mut progress: watch::Receiver<BulkProgress>,
+) -> Result<Arc<BulkReport>, ApiError> {
     let ended = progress.wait_for(Option::is_some).await;
     let report = ended.ok().and_then(|report| report.clone());
-    report.ok_or_else(|| ApiError::internal("a change of everything ended without a report"))
+    report.ok_or_else(|| ApiError::internal("a change of many scans ended without a report"))
 }
 
 /// Removes a run when it ends, also by a panic.
 struct RunEntry {
-    runs: PauseRuns,
+    runs: BulkRuns,
     key: RunKey,
 }
 
@@ -139,56 +176,80 @@ impl Drop for RunEntry {
     }
 }
 
-impl PauseReport {
+impl BulkReport {
     /// With what the run before has done.
     fn after(&self, before: &Self) -> Self {
         Self {
             monitors: self.monitors + before.monitors,
             scans: self.scans + before.scans,
+            searches: self.searches + before.searches,
             ..self.clone()
         }
     }
 
     /// Monitors first, so that none begins another scan.
-    async fn of_run(session: &Session, (tenant, change): RunKey) -> Self {
+    async fn of_run(session: &Session, tenant: TenantId, change: &BulkChange) -> Self {
         let mut report = Self::default();
-        match monitors_to(session, tenant, change).await {
-            Ok(ids) => {
-                for id in ids {
-                    if report.must_end(session) {
-                        return report;
-                    }
-                    let path = links::monitor(id);
-                    let done = change_monitor(session, id, change).await;
-                    report.monitors += report.count(done, id.to_string(), path);
-                }
-            }
-            Err(error) => report.add_failure("The list of monitors", links::MONITORS, &error),
+        if change.has_monitors() {
+            report.change_monitors(session, tenant, change).await;
         }
-        // A scan may change its status between two of the lists and be in neither, so they are read
-        // until there is nothing new.
+        if report.ended_early.is_none() {
+            report.change_scans(session, tenant, change).await;
+        }
+        report
+    }
+
+    async fn change_monitors(&mut self, session: &Session, tenant: TenantId, change: &BulkChange) {
+        let ids = match monitors_to(session, tenant, change).await {
+            Ok(ids) => ids,
+            Err(error) => {
+                return self.add_failure("The list of monitors", links::MONITORS, &error);
+            }
+        };
+        for id in ids {
+            if self.must_end(session) {
+                return;
+            }
+            let done = change_monitor(session, id, change).await;
+            self.monitors += self.count(done, id.to_string(), links::monitor(id));
+        }
+    }
+
+    /// A run of a monitor may begin after the list was read, so it is read until there is nothing new.
+    async fn change_scans(&mut self, session: &Session, tenant: TenantId, change: &BulkChange) {
         let mut tried = HashSet::new();
         loop {
             let mut new = match scans_to(session, tenant, change).await {
-                Ok(live) => live,
-                Err(error) => {
-                    report.add_failure("The list of scans", "/scans", &error);
-                    return report;
-                }
+                Ok(scans) => scans,
+                Err(error) => return self.add_failure("The list of scans", "/scans", &error),
             };
-            new.retain(|id| tried.insert(*id));
+            new.retain(|scan| tried.insert(scan.id));
             if new.is_empty() {
-                return report;
+                return;
             }
-            for id in new {
-                if report.must_end(session) {
-                    return report;
+            for scan in new {
+                if self.must_end(session) || self.is_over(change, &scan) {
+                    return;
                 }
-                let path = links::of(id);
-                let done = change_scan(session, id, change).await;
-                report.scans += report.count(done, id.to_string(), path);
+                let done = change_scan(session, &scan, change).await;
+                if matches!(done, Ok(true)) && matches!(change, BulkChange::AskAgain(_)) {
+                    self.searches += scan.searches;
+                }
+                self.scans += self.count(done, scan.id.to_string(), links::of(scan.id));
             }
         }
+    }
+
+    /// Whether the searches of this scan are more than the page said.
+    fn is_over(&mut self, change: &BulkChange, scan: &ScanToChange) -> bool {
+        let BulkChange::AskAgain(limits) = change else {
+            return false;
+        };
+        let is_over = self.searches + scan.searches > limits.max_searches;
+        if is_over {
+            self.ended_early = Some("More searches are incomplete now than the page showed.");
+        }
+        is_over
     }
 
     fn must_end(&mut self, session: &Session) -> bool {
@@ -214,7 +275,7 @@ impl PauseReport {
     }
 
     fn add_failure(&mut self, name: impl Into<String>, path: impl Into<String>, error: &ApiError) {
-        self.failures.push(PauseFailure {
+        self.failures.push(BulkFailure {
             name: name.into(),
             path: path.into(),
             reason: error.message().to_owned(),
@@ -222,30 +283,86 @@ impl PauseReport {
     }
 }
 
+/// Runs the change for the session's caller and says what it has done.
+///
+/// # Errors
+/// When the run panicked.
+pub(super) async fn run_for_notice(
+    runs: &BulkRuns,
+    session: &Arc<Session>,
+    change: &BulkChange,
+) -> Result<Markup, ApiError> {
+    let report = match session.tenant() {
+        Some(tenant) => {
+            runs.run_or_follow(session, &(tenant, change.clone()))
+                .await?
+        }
+        None => Arc::default(),
+    };
+    Ok(notice(&report, change))
+}
+
+fn notice(report: &BulkReport, change: &BulkChange) -> Markup {
+    let done = change.done();
+    let scans = counted(report.scans, "scan");
+    html! {
+        div class="notice" role="status" {
+            @if change.has_monitors() { (counted(report.monitors, "monitor")) " and " }
+            @if matches!(change, BulkChange::AskAgain(_)) { (counted(report.searches, "search")) " of " }
+            (scans) " " (done) "."
+        }
+        @if !report.failures.is_empty() || report.ended_early.is_some() {
+            div class="notice bad" role="alert" {
+                p {
+                    @if !report.failures.is_empty() { b { (report.failures.len()) " could not be " (done) ". " } }
+                    @if let Some(reason) = report.ended_early { (reason) " The rest was not tried. " }
+                    "Press the button again, or open their pages."
+                }
+                ul {
+                    @for failure in &report.failures {
+                        li { a href=(failure.path) { (failure.name) } ": " (failure.reason) }
+                    }
+                }
+            }
+        }
+    }
+}
+
 async fn change_monitor(
     session: &Session,
     id: MonitorId,
-    change: PauseOrResume,
+    change: &BulkChange,
 ) -> Result<bool, ApiError> {
     use monitors::control::{pause, resume};
     let context = session.context()?;
     let pace = &session.custody()?.pace;
     match change {
-        PauseOrResume::Pause => was_changed(pause::pause(context, id).await),
-        PauseOrResume::Resume => was_changed(resume::resume(context, pace, id, None).await),
+        BulkChange::Pause => was_changed(pause::pause(context, id).await),
+        _ => was_changed(resume::resume(context, pace, id, None).await),
     }
 }
 
 async fn change_scan(
     session: &Session,
-    id: ScanId,
-    change: PauseOrResume,
+    scan: &ScanToChange,
+    change: &BulkChange,
 ) -> Result<bool, ApiError> {
     use scans::control::{pause, resume};
-    let context = session.context()?;
+    let (context, id) = (session.context()?, scan.id);
     match change {
-        PauseOrResume::Pause => was_changed(pause::pause(context, id).await),
-        PauseOrResume::Resume => was_changed(resume::resume(context, id, &Map::new(), None).await),
+        BulkChange::Pause => was_changed(pause::pause(context, id).await),
+        BulkChange::Resume => was_changed(resume::resume(context, id, &Map::new(), None).await),
+        BulkChange::Cancel(_) => was_changed(scans::cancel::cancel(context, id).await),
+        BulkChange::AskAgain(limits) => {
+            let mut body = Map::new();
+            body.insert("search_status".to_owned(), json!(["degraded", "partial"]));
+            body.insert("max_requests".to_owned(), scan.max_requests.into());
+            match scans::retry::retry(context, id, &body, Some(&limits.once)).await {
+                // This form has asked it again before, and it is incomplete again since.
+                Err(CommandError::IdempotencyMismatch(_)) => Ok(false),
+                done => was_changed(done),
+            }
+        }
     }
 }
 
@@ -261,14 +378,14 @@ fn was_changed<T>(done: Result<T, CommandError>) -> Result<bool, ApiError> {
 async fn monitors_to(
     session: &Session,
     tenant: TenantId,
-    change: PauseOrResume,
+    change: &BulkChange,
 ) -> Result<Vec<MonitorId>, ApiError> {
     let status = match change {
-        PauseOrResume::Pause => MonitorStatus::Active,
-        PauseOrResume::Resume => MonitorStatus::Paused,
+        BulkChange::Pause => MonitorStatus::Active,
+        _ => MonitorStatus::Paused,
     };
     let is_meant = |monitor: &&Monitor| {
-        change == PauseOrResume::Pause || monitor.status_reason == Some(MonitorPause::ByCaller)
+        *change == BulkChange::Pause || monitor.status_reason == Some(MonitorPause::ByCaller)
     };
     let context = session.context()?;
     let (mut found, mut cursor) = (Vec::new(), None::<String>);
@@ -287,30 +404,44 @@ async fn monitors_to(
     }
 }
 
-/// The scans that have not ended and that their caller has not paused, or those that it has.
+/// A scan to change; the numbers are of one to ask again.
+struct ScanToChange {
+    id: ScanId,
+    searches: u64,
+    max_requests: u64,
+}
+
 async fn scans_to(
     session: &Session,
     tenant: TenantId,
-    change: PauseOrResume,
-) -> Result<Vec<ScanId>, ApiError> {
-    let is_meant = |scan: &&Scan| {
-        (scan.status_reason == Some(PauseReason::ByCaller)) == (change == PauseOrResume::Resume)
-    };
-    let mut found = Vec::new();
-    for status in [ScanStatus::Queued, ScanStatus::Running, ScanStatus::Paused] {
-        let mut cursor = None::<String>;
-        loop {
-            let pairs = [("status", status.as_str()), ("limit", PAGE_LIMIT)];
-            let cursor_pair = cursor.as_deref().map(|cursor| ("cursor", cursor));
-            let query = ScansQuery::from_query(pairs.into_iter().chain(cursor_pair))?;
-            let page = scans::read::scans(session.pool()?, tenant, &query).await?;
-            let live = page.data.iter();
-            found.extend(live.filter(is_meant).map(|scan| scan.id));
-            match page.next_cursor {
-                Some(next) => cursor = Some(next),
-                None => break,
-            }
-        }
+    change: &BulkChange,
+) -> Result<Vec<ScanToChange>, ApiError> {
+    let pool = session.pool()?;
+    if let BulkChange::AskAgain(limits) = change {
+        let found = scans::undecided::list(pool, tenant, limits.shown_at).await?;
+        let found = found.into_iter().filter(|scan| scan.searches > 0);
+        let found = found.map(|scan| ScanToChange {
+            id: scan.id,
+            searches: scan.searches,
+            max_requests: scan.requests_spent + scan.searches.saturating_mul(2),
+        });
+        return Ok(found.collect());
     }
-    Ok(found)
+    let is_meant = |scan: &Scan| {
+        let is_paused = scan.status_reason == Some(PauseReason::ByCaller);
+        match change {
+            BulkChange::Pause => !is_paused,
+            BulkChange::Resume => is_paused,
+            BulkChange::Cancel(shown_at) => scan.created_at <= *shown_at,
+            BulkChange::AskAgain(_) => false,
+        }
+    };
+    let live = scans::read::live(pool, tenant).await?;
+    let meant = live.iter().filter(|scan| is_meant(scan));
+    let meant = meant.map(|scan| ScanToChange {
+        id: scan.id,
+        searches: 0,
+        max_requests: 0,
+    });
+    Ok(meant.collect())
 }

@@ -14,6 +14,7 @@ mod alerts;
 mod api_answer;
 mod ask;
 mod assets;
+mod bulk;
 mod channels;
 mod charts;
 mod deliveries;

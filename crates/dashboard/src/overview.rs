@@ -12,8 +12,8 @@ use farescan_sheets::numbers::{self, count, counted};
 use farescan_sheets::scan::waits_for_caller;
 use farescan_sheets::sheet::{Column, Figure, Link, Table};
 use farescan_sheets::trip::words;
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
 use self::decisions::Decisions;
@@ -38,6 +38,7 @@ use farescan_core::contract::webhooks::DeliveriesQuery;
 use farescan_core::ids::{MonitorId, TenantId};
 use farescan_core::monitors::run_prices::{self, RunPrice};
 use farescan_core::scans::read::ScanConditions;
+use farescan_core::scans::undecided;
 use farescan_core::{monitors, scans, webhooks};
 
 const PATH: &str = links::OVERVIEW;
@@ -49,8 +50,6 @@ const LATEST: u16 = 8;
 const LIVE_ROWS: usize = 20;
 /// Runs of a sparkline.
 const RUNS: u16 = 30;
-/// An older incomplete scan was left as it is.
-const DECISION_AGE: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 pub(super) fn routes() -> Router<AppState> {
     Router::new().route(PATH, get(overview))
@@ -85,8 +84,8 @@ async fn overview(session: Session) -> Result<Response, PageFailure> {
         }))
         section class="card" { (find_or_ask_box("")) }
         (figures(&work, &usage, &quota))
-        (work.decisions.section(&session))
-        (running(&work))
+        (work.decisions.section(&session, now))
+        (running(&session, &work, now))
         @if latest_rows.is_some() || live.is_empty() { (latest(latest_rows)) }
         div class="grid2" {
             (monitor_list(&work))
@@ -99,7 +98,8 @@ async fn overview(session: Session) -> Result<Response, PageFailure> {
 async fn work(session: &Session, tenant: TenantId, now: Timestamp) -> Result<Work, PageFailure> {
     let pool = session.pool()?;
     let lately = ScanConditions {
-        created_from: Some(now - DECISION_AGE),
+        created_from: Some(now - undecided::DECISION_AGE),
+        is_undismissed: true,
         ..ScanConditions::default()
     };
     let (mut live, paused): (Vec<_>, Vec<_>) = scans::read::live(pool, tenant)
@@ -135,6 +135,11 @@ async fn work(session: &Session, tenant: TenantId, now: Timestamp) -> Result<Wor
         prices,
         decisions: Decisions {
             paused,
+            all_incomplete: if incomplete.data.len() > 1 {
+                undecided::list(pool, tenant, now).await?
+            } else {
+                Vec::new()
+            },
             incomplete: incomplete.data,
             has_more_incomplete: incomplete.next_cursor.is_some(),
             monitors: failing,
@@ -211,11 +216,14 @@ fn against_plans(quota: &Quota) -> String {
 }
 
 /// The scans that run or wait, if there are any.
-fn running(work: &Work) -> Markup {
+fn running(session: &Session, work: &Work, now: Timestamp) -> Markup {
     html! {
         @if !work.live.is_empty() {
             section class="card" {
-                div class="card-head" { h2 { "Running now" } a href="/scans" { "All scans" } }
+                div class="card-head" {
+                    h2 { "Running now" }
+                    div class="actions" { (scan_pages::cancel_all_button(session, &work.live, now)) a href="/scans" { "All scans" } }
+                }
                 (scan_pages::table("Running now", work.live.get(..LIVE_ROWS).unwrap_or(&work.live)))
                 @if work.live.len() > LIVE_ROWS {
                     p class="hint" { (counted((work.live.len() - LIVE_ROWS) as u64, "more scan")) " not shown." }

@@ -6,7 +6,6 @@ pub(super) mod bill;
 mod key;
 mod limits;
 mod pause_all;
-mod pause_run;
 
 use axum::Router;
 use axum::http::StatusCode;

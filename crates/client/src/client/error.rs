@@ -55,6 +55,14 @@ impl ClientError {
         }
     }
 
+    /// Whether the resource was deleted, or its state does not allow the command any more.
+    pub fn is_past(&self) -> bool {
+        matches!(
+            self.error_type(),
+            Some(ErrorType::InvalidState | ErrorType::NotFound)
+        )
+    }
+
     /// Whether the same read may succeed soon: the service restarts, or is overloaded.
     pub fn is_temporary(&self) -> bool {
         match self {

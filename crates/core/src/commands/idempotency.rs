@@ -21,7 +21,7 @@ pub const IDEMPOTENCY_RETENTION: SignedDuration = SignedDuration::from_hours(48)
 pub const MAX_IDEMPOTENCY_KEY: usize = 255;
 
 /// A caller's `Idempotency-Key`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey(String);
 
 impl IdempotencyKey {

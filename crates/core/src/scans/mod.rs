@@ -11,6 +11,7 @@
 //!  recorded_search ─► the same after its call, and the answers that later ones may take
 //!  read ─► a scan as its caller sees it; watch ─► the same as it changes
 //!  grid, cells, compare ─► prices by the values of the swept fields
+//!  undecided ─► incomplete scans that their caller has not dismissed
 //!  saved_views ─► named filters of the list
 //! ```
 //!
@@ -39,6 +40,7 @@ mod searches;
 mod sequence;
 mod store;
 pub mod submit;
+pub mod undecided;
 pub mod watch;
 
 use crate::config::PaceConfig;

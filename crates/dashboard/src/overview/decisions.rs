@@ -2,6 +2,7 @@
 
 use farescan_sheets::numbers::counted;
 use farescan_sheets::{delivery, scan, trip};
+use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::links;
@@ -12,6 +13,7 @@ use farescan_core::contract::channels::{Channel, ChannelStatus};
 use farescan_core::contract::monitors::{Monitor, MonitorPause, SlotOutcome};
 use farescan_core::contract::scans::{PauseReason, Scan};
 use farescan_core::contract::webhooks::Delivery;
+use farescan_core::scans::undecided::{MAX_LISTED, UndecidedScan};
 
 /// The most of each kind that are shown.
 pub(super) const MOST: u16 = 10;
@@ -21,7 +23,10 @@ pub(super) const MOST: u16 = 10;
 pub(super) struct Decisions {
     /// All of them.
     pub(super) paused: Vec<Scan>,
+    /// The newest ones.
     pub(super) incomplete: Vec<Scan>,
+    /// Empty if there is one or none.
+    pub(super) all_incomplete: Vec<UndecidedScan>,
     pub(super) has_more_incomplete: bool,
     pub(super) monitors: Vec<Monitor>,
     /// The number of all failing monitors.
@@ -64,7 +69,7 @@ fn failure(monitor: &Monitor) -> Option<(&'static str, bool)> {
 impl Decisions {
     pub(super) fn count(&self) -> usize {
         self.paused.len()
-            + self.incomplete.len()
+            + self.incomplete.len().max(self.all_incomplete.len())
             + self.all_monitors
             + self.channels.len()
             + self.deliveries.len()
@@ -72,15 +77,18 @@ impl Decisions {
 
     /// Whether there are more than [`Self::count`].
     pub(super) fn has_more(&self) -> bool {
-        self.has_more_incomplete || self.has_more_deliveries
+        self.all_incomplete.len() >= usize::from(MAX_LISTED) || self.has_more_deliveries
     }
 
     /// The list; nothing if there is nothing to decide.
-    pub(super) fn section(&self, session: &Session) -> Markup {
+    pub(super) fn section(&self, session: &Session, now: Timestamp) -> Markup {
         html! {
             @if self.count() > 0 {
                 section class="card" {
-                    h2 { "Needs a decision" }
+                    div class="card-head" {
+                        h2 { "Needs a decision" }
+                        div class="actions" { (scan_pages::decision_buttons(session, &self.all_incomplete, now)) }
+                    }
                     ul class="todo" {
                         @let most = usize::from(MOST);
                         @for scan in self.paused.iter().take(most) { (paused(session, scan)) }
@@ -157,7 +165,7 @@ fn incomplete(session: &Session, scan: &Scan) -> Markup {
                 (parts::time(scan.created_at))
             }
         },
-        &scan_pages::retry_buttons(session, scan),
+        &html! { (scan_pages::retry_buttons(session, scan)) (scan_pages::dismiss_button(session, scan)) },
     )
 }
 

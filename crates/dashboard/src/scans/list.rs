@@ -7,6 +7,7 @@ use farescan_sheets::scan;
 use maud::{Markup, html};
 
 use super::filters::ListFilters;
+use super::many::cancel_all_button;
 use super::{PATH, views};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
@@ -24,6 +25,15 @@ pub(super) fn routes() -> Router<AppState> {
 
 async fn list(session: Session, fields: FormFields) -> Result<Response, PageFailure> {
     let filters = ListFilters::read(&fields)?;
+    render(&session, &filters, &html! {}).await
+}
+
+/// The list, with a notice above.
+pub(super) async fn render(
+    session: &Session,
+    filters: &ListFilters,
+    notice: &Markup,
+) -> Result<Response, PageFailure> {
     let permits = if filters.may_read_all() {
         Some(session.heavy_read_permits().await?)
     } else {
@@ -40,19 +50,28 @@ async fn list(session: Session, fields: FormFields) -> Result<Response, PageFail
         },
     };
     drop(permits);
-    let [views, view_form] = views::parts(&session, &filters).await?;
+    let live = match session.tenant() {
+        Some(tenant) => scans::read::live(session.pool()?, tenant).await?,
+        None => Vec::new(),
+    };
+    let buttons = html! {
+        (cancel_all_button(session, &live, session.app().now()?))
+        a class="button primary" href="/scans/new" { "New scan" }
+    };
+    let [views, view_form] = views::parts(session, filters).await?;
     let body = html! {
-        (parts::head(&html! {}, "Scans", &html! { "One request over many dates or markets. Each search costs one request of your plan." }, &html! { a class="button primary" href="/scans/new" { "New scan" } }))
+        (parts::head(&html! {}, "Scans", &html! { "One request over many dates or markets. Each search costs one request of your plan." }, &buttons))
+        (notice)
         div class="card" {
             (views)
             (filters.tabs())
             (filters.form())
             (view_form)
-            @if scans.data.is_empty() { (nothing(&filters)) } @else { (table("Scans", &scans.data)) }
+            @if scans.data.is_empty() { (nothing(filters)) } @else { (table("Scans", &scans.data)) }
             (parts::next_page(&filters.path_with(&[], None), scans.next_cursor.as_deref()))
         }
     };
-    Ok(page(&session, "Scans", NavItem::Scans, body))
+    Ok(page(session, "Scans", NavItem::Scans, body))
 }
 
 fn nothing(filters: &ListFilters) -> Markup {

@@ -7,6 +7,7 @@ mod grid;
 mod items;
 mod list;
 mod live_cost;
+mod many;
 mod new;
 mod new_form;
 mod preview;
@@ -25,6 +26,7 @@ use farescan_core::scans;
 pub(super) use self::actions::{resume_button, retry_buttons};
 pub(super) use self::items::state as item_state;
 pub(super) use self::list::table;
+pub(super) use self::many::{cancel_all_button, decision_buttons, dismiss_button};
 pub(super) use self::new::start;
 pub(super) use self::show::judge;
 use super::failure::PageFailure;
@@ -47,6 +49,7 @@ pub(super) fn routes() -> Router<AppState> {
         .merge(compare::routes())
         .merge(streams::routes())
         .merge(actions::routes())
+        .merge(many::routes())
 }
 
 /// The caller's scan with this id.

@@ -11,8 +11,8 @@ use farescan_sheets::numbers::{count, counted};
 use farescan_sheets::scan::NEW_SCANS_RUN;
 use maud::{Markup, html};
 
-use super::pause_run::{PauseOrResume, PauseReport, PauseRuns};
 use super::render;
+use crate::bulk::{self, BulkChange, BulkRuns};
 use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm};
 use crate::parts::ConfirmationPage;
@@ -28,7 +28,7 @@ pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route(PAUSE_PATH, post(pause_all))
         .route(RESUME_PATH, post(resume_all))
-        .layer(Extension(PauseRuns::default()))
+        .layer(Extension(BulkRuns::default()))
 }
 
 /// The button that pauses everything, and, where the caller has paused something, the one that
@@ -70,56 +70,28 @@ async fn resume_button(session: &Session) -> Result<Markup, PageFailure> {
 }
 
 async fn pause_all(
-    Extension(runs): Extension<PauseRuns>,
+    Extension(runs): Extension<BulkRuns>,
     form: SessionForm,
 ) -> Result<Response, PageFailure> {
-    change_all(&runs, form.session, PauseOrResume::Pause).await
+    change_all(&runs, form.session, BulkChange::Pause).await
 }
 
 async fn resume_all(
-    Extension(runs): Extension<PauseRuns>,
+    Extension(runs): Extension<BulkRuns>,
     form: SessionForm,
 ) -> Result<Response, PageFailure> {
-    change_all(&runs, form.session, PauseOrResume::Resume).await
+    change_all(&runs, form.session, BulkChange::Resume).await
 }
 
 async fn change_all(
-    runs: &PauseRuns,
+    runs: &BulkRuns,
     session: Session,
-    change: PauseOrResume,
+    change: BulkChange,
 ) -> Result<Response, PageFailure> {
     let session = Arc::new(session);
-    let report = match session.tenant() {
-        Some(tenant) => runs.run_or_follow(&session, (tenant, change)).await?,
-        None => Arc::default(),
-    };
-    let fields = FormFields::default();
-    render(&session, StatusCode::OK, &fields, &notice(&report, change)).await
-}
-
-fn notice(report: &PauseReport, change: PauseOrResume) -> Markup {
-    let (done, rest) = match change {
-        PauseOrResume::Pause => ("paused", "may go on"),
-        PauseOrResume::Resume => ("resumed", "may stay paused"),
-    };
-    html! {
-        div class="notice" role="status" {
-            (counted(report.monitors, "monitor")) " and " (counted(report.scans, "scan")) " " (done) "."
-            @if change == PauseOrResume::Pause { " " (NEW_SCANS_RUN) }
-        }
-        @if !report.failures.is_empty() || report.ended_early.is_some() {
-            div class="notice bad" role="alert" {
-                p {
-                    @if !report.failures.is_empty() { b { (report.failures.len()) " could not be " (done) " and " (rest) ". " } }
-                    @if let Some(reason) = report.ended_early { (reason) " The rest was not tried and " (rest) ". " }
-                    "Press the button again, or open their pages."
-                }
-                ul {
-                    @for failure in &report.failures {
-                        li { a href=(failure.path) { (failure.name) } ": " (failure.reason) }
-                    }
-                }
-            }
-        }
+    let mut notice = bulk::run_for_notice(runs, &session, &change).await?;
+    if change == BulkChange::Pause {
+        notice = html! { (notice) p class="hint" { (NEW_SCANS_RUN) } };
     }
+    render(&session, StatusCode::OK, &FormFields::default(), &notice).await
 }

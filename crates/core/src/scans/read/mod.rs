@@ -78,6 +78,8 @@ pub struct ScanConditions {
     pub created_before: Option<Timestamp>,
     /// Some of its searches failed or did not complete.
     pub has_undone: bool,
+    /// Its caller has not dismissed it since it ended.
+    pub is_undismissed: bool,
 }
 
 /// A hotel or place as searches name it.

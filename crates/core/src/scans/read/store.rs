@@ -78,6 +78,8 @@ pub(super) async fn scans(
              and (not $21::boolean or monitor_id is not null)
              and ($18::text is null or lower(request ->> $18) = lower($19)
                   or position(lower(to_json($19::text)::text) in lower(sweep ->> $18)) > 0)
+             and (not $22::boolean or not exists (select from dismissed_scans d
+                  where d.tenant_id = $1 and d.scan_id = shown_scans.scan_id and d.dismissed_at >= shown_scans.finished_at))
            order by scan_id desc limit $7"#,
         tenant.uuid(),
         before.map(ScanId::uuid),
@@ -100,6 +102,7 @@ pub(super) async fn scans(
         more.place.as_ref().map(|place| place.text.as_str()),
         &monitors,
         more.is_run,
+        more.is_undismissed,
     )
     .fetch_all(pool)
     .await

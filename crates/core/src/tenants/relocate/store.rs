@@ -15,6 +15,7 @@ pub const TABLES: &[&str] = &[
     "idempotency_keys",
     "lanes",
     "scans",
+    "dismissed_scans",
     "scan_strategies",
     "scan_decisions",
     "unexpanded_scans",
