@@ -51,7 +51,10 @@ pub async fn render(
         .fold(path, |path, (name, value)| path.with(name, Some(value)));
     let grid: Grid = client.get(&path.path()).await?;
     let prices = PriceTable::of_scan(&grid, SecondField::Cheapest);
-    let text = price_table::render(&prices, screen);
+    let mut text = price_table::render(&prices, screen);
+    if let Some(markets) = &prices.markets {
+        text = format!("{text}\n\n{}", sheet::section(markets, screen));
+    }
     let subject = trip::title(scan.endpoint, &scan.request, &scan.sweep);
     Ok(format!("{subject}: {}\n{text}", prices.title))
 }

@@ -263,7 +263,10 @@ pub fn sheet(alert: &Alert, reported: Reported) -> Sheet {
         title,
         facts: cell([about.map(Value::Strong), Some(fired), Some(monitor)]),
         figures: vec![found.notes(observed), compared],
-        sections: markets(alert)
+        sections: alert
+            .markets
+            .as_ref()
+            .map(parity::section)
             .into_iter()
             .chain([evidence(alert, reported.fare)])
             .chain((!is_report(alert)).then(|| state(alert)))
@@ -293,25 +296,6 @@ pub fn offer(alert: &Alert) -> Option<&str> {
 /// Whether it says what a run found, and not that something happened: its rule has no state that changes.
 pub fn is_report(alert: &Alert) -> bool {
     alert.rule_type == RuleType::EveryRun.as_str()
-}
-
-/// The markets of a report.
-fn markets(alert: &Alert) -> Option<Section> {
-    let report = alert.markets.as_ref()?;
-    let baseline = parity::market_name(&report.baseline);
-    let columns = [
-        Column::text("Market"),
-        Column::text(format!("Against {baseline}")),
-    ];
-    let rows = report.markets.iter().map(|market| {
-        let name = vec![parity::market_name(&market.market).into()];
-        (None, [name, parity::stays_of(market)])
-    });
-    Some(Section {
-        sentence: Some(parity::RULE.to_owned()),
-        table: Some(Table::new("Markets of the run", columns, rows)),
-        ..Section::new("Markets")
-    })
 }
 
 fn evidence(alert: &Alert, fare: Option<String>) -> Section {

@@ -1,10 +1,11 @@
 //! The markets of a monitor over its runs: how often each one differs from the baseline.
 
-use farescan_contract::monitors::{MarketParity, MarketReport, ParityHistory, RunParity};
+use farescan_contract::monitors::{ParityHistory, RunParity};
+use farescan_contract::scans::{MarketParity, MarketReport};
 use rust_decimal::Decimal;
 
 use crate::numbers::{count, counted, signed_percent};
-use crate::sheet::{Cell, Column, Link, Table, TableRow, Tone, Value};
+use crate::sheet::{Cell, Column, Link, Section, Table, TableRow, Tone, Value};
 
 /// A market as it is shown: `DE`.
 pub fn market_name(market: &str) -> String {
@@ -60,6 +61,23 @@ fn is_known(market: &MarketParity) -> bool {
 
 fn differs(market: &MarketParity) -> bool {
     market.cheaper + market.dearer > 0
+}
+
+/// The markets of a report, below what a difference is.
+pub fn section(report: &MarketReport) -> Section {
+    let columns = [
+        Column::text("Market"),
+        Column::text(format!("Against {}", market_name(&report.baseline))),
+    ];
+    let rows = report.markets.iter().map(|market| {
+        let name = vec![market_name(&market.market).into()];
+        (None, [name, stays_of(market)])
+    });
+    Section {
+        sentence: Some(RULE.to_owned()),
+        table: Some(Table::new("Markets", columns, rows)),
+        ..Section::new("Markets")
+    }
 }
 
 /// The markets of a report as lines of text, those that differ first; at most so many, then how many are left.
@@ -164,7 +182,7 @@ fn stays(run: &RunParity, market: &str) -> Cell {
 }
 
 /// The difference of a market in a run, how many of its stays differ, and the noise.
-pub(crate) fn stays_of(found: &MarketParity) -> Cell {
+fn stays_of(found: &MarketParity) -> Cell {
     let known = found.cheaper + found.dearer + found.same;
     let Some(differences) = &found.difference_percent else {
         return vec![Value::Absent("unknown")];

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::cell::CellValue;
 use crate::fifths::PriceFifths;
-use crate::sheet::Table;
+use crate::sheet::{Section, Table};
 use crate::trip::{axis_name, axis_value};
 
 pub use scan::GridFields;
@@ -34,6 +34,8 @@ pub struct PriceTable {
     /// What the notes below prices are; empty without notes.
     pub notes: &'static str,
     pub layout: PriceLayout,
+    /// What the table comes to: each market over several stays.
+    pub markets: Option<Section>,
 }
 
 /// The cells of a calendar.

@@ -1,6 +1,5 @@
 //! Alerts (monitors.md, rules 47 to 51): the data on which a rule fired, and lists of alerts.
 
-use super::parity::MarketReport;
 use super::rule::{Rule, RuleScope, RuleType};
 use super::slot::SlotKind;
 use crate::history_verdict::HistoryVerdict;
@@ -8,6 +7,7 @@ use crate::ids::{AlertId, DeliveryId, ItemId, MonitorId, ScanId};
 use crate::primitives::{Cursor, PageLimit};
 use crate::query_string::query_string;
 use crate::request_body::{field_groups, grouped_body, request_body};
+use crate::scans::MarketReport;
 use crate::scans::{CellValues, ParityVerdict};
 use crate::status::{SearchStatus, Verdict};
 use crate::time_range::time_range_errors;

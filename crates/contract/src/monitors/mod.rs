@@ -25,9 +25,7 @@ pub use backtest::{
     Backtest, BacktestAlert, BacktestCeiling, BacktestDays, BacktestQuery, NotReplayed,
 };
 pub use notify::{NotifySettings, QuietHours, WallTime};
-pub use parity::{
-    DifferenceRange, MarketParity, MarketReport, ParityHistory, ParityQuery, ParityRuns, RunParity,
-};
+pub use parity::{ParityHistory, ParityQuery, ParityRuns, RunParity};
 pub use queries::{MonitorsQuery, SlotsQuery};
 pub use request::{
     MAX_CHANNELS, MonitorName, MonitorPatch, MonitorRequest, MonthlyCeiling, WebhookUrl,

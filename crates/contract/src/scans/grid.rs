@@ -1,6 +1,7 @@
 //! A scan as a grid: the lowest price for each value of one or two swept fields (scans.md, rules 53
 //! to 55).
 
+use super::markets::MarketReport;
 use super::state::ItemState;
 use crate::SearchReason;
 use crate::endpoint::Endpoint;
@@ -75,6 +76,9 @@ pub struct Grid {
     pub columns: Option<GridAxis>,
     /// Every combination that the scan has, row by row.
     pub cells: Vec<GridCell>,
+    /// Of a grid with a `baseline`: each other market over all of its stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub markets: Option<MarketReport>,
 }
 
 /// One axis of a grid.

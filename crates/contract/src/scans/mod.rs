@@ -7,6 +7,7 @@ mod compare;
 mod event;
 mod grid;
 mod item;
+mod markets;
 mod preview;
 mod queries;
 mod request;
@@ -20,6 +21,7 @@ pub use compare::{Change, ChangeCounts, ComparedCell, Comparison, SeenPrice};
 pub use event::{EventId, EventKind, EventsQuery, EventsReset};
 pub use grid::{Grid, GridAxis, GridCell, GridQuery, Parity, ParityVerdict, SweptField};
 pub use item::{Attempt, AttemptPage, ConfirmedPrice, Item, ItemPage};
+pub use markets::{DifferenceRange, MarketParity, MarketReport};
 pub use preview::{PlanCost, PlanFit, RequestRange, ScanPreview, UsdRange, Warning, WarningKind};
 pub use queries::{
     DecisionsQuery, DeleteQuery, ItemQuery, ItemsQuery, ScanQuery, ScansQuery, WaitSeconds,

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use sqlx::PgPool;
 
-use super::markets::{baseline_of, by_market, compared_stays, markets};
+use super::markets::{baseline_of, compared_stays, markets};
 use super::read::by_ids;
 use super::store;
 use crate::commands::CommandError;
@@ -12,6 +12,7 @@ use crate::contract::monitors::{Monitor, ParityHistory, ParityQuery, RunParity};
 use crate::contract::{FieldValue as _, ValidationError, ValidationErrors};
 use crate::ids::{Kind, MonitorId, TenantId};
 use crate::scans::cells::{load_ended, mark_implausible};
+use crate::scans::grid::by_market::by_market;
 use crate::tenants::Keyring;
 use jiff::Timestamp;
 

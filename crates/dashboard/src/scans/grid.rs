@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use crate::failure::PageFailure;
 use crate::price_table::{self, MOST_CALENDARS};
 use crate::session::Session;
+use crate::sheet;
 use farescan_core::commands::CommandError;
 use farescan_core::contract::scans::{GridQuery, Scan};
 use farescan_core::ids::TenantId;
@@ -67,6 +68,11 @@ impl ScanGrid {
     /// The grid with its heading, legend and notes.
     pub(super) fn render(&self) -> Markup {
         html! {
+            @if let Some(markets) = &self.table.markets {
+                h2 { (markets.title) }
+                @if let Some(sentence) = &markets.sentence { p { (sentence) } }
+                @if let Some(table) = &markets.table { (sheet::table(table)) }
+            }
             h2 { (capitalised(&self.table.title)) }
             (price_table::markup(&self.table, None))
             @if let Some(each) = &self.each {

@@ -37,6 +37,7 @@ impl PriceTable {
             Some((value(&rows)?, column, shown(cell)))
         });
         Some(Self {
+            markets: None,
             title: "the later price and its change".to_owned(),
             layout: layout(
                 &rows,

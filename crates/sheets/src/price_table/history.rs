@@ -48,6 +48,7 @@ impl PriceTable {
             (&cell.row, columns.and(cell.column.as_ref()), shown)
         });
         Self {
+            markets: None,
             title: format!("last known price in {currency}"),
             layout: layout(rows, columns, SecondField::Cheapest, cells),
             notes: "its age",

@@ -11,8 +11,9 @@ use super::{
 use crate::cell::CellValue;
 use crate::fifths::{PriceFifths, most_frequent};
 use crate::numbers::{amount, percent_of, signed_percent};
-use crate::sheet::{Column, Link, Table, Tone, Value};
-use crate::trip::{axis_name, axis_value, words};
+use crate::parity;
+use crate::sheet::{Column, Link, Section, Table, Tone, Value};
+use crate::trip::{axis_name, axis_value, capitalised, words};
 
 /// The fields of a scan's grid.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +119,7 @@ impl PriceTable {
                 ""
             },
             prices,
+            markets: over_all_stays(grid),
         }
     }
 
@@ -150,6 +152,23 @@ fn title(grid: &Grid, currency: Option<&str>) -> String {
         .map(|axis| axis_name(&axis.field).to_lowercase())
         .collect();
     format!("{what}{currency}, by {}", axes.join(" and "))
+}
+
+/// Each market over all stays of a grid. One stay alone is a table of its own.
+fn over_all_stays(grid: &Grid) -> Option<Section> {
+    grid.columns.as_ref()?;
+    let report = grid.markets.as_ref()?;
+    let is_known = report
+        .markets
+        .iter()
+        .any(|market| market.difference_percent.is_some());
+    is_known.then(|| {
+        let summary = capitalised(&parity::summary(report));
+        Section {
+            sentence: Some(format!("{summary}. {}", parity::RULE)),
+            ..parity::section(report)
+        }
+    })
 }
 
 /// One stay from several markets: each market's price, and its difference to the first one's.

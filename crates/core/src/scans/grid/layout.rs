@@ -130,7 +130,7 @@ pub(super) struct GridLayout {
 /// The market that the others are compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Baseline {
-    country: String,
+    pub(super) country: String,
     /// Whether markets are the rows.
     pub(super) in_rows: bool,
 }

@@ -2,8 +2,10 @@
 //! market.
 //!
 //! Here: reading a scan's items and building the grid. Pure: its fields (`layout`), the item that
-//! represents a cell (`cell`) and parity (`parity`). Not here: comparing two scans (`compare`).
+//! represents a cell (`cell`), parity (`parity`) and
+//! what it comes to for each market (`by_market`). Not here: comparing two scans (`compare`).
 
+pub mod by_market;
 pub(super) mod cell;
 mod layout;
 pub(super) mod parity;
@@ -20,7 +22,7 @@ use self::cell::ItemObservation;
 use self::layout::GridLayout;
 use super::read;
 use crate::commands::CommandError;
-use crate::contract::scans::{Grid, GridAxis, GridCell, GridQuery, Scan};
+use crate::contract::scans::{Grid, GridAxis, GridCell, GridQuery, MarketReport, Scan};
 use crate::contract::{Api, Endpoint};
 use crate::ids::{ItemId, Kind, ScanId, TenantId};
 
@@ -109,6 +111,7 @@ fn build_grid(scan: &Scan, layout: &GridLayout, items: Vec<PlacedItem>) -> Grid 
     }
     let mut order: Vec<_> = cells.keys().copied().collect();
     order.sort_unstable();
+    let mut stays = Vec::new();
     let shown = order.iter().filter_map(|at| {
         let observations = cells.get(at)?;
         let mut cell = grid_cell(scan.endpoint, cell::representative(observations)?);
@@ -128,13 +131,26 @@ fn build_grid(scan: &Scan, layout: &GridLayout, items: Vec<PlacedItem>) -> Grid 
                     .map(|column| (at.0, Some(column)))
             };
             let base = base.filter(|base| base != at);
-            cell.parity = base.map(|base| {
-                parity::parity(cells.get(&base).map_or(&[], Vec::as_slice), observations)
-            });
+            let base = base.map(|base| cells.get(&base).map_or(&[][..], Vec::as_slice));
+            cell.parity = base.map(|base| parity::parity(base, observations));
+            let market = if baseline.in_rows {
+                Some(&cell.row)
+            } else {
+                cell.column.as_ref()
+            };
+            let market = market.and_then(Value::as_str).map(str::to_ascii_lowercase);
+            if let (Some(base), Some(parity), Some(market)) = (base, &cell.parity, market) {
+                let noise = parity::noise_percent(base, observations);
+                stays.push((market, parity.clone(), noise));
+            }
         }
         Some(cell)
     });
     let cells = shown.collect();
+    let markets = layout.baseline.as_ref().map(|baseline| MarketReport {
+        baseline: baseline.country.to_ascii_lowercase(),
+        markets: by_market::by_market(stays.iter()),
+    });
     let axis = |field: &layout::SweptDimension, index: AxisIndex| GridAxis {
         field: field.key.clone(),
         values: index.values,
@@ -145,6 +161,7 @@ fn build_grid(scan: &Scan, layout: &GridLayout, items: Vec<PlacedItem>) -> Grid 
         rows: axis(&layout.rows, rows),
         columns: layout.columns.as_ref().map(|field| axis(field, columns)),
         cells,
+        markets,
     }
 }
 
