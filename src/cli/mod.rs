@@ -29,7 +29,7 @@ use farescan_client::{ClientCommand, Failure, program};
     version = program::VERSION,
     about,
     max_term_width = 110,
-    after_help = format!("Examples:\n  farescan demo\n  farescan scan oneway TLV LHR --depart 2027-02{}", program::EXIT_CODES)
+    after_help = format!("Examples:\n  farescan demo\n  farescan ask tel aviv london march below 150\n  farescan scan oneway TLV LHR --depart 2027-02{}", program::EXIT_CODES)
 )]
 pub struct Cli {
     /// File with settings, such as .env, for every command; variables that are set already win

@@ -674,3 +674,61 @@ async fn a_page_and_a_command_confirm_an_address() {
     running.stop().await;
     test.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_a_monitor_that_nobody_hears_of_takes_an_address_and_its_code() {
+    let Some(server) = MailServer::start() else {
+        return;
+    };
+    let test = open().await;
+    let running = server.deliverer(&test);
+    let monitor = test.create_monitor(&cheap(&[])).await;
+    let other = test.create_monitor(&cheap(&[])).await;
+    let channels_of = async |id: &str| {
+        let stored = test.get(&format!("/v1/monitors/{id}")).await;
+        stored["channels"].clone()
+    };
+    let path = format!("/monitors/{monitor}");
+    let browser = crate::web::Browser::sign_in(&test, KEY).await;
+    let page = browser.page(&path).await;
+    assert!(page.contains("Its alerts are sent to nobody."), "{page}");
+    let add = crate::web::form(&page, "/channels").with("url", READER);
+    for _ in 0..2 {
+        assert_eq!(crate::web::redirect(browser.send(&add).await), path);
+    }
+    let mailed = server.mails(1).await;
+    let page = browser.page(&path).await;
+    assert!(
+        page.contains("Enter the code that was mailed to q…@example.com"),
+        "{page}"
+    );
+    let id = text(&test.get("/v1/channels").await["data"][0]["id"]);
+    let confirm = crate::web::forms(&page, &format!("/channels/{id}/confirm")).remove(0);
+    let wrong = browser
+        .send(&confirm.clone().with("code", "22222222"))
+        .await;
+    let again = crate::web::forms(
+        &wrong.expect(400).text(),
+        &format!("/channels/{id}/confirm"),
+    );
+    let right = again[0].clone().with("code", &code(&mailed[0]));
+    assert_eq!(crate::web::redirect(browser.send(&right).await), path);
+    assert_eq!(channels_of(&monitor).await, json!([id]));
+    let page = browser.page(&path).await;
+    assert!(
+        !page.contains("sent to nobody") && !page.contains("Enter the code"),
+        "{page}"
+    );
+    // Another monitor takes the channel that exists, and no more than that.
+    assert_eq!(channels_of(&other).await, json!([]));
+    let path = format!("/monitors/{other}");
+    let join = crate::web::form(
+        &browser.page(&path).await,
+        &format!("/channels/{id}/monitors"),
+    );
+    assert_eq!(crate::web::redirect(browser.send(&join).await), path);
+    assert_eq!(channels_of(&other).await, json!([id]));
+    assert_eq!(server.mails(1).await.len(), 1);
+    running.stop().await;
+    test.close().await;
+}

@@ -139,6 +139,20 @@ async fn a_watch_has_its_alert_and_its_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_command_watches_and_finds_the_cheapest() {
+    let client = with_fares().await;
+    let both = ["ask", WORDS, "--find", "--watch", "--yes", "--json"];
+    let worker = client.start_worker(4);
+    let done = client.run(&both);
+    assert_eq!(client.count("select count(*) from monitors").await, 1);
+    let scans = client.service.page("/v1/scans").await;
+    assert_eq!(scans.len(), 1, "{done:?}");
+    // The amount is of the watch.
+    assert_eq!(scans[0]["strategy"]["find"], "cheapest", "{scans:?}");
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn markets_are_watched_on_dates_that_stay_as_far_ahead() {
     let client = with_fares().await;
     let hotel = "hotel \"Arts\" next month, 3 nights us de";

@@ -537,7 +537,7 @@ async fn empty_lists_say_what_to_do_next() {
 async fn a_scan_becomes_the_form_of_a_monitor() {
     let (service, id) = super::service_with_scan().await;
     let browser = Browser::sign_in(&service, KEY).await;
-    let words = "/ask?q=TLV+%E2%86%92+LHR%2C+2030-01-01+to+2030-01-04%2C+one+way%2C+1+adult%2C+USD";
+    let words = "/ask?q=TLV+%E2%86%92+LHR%2C+2030-01-01+to+2030-01-04%2C+one+way%2C+1+adult%2C+USD&amp;watch=true";
     let of_scan = browser.page(&format!("/scans/{id}")).await;
     assert!(of_scan.contains(&format!("href=\"{words}\"")), "{of_scan}");
     // What words cannot ask becomes the form of a monitor.

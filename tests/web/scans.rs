@@ -281,6 +281,40 @@ async fn markets_are_compared_with_the_first_one() {
 }
 
 #[tokio::test]
+async fn markets_of_several_stays_say_what_they_come_to() {
+    let service = TestService::start().await;
+    let body = json!({
+        "endpoint": "hotels/by-name", "request": {"hotel_name": "Hotel Arts"},
+        "sweep": {"checkin_date": ["2030-01-01", "2030-01-02"], "nights": [3], "proxy_country": ["us", "de", "gb"], "samples": 2}
+    });
+    let id = service.submit(&body).await;
+    let browser = Browser::sign_in(&service, key()).await;
+    let path = format!("/scans/{id}");
+    let noise = "larger than the noise";
+    assert!(
+        !browser.page(&path).await.contains(noise),
+        "nothing is known"
+    );
+    let items = service.items(&id).await;
+    let price = |position: usize| match &items[position]["search"] {
+        search if search["proxy_country"] == "de" && search["checkin_date"] == "2030-01-01" => 250,
+        _ => 200,
+    };
+    service
+        .complete_all(|position| SearchOutcome::Ok(price(position)))
+        .await;
+    let page = browser.page(&path).await;
+    for part in [
+        "1 of 2 markets differs from US. A difference is real if",
+        "1 of 2 more expensive",
+        "noise 1 %",
+        "same",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}
+
+#[tokio::test]
 async fn an_item_tells_its_story() {
     let (service, id) = service_with_scan().await;
     let items = service.items(&id).await;

@@ -89,8 +89,9 @@ async fn watching_a_question_asks_it_again_for_a_few_requests() {
         .page(&format!("/monitors/{}", made["id"].as_str().unwrap()))
         .await;
     assert!(
-        page.contains("href=\"/channels\">Alerts on a phone"),
-        "nobody hears of it yet: {page}"
+        page.contains("Its alerts are sent to nobody.")
+            && page.contains("href=\"/channels\">Add a channel"),
+        "{page}"
     );
 }
 

@@ -26,8 +26,9 @@ struct AskWay {
     /// Search everything
     #[arg(long, group = "way")]
     all: bool,
-    /// Look each day, and alert below the amount; of a hotel in several markets compare them each Monday
-    #[arg(long, group = "way", conflicts_with_all = ["allow_overage", "detach", "csv"])]
+    /// Look each day, and alert below the amount; of a hotel in several markets compare them each Monday.
+    /// With --find also search for the cheapest now
+    #[arg(long, conflicts_with_all = ["all", "allow_overage", "detach", "csv"])]
     watch: bool,
 }
 
@@ -94,12 +95,17 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
             })
         })?;
         let channels = ChannelOptions::of_kind(question.via);
-        let FollowArgs {
-            confirmation,
-            client,
-            ..
-        } = args.follow;
-        return monitors::create_from(body, channels, confirmation, client).await;
+        let (confirmation, client) = (args.follow.confirmation, args.follow.client.clone());
+        monitors::create_from(body, channels, confirmation, client).await?;
+        if !args.way.find {
+            return Ok(());
+        }
+        // The watch has the amount: the search is for the cheapest.
+        let cheapest = Question {
+            below: None,
+            ..question
+        };
+        return scan::submit(cheapest.find(), args.follow).await;
     }
     if question.below.is_some() || question.compares_markets() {
         let checks = question.watch_checks();

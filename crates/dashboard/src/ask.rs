@@ -48,7 +48,7 @@ pub(super) fn routes() -> Router<AppState> {
 /// The box of a page whose text is found or asked; `text` stands in it.
 pub(super) fn find_or_ask_box(text: &str) -> Markup {
     html! {
-        (ask_box(links::FIND, text, false))
+        (ask_box(links::FIND, text, text.is_empty()))
         p class="hint" { "Or a name, label or id: the box also finds scans and monitors." }
     }
 }
@@ -59,7 +59,7 @@ fn ask_box(path: &str, text: &str, is_first: bool) -> Markup {
         form class="ask-box" method="get" action=(path) role="search" {
             label for="ask" { "Where, and when?" }
             div class="ask-line" {
-                input id="ask" name=(FIELD) value=(text) maxlength=(MAX_CHARS) placeholder="tel aviv london march below 150" autocomplete="off" autocapitalize="none" spellcheck="false" aria-keyshortcuts="/ Control+K" autofocus[is_first];
+                input id="ask" name=(FIELD) value=(text) maxlength=(MAX_CHARS) placeholder="tel aviv london march below 150" autocomplete="off" autocapitalize="none" spellcheck="false" aria-keyshortcuts="/ Control+K" autofocus[is_first] required[path == links::FIND];
                 button class="primary" type="submit" { "Ask" }
             }
         }
@@ -85,7 +85,11 @@ async fn ask(session: Session, query: FormFields) -> Result<Response, PageFailur
         Ok(question) => question,
     };
     if !has_page_key(&query) {
-        let path = with_query(&links::question(text), once::FIELD, &new_page_key());
+        let page = match query.text(links::WATCH) {
+            Some(_) => links::watch(text),
+            None => links::question(text),
+        };
+        let path = with_query(&page, once::FIELD, &new_page_key());
         return Ok(Redirect::to(&path).into_response());
     }
     let known = prices::known(&session, &question);
@@ -309,6 +313,12 @@ impl Ways {
         } else {
             format!("Search all {} · {requests}", count(all.items))
         };
+        // Who names an amount, or has searched, wants to be told.
+        let is_telling = question.below.is_some() || query.text(links::WATCH).is_some();
+        let is_telling = is_telling && self.tell.is_some();
+        let tell = html! {
+            @if let Some(tell) = &self.tell { div class="wide" { (tell.markup(session, query, question, self, known)) } }
+        };
         html! {
             section class="card" {
                 h2 { (body_title(body).unwrap_or_default()) }
@@ -316,13 +326,14 @@ impl Ways {
                 @if !known.answer.0.is_empty() { p class="known-answer" { (known.answer) } }
                 @if !known.monitors.0.is_empty() { p { (known.monitors) "." } }
                 div class="ask-ways" {
+                    @if is_telling { (tell) }
                     @match &self.find {
-                        Some((body, Ok(find))) => { div { (find_form(session, query, question, (body, find), !known.is_below)) } }
+                        Some((body, Ok(find))) => { div { (find_form(session, query, question, (body, find), !known.is_below && !is_telling)) } }
                         Some((_, Err(error))) => { div { (faults(error, "Not as one question:")) } }
                         None => {}
                     }
                     div {
-                        (scan_form(session, query, body, all, self.find.is_none(), &label))
+                        (scan_form(session, query, body, all, self.find.is_none() && !is_telling, &label))
                         @if question.compares_markets() { p class="hint" { "Each market is asked three times, so that a difference is not chance." } }
                         p class="hint" { (most(all)) }
                     }
@@ -332,7 +343,7 @@ impl Ways {
                             (_, (_, Err(error))) => { div { (faults(error, "Not on a schedule:")) } }
                         }
                     }
-                    @if let Some(tell) = &self.tell { div class="wide" { (tell.markup(session, query, question, self, known)) } }
+                    @if !is_telling { (tell) }
                     p class="hint wide" { (self.heard_by(question, query.text(FIELD).unwrap_or_default())) }
                 }
                 @if session.app().is_sandbox() { p class="hint" { "Sandbox: nothing is billed." } }
@@ -347,7 +358,9 @@ impl Ways {
         html! {
             @if self.channels.is_empty() {
                 @if question.via.is_some() { "You have no such channel yet. " }
-                "Alerts stand on the page “Alerts”. " a href=(links::channels_for(text)) { "Add a channel" } " to hear of them on a phone" @if self.has_mail_server { ", in a chat or by mail." } @else { " or in a chat." }
+                "Alerts stand on the page “" a href=(links::ALERTS) { "Alerts" } "”."
+                @if self.has_mail_server { " The page of the watch takes a mail address." }
+                " " a href=(links::channels_for(text)) { "Add a channel" } " to hear of them on a phone" @if self.has_mail_server { ", in a chat or by mail." } @else { " or in a chat." }
             } @else {
                 @let names: Vec<_> = self.channels.iter().map(|channel| channel.name.as_str()).collect();
                 "Alerts go to " (names.join(", ")) "."

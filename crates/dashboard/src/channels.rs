@@ -2,6 +2,7 @@
 
 mod entry;
 mod joining;
+mod of_monitor;
 mod one_step;
 mod phone;
 
@@ -45,6 +46,8 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/channels/{id}/status", post(set_status))
         .route("/channels/{id}/remove", post(remove))
 }
+
+pub(super) use of_monitor::notice as notice_of_monitor;
 
 /// The channels of the caller that receive something now.
 pub(super) async fn active(session: &Session) -> Result<Vec<Channel>, ApiError> {
@@ -90,16 +93,26 @@ fn question(entered: &FormFields) -> Option<&str> {
 }
 
 /// A path of these pages that keeps the question.
-fn with_question(path: &str, entered: &FormFields) -> String {
+fn with_origin(path: &str, entered: &FormFields) -> String {
     match question(entered) {
         Some(text) => with_query(path, links::QUESTION, text),
         None => path.to_owned(),
     }
 }
 
-/// The same for a form.
-fn question_field(entered: &FormFields) -> Markup {
-    html! { @if let Some(text) = question(entered) { input type="hidden" name=(links::QUESTION) value=(text); } }
+/// The page from which a person came, for a form: a question or a monitor.
+fn origin_fields(entered: &FormFields) -> Markup {
+    html! {
+        @if let Some(text) = question(entered) { input type="hidden" name=(links::QUESTION) value=(text); }
+        @if let Some(monitor) = of_monitor::origin(entered) { input type="hidden" name=(of_monitor::MONITOR) value=(monitor); }
+    }
+}
+
+/// Where a person goes on after a channel was made or confirmed: to the monitor from which they came, or
+/// to the channel's monitors.
+fn after(entered: &FormFields, channel: &Channel) -> String {
+    let monitor = of_monitor::origin(entered);
+    monitor.map_or_else(|| joining::path(channel.id), links::monitor)
 }
 
 /// The button that leads back to the question.
@@ -160,32 +173,44 @@ fn buttons(session: &Session, entered: &FormFields, channel: &Channel) -> Markup
         ChannelStatus::Active => ("Pause", ChannelStatus::Paused),
         ChannelStatus::Paused => ("Resume", ChannelStatus::Active),
     };
-    let wants_code = matches!(
-        channel.status_reason,
-        Some(ChannelPause::Unconfirmed | ChannelPause::Unsubscribed)
-    );
     html! {
-        @if wants_code {
-            form class="actions" method="post" action={ (path) "/confirm" } {
-                (token_field(session))
-                (question_field(entered))
-                input name="code" aria-label={ "Code for " (channel.name) } placeholder="Code of the mail" required maxlength="16" size="12" autocomplete="one-time-code" spellcheck="false" autocapitalize="characters";
-                button class="primary" type="submit" { "Confirm" }
-            }
-            form method="post" action={ (path) "/confirm" } { (token_field(session)) (question_field(entered)) button type="submit" { "Mail another code" } }
+        @if wants_code(channel) {
+            (code_forms(session, entered, channel))
         } @else {
             (test_form(session, channel))
-            @if channel.status == ChannelStatus::Active { a class="button" href=(with_question(&joining::path(channel.id), entered)) { "Monitors" } }
+            @if channel.status == ChannelStatus::Active { a class="button" href=(with_origin(&joining::path(channel.id), entered)) { "Monitors" } }
             form method="post" action={ (path) "/status" } {
                 (token_field(session))
-                (question_field(entered))
+                (origin_fields(entered))
                 input type="hidden" name="status" value=(status.as_str());
                 button type="submit" { (label) }
             }
         }
         (ConfirmationPage::new(&format!("{path}/remove"), "Remove", "Remove the channel", html! {
             p { "Nothing is sent to it any more. This costs nothing." }
-        }).destructive().fields(question_field(entered)).render(session))
+        }).destructive().fields(origin_fields(entered)).render(session))
+    }
+}
+
+/// Whether the channel is an address that waits for its code.
+fn wants_code(channel: &Channel) -> bool {
+    matches!(
+        channel.status_reason,
+        Some(ChannelPause::Unconfirmed | ChannelPause::Unsubscribed)
+    )
+}
+
+/// The forms that take the code, and mail another.
+fn code_forms(session: &Session, entered: &FormFields, channel: &Channel) -> Markup {
+    let path = format!("{PATH}/{}/confirm", channel.id);
+    html! {
+        form class="actions" method="post" action=(path) {
+            (token_field(session))
+            (origin_fields(entered))
+            input name="code" aria-label={ "Code for " (channel.name) } placeholder="Code of the mail" required maxlength="16" size="12" autocomplete="one-time-code" spellcheck="false" autocapitalize="characters";
+            button class="primary" type="submit" { "Confirm" }
+        }
+        form method="post" action=(path) { (token_field(session)) (origin_fields(entered)) button type="submit" { "Mail another code" } }
     }
 }
 
@@ -211,7 +236,10 @@ async fn created(
 async fn add(form: SessionForm) -> Result<Response, PageFailure> {
     let SessionForm { session, fields } = form;
     let made = created(&session, &fields).await?;
-    let made = made.map(|channel| joining::path(channel.id));
+    if let (Ok(channel), Some(monitor)) = (&made, of_monitor::origin(&fields)) {
+        of_monitor::join(&session, &fields, monitor, channel.id).await?;
+    }
+    let made = made.map(|channel| after(&fields, &channel));
     answer(&session, &fields, made).await
 }
 
@@ -222,7 +250,7 @@ async fn answer(
     done: Result<String, CommandError>,
 ) -> Result<Response, PageFailure> {
     match correctable(done)? {
-        Ok(path) => Ok(Redirect::to(&with_question(&path, entered)).into_response()),
+        Ok(path) => Ok(Redirect::to(&with_origin(&path, entered)).into_response()),
         Err(error) => render(session, entered, None, Some(error)).await,
     }
 }
@@ -250,7 +278,7 @@ async fn confirm_address(
         .collect();
     let guard = form.session.app().webhook_guard();
     let confirmed = confirm(form.session.context()?, guard, own(&id)?, &body).await;
-    let confirmed = confirmed.map(|channel| joining::path(channel.id));
+    let confirmed = confirmed.map(|channel| after(&form.fields, &channel));
     answer(&form.session, &form.fields, confirmed).await
 }
 
@@ -259,7 +287,7 @@ async fn set_status(Path(id): Path<String>, form: SessionForm) -> Result<Respons
     let patch = Map::from_iter([("status".to_owned(), json!(status))]);
     let guard = form.session.app().webhook_guard();
     update(form.session.context()?, guard, own(&id)?, &patch).await?;
-    Ok(Redirect::to(&with_question(PATH, &form.fields)).into_response())
+    Ok(Redirect::to(&with_origin(PATH, &form.fields)).into_response())
 }
 
 async fn remove(Path(id): Path<String>, form: SessionForm) -> Result<Response, PageFailure> {

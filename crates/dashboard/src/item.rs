@@ -82,11 +82,12 @@ async fn show(session: Session, Path(id): Path<String>) -> Result<Response, Page
                 h1 { (title) " " (scan_pages::item_state(&item)) }
                 p class="sub mono" { (item.id) }
             }
+            div class="actions" { (scan_pages::watch_button(&session, &scan)) }
         }
         @if let Some(notice) = sheets::notice(&item) { (sheet::notice(&notice, None)) }
         (sheet::figures(&sheets::figures(&item)))
-        (timeline(&scan, &attempts.data))
         (offer_table(scan.endpoint, &item))
+        (timeline(&scan, &attempts.data))
         (search_fields(&item))
     };
     Ok(page(&session, &title, NavItem::Scans, body))

@@ -7,6 +7,8 @@ pub(super) const LOGOUT: &str = "/logout";
 pub(super) const ASK: &str = "/ask";
 /// The field of [`ASK`] and [`FIND`] with the text, and of [`CHANNELS`] with the question to come back to.
 pub(super) const QUESTION: &str = "q";
+/// The field of [`ASK`] that says so; see [`watch`].
+pub(super) const WATCH: &str = "watch";
 pub(super) const FIND: &str = "/find";
 /// The question before everything is resumed: browsers open the panel that has the fragment.
 pub(super) const RESUME_ALL: &str = "/usage#resume-all";
@@ -44,6 +46,11 @@ pub(super) fn delivery(id: DeliveryId) -> String {
 /// The page of a question in words.
 pub(super) fn question(text: &str) -> String {
     with_field(ASK, QUESTION, text)
+}
+
+/// The same page for whoever has searched and wants to be told: the cursor is in the amount.
+pub(super) fn watch(text: &str) -> String {
+    format!("{}&{WATCH}=true", question(text))
 }
 
 /// The page of channels, from which a person comes back to a question.

@@ -78,6 +78,7 @@ pub struct Grid {
     pub cells: Vec<GridCell>,
     /// Of a grid with a `baseline`: each other market over all of its stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub markets: Option<MarketReport>,
 }
 

@@ -96,6 +96,9 @@ impl Tell {
         let (run, checks) = (watch.forecast.requests_per_run, question.watch_checks());
         let amount_said = amount_words(question).map(|below| format!(" {below}"));
         let amount_said = amount_said.unwrap_or_default();
+        // What would be searched for is known already.
+        let is_found = known.is_below || query.text(links::WATCH).is_some();
+        let finds_first = question.below.is_some() && !is_found;
         html! {
             form class="ask-tell" method="post" action=(links::ASK) {
                 (token_field(session))
@@ -108,18 +111,19 @@ impl Tell {
                 } @else {
                     label {
                         "Tell me below "
-                        input name=(BELOW) value=[known.cheapest.and_then(floor)] inputmode="decimal" size="7" required autocomplete="off";
+                        input name=(BELOW) value=[known.cheapest.and_then(floor)] inputmode="decimal" size="7" required autocomplete="off" autofocus[query.text(links::WATCH).is_some()] data-select;
                         " " (question.currency)
                     }
                 }
-                // What would be searched for is known already.
-                button class=[known.is_below.then_some("primary")] type="submit" { "Tell me" (amount_said) " · " (request_range(run)) " " (checks.each()) }
+                @let tell = html! { button class=[is_found.then_some("primary")] type="submit" { "Tell me" (amount_said) " · " (request_range(run)) " " (checks.each()) } };
+                @if !finds_first { (tell) }
                 @if let Some(find) = &self.find {
                     @let (what, refused) = (if find.items == 1 { "Search" } else { "Find the cheapest" }, is_refused(find));
-                    button type="submit" name=(FIND) value="true" disabled[refused] data-off[refused] {
+                    button class=[finds_first.then_some("primary")] type="submit" name=(FIND) value="true" disabled[refused] data-off[refused] {
                         (what) " and tell me" (amount_said) " · " (searched_requests(find, find.requests.least)) " now, " (range(run.least, run.most)) " " (checks.each())
                     }
                 }
+                @if finds_first { (tell) }
             }
             (watch_hint(&format!("Looks {} at 06:00 UTC", checks.words()), body, ways.all.1.items, watch))
         }

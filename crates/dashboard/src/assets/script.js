@@ -165,6 +165,13 @@
       event.target.querySelector(".panel").scrollIntoView({ block: "nearest" });
     }
   }, true);
+  // Who types replaces what is suggested.
+  for (const input of document.querySelectorAll("[data-select]")) {
+    input.addEventListener("focus", () => input.select());
+    if (document.activeElement === input) {
+      input.select();
+    }
+  }
   for (const button of document.querySelectorAll("[data-print]")) {
     button.hidden = false;
     button.addEventListener("click", () => window.print());

@@ -4,7 +4,7 @@ use farescan_sheets::channel::kind_words;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
-use super::{PATH, one_step, question_field};
+use super::{PATH, one_step, origin_fields};
 use crate::form::{FormFields, token_field};
 use crate::once::once_field;
 use crate::session::Session;
@@ -28,7 +28,7 @@ pub(super) fn form(session: &Session, entered: &FormFields) -> Markup {
                 form class="stack" method="post" action=(PATH) {
                     (token_field(session))
                     (once_field())
-                    (question_field(entered))
+                    (origin_fields(entered))
                     (field("name", "Name", html! { input id="name" name="name" value=(text("name")) required maxlength="100" placeholder="my phone"; }, ""))
                     (field("kind", "Kind", html! {
                         select id="kind" name="kind" {

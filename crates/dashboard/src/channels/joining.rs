@@ -7,7 +7,7 @@ use farescan_sheets::numbers::counted;
 use maud::{Markup, html};
 use serde_json::{Map, json};
 
-use super::{active, own, question_field, with_question};
+use super::{active, of_monitor, origin_fields, own, with_origin};
 use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm, token_field};
 use crate::links;
@@ -130,7 +130,7 @@ fn button(
         form method="post" action={ (links::CHANNELS) "/" (channel.id) "/monitors" } {
             (token_field(session))
             (once_field())
-            (question_field(entered))
+            (origin_fields(entered))
             @if chosen { input type="hidden" name=(CHOSEN) value="true"; }
             button class=[(!chosen).then_some("primary")] type="submit" { (label) }
         }
@@ -145,6 +145,10 @@ pub(super) async fn join(
 ) -> Result<Response, PageFailure> {
     let SessionForm { session, fields } = form;
     let id = own(&id)?;
+    if let Some(monitor) = of_monitor::origin(&fields) {
+        of_monitor::join(&session, &fields, monitor, id).await?;
+        return Ok(Redirect::to(&links::monitor(monitor)).into_response());
+    }
     let channel = active(&session)
         .await?
         .into_iter()
@@ -178,5 +182,5 @@ pub(super) async fn join(
     if let Some(error) = refused {
         return Err(error.into());
     }
-    Ok(Redirect::to(&with_question(&path(id), &fields)).into_response())
+    Ok(Redirect::to(&with_origin(&path(id), &fields)).into_response())
 }

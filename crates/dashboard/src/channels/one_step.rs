@@ -4,7 +4,7 @@
 use farescan_sheets::phone as topics;
 use maud::{Markup, html};
 
-use super::{PATH, PHONE, question_field};
+use super::{PATH, PHONE, origin_fields};
 use crate::form::{FormFields, token_field};
 use crate::once::once_field;
 use crate::session::Session;
@@ -30,12 +30,24 @@ pub(super) fn mail(session: &Session, entered: &FormFields, channels: &[Channel]
                 p class="sub" { "This server has no mail server. Its operator sets " code { "FARESCAN_SMTP_URL" } " and " code { "FARESCAN_SMTP_FROM" } "." }
             } @else {
                 p class="sub" { "A code is mailed first, so that nobody else enters your address." }
-                form class="actions" method="post" action=(PATH) {
-                    (fields(session, entered, channels, "My mail", ChannelKind::Email))
-                    input name="url" type="email" value=[address] required maxlength="254" aria-label="Mail address" placeholder="me@example.com" autocomplete="email";
-                    button class=[channels.is_empty().then_some("primary")] type="submit" { "Mail me a code" }
-                }
+                (mail_form(session, entered, channels, address))
             }
+        }
+    }
+}
+
+/// The form that mails a code to an address.
+pub(super) fn mail_form(
+    session: &Session,
+    entered: &FormFields,
+    channels: &[Channel],
+    address: Option<&str>,
+) -> Markup {
+    html! {
+        form class="actions" method="post" action=(PATH) {
+            (fields(session, entered, channels, "My mail", ChannelKind::Email))
+            input name="url" type="email" value=[address] required maxlength="254" aria-label="Mail address" placeholder="me@example.com" autocomplete="email";
+            button class=[channels.is_empty().then_some("primary")] type="submit" { "Mail me a code" }
         }
     }
 }
@@ -75,7 +87,7 @@ fn fields(
     html! {
         (token_field(session))
         (once_field())
-        (question_field(entered))
+        (origin_fields(entered))
         input type="hidden" name="name" value=[name];
         input type="hidden" name="kind" value=(kind.as_str());
         input type="hidden" name=(ONE_STEP) value="true";

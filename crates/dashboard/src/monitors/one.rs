@@ -12,6 +12,7 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
 use super::{RUNS, price_line, price_of_run, webhook};
+use crate::channels;
 use crate::charts::{ChartAxis, LineChart, LineNames, Point, Unit};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
@@ -97,11 +98,13 @@ pub(super) async fn render(
     let older = parts::next_page(&links::monitor(id), shown.slots.next_cursor.as_deref());
     let plans = monitor.forecast.as_ref().map_or(&[][..], |of| &of.plans);
     let plans = sheet::plans(plans);
+    let nobody = channels::notice_of_monitor(session, monitor).await?;
     let body = html! {
         (head(session, monitor, &sheet.facts))
         @if let Some((_, message)) = refused {
             p class="notice bad" role="alert" { "Nothing was done: " (message) "." }
         }
+        (nobody)
         (sheet::figures(&figures))
         div class="grid2 wide-left" {
             (chart(monitor, &shown.runs))

@@ -34,7 +34,6 @@ pub(super) fn card(
         @match &monitor.webhook {
             None => {
                 div class="actions" {
-                    @if monitor.channels.is_empty() { a class="button primary" href=(links::CHANNELS) { "Alerts on a phone" } }
                     a class="button" href={ (links::monitor(monitor.id)) "/edit#" (WHERE_TO) } { "Choose channels or a webhook" }
                 }
             }

@@ -69,7 +69,7 @@ pub(super) fn buttons(session: &Session, scan: &Scan) -> Markup {
 
 /// Leads to the question in words, which takes an amount and says what a watch costs. What words cannot
 /// ask is repeated as it is.
-fn watch_button(session: &Session, scan: &Scan) -> Markup {
+pub(crate) fn watch_button(session: &Session, scan: &Scan) -> Markup {
     let today = || Some(session.app().now().ok()?.to_zoned(TimeZone::UTC).date());
     let strategy = scan.strategy.as_ref().map(StrategyProgress::request);
     let below = strategy.as_ref().and_then(|strategy| strategy.get("below"));
@@ -77,7 +77,7 @@ fn watch_button(session: &Session, scan: &Scan) -> Markup {
         today().and_then(|day| question_of(scan.endpoint, &scan.request, &scan.sweep, below, day));
     let path = question.map_or_else(
         || format!("/monitors/new?like={}&{}", scan.id, once_pair()),
-        |question| links::question(&question.words()),
+        |question| links::watch(&question.words()),
     );
     html! { a class="button" href=(path) { "Watch this" } }
 }

@@ -15,6 +15,7 @@ mod same_as;
 mod show;
 mod streams;
 mod views;
+mod watched;
 
 use axum::Router;
 
@@ -23,7 +24,7 @@ use farescan_core::contract::Scan;
 use farescan_core::ids::{Kind, ScanId, TenantId};
 use farescan_core::scans;
 
-pub(super) use self::actions::{resume_button, retry_buttons};
+pub(super) use self::actions::{resume_button, retry_buttons, watch_button};
 pub(super) use self::items::state as item_state;
 pub(super) use self::list::table;
 pub(super) use self::many::{cancel_all_button, decision_buttons, dismiss_button};

@@ -12,6 +12,7 @@ use maud::{Markup, html};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use super::watched::watched;
 use super::{ALREADY_STARTED, WATCHED, actions, grid, items, new, same_as, scan_of};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
@@ -59,16 +60,18 @@ async fn show(
         beside: beside.as_deref(),
     };
     let sheet = farescan_sheets::scan::sheet(&scan, cheapest);
+    let watch = match filters.text(WATCHED) {
+        Some(monitor) => watched(&session, tenant, monitor).await?,
+        None => html! {},
+    };
     let body = html! {
         (head(&session, &scan, &sheet))
         @if filters.text(ALREADY_STARTED).is_some() { (already_started(&scan)) }
-        @if let Some(Ok(watch)) = filters.text(WATCHED).map(str::parse) {
-            p class="notice" role="status" { a href=(links::monitor(watch)) { "A monitor" } " also looks, and alerts when a price is below your amount." }
-        }
+        (watch)
         div id="scan-state" data-live class="stack-16" {
-            (notices(&session, &scan, &sheet))
             (sheet::figures(&sheet.figures))
             (progress(&scan))
+            (notices(&session, &scan, &sheet))
             @if let Some(sentence) = &sheet.sentence { p class="hint" { (sentence) } }
         }
         @if let Some(grid) = &grid {
