@@ -8,14 +8,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::past::add_past;
-use super::trial::{sandbox_upstream, start_sandbox, use_sandbox_folder};
+use super::trial::{pace, sandbox_options, sandbox_upstream, start_sandbox, use_sandbox_folder};
 use crate::config::{
     AdminConfig, ChannelConfig, DatabaseConfig, HttpConfig, LogConfig, MasterKeyConfig, PaceConfig,
     RateLimitConfig, UpstreamConfig, WebhookConfig, WorkerConfig,
 };
 use crate::db::clock::Clock;
 use crate::logging;
-use crate::sandbox::{DEMO_KEY, DayShift, SandboxOptions};
+use crate::sandbox::{DEMO_KEY, DayShift};
 use crate::service::{Service, Settings};
 use farescan_client::Failure;
 
@@ -65,8 +65,8 @@ pub async fn run(mut args: ServeArgs) -> Result<(), Failure> {
     logging::init(&args.log)?;
     let stop = CancellationToken::new();
     if args.sandbox {
-        let address =
-            start_sandbox(SandboxOptions::default(), DayShift::default(), stop.clone()).await?;
+        let address = start_sandbox(sandbox_options(), DayShift::default(), stop.clone()).await?;
+        args.pace = pace(args.pace);
         if args.upstream.flights_url.is_some() || args.upstream.hotels_url.is_some() {
             tracing::warn!("--sandbox overrides FARESCAN_FLIGHTS_URL and FARESCAN_HOTELS_URL");
         }

@@ -7,13 +7,43 @@ use reqwest::Url;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{DatabaseConfig, UpstreamConfig};
+use crate::config::{DatabaseConfig, PaceConfig, UpstreamConfig};
 use crate::db::embedded::default_home;
 use crate::sandbox::{self, DayShift, SandboxOptions};
 use farescan_client::Failure;
 
 /// A sandbox's embedded database has its own subfolder, so that invented and real prices never mix.
 const SANDBOX_FOLDER: &str = "sandbox";
+
+/// The sandbox's delays, relative to those of the real engines.
+const LATENCY: f64 = 0.1;
+/// The pace of a trial. The sandbox's plan has no rate window; with the default pace, a month of flights
+/// would take half a minute, and one hotel in three markets twelve.
+const SEARCHES_PER_MINUTE: u32 = 1_200;
+
+/// The sandbox of a trial.
+pub fn sandbox_options() -> SandboxOptions {
+    SandboxOptions {
+        latency_factor: LATENCY,
+        ..SandboxOptions::default()
+    }
+}
+
+/// The pace of a trial; what was set to something else than the default stays.
+pub fn pace(set: PaceConfig) -> PaceConfig {
+    let of = |set, default| {
+        if set == default {
+            SEARCHES_PER_MINUTE
+        } else {
+            set
+        }
+    };
+    PaceConfig {
+        flights_per_minute: of(set.flights_per_minute, PaceConfig::FLIGHTS_PER_MINUTE),
+        hotels_per_minute: of(set.hotels_per_minute, PaceConfig::HOTELS_PER_MINUTE),
+        ..set
+    }
+}
 
 /// Starts the sandbox on a free loopback port; `stop` ends it.
 pub async fn start_sandbox(

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use self::walkthrough::{Walkthrough, WalkthroughScans};
 use super::past::{DAYS, add_past};
 use super::serve::{ExitSignal, stop_on_signal};
-use super::trial::{data_subfolder, sandbox_upstream, start_sandbox};
+use super::trial::{data_subfolder, pace, sandbox_options, sandbox_upstream, start_sandbox};
 use crate::config::{
     AdminConfig, ChannelConfig, DatabaseConfig, HttpConfig, LogConfig, MasterKeyConfig, PaceConfig,
     RateLimitConfig, WebhookConfig, WorkerConfig,
@@ -26,7 +26,7 @@ use crate::db::DbError;
 use crate::db::clock::Clock;
 use crate::db::embedded::EmbeddedError;
 use crate::logging;
-use crate::sandbox::{DEMO_KEY, DayShift, SandboxOptions};
+use crate::sandbox::{DEMO_KEY, DayShift};
 use crate::service::{Service, ServiceError, Settings, bind_api};
 use farescan_client::Failure;
 use farescan_client::client::ApiClient;
@@ -37,11 +37,6 @@ use farescan_client::terminal::Screen;
 const KEY: &str = DEMO_KEY;
 /// The demos' folder in the data folder.
 const FOLDER: &str = "demos";
-/// The sandbox's delays, relative to those of the real engines.
-const LATENCY: f64 = 0.1;
-/// The demo's pace. The sandbox's plan has no rate window; with the default pace, a month would take half
-/// a minute.
-const SEARCHES_PER_MINUTE: u32 = 1_200;
 /// A slow machine's database may be late for a while; the walkthrough waits for it.
 const BUSY_RETRIES: u32 = 30;
 
@@ -182,11 +177,7 @@ async fn start(
     days: DayShift,
     stop: &CancellationToken,
 ) -> Result<Service, Failure> {
-    let options = SandboxOptions {
-        latency_factor: LATENCY,
-        ..SandboxOptions::default()
-    };
-    let marketplace = start_sandbox(options, days, stop.clone()).await?;
+    let marketplace = start_sandbox(sandbox_options(), days, stop.clone()).await?;
     let upstream = sandbox_upstream(marketplace)?;
     let database = DatabaseConfig {
         data_dir: Some(folder),
@@ -200,11 +191,7 @@ async fn start(
         upstream,
         database,
         keys: MasterKeyConfig::default(),
-        pace: PaceConfig {
-            flights_per_minute: SEARCHES_PER_MINUTE,
-            hotels_per_minute: SEARCHES_PER_MINUTE,
-            ..PaceConfig::default()
-        },
+        pace: pace(PaceConfig::default()),
         webhooks: WebhookConfig::default(),
         channels: args.channels,
         worker: Some(WorkerConfig::default()),
