@@ -126,7 +126,7 @@ async fn markets_are_compared_and_watched() {
     // They are read only while there is time.
     wait_until("the page names its monitors", async || {
         let (page, _) = asked(&browser, &path).await;
-        page.contains("Your monitors of Hotel Arts Barcelona: ")
+        page.contains("Watched already: ")
     })
     .await;
     let checkins: Vec<_> = monitors

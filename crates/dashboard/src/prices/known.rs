@@ -114,7 +114,7 @@ async fn monitors(session: &Session, subject: Option<&PriceSubject>) -> Markup {
     let found = trip::watching(session, subject).await;
     html! {
         @for (index, monitor) in found.iter().enumerate() {
-            @if index == 0 { "Your monitors of " (subject.title()) ": " } @else { ", " }
+            @if index == 0 { "Watched already: " } @else { ", " }
             a href=(links::monitor(monitor.id)) { (monitor.name) }
             @if monitor.status == MonitorStatus::Paused { " (paused)" }
         }
