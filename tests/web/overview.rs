@@ -87,7 +87,7 @@ async fn all_incomplete_scans_are_asked_again_at_once() {
     let spent = [service.scan(&ids[0]).await, service.scan(&ids[1]).await];
     let spent = spent.map(|scan| scan["requests"]["spent"].clone());
     assert_eq!(spent, [json!(5), json!(3)]);
-    for field in ["max_searches", "shown_at", "once"] {
+    for field in ["max_searches", "scan", "once"] {
         let mut wrong = form(&browser.page("/overview").await, "/scans/retry-all");
         set(&mut wrong, field, "");
         let refused = browser.send(&wrong).await;
@@ -142,36 +142,49 @@ async fn an_incomplete_scan_is_dismissed_until_it_is_incomplete_again() {
 }
 
 #[tokio::test]
-async fn all_scans_that_the_page_shows_are_cancelled_at_once() {
+async fn all_scans_that_the_page_counts_are_cancelled_at_once() {
     let service = TestService::start().await;
     service.accept_key_by_steps().await;
     let browser = Browser::sign_in(&service, key()).await;
-    let [first, second] = [
-        service.submit(&fares(3)).await,
-        service.submit(&fares(2)).await,
-    ];
-    service.command(&second, "pause", &json!({})).await;
-    let page = browser.page("/scans").await;
-    for part in ["5 searches of 2 scans will not be made", "Cancel 2 scans"] {
-        assert!(page.contains(part), "{part}: {page}");
+    let mut ids = Vec::new();
+    for searches in [3, 2, 4] {
+        ids.push(service.submit(&fares(searches)).await);
     }
-    let cancel = form(&page, "/scans/cancel-all");
-    let later = service.submit(&fares(2)).await;
-    assert!(
-        browser
-            .page("/overview")
-            .await
-            .contains("/scans/cancel-all")
-    );
+    service.command(&ids[2], "pause", &json!({})).await;
+    let statuses = async |ids: &[String]| {
+        let mut found = Vec::new();
+        for id in ids {
+            let status = &service.scan(id).await["status"];
+            found.push(status.as_str().unwrap().to_owned());
+        }
+        found
+    };
+    // Home counts what runs. The list has paused scans as well.
+    let of_home = browser.page("/overview").await;
+    let of_list = browser.page("/scans").await;
+    for (page, searches, scans) in [(&of_home, 5, 2), (&of_list, 9, 3)] {
+        for part in [
+            format!("{searches} searches of {scans} scans will not be made"),
+            format!("Cancel {scans} scans"),
+        ] {
+            assert!(page.contains(&part), "{part}: {page}");
+        }
+    }
+    ids.push(service.submit(&fares(2)).await);
+    let cancel = form(&of_home, "/scans/cancel-all");
     let answer = browser.send(&cancel).await.expect(200).text();
     assert!(answer.contains("2 scans cancelled."), "{answer}");
-    for (id, status) in [
-        (&first, "cancelled"),
-        (&second, "cancelled"),
-        (&later, "queued"),
-    ] {
-        assert_eq!(service.scan(id).await["status"], status);
-    }
+    assert_eq!(
+        statuses(&ids).await,
+        ["cancelled", "cancelled", "paused", "queued"]
+    );
+    let cancel = form(&of_list, "/scans/cancel-all");
+    let answer = browser.send(&cancel).await.expect(200).text();
+    assert!(answer.contains("1 scan cancelled."), "{answer}");
+    assert_eq!(
+        statuses(&ids).await,
+        ["cancelled", "cancelled", "cancelled", "queued"]
+    );
     assert!(
         !browser
             .page("/overview")
@@ -179,6 +192,13 @@ async fn all_scans_that_the_page_shows_are_cancelled_at_once() {
             .contains("/scans/cancel-all"),
         "one has its own button"
     );
+    let without = browser.send(&form_without(cancel, "scan")).await;
+    assert!(without.expect(400).text().contains("scan"));
+}
+
+fn form_without(mut form: super::Form, field: &str) -> super::Form {
+    form.fields.retain(|(name, _)| name != field);
+    form
 }
 
 #[tokio::test]

@@ -169,6 +169,16 @@ async fn each_market_is_compared_with_the_baseline() {
         })
         .collect();
     assert_eq!(parities[0], None, "the baseline itself");
+    let report = grid.markets.unwrap();
+    let counts = report
+        .markets
+        .iter()
+        .map(|of| (of.market.as_str(), of.cheaper, of.unknown));
+    let counts: Vec<_> = counts.collect();
+    assert_eq!(
+        (report.baseline.as_str(), counts[0], counts[2]),
+        ("us", ("de", 1, 0), ("jp", 0, 1))
+    );
     assert_eq!(
         (parities[1], parities[3]),
         (Some((Gap, 3)), Some((NotComparable, 3)))

@@ -330,6 +330,15 @@ fn for_travellers(tokens: &[Token]) -> PartRead {
     if word(tokens, 0) != Some("for") || matches!(word(tokens, 1), Some("a" | "an")) {
         return None;
     }
+    // `for 3, 5 or 7 nights` is a list of nights, `for two, 3 nights` is none.
+    if let Some((_, length)) = nights(&tokens[1..]) {
+        let list = &tokens[1..=length];
+        let is_joined = |token: &Token| matches!(token.word(), Some("or" | "and"));
+        let commas = list.iter().filter(|token| token.kind == TokenKind::Comma);
+        if list.iter().any(is_joined) || commas.count() > 1 {
+            return None;
+        }
+    }
     let number = count(tokens.get(1)?)?;
     let ends = match tokens.get(2) {
         None => true,

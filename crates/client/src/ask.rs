@@ -78,6 +78,11 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
         }
     };
     say_known(&args.follow, &question).await;
+    if args.way.find && question.compares_markets() {
+        return Err(CommandEnd::usage(
+            "--find searches only what can still be the cheapest, and markets are compared by all prices. Nothing was sent.",
+        ));
+    }
     if args.way.watch {
         let searches = u32::try_from(question.searches()).unwrap_or(u32::MAX);
         let body = question
@@ -100,6 +105,7 @@ pub async fn run(args: AskArgs) -> Result<(), Failure> {
         if !args.way.find {
             return Ok(());
         }
+        note!("The watch is made. The search for the cheapest follows.");
         // The watch has the amount: the search is for the cheapest.
         let cheapest = Question {
             below: None,

@@ -43,7 +43,7 @@ pub enum ClientCommand {
     Watch(watch::WatchArgs),
     /// Search again only what is missing in a scan: the cost first
     #[command(
-        after_help = "Examples:\n  farescan retry @last\n  farescan retry scn_01a203c0e342 --reasons blocked_page --yes\n  farescan retry --all"
+        after_help = "Examples:\n  farescan retry @last\n  farescan retry scn_01a203c0e342 --reasons blocked_page --yes"
     )]
     Retry(retry::RetryArgs),
     /// Stop spending: pause a scan, or all scans and monitors

@@ -1,5 +1,5 @@
-//! `farescan retry`: searches the incomplete items of a scan, or of all scans, again, after their cost
-//! and the caller's consent.
+//! `farescan retry`: searches the incomplete items of a scan again, after their cost and the
+//! caller's consent.
 
 use std::io::Write as _;
 
@@ -12,14 +12,14 @@ use super::Failure;
 use super::client::{ClientArgs, ServiceSession};
 use super::exit::{CommandEnd, ExitStatus};
 use super::ids;
-use super::pages::{Query, page_limit, print_nothing, rows};
+use super::pages::{Query, page_limit, rows};
 use super::question::Confirmation;
 use super::scan::follow::follow;
 use super::scan::results::{Form, print};
 use crate::wrap::note;
 use farescan_contract::quota::Quota;
 use farescan_contract::scans::RetryStatus;
-use farescan_contract::{Api, RetryAccepted, Scan, ScanStatus};
+use farescan_contract::{Api, RetryAccepted, Scan};
 
 /// Settings of `retry`.
 #[derive(Debug, clap::Args)]
@@ -27,9 +27,6 @@ pub struct RetryArgs {
     /// Scan: its id, the beginning of it, or `@last`
     #[arg(value_name = "SCAN", default_value = "@last")]
     scan: String,
-    /// Each incomplete scan; does not wait for their ends
-    #[arg(long, conflicts_with_all = ["scan", "reasons", "max_requests"])]
-    all: bool,
     /// Which items: `degraded`, `partial`, `failed`, with commas
     #[arg(
         long,
@@ -55,9 +52,6 @@ pub struct RetryArgs {
 
 /// Shows the cost, asks, retries, follows.
 pub async fn run(args: RetryArgs) -> Result<(), Failure> {
-    if args.all {
-        return retry_all(args).await;
-    }
     let (session, id) = ids::open::<ScanId>(&args.client, &args.scan).await?;
     let scan: Scan = session.client.get(&format!("/v1/scans/{id}")).await?;
     let items = selected(&session, &scan, &args).await?;
@@ -110,57 +104,16 @@ pub async fn run(args: RetryArgs) -> Result<(), Failure> {
     print(&session, &scan, Form::of(session.json, false)).await
 }
 
-/// Retries every incomplete scan, each with a limit of two requests for each search: as many as the
-/// question says.
-async fn retry_all(args: RetryArgs) -> Result<(), Failure> {
-    let session = args.client.open()?;
-    let path = Query::new("/v1/scans")
-        .with("limit", Some(page_limit(None)))
-        .with("status", Some(ScanStatus::Incomplete))
-        .path();
-    let mut scans: Vec<Scan> = rows(&session.client, &path, None).await?;
-    scans.retain(|scan| with_status(scan, &args.status) > 0);
-    if scans.is_empty() {
-        let nothing = "Nothing to search again: no scan is incomplete.";
-        return print_nothing(&session.client, nothing).await;
-    }
-    let searches = scans.iter().map(|scan| with_status(scan, &args.status));
-    let number = counted(scans.len() as u64, "scan");
-    let question = format!("{} in {number}?", ask_again(searches.sum()));
-    args.confirmation.ask(session.screen, &question).await?;
-    for scan in &scans {
-        let most = with_status(scan, &args.status).saturating_mul(2);
-        let max_requests = u64::from(scan.requests.spent) + most;
-        let body = json!({"search_status": args.status, "max_requests": max_requests});
-        let path = format!("/v1/scans/{}/retry", scan.id);
-        let answer = match session.create(&path, &body).await {
-            Ok(answer) => answer,
-            Err(error) if error.is_past() => continue,
-            Err(error) => return Err(error.into()),
-        };
-        if let Some(accepted) = session.read_or_print::<RetryAccepted>(&answer)? {
-            let again = counted(accepted.items_retried, "search");
-            writeln!(anstream::stdout(), "{}: {again} again", scan.id)?;
-        }
-    }
-    note!("`farescan watch SCAN` follows one, `farescan scans` lists them");
-    Ok(())
-}
-
-/// The scan's items with one of these statuses.
-fn with_status(scan: &Scan, statuses: &[RetryStatus]) -> u64 {
-    let count = |status: &RetryStatus| match status {
-        RetryStatus::Partial => scan.items.partial,
-        RetryStatus::Degraded => scan.items.degraded,
-        RetryStatus::Failed => scan.items.failed,
-    };
-    statuses.iter().map(count).map(u64::from).sum()
-}
-
 /// The number of items that the retry would search.
 async fn selected(session: &ServiceSession, scan: &Scan, args: &RetryArgs) -> Result<u64, Failure> {
     if args.reasons.is_empty() {
-        return Ok(with_status(scan, &args.status));
+        let items = scan.items;
+        let count = |status: &RetryStatus| match status {
+            RetryStatus::Partial => items.partial,
+            RetryStatus::Degraded => items.degraded,
+            RetryStatus::Failed => items.failed,
+        };
+        return Ok(args.status.iter().map(count).map(u64::from).sum());
     }
     let mut selected = 0;
     for status in &args.status {

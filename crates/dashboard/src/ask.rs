@@ -315,9 +315,18 @@ impl Ways {
         };
         // Who names an amount, or has searched, wants to be told.
         let is_telling = question.below.is_some() || query.text(links::WATCH).is_some();
+        let is_watching = query.text(links::WATCH).is_some() && !self.watches.is_empty();
         let is_telling = is_telling && self.tell.is_some();
         let tell = html! {
             @if let Some(tell) = &self.tell { div class="wide" { (tell.markup(session, query, question, self, known)) } }
+        };
+        let watches = html! {
+            @for watch in &self.watches {
+                @match watch {
+                    (dates, (body, Ok(watch))) => { div { (watch_form(session, query, (question.watch_checks(), *dates), (body, all.items), watch, is_watching && *dates == WatchDates::Rolling)) } }
+                    (_, (_, Err(error))) => { div { (faults(error, "Not on a schedule:")) } }
+                }
+            }
         };
         html! {
             section class="card" {
@@ -327,22 +336,18 @@ impl Ways {
                 @if !known.monitors.0.is_empty() { p { (known.monitors) "." } }
                 div class="ask-ways" {
                     @if is_telling { (tell) }
+                    @if is_watching { (watches) }
                     @match &self.find {
                         Some((body, Ok(find))) => { div { (find_form(session, query, question, (body, find), !known.is_below && !is_telling)) } }
                         Some((_, Err(error))) => { div { (faults(error, "Not as one question:")) } }
                         None => {}
                     }
                     div {
-                        (scan_form(session, query, body, all, self.find.is_none() && !is_telling, &label))
+                        (scan_form(session, query, body, all, self.find.is_none() && !is_telling && !is_watching, &label))
                         @if question.compares_markets() { p class="hint" { "Each market is asked three times, so that a difference is not chance." } }
                         p class="hint" { (most(all)) }
                     }
-                    @for watch in &self.watches {
-                        @match watch {
-                            (dates, (body, Ok(watch))) => { div { (watch_form(session, query, (question.watch_checks(), *dates), (body, all.items), watch)) } }
-                            (_, (_, Err(error))) => { div { (faults(error, "Not on a schedule:")) } }
-                        }
-                    }
+                    @if !is_watching { (watches) }
                     @if !is_telling { (tell) }
                     p class="hint wide" { (self.heard_by(question, query.text(FIELD).unwrap_or_default())) }
                 }
@@ -464,6 +469,7 @@ fn watch_form(
     (checks, dates): (Checks, WatchDates),
     (body, searches): (&Map<String, Value>, u32),
     preview: &MonitorPreview,
+    is_primary: bool,
 ) -> Markup {
     let json = Value::Object(body.clone()).to_string();
     let run = request_range(preview.forecast.requests_per_run);
@@ -486,7 +492,7 @@ fn watch_form(
             (token_field(session))
             (once_field_for(query, &json))
             input type="hidden" name="request" value=(json);
-            button type="submit" { "Compare " (checks.words()) ", " (dates) " · " (run) " " (checks.each()) }
+            button class=[is_primary.then_some("primary")] type="submit" { "Compare " (checks.words()) ", " (dates) " · " (run) " " (checks.each()) }
         }
         (watch_hint(&format!("Compares {} at 06:00 UTC and {then}", checks.words()), body, searches, preview))
     }

@@ -7,7 +7,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use farescan_sheets::numbers::counted;
-use jiff::Timestamp;
 use maud::{Markup, html};
 use serde_json::{Map, json};
 use tokio::sync::watch;
@@ -22,6 +21,7 @@ use farescan_core::contract::scans::{PauseReason, Scan};
 use farescan_core::ids::{MonitorId, ScanId, TenantId};
 use farescan_core::monitors;
 use farescan_core::scans;
+use farescan_core::scans::undecided::UndecidedScan;
 
 const PAGE_LIMIT: &str = "200";
 /// After as many failures a run ends: each may have waited for the database.
@@ -34,19 +34,19 @@ pub(super) enum BulkChange {
     Pause,
     /// Of the monitors and scans that their caller has paused.
     Resume,
-    /// Of the scans that have not ended and that the page showed at this time.
-    Cancel(Timestamp),
+    /// Of these scans, which the page counted.
+    Cancel(Vec<ScanId>),
     AskAgain(AskAgain),
 }
 
 /// What may be asked again, as the page said it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct AskAgain {
-    /// Of the scans that needed a decision at this time.
-    pub(super) shown_at: Timestamp,
-    /// The most searches of all scans together.
+    /// The scans that the page counted.
+    pub(super) scans: Vec<ScanId>,
+    /// The most searches of all of them together.
     pub(super) max_searches: u64,
-    /// So that the same form spends once.
+    /// So that the same form asks each scan once.
     pub(super) once: IdempotencyKey,
 }
 
@@ -86,10 +86,10 @@ struct BulkFailure {
     reason: String,
 }
 
-/// A caller's run of one kind.
+/// A caller's run of one change.
 type RunKey = (TenantId, BulkChange);
 
-/// The runs of this process: at most one of each caller and kind.
+/// The runs of this process: at most one of each caller and change.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BulkRuns(Arc<Mutex<HashMap<RunKey, watch::Receiver<BulkProgress>>>>);
 
@@ -232,9 +232,8 @@ impl BulkReport {
                     return;
                 }
                 let done = change_scan(session, &scan, change).await;
-                if matches!(done, Ok(true)) && matches!(change, BulkChange::AskAgain(_)) {
-                    self.searches += scan.searches;
-                }
+                self.searches += done.as_ref().map_or(0, |done| done.searches_again);
+                let done = done.map(|done| done.was_changed);
                 self.scans += self.count(done, scan.id.to_string(), links::of(scan.id));
             }
         }
@@ -316,7 +315,8 @@ fn notice(report: &BulkReport, change: &BulkChange) -> Markup {
                 p {
                     @if !report.failures.is_empty() { b { (report.failures.len()) " could not be " (done) ". " } }
                     @if let Some(reason) = report.ended_early { (reason) " The rest was not tried. " }
-                    "Press the button again, or open their pages."
+                    @if change.has_monitors() { "What is left goes on as it was: press the button again, or open their pages." }
+                    @else { "What is left stays as it was: " a href=(links::OVERVIEW) { "Home" } " has the button with its new numbers." }
                 }
                 ul {
                     @for failure in &report.failures {
@@ -342,27 +342,48 @@ async fn change_monitor(
     }
 }
 
+/// What became of a scan.
+#[derive(Default)]
+struct ScanChange {
+    was_changed: bool,
+    searches_again: u64,
+}
+
 async fn change_scan(
     session: &Session,
     scan: &ScanToChange,
     change: &BulkChange,
-) -> Result<bool, ApiError> {
+) -> Result<ScanChange, ApiError> {
     use scans::control::{pause, resume};
     let (context, id) = (session.context()?, scan.id);
-    match change {
+    let was_changed = match change {
         BulkChange::Pause => was_changed(pause::pause(context, id).await),
         BulkChange::Resume => was_changed(resume::resume(context, id, &Map::new(), None).await),
         BulkChange::Cancel(_) => was_changed(scans::cancel::cancel(context, id).await),
-        BulkChange::AskAgain(limits) => {
-            let mut body = Map::new();
-            body.insert("search_status".to_owned(), json!(["degraded", "partial"]));
-            body.insert("max_requests".to_owned(), scan.max_requests.into());
-            match scans::retry::retry(context, id, &body, Some(&limits.once)).await {
-                // This form has asked it again before, and it is incomplete again since.
-                Err(CommandError::IdempotencyMismatch(_)) => Ok(false),
-                done => was_changed(done),
-            }
-        }
+        BulkChange::AskAgain(limits) => return ask_again(session, scan, limits).await,
+    };
+    Ok(ScanChange {
+        was_changed: was_changed?,
+        searches_again: 0,
+    })
+}
+
+async fn ask_again(
+    session: &Session,
+    scan: &ScanToChange,
+    limits: &AskAgain,
+) -> Result<ScanChange, ApiError> {
+    let mut body = Map::new();
+    body.insert("search_status".to_owned(), json!(["degraded", "partial"]));
+    body.insert("max_requests".to_owned(), scan.max_requests.into());
+    match scans::retry::retry(session.context()?, scan.id, &body, Some(&limits.once)).await {
+        Ok(retried) => Ok(ScanChange {
+            was_changed: retried.response.items_retried > 0,
+            searches_again: retried.response.items_retried.into(),
+        }),
+        // This form has asked it again before, and it is incomplete again since.
+        Err(CommandError::IdempotencyMismatch(_)) => Ok(ScanChange::default()),
+        Err(error) => was_changed::<()>(Err(error)).map(|_| ScanChange::default()),
     }
 }
 
@@ -418,8 +439,9 @@ async fn scans_to(
 ) -> Result<Vec<ScanToChange>, ApiError> {
     let pool = session.pool()?;
     if let BulkChange::AskAgain(limits) = change {
-        let found = scans::undecided::list(pool, tenant, limits.shown_at).await?;
-        let found = found.into_iter().filter(|scan| scan.searches > 0);
+        let found = scans::undecided::list(pool, tenant, session.app().now()?).await?;
+        let is_meant = |scan: &UndecidedScan| scan.searches > 0 && limits.scans.contains(&scan.id);
+        let found = found.into_iter().filter(is_meant);
         let found = found.map(|scan| ScanToChange {
             id: scan.id,
             searches: scan.searches,
@@ -432,7 +454,7 @@ async fn scans_to(
         match change {
             BulkChange::Pause => !is_paused,
             BulkChange::Resume => is_paused,
-            BulkChange::Cancel(shown_at) => scan.created_at <= *shown_at,
+            BulkChange::Cancel(counted) => counted.contains(&scan.id),
             BulkChange::AskAgain(_) => false,
         }
     };

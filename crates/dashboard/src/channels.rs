@@ -41,6 +41,7 @@ pub(super) fn routes() -> Router<AppState> {
         .route(PATH, get(show).post(add))
         .route(PHONE, get(async || Redirect::to(PATH)).post(phone::add))
         .route("/channels/{id}/monitors", post(joining::join))
+        .route("/channels/{id}/monitor", post(of_monitor::add))
         .route("/channels/{id}/confirm", post(confirm_address))
         .route("/channels/{id}/test", post(test))
         .route("/channels/{id}/status", post(set_status))
@@ -82,7 +83,9 @@ async fn of_caller(session: &Session, filter: &[(&str, &str)]) -> Result<Vec<Cha
 async fn show(session: Session, query: FormFields) -> Result<Response, PageFailure> {
     let of = query.text(joining::OF).and_then(|id| id.parse().ok());
     let question = question(&query).map(|text| (links::QUESTION.to_owned(), text.to_owned()));
-    let entered = FormFields::from_pairs(question.into_iter().collect());
+    let monitor =
+        of_monitor::origin(&query).map(|id| (of_monitor::MONITOR.to_owned(), id.to_string()));
+    let entered = FormFields::from_pairs(question.into_iter().chain(monitor).collect());
     render(&session, &entered, of, None).await
 }
 
@@ -92,11 +95,17 @@ fn question(entered: &FormFields) -> Option<&str> {
     text.filter(|text| text.chars().count() <= MAX_CHARS)
 }
 
-/// A path of these pages that keeps the question.
+/// A path of these pages that keeps the page from which a person came.
 fn with_origin(path: &str, entered: &FormFields) -> String {
-    match question(entered) {
+    let path = match question(entered) {
         Some(text) => with_query(path, links::QUESTION, text),
         None => path.to_owned(),
+    };
+    match of_monitor::origin(entered) {
+        Some(monitor) if path.starts_with(PATH) => {
+            with_query(&path, of_monitor::MONITOR, &monitor.to_string())
+        }
+        _ => path,
     }
 }
 
@@ -115,11 +124,14 @@ fn after(entered: &FormFields, channel: &Channel) -> String {
     monitor.map_or_else(|| joining::path(channel.id), links::monitor)
 }
 
-/// The button that leads back to the question.
-fn back_to_question(entered: &FormFields, is_primary: bool) -> Markup {
+/// The button that leads back to the question or monitor.
+fn back(entered: &FormFields, is_primary: bool) -> Markup {
     html! {
         @if let Some(text) = question(entered) {
             a class={ "button clip" @if is_primary { " primary" } } href=(links::question(text)) { "Back to “" (text) "”" }
+        }
+        @if let Some(monitor) = of_monitor::origin(entered) {
+            a class={ "button" @if is_primary { " primary" } } href=(links::monitor(monitor)) { "Back to the monitor" }
         }
     }
 }
@@ -142,7 +154,7 @@ async fn render(
     let status = refused.as_ref().map_or(StatusCode::OK, ApiError::status);
     let sub = "Where you hear of alerts. A new monitor of these pages or of the command line names each active channel, unless you choose others.";
     let body = html! {
-        (parts::head(&html! {}, "Channels", &html! { (sub) }, &back_to_question(entered, of.is_some())))
+        (parts::head(&html! {}, "Channels", &html! { (sub) }, &back(entered, of.is_some())))
         @if let Some(error) = &refused {
             @if error.details().is_empty() {
                 p class="notice bad" role="alert" { "Nothing was done: " (error.message()) }

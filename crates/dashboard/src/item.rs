@@ -82,7 +82,7 @@ async fn show(session: Session, Path(id): Path<String>) -> Result<Response, Page
                 h1 { (title) " " (scan_pages::item_state(&item)) }
                 p class="sub mono" { (item.id) }
             }
-            div class="actions" { (scan_pages::watch_button(&session, &scan)) }
+            div class="actions" { (scan_pages::watch_button(&session, &scan, "Watch the scan")) }
         }
         @if let Some(notice) = sheets::notice(&item) { (sheet::notice(&notice, None)) }
         (sheet::figures(&sheets::figures(&item)))

@@ -84,8 +84,8 @@ async fn overview(session: Session) -> Result<Response, PageFailure> {
         }))
         section class="card" { (find_or_ask_box("")) }
         (figures(&work, &usage, &quota))
-        (work.decisions.section(&session, now))
-        (running(&session, &work, now))
+        (work.decisions.section(&session))
+        (running(&session, &work))
         @if latest_rows.is_some() || live.is_empty() { (latest(latest_rows)) }
         div class="grid2" {
             (monitor_list(&work))
@@ -216,13 +216,13 @@ fn against_plans(quota: &Quota) -> String {
 }
 
 /// The scans that run or wait, if there are any.
-fn running(session: &Session, work: &Work, now: Timestamp) -> Markup {
+fn running(session: &Session, work: &Work) -> Markup {
     html! {
         @if !work.live.is_empty() {
             section class="card" {
                 div class="card-head" {
                     h2 { "Running now" }
-                    div class="actions" { (scan_pages::cancel_all_button(session, &work.live, now)) a href="/scans" { "All scans" } }
+                    div class="actions" { (scan_pages::cancel_all_button(session, &work.live)) a href="/scans" { "All scans" } }
                 }
                 (scan_pages::table("Running now", work.live.get(..LIVE_ROWS).unwrap_or(&work.live)))
                 @if work.live.len() > LIVE_ROWS {

@@ -7,7 +7,7 @@ use farescan_sheets::numbers::counted;
 use maud::{Markup, html};
 use serde_json::{Map, json};
 
-use super::{active, of_monitor, origin_fields, own, with_origin};
+use super::{active, origin_fields, own, with_origin};
 use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm, token_field};
 use crate::links;
@@ -145,10 +145,6 @@ pub(super) async fn join(
 ) -> Result<Response, PageFailure> {
     let SessionForm { session, fields } = form;
     let id = own(&id)?;
-    if let Some(monitor) = of_monitor::origin(&fields) {
-        of_monitor::join(&session, &fields, monitor, id).await?;
-        return Ok(Redirect::to(&links::monitor(monitor)).into_response());
-    }
     let channel = active(&session)
         .await?
         .into_iter()

@@ -4,7 +4,7 @@ use axum::response::{IntoResponse as _, Response};
 use farescan_sheets::phone::{self, STEPS};
 use maud::{PreEscaped, html};
 
-use super::{PATH, back_to_question, created, joining, render, test_form};
+use super::{PATH, back, created, joining, of_monitor, render, test_form};
 use crate::failure::{PageFailure, correctable};
 use crate::form::SessionForm;
 use crate::layout::{NavItem, page};
@@ -17,11 +17,14 @@ pub(super) async fn add(form: SessionForm) -> Result<Response, PageFailure> {
         Ok(channel) => channel,
         Err(error) => return render(&session, &fields, None, Some(error)).await,
     };
+    let monitor = of_monitor::origin(&fields);
+    if let Some(monitor) = monitor {
+        of_monitor::join(&session, &fields, monitor, channel.id).await?;
+    }
     let url = fields.text("url").unwrap_or_default();
     let topic = url.rsplit('/').next().unwrap_or_default();
     let below = html! { "Shown once: whoever knows the topic reads your alerts." };
-    let done =
-        html! { (back_to_question(&fields, true)) a class="button" href=(PATH) { "Channels" } };
+    let done = html! { (back(&fields, true)) a class="button" href=(PATH) { "Channels" } };
     let text = html! {
         (parts::head(&html! {}, &channel.name, &below, &done))
         section class="card" {
@@ -36,7 +39,7 @@ pub(super) async fn add(form: SessionForm) -> Result<Response, PageFailure> {
             }
             p class="actions" { (test_form(&session, &channel)) }
         }
-        (joining::card(&session, &fields, &channel).await?)
+        @if monitor.is_none() { (joining::card(&session, &fields, &channel).await?) }
     };
     Ok(page(&session, &channel.name, NavItem::Channels, text).into_response())
 }

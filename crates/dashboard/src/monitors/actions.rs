@@ -16,6 +16,7 @@ use crate::layout::{NavItem, page};
 use crate::links;
 use crate::once::once_key;
 use crate::parts;
+use crate::scans as scan_pages;
 use crate::session::Session;
 use farescan_core::app::AppState;
 use farescan_core::app::error::ApiError;
@@ -62,7 +63,15 @@ async fn run(Path(id): Path<String>, form: SessionForm) -> Result<Response, Page
     let key = once_key(&form.fields)?;
     let pace = &session.custody()?.pace;
     let done = control::run::run(session.context()?, pace, found.1, key.as_ref()).await;
-    let done = done.map(|run| links::of(run.response.id));
+    let done = done.map(|run| {
+        let path = links::of(run.response.id);
+        // The same button makes no second run.
+        if run.replayed {
+            scan_pages::already_started_path(&path)
+        } else {
+            path
+        }
+    });
     answer(session, found, done).await
 }
 

@@ -2,7 +2,6 @@
 
 use farescan_sheets::numbers::counted;
 use farescan_sheets::{delivery, scan, trip};
-use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::links;
@@ -81,13 +80,13 @@ impl Decisions {
     }
 
     /// The list; nothing if there is nothing to decide.
-    pub(super) fn section(&self, session: &Session, now: Timestamp) -> Markup {
+    pub(super) fn section(&self, session: &Session) -> Markup {
         html! {
             @if self.count() > 0 {
                 section class="card" {
                     div class="card-head" {
                         h2 { "Needs a decision" }
-                        div class="actions" { (scan_pages::decision_buttons(session, &self.all_incomplete, now)) }
+                        div class="actions" { (scan_pages::decision_buttons(session, &self.all_incomplete)) }
                     }
                     ul class="todo" {
                         @let most = usize::from(MOST);

@@ -51,10 +51,10 @@ pub(super) fn buttons(session: &Session, scan: &Scan) -> Markup {
             @if scan.status != ScanStatus::Incomplete { (retry_buttons(session, scan)) }
             a class="button" href={ (path) "/compare" } { "Compare" }
             a class="button" href={ "/scans/new?like=" (scan.id) } { "New scan like this" }
-            (watch_button(session, scan))
+            @if scan.monitor_id.is_none() { (watch_button(session, scan, "Watch this")) }
             (delete_button(session, &path))
         } @else {
-            (watch_button(session, scan))
+            @if scan.monitor_id.is_none() { (watch_button(session, scan, "Watch this")) }
             @if !is_paused_by_caller && scan.status != ScanStatus::Paused {
                 form method="post" action={ (path) "/pause" } {
                     (token_field(session))
@@ -69,7 +69,7 @@ pub(super) fn buttons(session: &Session, scan: &Scan) -> Markup {
 
 /// Leads to the question in words, which takes an amount and says what a watch costs. What words cannot
 /// ask is repeated as it is.
-pub(crate) fn watch_button(session: &Session, scan: &Scan) -> Markup {
+pub(crate) fn watch_button(session: &Session, scan: &Scan, label: &str) -> Markup {
     let today = || Some(session.app().now().ok()?.to_zoned(TimeZone::UTC).date());
     let strategy = scan.strategy.as_ref().map(StrategyProgress::request);
     let below = strategy.as_ref().and_then(|strategy| strategy.get("below"));
@@ -79,7 +79,7 @@ pub(crate) fn watch_button(session: &Session, scan: &Scan) -> Markup {
         || format!("/monitors/new?like={}&{}", scan.id, once_pair()),
         |question| links::watch(&question.words()),
     );
-    html! { a class="button" href=(path) { "Watch this" } }
+    html! { a class="button" href=(path) { (label) } }
 }
 
 /// The button that ends a pause.

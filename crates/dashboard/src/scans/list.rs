@@ -55,7 +55,7 @@ pub(super) async fn render(
         None => Vec::new(),
     };
     let buttons = html! {
-        (cancel_all_button(session, &live, session.app().now()?))
+        (cancel_all_button(session, &live))
         a class="button primary" href="/scans/new" { "New scan" }
     };
     let [views, view_form] = views::parts(session, filters).await?;

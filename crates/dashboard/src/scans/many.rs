@@ -9,7 +9,6 @@ use axum::routing::post;
 use axum::{Extension, Router};
 use farescan_sheets::numbers::{count, counted, requests};
 use farescan_sheets::scan::ask_again;
-use jiff::Timestamp;
 use maud::{Markup, html};
 
 use super::actions::idempotency_key;
@@ -31,8 +30,8 @@ use farescan_core::scans::undecided::{self, UndecidedScan};
 const CANCEL_PATH: &str = "/scans/cancel-all";
 const RETRY_PATH: &str = "/scans/retry-all";
 const DISMISS_PATH: &str = "/scans/dismiss-all";
-/// When the page was made: what came later is not changed.
-const SHOWN_AT: &str = "shown_at";
+/// A scan that the page counted: what came later is not changed.
+const SCAN: &str = "scan";
 const MAX_SEARCHES: &str = "max_searches";
 
 pub(super) fn routes() -> Router<AppState> {
@@ -45,7 +44,7 @@ pub(super) fn routes() -> Router<AppState> {
 }
 
 /// The button that cancels every scan that has not ended; nothing for less than two.
-pub(crate) fn cancel_all_button(session: &Session, live: &[Scan], now: Timestamp) -> Markup {
+pub(crate) fn cancel_all_button(session: &Session, live: &[Scan]) -> Markup {
     let left: u64 = live.iter().map(|scan| u64::from(scan.items.pending)).sum();
     let in_flight: u64 = live.iter().map(|scan| u64::from(scan.items.running)).sum();
     let scans = counted(live.len() as u64, "scan");
@@ -57,23 +56,20 @@ pub(crate) fn cancel_all_button(session: &Session, live: &[Scan], now: Timestamp
     };
     let button = ConfirmationPage::new(CANCEL_PATH, "Cancel all", &confirm, question)
         .destructive()
-        .fields(shown_at(now));
+        .fields(counted_scans(live.iter().map(|scan| scan.id)));
     html! { @if live.len() > 1 { (button.render(session)) } }
 }
 
-fn shown_at(now: Timestamp) -> Markup {
-    html! { input type="hidden" name=(SHOWN_AT) value=(now); }
+fn counted_scans(ids: impl Iterator<Item = ScanId>) -> Markup {
+    html! { @for id in ids { input type="hidden" name=(SCAN) value=(id); } }
 }
 
 /// The buttons for all incomplete scans that need a decision; nothing for less than two.
-pub(crate) fn decision_buttons(
-    session: &Session,
-    scans: &[UndecidedScan],
-    now: Timestamp,
-) -> Markup {
-    let searches: u64 = scans.iter().map(|scan| scan.searches).sum();
+pub(crate) fn decision_buttons(session: &Session, scans: &[UndecidedScan]) -> Markup {
+    let asked: Vec<_> = scans.iter().filter(|scan| scan.searches > 0).collect();
+    let searches: u64 = asked.iter().map(|scan| scan.searches).sum();
     let most = searches.saturating_mul(2);
-    let number = counted(scans.len() as u64, "scan");
+    let number = counted(asked.len() as u64, "scan");
     let question = html! {
         p { "Makes " (counted(searches, "search")) " of " (number) " again and nothing else." }
         p {
@@ -81,19 +77,19 @@ pub(crate) fn decision_buttons(
             "A second request of a search is made only after a server error. Dates that have passed are skipped."
         }
     };
-    let label = format!("Ask all {} again", count(scans.len() as u64));
+    let label = format!("Ask all {} again", count(asked.len() as u64));
     let confirm = ask_again(searches);
     let again = ConfirmationPage::new(RETRY_PATH, &label, &confirm, question).fields(html! {
         (once_field())
-        (shown_at(now))
+        (counted_scans(asked.iter().map(|scan| scan.id)))
         input type="hidden" name=(MAX_SEARCHES) value=(searches);
     });
     html! {
         @if scans.len() > 1 {
-            @if searches > 0 { (again.render(session)) }
+            @if asked.len() > 1 { (again.render(session)) }
             form method="post" action=(DISMISS_PATH) {
                 (token_field(session))
-                (shown_at(now))
+                (counted_scans(scans.iter().map(|scan| scan.id)))
                 button type="submit" title="Leaves these scans as they are. Nothing is deleted." { "Dismiss all " (count(scans.len() as u64)) }
             }
         }
@@ -114,7 +110,7 @@ async fn cancel_all(
     Extension(runs): Extension<BulkRuns>,
     form: SessionForm,
 ) -> Result<Response, PageFailure> {
-    let change = BulkChange::Cancel(read_shown_at(&form.fields)?);
+    let change = BulkChange::Cancel(read_scans(&form.fields)?);
     change_all(&runs, form.session, &change).await
 }
 
@@ -128,7 +124,7 @@ async fn retry_all(
         .parse()
         .map_err(|_| ValidationError::new(MAX_SEARCHES, &text.into(), "a whole number"))?;
     let change = BulkChange::AskAgain(AskAgain {
-        shown_at: read_shown_at(&form.fields)?,
+        scans: read_scans(&form.fields)?,
         max_searches,
         once: idempotency_key(&form.fields)?,
     });
@@ -147,12 +143,10 @@ async fn change_all(
 }
 
 async fn dismiss_all(form: SessionForm) -> Result<Response, PageFailure> {
-    let at = read_shown_at(&form.fields)?;
+    let scans = read_scans(&form.fields)?;
     if let Some(tenant) = form.session.tenant() {
-        let pool = form.session.pool()?;
-        let scans = undecided::list(pool, tenant, at).await?;
-        let ids: Vec<_> = scans.iter().map(|scan| scan.id).collect();
-        undecided::dismiss(pool, tenant, &ids, form.session.app().now()?).await?;
+        let now = form.session.app().now()?;
+        undecided::dismiss(form.session.pool()?, tenant, &scans, now).await?;
     }
     Ok(Redirect::to(links::OVERVIEW).into_response())
 }
@@ -164,10 +158,13 @@ async fn dismiss(Path(id): Path<String>, form: SessionForm) -> Result<Response, 
     Ok(Redirect::to(links::OVERVIEW).into_response())
 }
 
-fn read_shown_at(fields: &FormFields) -> Result<Timestamp, PageFailure> {
-    let text = required(fields, SHOWN_AT)?;
-    let wrong = |_| ValidationError::new(SHOWN_AT, &text.into(), "the time that the page shows");
-    Ok(text.parse().map_err(wrong)?)
+fn read_scans(fields: &FormFields) -> Result<Vec<ScanId>, PageFailure> {
+    required(fields, SCAN)?;
+    let read = fields.all(SCAN).map(|text| {
+        let wrong = |_| ValidationError::new(SCAN, &text.into(), "the id of a scan");
+        Ok(text.parse().map_err(wrong)?)
+    });
+    read.collect()
 }
 
 fn required<'a>(fields: &'a FormFields, name: &'static str) -> Result<&'a str, PageFailure> {

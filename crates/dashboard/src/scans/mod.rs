@@ -31,6 +31,7 @@ pub(super) use self::many::{cancel_all_button, decision_buttons, dismiss_button}
 pub(super) use self::new::start;
 pub(super) use self::show::judge;
 use super::failure::PageFailure;
+use super::parts;
 use super::session::Session;
 
 pub(super) const PATH: &str = "/scans";
@@ -51,6 +52,11 @@ pub(super) fn routes() -> Router<AppState> {
         .merge(streams::routes())
         .merge(actions::routes())
         .merge(many::routes())
+}
+
+/// The page of a scan for who pressed the button again that has started it.
+pub(super) fn already_started_path(path: &str) -> String {
+    parts::with_query(path, ALREADY_STARTED, "true")
 }
 
 /// The caller's scan with this id.

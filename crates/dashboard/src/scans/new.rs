@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::actions::idempotency_key;
 use super::new_form::{PATH, endpoint_of, label, path_without_key};
-use super::{ALREADY_STARTED, WATCHED, live_cost, new_form, preview, read_own};
+use super::{WATCHED, already_started_path, live_cost, new_form, preview, read_own};
 use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm};
 use crate::layout::{NavItem, page};
@@ -126,7 +126,7 @@ pub(crate) async fn start(
     }
     let earlier = preview::EarlierScan::of(session, submitted.response).await?;
     if !earlier.is_deleted {
-        let path = parts::with_query(&path, ALREADY_STARTED, "true");
+        let path = already_started_path(&path);
         return Ok(Redirect::to(&path).into_response());
     }
     let body = html! {

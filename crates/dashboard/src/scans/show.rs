@@ -125,6 +125,7 @@ fn head(session: &Session, scan: &Scan, sheet: &Sheet) -> Markup {
     html! {
         div id="scan-head" data-live class="head" {
             div {
+                @if let Some(monitor) = scan.monitor_id { p class="sub" { a href=(links::monitor(monitor)) { "Run of a monitor" } } }
                 h1 { (sheet.title) " " (parts::scan_status(scan.status)) }
                 p class="sub" { (sheet::facts(sheet)) }
                 p class="sub mono" { (scan.id) }
@@ -149,7 +150,12 @@ fn already_started(scan: &Scan) -> Markup {
                 b { "This scan was already started " (parts::time(scan.created_at)) ". " }
                 "The same button starts no second one."
             }
-            div class="actions" { a class="button" href=(new::preview_like(scan.id)) { "Start another" } }
+            div class="actions" {
+                @match scan.monitor_id {
+                    Some(monitor) => { a class="button" href=(links::monitor(monitor)) { "The monitor" } }
+                    None => { a class="button" href=(new::preview_like(scan.id)) { "Start another" } }
+                }
+            }
         }
     }
 }

@@ -32,7 +32,9 @@ pub(super) async fn watched(
     let body = monitor.scan.read::<Value>().unwrap_or_default();
     // The marketplace's default (gateway.md, rule 23).
     let currency = body["request"]["currency"].as_str().unwrap_or("USD");
-    let rules: Vec<_> = rules.map(|rule| rule::sentence(rule, Some(currency))).collect();
+    let rules: Vec<_> = rules
+        .map(|rule| rule::sentence(rule, Some(currency)))
+        .collect();
     Ok(html! {
         p class="notice" role="status" {
             a href=(links::monitor(id)) { (monitor.name) } " looks as well and alerts: " (rules.join(", ")) "."

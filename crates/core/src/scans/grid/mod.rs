@@ -23,7 +23,7 @@ use self::layout::GridLayout;
 use super::read;
 use crate::commands::CommandError;
 use crate::contract::scans::{Grid, GridAxis, GridCell, GridQuery, MarketReport, Scan};
-use crate::contract::{Api, Endpoint};
+use crate::contract::{Api, Endpoint, SearchStatus};
 use crate::ids::{ItemId, Kind, ScanId, TenantId};
 
 pub(super) use self::layout::{SweptDimension, SweptDimensions};
@@ -131,17 +131,22 @@ fn build_grid(scan: &Scan, layout: &GridLayout, items: Vec<PlacedItem>) -> Grid 
                     .map(|column| (at.0, Some(column)))
             };
             let base = base.filter(|base| base != at);
-            let base = base.map(|base| cells.get(&base).map_or(&[][..], Vec::as_slice));
-            cell.parity = base.map(|base| parity::parity(base, observations));
+            let all = |at: &_| cells.get(at).map_or(&[][..], Vec::as_slice);
+            cell.parity = base.map(|base| parity::parity(all(&base), observations));
             let market = if baseline.in_rows {
                 Some(&cell.row)
             } else {
                 cell.column.as_ref()
             };
-            let market = market.and_then(Value::as_str).map(str::to_ascii_lowercase);
-            if let (Some(base), Some(parity), Some(market)) = (base, &cell.parity, market) {
-                let noise = parity::noise_percent(base, observations);
-                stays.push((market, parity.clone(), noise));
+            let market = market.and_then(Value::as_str);
+            if let Some((base, market)) = base.and_then(|base| cells.get(&base)).zip(market) {
+                let (base, here) = (complete(base), complete(observations));
+                let noise = parity::noise_percent(&base, &here);
+                stays.push((
+                    market.to_ascii_lowercase(),
+                    parity::parity(&base, &here),
+                    noise,
+                ));
             }
         }
         Some(cell)
@@ -163,6 +168,13 @@ fn build_grid(scan: &Scan, layout: &GridLayout, items: Vec<PlacedItem>) -> Grid 
         cells,
         markets,
     }
+}
+
+/// The whole answers: a partial one may lack the cheapest offer, which looks like a gap (monitors.md, rule 42).
+fn complete(observations: &[ItemObservation]) -> Vec<ItemObservation> {
+    let all = observations.iter();
+    let whole = all.filter(|of| of.search_status == Some(SearchStatus::Ok));
+    whole.cloned().collect()
 }
 
 /// The cell that an item represents, without its row, column and parity.

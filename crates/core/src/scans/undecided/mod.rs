@@ -12,8 +12,8 @@ use crate::ids::{ScanId, TenantId};
 
 /// An older incomplete scan was left as it is.
 pub const DECISION_AGE: SignedDuration = SignedDuration::from_hours(14 * 24);
-/// The most scans of a list.
-pub const MAX_LISTED: u16 = 1_000;
+/// The most scans of a list: as many as a caller may have underway (security.md, rule 21).
+pub const MAX_LISTED: u16 = 100;
 
 /// An incomplete scan, and what a retry of it would make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,13 +24,13 @@ pub struct UndecidedScan {
     pub requests_spent: u64,
 }
 
-/// The newest [`MAX_LISTED`] scans that needed a decision at a time.
+/// The newest [`MAX_LISTED`] scans that need a decision.
 pub async fn list(
     pool: &PgPool,
     tenant: TenantId,
-    at: Timestamp,
+    now: Timestamp,
 ) -> sqlx::Result<Vec<UndecidedScan>> {
-    store::list(pool, tenant, at - DECISION_AGE, at, MAX_LISTED.into()).await
+    store::list(pool, tenant, now - DECISION_AGE, MAX_LISTED.into()).await
 }
 
 /// Leaves these scans as they are. An id of another caller, or of a scan that is not incomplete, changes

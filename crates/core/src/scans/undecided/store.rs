@@ -11,19 +11,17 @@ pub(super) async fn list(
     pool: &PgPool,
     tenant: TenantId,
     created_from: Timestamp,
-    until: Timestamp,
     limit: i64,
 ) -> sqlx::Result<Vec<UndecidedScan>> {
     let rows = sqlx::query!(
         r#"select s.scan_id, s.partial + s.degraded as "searches!", s.requests_spent
            from scans s
-           where s.tenant_id = $1 and s.status = 'incomplete' and s.created_at >= $2 and s.finished_at <= $3
+           where s.tenant_id = $1 and s.status = 'incomplete' and s.created_at >= $2
              and not exists (select from dismissed_scans d
                              where d.tenant_id = s.tenant_id and d.scan_id = s.scan_id and d.dismissed_at >= s.finished_at)
-           order by s.scan_id desc limit $4"#,
+           order by s.scan_id desc limit $3"#,
         tenant.uuid(),
         created_from.to_sqlx() as _,
-        until.to_sqlx() as _,
         limit,
     );
     let rows = rows.fetch_all(pool).await?.into_iter();
