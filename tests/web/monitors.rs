@@ -336,7 +336,7 @@ async fn the_buttons_of_a_monitor_do_what_they_say() {
     service.wait_until_ended(&scan).await;
     assert_eq!(
         redirect(browser.send(&run).await),
-        format!("/scans/{scan}"),
+        format!("/scans/{scan}?already_started=true"),
         "a second press of one form starts no second run"
     );
     assert_eq!(service.call_count("TLV"), 1);

@@ -22,7 +22,7 @@ const FILLERS: &str = "find search show me i we want need a an the please cheape
     hi hey hello please pls thanks thank dear sir kindly can could would like you go going looking does get give have \
     leaving depart departing leave leaves departs out say anytime sometime whenever about around all anything just there \
     every each over within seen prices fare fares flight flights fly flying ticket tickets trip in on of at for with and \
-    or any airport airports date dates during between when only day days if tell alert alerts notify let know watch check monitor send report ideally trips cheaper \
+    or any airport airports date dates during between when only day days if tell alert alerts notify let know watch check monitor send report ideally trips cheaper vs versus against \
     plane planes arrival checkin scan parity rate rates compare goes drop fall falls drops costs cost how much what";
 
 /// What a part says.

@@ -5,8 +5,10 @@ use axum::extract::Path;
 use axum::response::Response;
 use axum::routing::get;
 use farescan_sheets::parity::{RULE, market_name, markets, runs, sentence};
+use farescan_sheets::trip::{body_facts, body_title};
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
+use serde_json::{Map, Value};
 
 use super::one::own;
 use crate::charts::{ChartAxis, LineChart, LineNames, Point, Unit};
@@ -41,8 +43,14 @@ async fn show(
     let context = session.context()?;
     let (pool, ring) = (session.pool()?, context.ring);
     let found = history(pool, ring, tenant, monitor.id, &query, context.now).await?;
+    let scan = monitor
+        .scan
+        .read::<Map<String, Value>>()
+        .unwrap_or_default();
+    let hotel = body_title(&scan).unwrap_or_else(|| monitor.name.clone());
+    let facts = body_facts(&scan).join(" · ");
     let body = html! {
-        (parts::head(&html! { a href=(links::monitor(monitor.id)) { (monitor.name) } }, "Markets over time", &html! { (sentence(&found)) " " (RULE) }, &html! {
+        (parts::head(&html! { a href=(links::monitor(monitor.id)) { (monitor.name) } }, &format!("Markets over time: {hotel}"), &html! { (facts) br; (sentence(&found)) " " (RULE) }, &html! {
             button type="button" data-print hidden { "Print" }
             a class="button" href=(links::monitor(monitor.id)) { "The monitor" }
         }))

@@ -49,7 +49,7 @@ pub(super) fn buttons(session: &Session, scan: &Scan) -> Markup {
     html! {
         @if scan.status.is_ended() {
             @if scan.status != ScanStatus::Incomplete { (retry_buttons(session, scan)) }
-            a class="button" href={ (path) "/compare" } { "Compare" }
+            a class="button" href={ (path) "/compare" } { "Compare with another" }
             a class="button" href={ "/scans/new?like=" (scan.id) } { "New scan like this" }
             @if scan.monitor_id.is_none() { (watch_button(session, scan, "Watch this")) }
             (delete_button(session, &path))
