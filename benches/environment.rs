@@ -122,6 +122,7 @@ impl BenchEnvironment {
             .env("FARESCAN_FLIGHTS_URL", upstream)
             .env("FARESCAN_HOTELS_URL", upstream)
             .env("FARESCAN_FLIGHTS_PER_MINUTE", "60000")
+            .env("FARESCAN_HOTELS_PER_MINUTE", "60000")
             .env("FARESCAN_MAX_IN_FLIGHT", "1000")
             .env("FARESCAN_LOG_FORMAT", "json")
             .envs(settings.iter().map(|(name, value)| (*name, value)))

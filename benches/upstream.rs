@@ -167,7 +167,7 @@ async fn answer(
         arrivals.len()
     };
     state.open.fetch_add(1, Ordering::Relaxed);
-    let is_hotel = request.uri().path().contains("/hotels/");
+    let is_hotel = request.uri().path().contains("hotel");
     // A marketplace reads the body too; its content is ignored.
     drop(request.into_body().collect().await);
     if state.delay > Duration::ZERO {
