@@ -7,7 +7,7 @@ use farescan_sheets::scan;
 use maud::{Markup, html};
 
 use super::filters::ListFilters;
-use super::many::cancel_all_button;
+use super::many_buttons::cancel_all_button;
 use super::{PATH, views};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
