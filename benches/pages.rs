@@ -191,6 +191,9 @@ async fn observations(pool: &PgPool) -> Res<()> {
     Ok(())
 }
 
+/// The key of a page with buttons, as its redirect adds one.
+const KEY: &str = "once=01970a1b-2c3d-7e4f-8a9b-0c1d2e3f4a5b";
+
 /// Every page of the account: a name and a path.
 async fn pages(pool: &PgPool) -> Res<Vec<(&'static str, String)>> {
     let id = async |sql: &'static str| -> Res<String> {
@@ -210,10 +213,10 @@ async fn pages(pool: &PgPool) -> Res<Vec<(&'static str, String)>> {
         ("sign in", "/login".to_owned()),
         ("overview", "/overview".to_owned()),
         ("scans", "/scans".to_owned()),
-        ("question in words", "/ask?q=TLV+to+LHR+next+month".to_owned()),
+        ("question in words", format!("/ask?q=TLV+to+LHR+next+month&{KEY}")),
         (
             "question with known prices",
-            format!("/ask?q=RAB+to+LHR+{date}+below+150"),
+            format!("/ask?q=TLV+to+LHR+{date}+below+150&{KEY}"),
         ),
         ("find", "/find?q=TLV".to_owned()),
         ("new scan", "/scans/new".to_owned()),
