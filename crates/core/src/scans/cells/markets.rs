@@ -6,8 +6,7 @@ use rust_decimal::Decimal;
 use serde_json::Value;
 use sqlx::PgConnection;
 
-use super::{CellItem, ItemObservation, ScanCell, noise_percent, parity};
-use crate::contract::SearchStatus;
+use super::{CellItem, ItemObservation, ScanCell, is_whole, noise_percent, parity};
 use crate::contract::scans::Parity;
 use crate::ids::TenantId;
 use crate::scans::store::implausible::implausible_items;
@@ -83,12 +82,9 @@ pub async fn mark_implausible(
     Ok(())
 }
 
-/// The complete results of a cell: a partial one may lack the cheapest offer, which looks like a
-/// gap, and so does an implausible price.
+/// The results of a cell that may be compared.
 fn complete_results(cell: &ScanCell) -> Vec<ItemObservation> {
-    let whole = |searched: &&CellItem| {
-        searched.observation.search_status == Some(SearchStatus::Ok) && !searched.is_implausible
-    };
+    let whole = |searched: &&CellItem| is_whole(&searched.observation) && !searched.is_implausible;
     cell.items
         .iter()
         .filter(whole)

@@ -16,7 +16,7 @@ use sqlx::PgConnection;
 
 pub use self::markets::{compare_markets, mark_implausible, market_of};
 pub use super::grid::cell::{BestOffer, ItemObservation};
-use super::grid::parity::{noise_percent, parity};
+use super::grid::parity::{is_whole, noise_percent, parity};
 use super::grid::{SweptDimension, SweptDimensions};
 use super::plan::ScanPlan;
 use crate::contract::{Endpoint, Request};

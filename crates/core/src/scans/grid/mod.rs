@@ -23,7 +23,7 @@ use self::layout::GridLayout;
 use super::read;
 use crate::commands::CommandError;
 use crate::contract::scans::{Grid, GridAxis, GridCell, GridQuery, MarketReport, Scan};
-use crate::contract::{Api, Endpoint, SearchStatus};
+use crate::contract::{Api, Endpoint};
 use crate::ids::{ItemId, Kind, ScanId, TenantId};
 
 pub(super) use self::layout::{SweptDimension, SweptDimensions};
@@ -140,7 +140,7 @@ fn build_grid(scan: &Scan, layout: &GridLayout, items: Vec<PlacedItem>) -> Grid 
             };
             let market = market.and_then(Value::as_str);
             if let Some((base, market)) = base.and_then(|base| cells.get(&base)).zip(market) {
-                let (base, here) = (complete(base), complete(observations));
+                let (base, here) = (whole(base), whole(observations));
                 let noise = parity::noise_percent(&base, &here);
                 stays.push((
                     market.to_ascii_lowercase(),
@@ -170,10 +170,8 @@ fn build_grid(scan: &Scan, layout: &GridLayout, items: Vec<PlacedItem>) -> Grid 
     }
 }
 
-/// The whole answers: a partial one may lack the cheapest offer, which looks like a gap (monitors.md, rule 42).
-fn complete(observations: &[ItemObservation]) -> Vec<ItemObservation> {
-    let all = observations.iter();
-    let whole = all.filter(|of| of.search_status == Some(SearchStatus::Ok));
+fn whole(observations: &[ItemObservation]) -> Vec<ItemObservation> {
+    let whole = observations.iter().filter(|of| parity::is_whole(of));
     whole.cloned().collect()
 }
 

@@ -7,6 +7,7 @@
 use rust_decimal::Decimal;
 
 use super::cell::{BestOffer, ItemObservation, difference};
+use crate::contract::SearchStatus;
 use crate::contract::scans::{Parity, ParityVerdict};
 
 /// The least width of a range, in percent of the baseline's lowest price: a difference that rounding
@@ -38,6 +39,12 @@ pub fn parity(baseline: &[ItemObservation], market: &[ItemObservation]) -> Parit
         baseline_samples: base.count(),
         verdict,
     }
+}
+
+/// Whether an answer may be compared: a partial one may lack the cheapest offer, which looks like a gap,
+/// and so does an implausible price (monitors.md, rule 42).
+pub fn is_whole(observation: &ItemObservation) -> bool {
+    observation.search_status == Some(SearchStatus::Ok) && !observation.is_implausible
 }
 
 /// The width of the range of the cheaper of two sides, in percent of the baseline's lowest price, to two
