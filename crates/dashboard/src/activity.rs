@@ -100,7 +100,7 @@ impl Filters {
 
     fn tabs(&self) -> Markup {
         let all = self.path_without(ATTENTION);
-        let needed = parts::with_query(&all, ATTENTION, "true");
+        let needed = links::with_query(&all, ATTENTION, "true");
         let chosen = self.conditions.needs_attention;
         html! {
             nav class="tabs" aria-label="State" {
@@ -284,7 +284,7 @@ fn pager(filters: &Filters, older: Option<&str>) -> Markup {
         @if older.is_some() || filters.cursor.is_some() {
             nav class="pager" aria-label="Pages of the list" {
                 @if filters.cursor.is_some() { a class="button" href=(here) { "Newest" } }
-                @if let Some(cursor) = older { a class="button" rel="next" href=(parts::with_query(&here, CURSOR, cursor)) { "Older" } }
+                @if let Some(cursor) = older { a class="button" rel="next" href=(links::with_query(&here, CURSOR, cursor)) { "Older" } }
             }
         }
     }

@@ -72,7 +72,7 @@ async fn list(session: Session, query: FormFields) -> Result<Response, PageFailu
 fn type_filter(filter: &AlertsQuery) -> Markup {
     let base = filter.monitor_id.map_or_else(
         || PATH.to_owned(),
-        |monitor| parts::with_query(PATH, "monitor_id", &monitor.to_string()),
+        |monitor| links::with_query(PATH, "monitor_id", &monitor.to_string()),
     );
     let types = RuleType::ALL.iter();
     let types = types.map(|rule| (rule.as_str(), rule::type_name(*rule).to_owned()));

@@ -22,7 +22,7 @@ use super::failure::PageFailure;
 use super::form::{FormFields, token_field};
 use super::layout::{NavItem, page};
 use super::once::{self, has_page_key, new_page_key, once_field_for};
-use super::parts::{faults, head, with_query};
+use super::parts::{faults, head};
 use super::prices::KnownPrices;
 use super::session::Session;
 use super::{channels, links, prices};
@@ -89,7 +89,7 @@ async fn ask(session: Session, query: FormFields) -> Result<Response, PageFailur
             Some(_) => links::watch(text),
             None => links::question(text),
         };
-        let path = with_query(&page, once::FIELD, &new_page_key());
+        let path = links::with_query(&page, once::FIELD, &new_page_key());
         return Ok(Redirect::to(&path).into_response());
     }
     let known = prices::known(&session, &question);
@@ -313,7 +313,7 @@ impl Ways {
         } else {
             format!("Search all {} · {requests}", count(all.items))
         };
-        // Who names an amount, or has searched, wants to be told.
+        // Who names an amount, or has searched, wants an alert.
         let is_telling = question.below.is_some() || query.text(links::WATCH).is_some();
         let is_watching = query.text(links::WATCH).is_some() && !self.watches.is_empty();
         let is_telling = is_telling && self.tell.is_some();

@@ -21,7 +21,7 @@ use super::form::{FormFields, SessionForm, token_field};
 use super::layout::{NavItem, page};
 use super::links;
 use super::once::{once_field, once_key};
-use super::parts::{self, ConfirmationPage, empty_state, faults, with_query};
+use super::parts::{self, ConfirmationPage, empty_state, faults};
 use super::session::Session;
 use super::sheet;
 use farescan_core::app::AppState;
@@ -98,12 +98,12 @@ fn question(entered: &FormFields) -> Option<&str> {
 /// A path of these pages that keeps the page from which a person came.
 fn with_origin(path: &str, entered: &FormFields) -> String {
     let path = match question(entered) {
-        Some(text) => with_query(path, links::QUESTION, text),
+        Some(text) => links::with_query(path, links::QUESTION, text),
         None => path.to_owned(),
     };
     match of_monitor::origin(entered) {
         Some(monitor) if path.starts_with(PATH) => {
-            with_query(&path, of_monitor::MONITOR, &monitor.to_string())
+            links::with_query(&path, of_monitor::MONITOR, &monitor.to_string())
         }
         _ => path,
     }

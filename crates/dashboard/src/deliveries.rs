@@ -99,7 +99,7 @@ async fn channel_names(
 fn status_filter(filter: &DeliveriesQuery) -> Markup {
     let base = filter.monitor_id.map_or_else(
         || PATH.to_owned(),
-        |monitor| parts::with_query(PATH, "monitor_id", &monitor.to_string()),
+        |monitor| links::with_query(PATH, "monitor_id", &monitor.to_string()),
     );
     let status = filter.status.map(DeliveryStatus::as_str);
     let all = DeliveryStatus::ALL

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::failure::PageFailure;
 use super::form::{FormFields, MAX_FILTER_CHARS};
 use super::layout::{NavItem, page};
-use super::parts::{head, with_query};
+use super::parts::head;
 use super::session::Session;
 use super::{ask, links, monitors, scans};
 use farescan_core::app::AppState;
@@ -89,7 +89,7 @@ async fn found(
             section class="card" {
                 div class="card-head" {
                     h2 { "Scans" }
-                    @if is_cut { a href=(with_query("/scans", "text", text)) { "All of them" } }
+                    @if is_cut { a href=(links::with_query("/scans", "text", text)) { "All of them" } }
                 }
                 (scans::table("Scans", scans))
             }

@@ -45,27 +45,29 @@ pub(super) fn delivery(id: DeliveryId) -> String {
 
 /// The page of a question in words.
 pub(super) fn question(text: &str) -> String {
-    with_field(ASK, QUESTION, text)
+    with_query(ASK, QUESTION, text)
 }
 
-/// The same page for whoever has searched and wants to be told: the cursor is in the amount.
+/// The same page for whoever has searched and now wants an alert: the cursor is in the amount.
 pub(super) fn watch(text: &str) -> String {
-    format!("{}&{WATCH}=true", question(text))
+    with_query(&question(text), WATCH, "true")
 }
 
 /// The page of channels, from which a person comes back to a question.
 pub(super) fn channels_for(question: &str) -> String {
-    with_field(CHANNELS, QUESTION, question)
+    with_query(CHANNELS, QUESTION, question)
 }
 
 /// The login page, which leads to `path` afterwards.
 pub(super) fn login_then(path: &str) -> String {
-    with_field(LOGIN, "next", path)
+    with_query(LOGIN, "next", path)
 }
 
-fn with_field(path: &str, name: &str, text: &str) -> String {
-    let query = form_urlencoded::Serializer::new(String::new())
-        .append_pair(name, text)
+/// `path` with one more field in its query.
+pub(super) fn with_query(path: &str, name: &str, value: &str) -> String {
+    let pair = form_urlencoded::Serializer::new(String::new())
+        .append_pair(name, value)
         .finish();
-    format!("{path}?{query}")
+    let separator = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{separator}{pair}")
 }

@@ -11,6 +11,7 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 
 use super::form::token_field;
+use super::links;
 use super::session::Session;
 use farescan_core::app::error::ApiError;
 use farescan_core::contract::{ScanStatus, SearchStatus};
@@ -92,7 +93,7 @@ pub(super) fn next_page(path: &str, cursor: Option<&str>) -> Markup {
     html! {
         @if let Some(cursor) = cursor {
             nav class="pager" aria-label="More" {
-                a class="button" rel="next" href=(with_query(path, "cursor", cursor)) { "Next page" }
+                a class="button" rel="next" href=(links::with_query(path, "cursor", cursor)) { "Next page" }
             }
         }
     }
@@ -122,15 +123,6 @@ pub(super) fn path_with(
     format!("{path}{separator}{query}")
 }
 
-/// `path` with one more field in its query.
-pub(super) fn with_query(path: &str, name: &str, value: &str) -> String {
-    let pair = form_urlencoded::Serializer::new(String::new())
-        .append_pair(name, value)
-        .finish();
-    let separator = if path.contains('?') { '&' } else { '?' };
-    format!("{path}{separator}{pair}")
-}
-
 /// The values of a filter of a list, each with its name, of which one may be chosen; `path` has the
 /// other filters.
 pub(super) fn filter_tabs(
@@ -144,7 +136,7 @@ pub(super) fn filter_tabs(
         nav class="tabs" aria-label=(label) {
             a href=(path) aria-current=[chosen.is_none().then_some("true")] { "All" }
             @for (value, name) in values {
-                a href=(with_query(path, filter, value)) aria-current=[(chosen == Some(value)).then_some("true")] { (name) }
+                a href=(links::with_query(path, filter, value)) aria-current=[(chosen == Some(value)).then_some("true")] { (name) }
             }
         }
     }

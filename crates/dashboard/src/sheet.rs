@@ -213,7 +213,7 @@ pub(super) fn value(value: &Value) -> Markup {
         }
         Value::Verdict(verdict) => history_verdict(verdict),
         Value::Tag(tag) => {
-            html! { a class="chip" href=(parts::with_query("/scans", "tag", tag)) { (tag) } }
+            html! { a class="chip" href=(links::with_query("/scans", "tag", tag)) { (tag) } }
         }
     }
 }

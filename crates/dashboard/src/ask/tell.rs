@@ -21,7 +21,7 @@ use crate::failure::{PageFailure, correctable};
 use crate::form::{FormFields, SessionForm, token_field};
 use crate::layout::{NavItem, page};
 use crate::once::{self, once_field_with, once_text_for};
-use crate::parts::{faults, head, with_query};
+use crate::parts::{faults, head};
 use crate::prices::KnownPrices;
 use crate::session::Session;
 use crate::{links, scans as scan_pages};
@@ -254,7 +254,7 @@ fn not_done(
     let text = fields.text(FIELD).unwrap_or_default();
     // With the same key: what was done is not done again.
     let page_key = fields.text(once::FIELD).unwrap_or_default();
-    let back = with_query(&links::question(text), once::FIELD, page_key);
+    let back = links::with_query(&links::question(text), once::FIELD, page_key);
     let body = html! {
         (head(&html! {}, title, &html! {}, &html! { a class="button" href=(back) { "Back to the question" } }))
         @if let Some(monitor) = monitor {

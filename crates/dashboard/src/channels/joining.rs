@@ -12,7 +12,6 @@ use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm, token_field};
 use crate::links;
 use crate::once::{new_page_key, once_field, once_key};
-use crate::parts;
 use crate::session::Session;
 use farescan_core::app::error::ApiError;
 use farescan_core::commands::{CommandError, IdempotencyKey};
@@ -32,7 +31,7 @@ const MOST_NAMED: usize = 20;
 
 /// The page of channels with the monitors of one.
 pub(super) fn path(id: ChannelId) -> String {
-    parts::with_query(links::CHANNELS, OF, &id.to_string())
+    links::with_query(links::CHANNELS, OF, &id.to_string())
 }
 
 /// The caller's monitors, each with what adding the channel to it would do.

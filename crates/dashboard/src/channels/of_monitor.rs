@@ -11,7 +11,6 @@ use crate::failure::PageFailure;
 use crate::form::{FormFields, SessionForm, token_field};
 use crate::links;
 use crate::once::{new_page_key, once_field, once_key};
-use crate::parts;
 use crate::session::Session;
 use farescan_core::app::error::ApiError;
 use farescan_core::commands::{CommandError, IdempotencyKey};
@@ -64,7 +63,7 @@ pub(crate) async fn notice(session: &Session, monitor: &Monitor) -> Result<Marku
     let has_mail = guard.check_kind(ChannelKind::Email).is_ok();
     let pair = (MONITOR.to_owned(), monitor.id.to_string());
     let entered = FormFields::from_pairs(vec![pair]);
-    let others = parts::with_query(PATH, MONITOR, &monitor.id.to_string());
+    let others = links::with_query(PATH, MONITOR, &monitor.id.to_string());
     Ok(html! {
         div class="notice warn" {
             p {

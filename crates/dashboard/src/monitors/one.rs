@@ -116,7 +116,7 @@ pub(super) async fn render(
             (webhook::card(session, monitor, hook, &shown.deliveries))
         }
         div id="slots" {
-            (sheet::section(slots, &html! { a href=(parts::with_query("/scans", "monitor_id", &id.to_string())) { "All scans of this monitor" } }, &older))
+            (sheet::section(slots, &html! { a href=(links::with_query("/scans", "monitor_id", &id.to_string())) { "All scans of this monitor" } }, &older))
         }
         (sheet::section(month, &html! {}, &plans))
         (definition(monitor))
@@ -332,7 +332,7 @@ fn chart(monitor: &Monitor, runs: &[RunPrice]) -> Markup {
 }
 
 fn recent_alerts(monitor: &Monitor, alerts: &[serde_json::Value]) -> Markup {
-    let all = parts::with_query(links::ALERTS, "monitor_id", &monitor.id.to_string());
+    let all = links::with_query(links::ALERTS, "monitor_id", &monitor.id.to_string());
     html! {
         section class="card" {
             div class="card-head" {

@@ -81,7 +81,7 @@ fn baselines(monitor: &Monitor, found: &ParityHistory) -> Markup {
             nav class="tabs no-print" aria-label="Compared with" {
                 span class="muted" { "Compared with" }
                 @for market in all {
-                    a href=(parts::with_query(&links::parity(monitor.id), "baseline", market)) aria-current=[(*market == found.baseline).then_some("true")] { (market_name(market)) }
+                    a href=(links::with_query(&links::parity(monitor.id), "baseline", market)) aria-current=[(*market == found.baseline).then_some("true")] { (market_name(market)) }
                 }
             }
         }

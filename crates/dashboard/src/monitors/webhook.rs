@@ -25,7 +25,7 @@ pub(super) fn card(
     section: &Section,
     recent: &[Delivery],
 ) -> Markup {
-    let all = parts::with_query(links::DELIVERIES, "monitor_id", &monitor.id.to_string());
+    let all = links::with_query(links::DELIVERIES, "monitor_id", &monitor.id.to_string());
     let beside = html! {
         a href=(links::CHANNELS) { "Channels" }
         @if !recent.is_empty() { a href=(all) { "All deliveries" } }

@@ -100,7 +100,7 @@ impl Decisions {
                         (rest(self.channels.len().saturating_sub(most), "failing channel", links::CHANNELS))
                         @for delivery in &self.deliveries { (given_up(session, delivery)) }
                         @if self.has_more_deliveries {
-                            (more("More failed deliveries", &parts::with_query(links::DELIVERIES, "status", "failed")))
+                            (more("More failed deliveries", &links::with_query(links::DELIVERIES, "status", "failed")))
                         }
                     }
                 }

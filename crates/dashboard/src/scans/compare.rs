@@ -207,7 +207,7 @@ fn changes(comparison: &Comparison, chosen: Option<&str>) -> Markup {
     };
     let cells: Vec<_> = comparison.cells.iter().filter(is_shown).collect();
     let here = path(comparison.before, comparison.after);
-    let link = |word: &str| format!("{}#changes", parts::with_query(&here, "change", word));
+    let link = |word: &str| format!("{}#changes", links::with_query(&here, "change", word));
     html! {
         section class="card" id="changes" {
             div class="card-head" { h2 { "Each price" } }

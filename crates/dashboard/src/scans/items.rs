@@ -69,7 +69,7 @@ fn filtered_path(path: &str, filters: &FormFields) -> String {
             !["cursor", ALREADY_STARTED, WATCHED].contains(name) && !text.is_empty()
         })
         .fold(path.to_owned(), |path, (name, text)| {
-            parts::with_query(&path, name, text)
+            links::with_query(&path, name, text)
         })
 }
 
@@ -105,8 +105,8 @@ fn filter_links(scan: &Scan, path: &str, filters: &FormFields) -> Markup {
         nav class="tabs" aria-label="Filter" {
             @for (name, field, count) in views {
                 @if count > 0 || field == active {
-                    @let sorted = if sort == "price" { parts::with_query(path, "sort", "price") } else { path.to_owned() };
-                    @let target = field.map_or(sorted.clone(), |(field, value)| parts::with_query(&sorted, field, value));
+                    @let sorted = if sort == "price" { links::with_query(path, "sort", "price") } else { path.to_owned() };
+                    @let target = field.map_or(sorted.clone(), |(field, value)| links::with_query(&sorted, field, value));
                     a href={ (target) "#items" } aria-current=[(field == active).then_some("true")] {
                         (name) " " span class="muted" { (numbers::count(count)) }
                     }
@@ -114,8 +114,8 @@ fn filter_links(scan: &Scan, path: &str, filters: &FormFields) -> Markup {
             }
             span class="spacer" {}
             @for (name, value) in [("In order", "position"), ("Cheapest first", "price")] {
-                @let base = active.map_or(path.to_owned(), |(field, value)| parts::with_query(path, field, value));
-                a href={ (parts::with_query(&base, "sort", value)) "#items" } aria-current=[(sort == value).then_some("true")] { (name) }
+                @let base = active.map_or(path.to_owned(), |(field, value)| links::with_query(path, field, value));
+                a href={ (links::with_query(&base, "sort", value)) "#items" } aria-current=[(sort == value).then_some("true")] { (name) }
             }
         }
     }

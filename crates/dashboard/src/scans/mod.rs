@@ -32,7 +32,7 @@ pub(super) use self::many_buttons::{cancel_all_button, decision_buttons, dismiss
 pub(super) use self::new::start;
 pub(super) use self::show::judge;
 use super::failure::PageFailure;
-use super::parts;
+use super::links;
 use super::session::Session;
 
 pub(super) const PATH: &str = "/scans";
@@ -57,7 +57,7 @@ pub(super) fn routes() -> Router<AppState> {
 
 /// The page of a scan for who pressed the button again that has started it.
 pub(super) fn already_started_path(path: &str) -> String {
-    parts::with_query(path, ALREADY_STARTED, "true")
+    links::with_query(path, ALREADY_STARTED, "true")
 }
 
 /// The caller's scan with this id.

@@ -60,7 +60,7 @@ async fn show(session: Session, query: FormFields) -> Result<Response, PageFailu
     let is_preview = query.text("preview").is_some();
     if is_preview && !has_page_key(&query) {
         let path = path_without_key(&query);
-        let path = parts::with_query(&path, once::FIELD, &new_page_key());
+        let path = links::with_query(&path, once::FIELD, &new_page_key());
         return Ok(Redirect::to(&path).into_response());
     }
     let fields = match query.text("like") {
@@ -119,7 +119,7 @@ pub(crate) async fn start(
     let submitted = scans::submit::submit(context, pace, body, Some(key)).await?;
     let mut path = links::of(submitted.response.id);
     if let Some(watch) = watch {
-        path = parts::with_query(&path, WATCHED, &watch.to_string());
+        path = links::with_query(&path, WATCHED, &watch.to_string());
     }
     if !submitted.replayed {
         return Ok(Redirect::to(&path).into_response());

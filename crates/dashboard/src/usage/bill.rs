@@ -9,6 +9,7 @@ use maud::{Markup, html};
 use crate::charts::{Bar, BarChart};
 use crate::failure::PageFailure;
 use crate::form::FormFields;
+use crate::links;
 use crate::parts;
 use crate::session::Session;
 use crate::sheet;
@@ -49,7 +50,7 @@ pub(super) async fn markup(
     let base = range
         .iter()
         .fold(super::PATH.to_owned(), |path, (name, text)| {
-            parts::with_query(&path, name, text)
+            links::with_query(&path, name, text)
         });
     Ok(html! {
         section class="card" id="spend" {
@@ -69,7 +70,7 @@ pub(super) async fn markup(
             }
             nav class="tabs" aria-label="Grouped by" {
                 @for one in UsageGroup::ALL {
-                    a href=(format!("{}#spend", parts::with_query(&base, "group", one.as_str()))) aria-current=[(*one == group).then_some("true")] { "By " (one) }
+                    a href=(format!("{}#spend", links::with_query(&base, "group", one.as_str()))) aria-current=[(*one == group).then_some("true")] { "By " (one) }
                 }
             }
             (table(&usage, &base))
@@ -139,7 +140,7 @@ fn chart(api: Api, days: &Usage) -> Markup {
 }
 
 fn table(usage: &Usage, base: &str) -> Markup {
-    let here = parts::with_query(base, "group", usage.group.as_str());
+    let here = links::with_query(base, "group", usage.group.as_str());
     html! {
         @if usage.data.is_empty() {
             (parts::empty_state(&html! {
